@@ -1,0 +1,60 @@
+# byhand: `make demo` shows a transformer worked out by hand, `make test` checks that it is right.
+# Both set up everything they need in .venv; `make help` lists the rest.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+
+.DEFAULT_GOAL := demo
+.PHONY: demo test check format docs messages bench clean help
+
+demo: .venv/installed ## work out the built-in model tiny on the text "a b"
+	@$(BIN)/byhand trace tiny "a b"
+
+test: check ## everything: style, types, layers, tests with coverage
+	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
+
+check: .venv/tested ## style, types and layers alone
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --verbose
+
+format: .venv/tested ## lay the code out
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: .venv/tested ## write the transcripts in README and docs anew
+	$(BIN)/python -m cogapp -I docs -r README.md README.es.md docs/*.md
+
+messages: .venv/tested ## collect the messages and compile the translations
+	$(BIN)/python tests/messages.py
+
+bench: .venv/tested ## measure the speed, as ratios within one run
+	$(BIN)/python -m benchmarks
+
+clean: ## take away what make made
+	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):[^#]*## /make \1\t/p' Makefile | expand -t 16
+
+.venv/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "byhand needs Python 3.11 or newer; this is $$($(PYTHON) --version 2>&1)."; \
+	  echo "hint: make PYTHON=python3.12 demo"; exit 2; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "Python's venv module is missing."; \
+	  echo "hint: on Debian and Ubuntu: apt install python3-venv"; exit 2; }
+	@echo "Setting up .venv (once) …"
+	@$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/installed: .venv/python pyproject.toml constraints.txt
+	@$(PIP) --editable .
+	@touch $@
+
+.venv/tested: .venv/installed
+	@echo "Installing what the tests need (once) …"
+	@$(PIP) --editable ".[test]"
+	@touch $@

@@ -1,0 +1,9 @@
+"""`python -m byhand` is the demo: `tiny` worked out on "a b"; with arguments, the command line."""
+
+from __future__ import annotations
+
+import sys
+
+from byhand.cli import run
+
+sys.exit(run(sys.argv[1:] or ["trace", "tiny", "a b"]))

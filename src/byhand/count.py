@@ -1,0 +1,229 @@
+"""The parameter inventory of a model, to the digit and with its formulas, as data.
+
+    >>> from byhand.models import open_model
+    >>> inventory = count(open_model("minigpt-init").spec)
+    >>> inventory["count.total"], inventory["count.without_biases"]
+    (103680, 103040)
+    >>> {line.address: f"{line.formula} = {line.count:,}" for line in inventory.lines}[
+    ...     "count.block.0.attention"
+    ... ]
+    '4·d² = 16,384'
+
+A tied head has no parameters of its own.  Without biases means without those of attention, MLP
+and head: a norm's gain and bias belong together.  Buffers (slopes, given angles, score tables)
+are no parameters and stand apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from byhand.errors import AddressError, nearest
+from byhand.language import _
+from byhand.spec import ModelSpec, Parameter, parameters
+from byhand.weights import Weights
+
+_ORDER = ("vocab", "context", "d", "d_ff", "heads", "kv_heads", "d_head")  # in a product
+_SYMBOL = re.compile(r"[a-z][a-z_]*")
+PARTS = ("embedding", "position", "attention", "mlp", "norm", "head")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One component: the tensors of a part of one layer, without or with their biases alone."""
+
+    address: str  # count.block.0.attention, count.block.0.mlp.bias, count.embedding, …
+    part: str  # a word of PARTS
+    kind: str  # "matrix", "bias", "norm", "buffer"
+    layer: int | None  # None outside the blocks
+    names: tuple[str, ...]  # of the tensors
+    formula: str  # 4·d²
+    symbols: tuple[tuple[str, int], ...]  # what the letters of the formula stand for: d is 64
+    count: int
+
+    @property
+    def numbers(self) -> str:
+        """The formula with its numbers: 4·64²"""
+        known = dict(self.symbols)
+        return _SYMBOL.sub(lambda match: str(known[match[0]]), self.formula)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Equal lines of several layers, as one."""
+
+    line: Line  # of the first of the layers
+    layers: tuple[int, ...]  # empty outside the blocks
+
+    @property
+    def times(self) -> int:
+        return max(1, len(self.layers))
+
+    @property
+    def total(self) -> int:
+        return self.times * self.line.count
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Every component of a model, and the totals; each number has an address."""
+
+    model: str
+    tied: bool
+    lines: tuple[Line, ...]  # parameters, in spine order
+    buffers: tuple[Line, ...]
+    total: int
+    without_biases: int
+    norms: int
+    unique: int  # tensors that refer to another are that other
+    shared: tuple[tuple[str, str], ...]  # a tensor, and the one whose parameters it has
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The parameters of each block."""
+        owners = [line.layer for line in self.lines if line.layer is not None]
+        return tuple(
+            sum(line.count for line in self.lines if line.layer == layer)
+            for layer in range(max(owners, default=-1) + 1)
+        )
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The lines with equal ones of different layers put together, in spine order."""
+        found: dict[tuple[object, ...], list[Line]] = {}
+        for line in self.lines:
+            alone = line.address if line.layer is None else None
+            key = (line.part, line.kind, line.formula, line.symbols, alone)
+            found.setdefault(key, []).append(line)
+        return tuple(
+            Group(same[0], tuple(line.layer for line in same if line.layer is not None))
+            for same in found.values()
+        )
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Every number by its address."""
+        return {
+            **{line.address: line.count for line in self.lines},
+            **{line.address: line.count for line in self.buffers},
+            **{f"count.block.{layer}": size for layer, size in enumerate(self.layers)},
+            "count.total": self.total,
+            "count.without_biases": self.without_biases,
+            "count.norms": self.norms,
+            "count.unique": self.unique,
+            "count.buffers": sum(line.count for line in self.buffers),
+        }
+
+    def __getitem__(self, address: str) -> int:
+        numbers = self.numbers
+        if address not in numbers:
+            raise AddressError(
+                _("there is no count {address}").format(address=repr(address)),
+                expected="count.total, count.unique, count.block.0, …",
+                found=address,
+                hint=nearest(address, numbers),
+            )
+        return numbers[address]
+
+
+def count(spec: ModelSpec, weights: Weights | None = None) -> Inventory:
+    """The inventory of a model; with its weights, shared tensors are known and counted once."""
+    every = parameters(spec)
+    learned = [p for p in every if p.kind != "buffer"]
+    shared = tuple(
+        (p.name, tensor.same_as)
+        for p in learned
+        if weights is not None and (tensor := weights[p.name]).same_as is not None
+    )
+    repeated = {name for name, _owner in shared}
+    return Inventory(
+        model=spec.name,
+        tied=spec.tied,
+        lines=_lines(spec, learned),
+        buffers=_lines(spec, (p for p in every if p.kind == "buffer")),
+        total=_size(learned),
+        without_biases=_size(p for p in learned if p.kind != "bias" or p.part == "norm"),
+        norms=_size(p for p in learned if p.part == "norm"),
+        unique=_size(p for p in learned if p.name not in repeated),
+        shared=shared,
+    )
+
+
+def _size(some: Iterable[Parameter]) -> int:
+    return sum(parameter.size for parameter in some)
+
+
+def _lines(spec: ModelSpec, some: Iterable[Parameter]) -> tuple[Line, ...]:
+    components: dict[str, list[Parameter]] = {}
+    for parameter in some:
+        components.setdefault(_address(parameter), []).append(parameter)
+    return tuple(_line(spec, address, members) for address, members in components.items())
+
+
+def _address(parameter: Parameter) -> str:
+    match = re.match(r"(block\.\d+|final)\.", parameter.name)
+    place = f"{match[1]}." if match else ""
+    apart = f".{_kind(parameter)}" if _kind(parameter) in ("bias", "buffer") else ""
+    return f"count.{place}{parameter.part}{apart}"
+
+
+def _kind(parameter: Parameter) -> str:
+    return "norm" if parameter.part == "norm" else parameter.kind
+
+
+def _line(spec: ModelSpec, address: str, members: list[Parameter]) -> Line:
+    match = re.match(r"count\.block\.(\d+)\.", address)
+    layer = int(match[1]) if match else None
+    terms: Counter[tuple[str, ...]] = Counter()
+    for parameter in members:
+        times, factors = _monomial(parameter)
+        terms[factors] += times
+    formula = " + ".join(_written(times, factors) for factors, times in terms.items())
+    used = _SYMBOL.findall(formula)
+    return Line(
+        address=address,
+        part=members[0].part,
+        kind=_kind(members[0]),
+        layer=layer,
+        names=tuple(p.name for p in members),
+        formula=formula,
+        symbols=tuple((s, n) for s, n in _symbols(spec, layer).items() if s in used),
+        count=_size(members),
+    )
+
+
+def _symbols(spec: ModelSpec, layer: int | None) -> dict[str, int]:
+    """What the letters of the glossary stand for in this layer."""
+    symbols = {"vocab": spec.vocab, "d": spec.d_model, "context": spec.context or 0}
+    if layer is not None:
+        attention, mlp = spec.blocks[layer].attention, spec.blocks[layer].mlp
+        if attention:
+            symbols.update(heads=attention.heads, kv_heads=attention.kv_heads)
+            symbols["d_head"] = attention.d_head
+            symbols["rope_width"] = attention.rotary.width if attention.rotary else 0
+        if mlp:
+            symbols["d_ff"] = mlp.d_ff
+    return symbols
+
+
+def _monomial(parameter: Parameter) -> tuple[int, tuple[str, ...]]:
+    """A tensor's size as a whole number times symbols: 3·d × d is 3 times (d, d)."""
+    times = 1
+    factors: list[str] = []
+    for axis in parameter.axes:
+        for factor in [axis] if axis.startswith("(") else axis.split("·"):
+            if factor.isdigit():
+                times *= int(factor)
+            else:
+                factors.append(factor)
+    return times, tuple(sorted(factors, key=lambda f: (_ORDER.index(f) if f in _ORDER else 9, f)))
+
+
+def _written(times: int, factors: tuple[str, ...]) -> str:
+    powers = Counter(factors)
+    raised = {1: "", 2: "²", 3: "³"}
+    pieces = [factor + raised[power] for factor, power in powers.items()]
+    return "·".join([str(times)] * (times != 1) + pieces)

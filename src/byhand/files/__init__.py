@@ -1,0 +1,14 @@
+"""Model files: a YAML or JSON text that describes a model completely.
+
+    read_model(path)        → Model
+    parse_model(text, …)    → Model, from text already in hand
+    read_spec(path)         → ModelSpec, without looking at the weights
+
+docs/model-files.md is the reference of the format.  The rooms: `tree` (text with line numbers),
+`scalars`, `architecture` (→ ModelSpec), `tensors` with `literals`, `products`, `normal` and
+`floats` (→ Weights), `document` (the whole file).
+"""
+
+from byhand.files.document import parse_model, parse_spec, read_model, read_spec
+
+__all__ = ["parse_model", "parse_spec", "read_model", "read_spec"]

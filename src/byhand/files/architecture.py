@@ -1,0 +1,393 @@
+"""The `model:` table of a model file → ModelSpec.
+
+What each key means, and what it is where it is not given, is said in docs/model-files.md.  Whether
+the parts fit together is checked by the specs themselves; here their errors get file and line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+
+from byhand.errors import SpecError
+from byhand.expression import Expression
+from byhand.files import scalars
+from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.language import _
+from byhand.spec import (
+    ACTIVATIONS,
+    LAYOUTS,
+    NO_NORM,
+    NORMS,
+    PACKINGS,
+    PAIRINGS,
+    PLACES,
+    POSITIONS,
+    AttentionSpec,
+    BlockSpec,
+    MlpSpec,
+    ModelSpec,
+    NormSpec,
+    RotarySpec,
+    over_root,
+)
+
+MOST_LAYERS = 1_000
+WIDEST = 1_000_000
+RELATIVE = ("rope", "alibi")
+_BLOCK_KEYS = ("norm", "attention", "mlp", "residual", "position")
+_NORM_KEYS = ("kind", "eps", "gain", "bias")
+
+
+def read_architecture(node: Table, name: str, vocab: int) -> ModelSpec:
+    """The spec of the `model:` table."""
+    return _Reader(node, name, vocab).model()
+
+
+@contextmanager
+def _located(table: Table, *prefixes: str) -> Iterator[None]:
+    """A SpecError raised inside gets the place of its key in this table."""
+    try:
+        yield
+    except SpecError as error:
+        key = error.key
+        for prefix in prefixes:
+            key = key.removeprefix(f"{prefix}.")
+        node = table.at(key)
+        if layer := re.match(r"block\.(\d+)\.", key):
+            inner = key[layer.end() :]
+            own = table.at(f"blocks.{layer[1]}.{inner}")
+            node = own if own.key.endswith(inner) else table.at(inner)
+        raise node.wrong(
+            error.message, expected=error.expected, found=error.found, hint=error.hint
+        ) from None
+
+
+@dataclass
+class _Positions:
+    """What `position:` says: at most one table added to the stream, rotation, ALiBi."""
+
+    stream: str = "none"
+    base: Fraction = Fraction(10_000)
+    rope: Table | None = None
+    alibi: bool = False
+
+
+class _Reader:
+    def __init__(self, node: Table, name: str, vocab: int) -> None:
+        self.node = node
+        self.name = name
+        self.vocab = vocab
+
+    def model(self) -> ModelSpec:
+        node = self.node
+        node.only(
+            "d_model", "context", "layers", "layout", "embed_scale", "final_norm", "head",
+            "blocks", *_BLOCK_KEYS,
+        )  # fmt: skip
+        self.d_model = scalars.whole(self.needed("d_model"), 1, WIDEST)
+        layers = scalars.whole(self.needed("layers"), 0, MOST_LAYERS)
+        if layers:
+            self.needed("attention")
+            self.needed("mlp")
+        context = node.get("context")
+        positions = self.positions(node.get("position"), POSITIONS + RELATIVE)
+        changes = self.changes(layers)
+        blocks = tuple(self.block(changes.get(layer), positions) for layer in range(layers))
+        head = self.table(node.get("head"), "tied", "bias")
+        scale = node.get("embed_scale")
+        layout = node.get("layout")
+        with _located(node):
+            return ModelSpec(
+                name=self.name,
+                vocab=self.vocab,
+                d_model=self.d_model,
+                context=None if context is None else scalars.whole(context, 1, WIDEST),
+                blocks=blocks,
+                position=positions.stream,
+                position_base=positions.base,
+                embed_scale=None if scale is None else self.scale(scale),
+                final_norm=self.final_norm(),
+                tied=self.flag(head, "tied", True),
+                head_bias=self.flag(head, "bias", False),
+                layout="in_out" if layout is None else scalars.word(layout, *LAYOUTS),
+            )
+
+    # ------------------------------------------------------------------------ tables and keys
+
+    def needed(self, key: str) -> Node:
+        node = self.node.get(key)
+        if node is None:
+            raise self.node.wrong(
+                _("the key {key} is missing").format(key=repr(key)),
+                expected=f"{self.node.key}.{key}",
+                found=", ".join(self.node.entries) or _("nothing"),
+            )
+        return node
+
+    def table(self, node: Node | None, *known: str) -> Table:
+        """The table, with no other keys than these; empty where it is not given."""
+        if node is None:
+            return Table(self.node.file, self.node.line, self.node.key, {})
+        if not isinstance(node, Table):
+            raise node.wrong(
+                _("{found} is not possible here").format(found=describe(node)),
+                expected=_("a table with keys of {keys}").format(keys=", ".join(known)),
+                found=describe(node),
+            )
+        node.only(*known)
+        return node
+
+    def flag(self, table: Table, key: str, default: bool) -> bool:
+        node = table.get(key)
+        return default if node is None else scalars.truth(node)
+
+    def flags(self, node: Node | None, default: tuple[str, ...], *known: str) -> dict[str, bool]:
+        """`bias: true` is true for the default ones; a table says it one by one."""
+        if isinstance(node, Table):
+            table = self.table(node, *known)
+            return {key: self.flag(table, key, False) for key in known}
+        said = node is not None and scalars.truth(node)
+        return {key: said and key in default for key in known}
+
+    def scale(self, node: Node) -> Expression | None:
+        """None for no scaling at all, which 1 and none say."""
+        if isinstance(node, Scalar) and node.text == "none":
+            return None
+        value = scalars.value_of(node)
+        return None if value == 1 else scalars.constant(value)
+
+    def merged(self, key: str, change: Table | None) -> Node | None:
+        """What a layer says under this key, over what the model says."""
+        base = self.node.get(key)
+        own = change.get(key) if change else None
+        if own is None:
+            return base
+        if isinstance(own, Table) and isinstance(base, Table):
+            return own.over(base)
+        return own
+
+    def changes(self, layers: int) -> dict[int, Table]:
+        """The tables of `blocks:` by layer."""
+        node = self.node.get("blocks")
+        if node is None:
+            return {}
+        if not isinstance(node, Table):
+            raise node.wrong(
+                _("blocks is a table by layer"), expected="0: {…}", found=describe(node)
+            )
+        changes = {}
+        for key, inner in node.entries.items():
+            layer = scalars.whole(Scalar(inner.file, inner.line, inner.key, key), 0, MOST_LAYERS)
+            if str(layer) != key or layer >= layers:
+                raise inner.wrong(
+                    _("there is no layer {layer}").format(layer=key),
+                    expected=_("a layer from 0 to {last}").format(last=layers - 1)
+                    if layers
+                    else _("no blocks, since there are no layers"),
+                    found=key,
+                )
+            changes[layer] = self.table(inner, *_BLOCK_KEYS)
+        return changes
+
+    # ------------------------------------------------------------------------ positions
+
+    def positions(self, node: Node | None, known: tuple[str, ...]) -> _Positions:
+        found = _Positions()
+        if node is None:
+            return found
+        seen: list[str] = []
+        for each in node.items if isinstance(node, List) else (node,):
+            kind = self.position(each, known, found)
+            family = kind if kind in RELATIVE else "stream"
+            if family in seen:
+                raise each.wrong(
+                    _("two kinds of positions that exclude each other"),
+                    expected=_("one of {kinds}, and rope or alibi beside it").format(
+                        kinds=", ".join(POSITIONS)
+                    ),
+                    found=kind,
+                )
+            seen.append(family)
+        return found
+
+    def position(self, node: Node, known: tuple[str, ...], found: _Positions) -> str:
+        if isinstance(node, Scalar):
+            kind, table = scalars.word(node, *known), Table(node.file, node.line, node.key, {})
+        else:
+            table = self.table(node, "kind", "base", "width", "pairing", "angles")
+            if "kind" not in table.entries:
+                raise node.wrong(
+                    _("the key {key} is missing").format(key="'kind'"),
+                    expected=", ".join(known),
+                    found=describe(node),
+                )
+            kind = scalars.word(table.entries["kind"], *known)
+            keys = {"rope": ("base", "width", "pairing", "angles"), "sinusoidal": ("base",)}
+            table.only("kind", *keys.get(kind, ()))
+        if kind == "rope":
+            found.rope = table
+        elif kind == "alibi":
+            found.alibi = True
+        else:
+            found.stream = kind
+            if base := table.get("base"):
+                found.base = scalars.number(base)
+        return kind
+
+    def rotary(self, table: Table, d_head: int) -> RotarySpec:
+        width, base, pairing, angles = map(table.get, ("width", "base", "pairing", "angles"))
+        if base is not None and angles is not None:
+            raise angles.wrong(
+                _("given angles leave nothing for a base to do"),
+                expected=_("base or angles, not both"),
+                found="base, angles",
+            )
+        with _located(table, "rope"):
+            return RotarySpec(
+                width=d_head if width is None else scalars.whole(width, 1, WIDEST),
+                base=Fraction(10_000) if base is None else scalars.number(base),
+                pairing="half" if pairing is None else scalars.word(pairing, *PAIRINGS),
+                given=angles is not None and scalars.word(angles, "given") == "given",
+            )
+
+    # ------------------------------------------------------------------------ norms
+
+    def norm(self, node: Node | None, *more: str, key: str = "norm") -> NormSpec:
+        if node is None:
+            return NO_NORM
+        if isinstance(node, Scalar):
+            kind, table = scalars.word(node, *NORMS), Table(node.file, node.line, node.key, {})
+        else:
+            table = self.table(node, *_NORM_KEYS, *more)
+            named = table.get("kind")
+            kind = "layernorm" if named is None else scalars.word(named, *NORMS)
+        if kind == "none":
+            return NO_NORM
+        eps = table.get("eps")
+        with _located(table, "norm"):
+            return NormSpec(
+                kind=kind,
+                eps=Fraction(0) if eps is None else scalars.number(eps),
+                gain=self.flag(table, "gain", True),
+                bias=self.flag(table, "bias", kind == "layernorm"),
+            )
+
+    def place(self, node: Node | None) -> str:
+        place = node.get("place") if isinstance(node, Table) else None
+        return "pre" if place is None else scalars.word(place, *PLACES)
+
+    def final_norm(self) -> NormSpec:
+        """Where it is not given: the model's norm if that comes first (pre), else none."""
+        node = self.node.get("final_norm")
+        if node is not None:
+            return self.norm(node)
+        norm = self.node.get("norm")
+        return self.norm(norm, "place") if self.place(norm) == "pre" else NO_NORM
+
+    def sublayer_norm(self, sublayer: Node | None, norm: Node | None) -> NormSpec:
+        """A sublayer's own norm over the block's."""
+        own = sublayer.get("norm") if isinstance(sublayer, Table) else None
+        if own is None:
+            return self.norm(norm, "place")
+        if not isinstance(own, Table) or not isinstance(norm, Table):
+            return self.norm(own)
+        self.table(own, *_NORM_KEYS)
+        return self.norm(own.over(norm), "place")
+
+    # ------------------------------------------------------------------------ blocks
+
+    def block(self, change: Table | None, positions: _Positions) -> BlockSpec:
+        attention, mlp, norm, residual = (
+            self.merged(key, change) for key in ("attention", "mlp", "norm", "residual")
+        )
+        own = change.get("position") if change else None
+        if own is not None:
+            positions = self.positions(own, ("none", *RELATIVE))
+        with _located(change or self.node):
+            return BlockSpec(
+                attention=self.attention(attention, positions),
+                mlp=self.mlp(mlp),
+                attn_norm=self.sublayer_norm(attention, norm),
+                mlp_norm=self.sublayer_norm(mlp, norm),
+                norm_place=self.place(norm),
+                parallel=residual is not None
+                and scalars.word(residual, "serial", "parallel") == "parallel",
+            )
+
+    def attention(self, node: Node | None, positions: _Positions) -> AttentionSpec | None:
+        if isinstance(node, Scalar):
+            scalars.word(node, "none")
+            return None
+        table = self.table(
+            node, "heads", "kv_heads", "d_head", "scale", "causal", "bias", "packed", "out",
+            "q_norm", "k_norm", "score_table", "norm",
+        )  # fmt: skip
+        heads, kv_heads, scale, packed = map(table.get, ("heads", "kv_heads", "scale", "packed"))
+        count = 1 if heads is None else scalars.whole(heads, 1, WIDEST)
+        width = self.head_width(table, count)
+        out = self.flag(table, "out", True)
+        biased = ("q", "k", "v", "out") if out else ("q", "k", "v")
+        bias = self.flags(table.get("bias"), biased, "q", "k", "v", "out")
+        packing = "none" if packed is None else scalars.word(packed, "none", *PACKINGS)
+        with _located(table, "attention"):
+            return AttentionSpec(
+                heads=count,
+                d_head=width,
+                kv_heads=count if kv_heads is None else scalars.whole(kv_heads, 1, WIDEST),
+                scale=over_root(width) if scale is None else self.scale(scale),
+                causal=self.flag(table, "causal", True),
+                rotary=self.rotary(positions.rope, width) if positions.rope else None,
+                alibi=positions.alibi,
+                score_table=self.flag(table, "score_table", False),
+                q_norm=self.norm(table.get("q_norm")),
+                k_norm=self.norm(table.get("k_norm")),
+                q_bias=bias["q"],
+                k_bias=bias["k"],
+                v_bias=bias["v"],
+                packed=None if packing == "none" else packing,
+                out=out,
+                out_bias=bias["out"],
+            )
+
+    def head_width(self, table: Table, heads: int) -> int:
+        node = table.get("d_head")
+        if node is not None:
+            return scalars.whole(node, 1, WIDEST)
+        if self.d_model % heads:
+            raise table.at("heads").wrong(
+                _("d_model = {d} cannot be shared out among {count} heads").format(
+                    d=self.d_model, count=heads
+                ),
+                expected=_("a divisor of {d}, or d_head").format(d=self.d_model),
+                found=str(heads),
+            )
+        return self.d_model // heads
+
+    def mlp(self, node: Node | None) -> MlpSpec | None:
+        if isinstance(node, Scalar):
+            scalars.word(node, "none")
+            return None
+        table = self.table(node, "d_ff", "activation", "gated", "bias", "norm")
+        d_ff, activation = table.get("d_ff"), table.get("activation")
+        if d_ff is None:
+            raise table.wrong(
+                _("the key {key} is missing").format(key="'d_ff'"),
+                expected=f"{table.key}.d_ff",
+                found=describe(table),
+            )
+        gated = self.flag(table, "gated", False)
+        biased = ("hidden", "gate", "out") if gated else ("hidden", "out")
+        bias = self.flags(table.get("bias"), biased, "hidden", "gate", "out")
+        with _located(table, "mlp"):
+            return MlpSpec(
+                d_ff=scalars.whole(d_ff, 1, WIDEST),
+                activation="relu" if activation is None else scalars.word(activation, *ACTIVATIONS),
+                gated=gated,
+                hidden_bias=bias["hidden"],
+                gate_bias=bias["gate"],
+                out_bias=bias["out"],
+            )

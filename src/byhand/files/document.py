@@ -1,0 +1,160 @@
+"""A whole model file: name, vocabulary, default text and target, notes; model and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from byhand.errors import TextError
+from byhand.files import scalars, tree
+from byhand.files.architecture import read_architecture
+from byhand.files.tensors import read_weights
+from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.language import _
+from byhand.model import Model
+from byhand.spec import ModelSpec
+from byhand.tokens import KINDS, Vocabulary, too_long
+
+KEYS = ("name", "about", "vocabulary", "text", "target", "notes", "model", "weights")
+MOST_TOKENS = 1_000_000
+
+
+def read_model(path: Path | str) -> Model:
+    """The model of a file; an InputError with file, line and key says what is wrong."""
+    path = Path(path)
+    return _model(tree.load(path), path.stem, path.parent)
+
+
+def parse_model(text: str, file: str = "model.yaml", folder: Path | None = None) -> Model:
+    """The model of a text; `file` is for messages, `folder` holds its safetensors file."""
+    return _model(tree.read(text, file), Path(file).stem, folder)
+
+
+def read_spec(path: Path | str) -> ModelSpec:
+    """The architecture alone, for counting and shapes: weights are not looked at."""
+    path = Path(path)
+    return _spec(tree.load(path), path.stem)[0]
+
+
+def parse_spec(text: str, file: str = "model.yaml") -> ModelSpec:
+    """The architecture alone, of a text."""
+    return _spec(tree.read(text, file), Path(file).stem)[0]
+
+
+def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
+    root.only(*KEYS)
+    name = root.get("name")
+    vocabulary = _vocabulary(_needed(root, "vocabulary"))
+    model = _needed(root, "model")
+    if not isinstance(model, Table):
+        raise model.wrong(
+            _("model is a table"), expected="d_model, layers, …", found=describe(model)
+        )
+    spec = read_architecture(model, stem if name is None else scalars.text(name), len(vocabulary))
+    return spec, vocabulary
+
+
+def _model(root: Table, stem: str, folder: Path | None) -> Model:
+    spec, vocabulary = _spec(root, stem)
+    about, text, target = map(root.get, ("about", "text", "target"))
+    if text is not None:
+        with _located(text):
+            length = len(vocabulary.encode(_plain(text)))
+            if error := too_long(length, spec.context):
+                raise error
+    if target is not None:
+        with _located(target):
+            vocabulary.id(_plain(target))
+    return Model(
+        spec=spec,
+        weights=read_weights(root.get("weights"), spec, root, folder),
+        vocabulary=vocabulary,
+        text=None if text is None else _plain(text),
+        target=None if target is None else _plain(target),
+        about="" if about is None else scalars.text(about),
+        source=root.file,
+        notes=_notes(root.get("notes")),
+    )
+
+
+def _needed(root: Table, key: str) -> Node:
+    node = root.get(key)
+    if node is None:
+        raise root.wrong(
+            _("the key {key} is missing").format(key=repr(key)),
+            expected=", ".join(KEYS),
+            found=", ".join(root.entries) or _("nothing"),
+        )
+    return node
+
+
+def _plain(node: Node) -> str:
+    """Text as it stands, white space and all: a character model may need it."""
+    if not isinstance(node, Scalar):
+        raise node.wrong(_("some text is missing"), expected=_("text"), found=describe(node))
+    return node.text
+
+
+@contextmanager
+def _located(node: Node) -> Iterator[None]:
+    """A TextError raised inside gets this place."""
+    try:
+        yield
+    except TextError as error:
+        raise node.wrong(
+            error.message, expected=error.expected, found=error.found, hint=error.hint
+        ) from None
+
+
+def _notes(node: Node | None) -> tuple[str, ...]:
+    if node is None:
+        return ()
+    if not isinstance(node, List):
+        raise node.wrong(
+            _("notes is a list of sentences"), expected=_("a list"), found=describe(node)
+        )
+    return tuple(scalars.text(each) for each in node.items)
+
+
+def _vocabulary(node: Node) -> Vocabulary:
+    kind, tokens = "words", node
+    if isinstance(node, Table) and "size" in node.entries:
+        node.only("size")
+        size = scalars.whole(node.entries["size"], 1, MOST_TOKENS)
+        return Vocabulary(tuple(f"t{id}" for id in range(size)))
+    if isinstance(node, Table):
+        node.only("kind", "tokens", "size")
+        tokens = node.entries.get("tokens", node)
+        if (named := node.get("kind")) is not None:
+            kind = scalars.word(named, *KINDS)
+    if not isinstance(tokens, List) or not tokens.items:
+        raise tokens.wrong(
+            _("a vocabulary is a list of tokens"),
+            expected="[a, b, c]",
+            found=describe(tokens),
+        )
+    words = []
+    for item in tokens.items:
+        with _located(item):
+            words.append(_plain(item))
+            if kind == "characters" or words[-1].strip():
+                Vocabulary((words[-1],), kind)
+            elif not words[-1]:
+                raise item.wrong(
+                    _("a word is missing"),
+                    expected=_("a word without white space"),
+                    found=_("nothing"),
+                )
+    with _located(_second(tokens, words)):
+        return Vocabulary(tuple(words), kind)
+
+
+def _second(tokens: List, words: list[str]) -> Node:
+    """The first token that was there before, to be pointed at; else the list."""
+    seen: set[str] = set()
+    for item, word in zip(tokens.items, words, strict=True):
+        if word in seen:
+            return item
+        seen.add(word)
+    return tokens

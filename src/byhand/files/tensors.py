@@ -1,0 +1,323 @@
+"""The `weights:` table of a model file → Weights.
+
+A tensor is written as its numbers, as a word (identity, zeros, ones, unknown), as a reference to
+another tensor, as a product of smaller ones, as decimals known to some places, or as random
+numbers that are the same for ever.  docs/model-files.md shows each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from byhand.errors import ShapeError, nearest
+from byhand.expression import Expression, Number, Power
+from byhand.files import scalars
+from byhand.files.floats import read_floats
+from byhand.files.literals import Literals, misfit, shape_of
+from byhand.files.normal import LARGEST_STD, SMALLEST_STD, normal
+from byhand.files.products import product
+from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.language import _
+from byhand.numbers.base import ABSENT, Unknown
+from byhand.spec import AttentionSpec, ModelSpec, Parameter, parameters
+from byhand.weights import Data, Tensor, Weights
+
+MOST_ENTRIES = 20_000_000  # written or drawn; a safetensors file may hold more
+DEEPEST_REFERENCE = 10  # products of products
+WORDS = ("identity", "zeros", "ones", "unknown")
+_REFERENCE = re.compile(r"@(?P<name>[^@]+?)(?P<turned>\.T)?")
+_BLOCK = re.compile(r"block\.(\d+)\.")
+
+
+def read_weights(node: Node | None, spec: ModelSpec, at: Table, folder: Path | None) -> Weights:
+    """All the tensors the spec needs; `at` is where a missing table is reported."""
+    if node is None:
+        node = Table(at.file, at.line, "weights", {})
+    if not isinstance(node, Table):
+        raise node.wrong(
+            _("weights is a table by name"), expected="embed.token: […]", found=describe(node)
+        )
+    return _Reader(node, spec, folder).weights()
+
+
+class _Reader:
+    def __init__(self, node: Table, spec: ModelSpec, folder: Path | None) -> None:
+        self.node = node
+        self.spec = spec
+        self.wanted = {parameter.name: parameter for parameter in parameters(spec)}
+        self.made: dict[str, Tensor] = {}
+        self.making: list[str] = []
+        self.literals = Literals()
+        self.floats: Mapping[str, Data] = {}
+        if (file := node.get("file")) is not None:
+            self.floats = read_floats(file, folder)
+            for name in self.floats:
+                self.known(name, file)
+        self.given = self.expanded()
+
+    def weights(self) -> Weights:
+        self.complete()
+        self.within_bounds()
+        for name in self.wanted:
+            self.tensor(name)
+        for layer, block in enumerate(self.spec.blocks):
+            if block.attention and block.attention.score_table:
+                self.somewhere_to_look(f"block.{layer}.attn.score_table", block.attention)
+        return Weights({name: self.made[name] for name in self.wanted})
+
+    # ------------------------------------------------------------------------ names
+
+    def known(self, name: str, node: Node) -> None:
+        if name not in self.wanted:
+            raise node.wrong(
+                _("this model has no weight {name}").format(name=repr(name)),
+                expected=", ".join(self.wanted) if len(self.wanted) <= 12 else None,
+                found=name,
+                hint=self.why_not(name) or nearest(name, self.wanted),
+            )
+
+    def why_not(self, name: str) -> str | None:
+        if name == "head" and self.spec.tied:
+            return _("the head is tied to embed.token; untie it with head: {tied: false}")
+        return None
+
+    def expanded(self) -> dict[str, Node]:
+        """The nodes by full name; block.* stands for every layer that is not given itself."""
+        given: dict[str, Node] = {}
+        for name, node in self.node.entries.items():
+            if name == "file" or name.startswith("block.*."):
+                continue
+            self.known(name, node)
+            if name in self.floats:
+                raise node.wrong(
+                    _("this weight is given twice"),
+                    expected=_("each weight once"),
+                    found=_("{name} here and in {file}").format(
+                        name=name, file=describe(self.node.entries["file"])
+                    ),
+                )
+            given[name] = node
+        for name, node in self.node.entries.items():
+            if not name.startswith("block.*."):
+                continue
+            rest = name.removeprefix("block.*.")
+            every = [full for full in self.wanted if _BLOCK.sub("", full, count=1) == rest]
+            every = [full for full in every if full != rest]
+            if not every:
+                self.known(name, node)
+            for full in every:
+                if full not in given and full not in self.floats:
+                    given[full] = node
+        return given
+
+    def complete(self) -> None:
+        missing = [
+            name
+            for name, parameter in self.wanted.items()
+            if name not in self.given
+            and name not in self.floats
+            and not name.endswith(".slopes")  # these have a usual value
+        ]
+        if missing:
+            first = self.wanted[missing[0]]
+            raise self.node.wrong(
+                _("the weight {name} is missing").format(name=missing[0]),
+                expected=f"{missing[0]}: {shape_of(first)}",
+                found=", ".join(list(self.node.entries)[:12]) or _("nothing"),
+                hint=None
+                if len(missing) == 1
+                else _("missing too: {names}").format(names=", ".join(missing[1:13])),
+            )
+
+    def within_bounds(self) -> None:
+        size = sum(p.size for name, p in self.wanted.items() if name not in self.floats)
+        if size > MOST_ENTRIES:
+            raise self.node.wrong(
+                _("too many weights for a model file"),
+                expected=_("at most {count} numbers").format(count=f"{MOST_ENTRIES:,}"),
+                found=f"{size:,}",
+                hint=_("large weights belong in a safetensors file: weights: {file: …}"),
+            )
+
+    # ------------------------------------------------------------------------ tensors
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of this name, made when first asked for."""
+        if name in self.made:
+            return self.made[name]
+        parameter = self.wanted[name]
+        same_as = None
+        if name in self.floats:
+            data = self.floats[name]
+            self.fits(self.node.entries["file"], parameter, data.shape)
+        elif name not in self.given:
+            data = usual_slopes(parameter.size)
+        else:
+            node = self.given[name]
+            if name in self.making or len(self.making) > DEEPEST_REFERENCE:
+                raise node.wrong(
+                    _("references run in a circle")
+                    if name in self.making
+                    else _("references of more than {count} steps").format(count=DEEPEST_REFERENCE),
+                    found=" → ".join([*self.making[-4:], name]),
+                )
+            self.making.append(name)
+            if isinstance(node, Scalar) and node.text.startswith("@"):
+                data, same_as = self.reference(node, name)
+                self.fits(node, parameter, data.shape)
+            else:
+                data = self.data(node, parameter)
+            self.making.pop()
+        self.made[name] = Tensor(name, data, same_as)
+        return self.made[name]
+
+    def fits(self, node: Node, parameter: Parameter, found: tuple[int, ...]) -> None:
+        if found != parameter.shape:
+            raise misfit(node, parameter, found)
+
+    def reference(self, node: Scalar, name: str) -> tuple[Data, str]:
+        """The data of another tensor, or its transpose, and the name of whose it is."""
+        match = _REFERENCE.fullmatch(node.text)
+        other = match["name"] if match else node.text.removeprefix("@")
+        if layer := _BLOCK.match(name):
+            other = other.replace("block.*.", layer[0], 1)
+        if match is None or other not in self.wanted:
+            raise node.wrong(
+                _("there is no weight {name} to refer to").format(name=repr(other)),
+                expected=_("@ and the name of a weight, with .T for its transpose"),
+                found=node.text[:60],
+                hint=nearest(other, self.wanted),
+            )
+        target = self.tensor(other)
+        data = target.data.T if match["turned"] else target.data
+        return data, target.same_as or other
+
+    def data(self, node: Node, parameter: Parameter) -> Data:
+        match node:
+            case List():
+                masked = parameter.name.endswith(".score_table")
+                return self.literals.read(node, parameter, masked=masked)
+            case Scalar(text=text):
+                return self.worded(node, text, parameter)
+            case Table(entries=entries) if "printed" in entries:
+                node.only("printed", "values")
+                places = scalars.whole(entries["printed"], 0, 40)
+                return self.literals.read_printed(node, parameter, places)
+            case Table(entries=entries) if "product" in entries:
+                node.only("product")
+                data = product(entries["product"], self.literals, self.factor)
+                self.fits(node, parameter, data.shape)
+                return data
+            case Table(entries=entries) if "normal" in entries:
+                node.only("normal")
+                return self.drawn(entries["normal"], parameter)
+        raise node.wrong(
+            _("a weight cannot be written like this"),
+            expected="printed + values, product, normal",
+            found=describe(node),
+        )
+
+    def factor(self, node: Scalar) -> Data:
+        """A reference inside a product."""
+        return self.reference(node, self.making[-1])[0]
+
+    def worded(self, node: Scalar, text: str, parameter: Parameter) -> Data:
+        shape = parameter.shape
+        match text:
+            case "zeros":
+                return filled(shape, Fraction(0))
+            case "ones":
+                return filled(shape, Fraction(1))
+            case "unknown":
+                return filled(shape, Unknown())
+            case "identity":
+                if len(shape) != 2 or shape[0] != shape[1]:
+                    raise ShapeError(
+                        _("{name} is not square, so it cannot be the identity").format(
+                            name=parameter.name
+                        ),
+                        where=node.where,
+                        expected=shape_of(parameter),
+                        found="identity",
+                    )
+                data = filled(shape, Fraction(0))
+                data[np.arange(shape[0]), np.arange(shape[0])] = Fraction(1)
+                return data
+        raise node.wrong(
+            _("a weight cannot be written like this"),
+            expected=_("{shape} numbers, or {words}").format(
+                shape=shape_of(parameter), words=", ".join(WORDS)
+            ),
+            found=describe(node),
+            hint=nearest(text, WORDS),
+        )
+
+    def drawn(self, node: Node, parameter: Parameter) -> Data:
+        table = node if isinstance(node, Table) else Table(node.file, node.line, node.key, {})
+        table.only("std", "seed")
+        for key in ("std", "seed"):
+            if key not in table.entries:
+                raise node.wrong(
+                    _("the key {key} is missing").format(key=repr(key)),
+                    expected="{std: 0.02, seed: 1}",
+                    found=describe(node),
+                )
+        std = scalars.number(table.entries["std"])
+        if not SMALLEST_STD <= std <= LARGEST_STD:
+            raise table.entries["std"].wrong(
+                _("{found} is not possible here").format(found=describe(table.entries["std"])),
+                expected=_("a number from {least} to {most}").format(least="2^-60", most="2^60"),
+                found=describe(table.entries["std"]),
+            )
+        seed = scalars.whole(table.entries["seed"], 0, 10**18 - 1)
+        return normal(parameter.name, parameter.shape, std, seed)
+
+    def somewhere_to_look(self, name: str, attention: AttentionSpec) -> None:
+        """Every query must have a key that is not masked."""
+        data = self.made[name].data
+        for head, query in np.ndindex(*data.shape[:2]):
+            keys = data[head, query, : query + 1] if attention.causal else data[head, query]
+            if all(entry is ABSENT for entry in keys):
+                raise self.given[name].wrong(
+                    _("query {query} of head {head} has no key left to attend to").format(
+                        query=query, head=head
+                    ),
+                    expected=_("an entry that is not masked among keys 0 to {last}").format(
+                        last=len(keys) - 1
+                    ),
+                    found=f"{name}[{head},{query}]",
+                )
+
+
+def filled(shape: tuple[int, ...], entry: object) -> Data:
+    """An array with the same entry everywhere."""
+    data = np.empty(shape, dtype=object)
+    data.fill(entry)
+    return data
+
+
+def usual_slopes(heads: int) -> Data:
+    """The slopes that ALiBi models use where none are given: powers of 2^(-8/heads).
+
+    For a number of heads that is no power of two, as in published models: those of the next
+    smaller power of two, then every other one of twice as many.
+    """
+    whole = 1 << (heads.bit_length() - 1)
+    exponents = [Fraction(-8 * (head + 1), whole) for head in range(whole)]
+    exponents += [Fraction(-8 * (2 * extra + 1), 2 * whole) for extra in range(heads - whole)]
+    data = np.empty(heads, dtype=object)
+    for head, exponent in enumerate(exponents):
+        data[head] = power_of_two(exponent)
+    return data
+
+
+def power_of_two(exponent: Fraction) -> Fraction | Expression:
+    """2^exponent, exactly."""
+    if exponent.denominator == 1:
+        return Fraction(2) ** exponent.numerator
+    return Power(Number(Fraction(2)), Number(exponent))

@@ -1,0 +1,37 @@
+"""Which language byhand speaks.  Messages are written in English and translated by gettext.
+
+>>> from byhand.language import _, speak
+>>> speak("es"); _("hint")
+'pista'
+>>> speak("en"); _("hint")
+'hint'
+"""
+
+from __future__ import annotations
+
+import os
+from gettext import NullTranslations, translation
+from pathlib import Path
+
+LANGUAGES = ("en", "es")
+_catalogue = NullTranslations()
+
+
+def speak(language: str) -> None:
+    """From now on, messages come in this language (one of LANGUAGES)."""
+    global _catalogue
+    folder = Path(__file__).parent / "locale"
+    _catalogue = translation("byhand", folder, [language], fallback=True)
+
+
+def preferred() -> str:
+    """The language of the user's locale, where byhand speaks it; else English."""
+    for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := os.environ.get(variable):
+            return value[:2] if value[:2] in LANGUAGES else "en"
+    return "en"
+
+
+def _(message: str) -> str:
+    """The message in the language spoken now."""
+    return _catalogue.gettext(message)

@@ -1,0 +1,27 @@
+"""A model: what it is, its weights, and how text becomes its tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from byhand.spec import ModelSpec
+from byhand.tokens import Vocabulary
+from byhand.weights import Weights
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything a trace needs but the text."""
+
+    spec: ModelSpec
+    weights: Weights
+    vocabulary: Vocabulary
+    text: str | None = None  # the default text
+    target: str | None = None  # the token the default text should continue with
+    about: str = ""
+    source: str = ""  # where it was read from, for messages
+    notes: tuple[str, ...] = field(default=())  # what is known about it, shown with the trace
+
+    @property
+    def name(self) -> str:
+        return self.spec.name

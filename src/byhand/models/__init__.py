@@ -1,0 +1,48 @@
+"""The built-in models, and the one door to any model: `open_model`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from byhand.errors import UsageError, nearest
+from byhand.files import read_model, read_spec
+from byhand.language import _
+from byhand.model import Model
+from byhand.spec import ModelSpec
+
+_FOLDER = Path(__file__).parent
+_BUILT_IN = ("tiny", "journey", "abc-walkthrough", "minigpt-init")  # from the smallest
+
+
+def builtin_names() -> tuple[str, ...]:
+    """The names of the built-in models, from the smallest to the largest."""
+    return _BUILT_IN
+
+
+def open_model(name_or_path: str | Path) -> Model:
+    """The built-in model of this name, or the model of this file."""
+    return read_model(_find(name_or_path))
+
+
+def open_spec(name_or_path: str | Path) -> ModelSpec:
+    """Its architecture alone: the file may leave the weights out."""
+    return read_spec(_find(name_or_path))
+
+
+def _find(name_or_path: str | Path) -> Path:
+    if name_or_path in _BUILT_IN:
+        return _FOLDER / f"{name_or_path}.yaml"
+    path = Path(name_or_path)
+    try:
+        there = path.exists()
+    except (OSError, ValueError):  # too long a name, or a NUL in it
+        there = False
+    if there:
+        return path
+    shown = str(name_or_path)
+    raise UsageError(
+        _("there is no model {name}").format(name=repr(shown[:80])),
+        expected=_("a model file, or one of {names}").format(names=", ".join(_BUILT_IN)),
+        found=shown[:80] or _("nothing"),
+        hint=nearest(shown[:80], _BUILT_IN),
+    )

@@ -1,0 +1,206 @@
+"""The boundary every number system stands behind: the operations of a transformer, by name.
+
+A step of the plan names one of these methods; its inputs arrive as keyword arguments under their
+roles, its attributes as further keyword arguments.  A number system knows no addresses, no models
+and no files.  Values travel in arrays; which kind of array is the system's own affair, as long as
+it can be indexed like a NumPy array.  A masked score or weight is `ABSENT`.
+
+Axes, in this order: scores and weights (head, query, key); q, k, v and mixed (head, pos, d_head);
+everything else (pos, width).  A matrix is stored as its model writes it: layout "in_out" is x·W,
+"out_in" is W·x.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from byhand.expression import Expression
+
+Array = Any
+ABSENT = None
+REGISTERS = ("exact", "named", "enclosed", "rounded")  # from the strongest to the weakest
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A weight entry whose value nobody has said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A weight entry known only as a decimal rounded to `places`: it lies within half a unit."""
+
+    value: Fraction
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a reader should know about one entry of a step: a limit taken, a sign left open."""
+
+    kind: str  # "zero-variance" | "undecided-sign"
+    index: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The next token after one position: the lowest id among the largest logits."""
+
+    id: int | None  # None: undecided
+    margin: Any  # largest logit minus the next smaller one (ties count as 0); None if undecided
+    proven: bool
+    tied: tuple[int, ...] = ()  # all ids that share the largest logit, where there are several
+    candidates: tuple[int, ...] = ()  # where undecided: the ids that may be the largest
+
+
+@dataclass
+class Numbers(ABC):
+    """One number system.  `notes` collects what the last operation has to say."""
+
+    notes: list[Note] = field(default_factory=list, init=False)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As `--json` says it: "exact", "decimals 2", …"""
+
+    # ----------------------------------------------------------------------- values in and out
+
+    @abstractmethod
+    def admit(self, data: Any) -> Array:
+        """The array of weights: entries are Fraction, Expression, Printed, ABSENT, or floats."""
+
+    @abstractmethod
+    def register(self, entry: Any) -> str:
+        """The register of one entry, a name of REGISTERS."""
+
+    # ----------------------------------------------------------------------- the operations
+
+    @abstractmethod
+    def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
+        """Rows of the table, times the scale."""
+
+    @abstractmethod
+    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+        """sin and cos of position / base^(2i/width), at entries 2i and 2i + 1."""
+
+    @abstractmethod
+    def add(self, x: Array, y: Array) -> Array:
+        """x + y, entry by entry."""
+
+    @abstractmethod
+    def multiply(self, x: Array, y: Array) -> Array:
+        """x · y, entry by entry."""
+
+    @abstractmethod
+    def mean(self, x: Array) -> Array:
+        """The mean over the last axis, which goes away."""
+
+    @abstractmethod
+    def center(self, x: Array, mean: Array) -> Array:
+        """x - mean, where `mean` is the mean of x."""
+
+    @abstractmethod
+    def mean_square(self, x: Array) -> Array:
+        """The mean of x² over the last axis, which goes away."""
+
+    @abstractmethod
+    def root(self, x: Array, *, eps: Fraction) -> Array:
+        """√(x + eps)."""
+
+    @abstractmethod
+    def normalize(self, x: Array, by: Array) -> Array:
+        """x / by, row by row.  A row of zeros over zero is zero: the limit eps → 0, with a note."""
+
+    @abstractmethod
+    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+        """x · gain + bias, each of them where given."""
+
+    @abstractmethod
+    def linear(
+        self,
+        x: Array,
+        weight: Array,
+        *,
+        bias: Array | None = None,
+        layout: str,
+        heads: int | None = None,
+    ) -> Array:
+        """x times a matrix, plus bias.
+
+        An x of three axes (head, pos, d_head) is read with its heads side by side, as
+        `merge_heads` lays them; with `heads`, the result is split into (head, pos, width/heads).
+        """
+
+    @abstractmethod
+    def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
+        """(pos, any) → (head, pos, width); head h is columns start + h·stride onwards."""
+
+    @abstractmethod
+    def merge_heads(self, x: Array) -> Array:
+        """(head, pos, d_head) → (pos, head·d_head)."""
+
+    @abstractmethod
+    def rotate(
+        self,
+        x: Array,
+        *,
+        frequencies: Array | None = None,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str,
+    ) -> Array:
+        """RoPE on the first `width` entries of each head; the others pass through.
+
+        Pair i turns by position · frequency_i, where frequency_i = base^(-2i/width) or is given.
+        pairing "half": entries (i, i + width/2); "interleaved": entries (2i, 2i + 1).
+        (a, b) becomes (a·cos - b·sin, a·sin + b·cos).
+        """
+
+    @abstractmethod
+    def scores(
+        self,
+        q: Array,
+        k: Array,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        scale: Expression | None = None,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        """scale·(q·k) - slope·(query position - key position) + table[head, query, key].
+
+        Query head h reads key head h // (heads / kv_heads).  ABSENT where the mask is False or
+        the table has ABSENT.  `queries` and `keys` are positions, and index the table.
+        """
+
+    @abstractmethod
+    def softmax(self, x: Array) -> Array:
+        """Softmax over the last axis; ABSENT entries stay absent."""
+
+    @abstractmethod
+    def mix(self, weights: Array, v: Array) -> Array:
+        """Σ_key weights[head, query, key] · v[kv_head, key]."""
+
+    @abstractmethod
+    def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
+        """Each head through its slice of the output matrix (identity where there is none)."""
+
+    @abstractmethod
+    def activate(self, x: Array, *, kind: str) -> Array:
+        """relu, gelu (with erf), gelu_tanh, silu or identity, entry by entry."""
+
+    @abstractmethod
+    def argmax(self, x: Array) -> list[Prediction]:
+        """The next token at each position."""
+
+    @abstractmethod
+    def loss(self, probs: Array, *, target: int) -> Array:
+        """-ln probs[last position, target]: an array of one value, shape (1,)."""

@@ -1,0 +1,173 @@
+"""Decimals of values.  Every digit string here is proven to be as near as its docstring says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from flint import arb, ctx, fmpq, fmpz
+
+from byhand.errors import Undecided
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.numbers.exact.value import Value
+
+LONGEST = 30  # digits before the point, before a number is written with an exponent
+HALF = fmpq(1, 2)
+
+
+def nearest_integer(q: fmpq) -> fmpz:
+    """The nearest integer; a half goes away from zero."""
+    return (q + HALF).floor() if q >= 0 else -((HALF - q).floor())
+
+
+def scaled_ball(v: Value, shift: fmpz, bits: int) -> arb:
+    """Returns a ball that contains v · 10^shift."""
+    if abs(shift) < 5000:
+        return v.ball(bits) * (arb(10) ** int(shift))
+    ball = v.ball(bits)
+    size = (abs(ball).log() + arb(shift) * arb(10).log()).exp()
+    return -size if ball < 0 else size
+
+
+def scaled_to_integer(v: Value, shift: fmpz, *, exactly: bool) -> fmpz:
+    """The integer nearest to v · 10^shift, a half away from zero.
+
+    Where that cannot be proven: an integer less than 1 away, or Undecided if `exactly` is asked.
+    """
+    if v.num is None:
+        return nearest_integer(v.q * fmpq(10) ** int(shift))
+    before = ctx.prec
+    bits = 64
+    try:
+        while True:
+            ctx.prec = bits
+            ball = scaled_ball(v, shift, bits)
+            down = -((arb(HALF) - ball).floor()) if ball < 0 else (ball + arb(HALF)).floor()
+            found = down.unique_fmpz()
+            if found is not None:
+                return found
+            last = bits >= v.space.limits.bits or (bits >= 128 and v.register == "enclosed")
+            narrow = ball.is_finite() and ball.rad() < arb(fmpq(1, 8))
+            if narrow and (last or bits == 256):
+                whole = int((2 * ball.mid() + arb(HALF)).floor().unique_fmpz() or 0)
+                if whole % 2 and (tie := settled_tie(v, shift, fmpq(whole, 2))) is not None:
+                    return tie
+                if last and not exactly:
+                    return fmpz(whole // 2)
+            if last:
+                raise Undecided(
+                    _("the value is not known narrowly enough for these decimals"),
+                    found=ball.str(6),
+                    hint=_("ask for fewer decimals, or for the interval"),
+                )
+            bits *= 2
+    finally:
+        ctx.prec = before
+
+
+def settled_tie(v: Value, shift: fmpz, candidate: fmpq) -> fmpz | None:
+    """The rounding of v · 10^shift, which is near this half; None where algebra does not say."""
+    if abs(shift) >= 5000:
+        return None
+    half = v.space.plain(candidate / fmpq(10) ** int(shift))
+    try:
+        side = v.space.compare(v, half)
+    except Undecided:
+        return None
+    if side == 0:
+        return nearest_integer(candidate)
+    return candidate.floor() if side < 0 else candidate.ceil()
+
+
+def point(n: fmpz, places: int) -> str:
+    """n / 10^places as text."""
+    digits = str(abs(int(n))).rjust(places + 1, "0")
+    text = digits[: len(digits) - places] + ("." + digits[len(digits) - places :]) * (places > 0)
+    return "-" + text if n < 0 else text
+
+
+def decimal(v: Value, places: int) -> str:
+    """v with so many decimals, within one unit of the last place (see Value.decimal)."""
+    if not v.ball(64).abs_upper() < arb(10) ** LONGEST:
+        return significant(v, places + 1)
+    return point(scaled_to_integer(v, fmpz(places), exactly=False), places)
+
+
+def rounded(v: Value, places: int) -> Fraction:
+    """v rounded to so many decimals, half away from zero: proven, or Undecided."""
+    return Fraction(int(scaled_to_integer(v, fmpz(places), exactly=True)), 10**places)
+
+
+def significant(v: Value, digits: int) -> str:
+    """v with so many significant digits, within one unit of the last."""
+    if v.num is None and v.q == 0:
+        return "0"
+    exponent = decimal_exponent(v)
+    while True:
+        n = scaled_to_integer(v, digits - 1 - exponent, exactly=False)
+        if abs(n) < fmpz(10) ** digits:
+            break
+        exponent += 1
+    if -6 < exponent < max(digits, 7):
+        places = digits - 1 - int(exponent)
+        return point(n, places) if places >= 0 else str(int(n) * 10**-places)
+    first, rest = divmod(abs(int(n)), 10 ** (digits - 1))
+    mantissa = f"{first}.{rest:0{digits - 1}d}" if digits > 1 else str(first)
+    return f"{'-' if n < 0 else ''}{mantissa}e{int(exponent)}"
+
+
+def decimal_exponent(v: Value) -> fmpz:
+    """k with 10^k ≤ |v| < 10^(k+2), found from below."""
+    before = ctx.prec
+    bits = 64
+    try:
+        while True:
+            ctx.prec = bits
+            size = abs(v.ball(bits)).log() / arb(10).log()
+            if size.is_finite() and size.rad() < arb(fmpq(1, 4)):
+                found = size.lower().floor().unique_fmpz()
+                if found is not None:
+                    return found
+            if bits >= v.space.limits.bits or (bits >= 128 and v.register == "enclosed"):
+                raise Undecided(
+                    _("the value is not separated from 0, so it has no first digit"),
+                    found=v.ball(bits).str(6),
+                )
+            bits *= 2
+    finally:
+        ctx.prec = before
+
+
+def interval(v: Value, places: int) -> tuple[str, str]:
+    """(middle, radius) as decimals: v lies within radius of middle."""
+    before = ctx.prec
+    ctx.prec = 192
+    try:
+        ball = v.ball(192)
+        middle = (ball.mid() * arb(10) ** places + arb(HALF)).floor().unique_fmpz()
+        if middle is None:
+            raise Undecided(_("the value is not enclosed"), found=ball.str(6))
+        if v.num is None:
+            error = abs(v.q - fmpq(middle, fmpz(10) ** places))
+            far = arb(error).abs_upper()
+        else:
+            far = (ball - arb(fmpq(middle, fmpz(10) ** places))).abs_upper()
+        if far == 0:
+            return point(middle, places), "0"
+        shift = 1 - int((far.log() / arb(10).log()).floor().upper().floor().unique_fmpz() or 0)
+        above = (far * arb(10) ** shift).upper().ceil().upper().ceil().unique_fmpz()
+        assert above is not None
+        radius = point(above, shift) if shift >= 0 else str(int(above) * 10**-shift)
+        return point(middle, places), radius.rstrip("0").rstrip(".") if "." in radius else radius
+    finally:
+        ctx.prec = before
+
+
+def shown(v: Value, digits: int = 6) -> str:
+    """A short text for people: significant digits, or middle ± radius where it is enclosed."""
+    try:
+        return significant(v, digits)
+    except Undecided:
+        return " ± ".join(interval(v, digits))

@@ -1,0 +1,443 @@
+"""The operations of a transformer on exact-or-named values, as NumPy object arrays of Value.
+
+Each operation is done as a whole where that keeps forms small: centred entries are linear forms of
+the entries themselves and not of a mean that may have become a letter; a variance is one dot
+product; softmax is shifted by its lowest score, which is only a choice of form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from flint import fmpq
+
+from byhand.errors import InputError, Undecided
+from byhand.expression import Expression
+from byhand.language import _
+from byhand.numbers.base import ABSENT, Array, Note, Numbers, Prediction, Printed
+from byhand.numbers.exact.names import HALF, ONE, Limits
+from byhand.numbers.exact.read import evaluate
+from byhand.numbers.exact.space import Space
+from byhand.numbers.exact.value import How, Value
+from byhand.numbers.exact.write import Writer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def operation(method: Callable[Concatenate[Exact, P], R]) -> Callable[Concatenate[Exact, P], R]:
+    """An operation starts with no notes."""
+
+    @wraps(method)
+    def run(self: Exact, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self.notes = []
+        return method(self, *args, **kwargs)
+
+    return run
+
+
+def array(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
+    """An object array of this shape."""
+    result = np.empty(len(entries), dtype=object)
+    result[:] = entries
+    return result.reshape(shape)
+
+
+class Exact(Numbers):
+    """Rational numbers and names: nothing is rounded, and nothing undecidable is guessed."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__()
+        self.space = Space(limits)
+
+    @property
+    def name(self) -> str:
+        return "exact"
+
+    # ------------------------------------------------------------------- values in and out
+
+    def value(self, number: Fraction | int) -> Value:
+        """A rational number as a value."""
+        return self.space.value(number)
+
+    def scalar(self, tree: Expression) -> Value:
+        """The value of an expression such as sqrt(2)/2; an ExpressionError where it has none."""
+        return evaluate(tree, self.space)
+
+    def writer(self, width: int = 40) -> Writer:
+        """A new writer; `width` is the longest sub-expression written in place of a letter."""
+        return self.space.writer(width)
+
+    def admit(self, data: Any) -> Array:
+        """The array of these numbers, exactly: a float is the dyadic rational it is."""
+        entries = np.asarray(data)
+        if entries.dtype != object:
+            entries = entries.astype(object)
+        flat = [self._admitted(entry) for entry in entries.ravel()]
+        return array(flat, entries.shape)
+
+    def _admitted(self, entry: Any) -> Value | None:
+        if isinstance(entry, Value) or entry is ABSENT:
+            return entry
+        if isinstance(entry, Fraction | int):
+            return self.space.value(entry)
+        if isinstance(entry, Printed):
+            return self.space.printed(entry)
+        if isinstance(entry, Expression):
+            return self.scalar(entry)
+        try:
+            return self.space.value(float(entry))
+        except (TypeError, ValueError):
+            raise InputError(_("not a number"), found=repr(entry)[:60]) from None
+
+    def register(self, entry: Any) -> str:
+        return entry.register if isinstance(entry, Value) else "exact"
+
+    # ------------------------------------------------------------------- embedding and sums
+
+    @operation
+    def embed(
+        self, table: Array, ids: Sequence[int], *, scale: Expression | None = None
+    ) -> Array:
+        rows = table[list(ids)]
+        if scale is None:
+            return rows
+        factor = self.scalar(scale)
+        return self._each(lambda x: self.space.multiply(factor, x), rows)
+
+    @operation
+    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+        space = self.space
+        result = np.empty((len(positions), width), dtype=object)
+        for i in range((width + 1) // 2):
+            frequency = self.frequency(base, Fraction(-2 * i, width))
+            for row, position in enumerate(positions):
+                angle = frequency.times(fmpq(position))
+                result[row, 2 * i] = space.sin(angle)
+                if 2 * i + 1 < width:
+                    result[row, 2 * i + 1] = space.cos(angle)
+        return result
+
+    def frequency(self, base: Fraction, exponent: Fraction) -> Value:
+        """base^exponent."""
+        space = self.space
+        return space.exp(space.ln(space.value(base)) * exponent)
+
+    def _each(self, function: Callable[..., Value], *xs: Array) -> Array:
+        spread = np.broadcast_arrays(*xs)
+        flat = [function(*entries) for entries in zip(*(x.ravel() for x in spread), strict=True)]
+        return array(flat, spread[0].shape)
+
+    @operation
+    def add(self, x: Array, y: Array) -> Array:
+        return self._each(self.space.add, x, y)
+
+    @operation
+    def multiply(self, x: Array, y: Array) -> Array:
+        return self._each(self.space.multiply, x, y)
+
+    # ------------------------------------------------------------------- norms
+
+    def _rows(self, function: Callable[[list[Value]], Value], x: Array) -> Array:
+        rows = x.reshape(-1, x.shape[-1])
+        return array([function(list(row)) for row in rows], x.shape[:-1])
+
+    @operation
+    def mean(self, x: Array) -> Array:
+        share = fmpq(1, x.shape[-1])
+        one = self.space.plain(ONE)
+
+        def of_row(row: list[Value]) -> Value:
+            return self.space.total([(share, entry, one) for entry in row], How("mean", row))
+
+        return self._rows(of_row, x)
+
+    @operation
+    def center(self, x: Array, mean: Array) -> Array:
+        space = self.space
+        width = x.shape[-1]
+        one = space.plain(ONE)
+        share = fmpq(1, width)
+        result = np.empty_like(x)
+        for place in np.ndindex(x.shape[:-1]):
+            row, middle = list(x[place]), mean[place]
+            seen = [space.use(entry) for entry in row]
+            plain = all(entry.num is None for entry in seen)
+            few = len({i for entry in seen for i in entry.atoms}) <= space.limits.terms
+            for k in range(width):
+                how = How("linear", (ONE, -ONE), (row[k], middle))
+                if plain or not few:
+                    parts = [(ONE, row[k], one), (-ONE, middle, one)]
+                else:
+                    parts = [(ONE * (j == k) - share, v, one) for j, v in enumerate(seen)]
+                result[(*place, k)] = space.total(parts, how)
+        return result
+
+    @operation
+    def mean_square(self, x: Array) -> Array:
+        share = fmpq(1, x.shape[-1])
+        return self._rows(lambda row: self.space.dot(row, row, share), x)
+
+    @operation
+    def root(self, x: Array, *, eps: Fraction) -> Array:
+        shift = self.space.value(eps)
+        return self._each(lambda v: self.space.sqrt(v if eps == 0 else v + shift), x)
+
+    @operation
+    def normalize(self, x: Array, by: Array) -> Array:
+        result = np.empty_like(x)
+        for place in np.ndindex(x.shape[:-1]):
+            row, divisor = x[place], by[place]
+            if self.space.sign(divisor) == 0:
+                if any(self.space.sign(entry) for entry in row):
+                    raise Undecided(_("a row that is not zero cannot be divided by zero"))
+                self.notes.append(Note("zero-variance", place))
+                row = array([self.space.plain(fmpq(0)) for _entry in row], row.shape)
+            else:
+                row = array([self.space.divide(entry, divisor) for entry in row], row.shape)
+            result[place] = row
+        return result
+
+    @operation
+    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+        space = self.space
+        one = space.plain(ONE)
+        gain = np.full(x.shape[-1], one) if gain is None else gain
+        if bias is None:
+            return self._each(space.multiply, x, gain)
+
+        def entry(v: Value, g: Value, b: Value) -> Value:
+            return space.total([(ONE, v, g), (ONE, b, one)], How("dot", (v, b), (g, one), ONE))
+
+        return self._each(entry, x, gain, bias)
+
+    # ------------------------------------------------------------------- products
+
+    @operation
+    def linear(
+        self,
+        x: Array,
+        weight: Array,
+        *,
+        bias: Array | None = None,
+        layout: str,
+        heads: int | None = None,
+    ) -> Array:
+        side_by_side = np.concatenate(list(x), axis=1) if x.ndim == 3 else x
+        result = self._linear(side_by_side, weight.T if layout == "in_out" else weight, bias)
+        return result if heads is None else np.stack(np.split(result, heads, axis=1))
+
+    def _linear(self, x: Array, rows: Array, bias: Array | None) -> Array:
+        """Each row of x times each row of a matrix, plus bias."""
+        space = self.space
+        offsets = None if bias is None else list(bias)
+        flat = x.reshape(-1, x.shape[-1])
+        if all(w.num is None for w in rows.ravel()):
+            matrix = [[w.q for w in row] for row in rows]
+            results = [space.linear(matrix, list(row), offsets) for row in flat]
+        else:
+            results = [[self._named_row(row, w, k, bias) for k, w in enumerate(rows)] for row in flat]
+        return array([v for row in results for v in row], (*x.shape[:-1], rows.shape[0]))
+
+    def _named_row(self, x: Array, weights: Array, k: int, bias: Array | None) -> Value:
+        one = self.space.plain(ONE)
+        xs, ys = list(x), list(weights)
+        if bias is not None:
+            xs, ys = [*xs, bias[k]], [*ys, one]
+        return self.space.dot(xs, ys)
+
+    @operation
+    def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
+        return np.stack(
+            [x[:, start + h * stride : start + h * stride + width] for h in range(heads)]
+        )
+
+    @operation
+    def merge_heads(self, x: Array) -> Array:
+        return np.concatenate(list(x), axis=1)
+
+    @operation
+    def rotate(
+        self,
+        x: Array,
+        *,
+        frequencies: Array | None = None,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str,
+    ) -> Array:
+        space = self.space
+        result = x.copy()
+        half = width // 2
+        for i in range(half):
+            if frequencies is None:
+                frequency = self.frequency(base, Fraction(-2 * i, width))
+            else:
+                frequency = frequencies[i]
+            a, b = (i, i + half) if pairing == "half" else (2 * i, 2 * i + 1)
+            for row, position in enumerate(positions):
+                c, s = space.circle(frequency.times(fmpq(position)))
+                for head in range(x.shape[0]):
+                    u, v = x[head, row, a], x[head, row, b]
+                    result[head, row, a] = space.total([(HALF, u, c), (-HALF, v, s)])
+                    result[head, row, b] = space.total([(HALF, u, s), (HALF, v, c)])
+        return result
+
+    # ------------------------------------------------------------------- attention
+
+    @operation
+    def scores(
+        self,
+        q: Array,
+        k: Array,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        scale: Expression | None = None,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        space = self.space
+        one = space.plain(ONE)
+        factor = one if scale is None else self.scalar(scale)
+        group = q.shape[0] // k.shape[0]
+        result = np.full((q.shape[0], len(queries), len(keys)), ABSENT, dtype=object)
+        for h, i, j in np.ndindex(result.shape):
+            offset = None if table is None else table[h, queries[i], keys[j]]
+            if not mask[i][j] or (table is not None and offset is ABSENT):
+                continue
+            xs, ys = list(q[h, i]), list(k[h // group, j])
+            if factor.num is None:
+                parts = [(factor.q, x, y) for x, y in zip(xs, ys, strict=True)]
+            else:
+                parts = [(ONE, space.dot(xs, ys), factor)]
+            how = How("scores", xs, ys, factor)
+            if slopes is not None:
+                parts.append((fmpq(keys[j] - queries[i]), slopes[h], one))
+                how.parts += ((fmpq(keys[j] - queries[i]), slopes[h]),)
+            if offset is not None:
+                parts.append((ONE, offset, one))
+                how.parts += ((ONE, offset),)
+            result[h, i, j] = space.total(parts, how)
+        return result
+
+    @operation
+    def softmax(self, x: Array) -> Array:
+        result = np.full(x.shape, ABSENT, dtype=object)
+        for place in np.ndindex(x.shape[:-1]):
+            present = [j for j, score in enumerate(x[place]) if score is not ABSENT]
+            row = self.space_softmax([x[(*place, j)] for j in present])
+            for j, weight in zip(present, row, strict=True):
+                result[(*place, j)] = weight
+        return result
+
+    def space_softmax(self, scores: list[Value]) -> list[Value]:
+        """The softmax of one row, shifted by a score that is the lowest where that is decided."""
+        space = self.space
+        if not scores:
+            return []
+        low = scores[0]
+        for score in scores[1:]:
+            try:
+                low = score if space.compare(score, low) < 0 else low
+            except Undecided:
+                continue  # either serves: the shift cancels
+        exponentials = [space.exp(space.subtract(score, low)) for score in scores]
+        total = space.combine([ONE] * len(scores), exponentials)
+        return [
+            space.divide(e, total, How("softmax", scores, position=k))
+            for k, e in enumerate(exponentials)
+        ]
+
+    @operation
+    def mix(self, weights: Array, v: Array) -> Array:
+        heads, queries, _keys = weights.shape
+        group = heads // v.shape[0]
+        result = np.empty((heads, queries, v.shape[-1]), dtype=object)
+        for h, i in np.ndindex(heads, queries):
+            present = [j for j, weight in enumerate(weights[h, i]) if weight is not ABSENT]
+            row = [weights[h, i, j] for j in present]
+            for d in range(v.shape[-1]):
+                result[h, i, d] = self.space.dot(row, [v[h // group, j, d] for j in present])
+        return result
+
+    @operation
+    def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
+        heads, positions, width = mixed.shape
+        zero = self.space.plain(fmpq(0))
+        if weight is None:
+            result = np.full((heads, positions, heads * width), zero, dtype=object)
+            for h in range(heads):
+                result[h, :, h * width : (h + 1) * width] = mixed[h]
+            return result
+        rows = weight.T if layout == "in_out" else weight
+        return np.stack(
+            [
+                self._linear(mixed[h], rows[:, h * width : (h + 1) * width], None)
+                for h in range(heads)
+            ]
+        )
+
+    # ------------------------------------------------------------------- activations and the end
+
+    @operation
+    def activate(self, x: Array, *, kind: str) -> Array:
+        if kind == "identity":
+            return x
+        if kind == "relu":
+            return self._relu(x)
+        function = {"gelu": self.gelu, "gelu_tanh": self.gelu_tanh, "silu": self.silu}.get(kind)
+        if function is None:
+            raise InputError(_("there is no activation {name}").format(name=repr(kind)))
+        return self._each(function, x)
+
+    def _relu(self, x: Array) -> Array:
+        result = np.empty_like(x)
+        for place in np.ndindex(x.shape):
+            result[place], decided = self.space.relu(x[place])
+            if not decided:
+                self.notes.append(Note("undecided-sign", place))
+        return result
+
+    def gelu(self, x: Value) -> Value:
+        """x · (1 + erf(x/√2)) / 2."""
+        space = self.space
+        inner = space.odd_function("erf", space.divide(x, space.sqrt(space.plain(fmpq(2)))))
+        return space.total(
+            [(HALF, x, space.plain(ONE)), (HALF, x, inner)], How("gelu", x, inner)
+        )
+
+    def gelu_tanh(self, x: Value) -> Value:
+        """x · (1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2."""
+        space = self.space
+        factor = space.sqrt(space.divide(space.plain(fmpq(2)), space.pi()))
+        cube = space.multiply(space.multiply(x, x), x)
+        argument = space.combine((ONE, fmpq(44715, 1_000_000)), (x, cube))
+        inner = space.odd_function("tanh", space.multiply(factor, argument))
+        return space.total(
+            [(HALF, x, space.plain(ONE)), (HALF, x, inner)], How("gelu", x, inner)
+        )
+
+    def silu(self, x: Value) -> Value:
+        """x / (1 + e^-x)."""
+        space = self.space
+        below = space.combine((ONE, ONE), (space.plain(ONE), space.exp(x.times(fmpq(-1)))))
+        return space.divide(x, below)
+
+    @operation
+    def argmax(self, x: Array) -> list[Prediction]:
+        from byhand.numbers.exact.largest import predict
+
+        return [predict(self.space, list(row)) for row in x]
+
+    @operation
+    def loss(self, probs: Array, *, target: int) -> Array:
+        p = probs[-1, target]
+        value = self.space.ln(p).times(fmpq(-1), How("loss", p))
+        return array([value], (1,))

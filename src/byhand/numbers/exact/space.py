@@ -1,0 +1,42 @@
+"""The space of values: one table of names, and every operation on values over it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from byhand.numbers.exact.angles import AngleClass, Angles
+from byhand.numbers.exact.functions import ExponentClass
+from byhand.numbers.exact.names import Limits
+from byhand.numbers.exact.value import Atom, Value
+
+if TYPE_CHECKING:
+    from byhand.numbers.base import Printed
+    from byhand.numbers.exact.write import Writer
+
+
+class Space(Angles):
+    """A field of real numbers with names; values of different spaces do not mix."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        self._exponents: dict[object, ExponentClass] = {}
+        self._roots: dict[object, Atom] = {}
+        self._angles: dict[object, AngleClass] = {}
+        self._printed = 0
+
+    def printed(self, number: Printed) -> Value:
+        """A number known to lie within half a unit of its last place: each time another name."""
+        from flint import fmpq
+
+        self._printed += 1
+        middle = self.value(number.value)
+        a = self.atom("printed", self._printed, middle)
+        a.radius = fmpq(1, 2) / fmpq(10) ** number.places
+        a.enclosed = True
+        return self.power(a)
+
+    def writer(self, width: int = 40) -> Writer:
+        """A new writer, which gives its own letters."""
+        from byhand.numbers.exact.write import Writer
+
+        return Writer(self, width)

@@ -1,0 +1,80 @@
+"""What one forward pass is given besides numbers: the model, the positions, who may look at whom.
+
+`forward.plan` writes a plan for a pass.  The data is checked here, before a line is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from byhand.errors import InputError, TextError
+from byhand.language import _
+from byhand.spec import ModelSpec
+
+Mask = Sequence[Sequence[bool]]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The model and the data a plan is written for; data that does not fit is an InputError."""
+
+    spec: ModelSpec
+    length: int
+    positions: tuple[int, ...]
+    allowed: Mask | None
+    head_outputs: bool
+
+    def __post_init__(self) -> None:
+        _check_length(self.spec, self.length, self.positions)
+        if self.allowed is not None:
+            rows = [len(row) for row in self.allowed]
+            if rows != [self.length] * self.length:
+                raise InputError(
+                    _("the mask does not fit the text"),
+                    expected=_("{count} rows of {count}").format(count=self.length),
+                    found=_("rows of {lengths}").format(lengths=", ".join(map(str, rows))),
+                )
+
+    def mask(self, causal: bool) -> tuple[tuple[bool, ...], ...]:
+        """True where a query may look at a key; each may look at one at least."""
+        rows = tuple(
+            tuple(
+                (not causal or key <= query) and (self.allowed is None or bool(self.allowed[i][j]))
+                for j, key in enumerate(self.positions)
+            )
+            for i, query in enumerate(self.positions)
+        )
+        for position, row in enumerate(rows):
+            if not any(row):
+                raise no_key(position)
+        return rows
+
+
+def no_key(position: int) -> InputError:
+    """The error for a query that may look at no key: its softmax would be 0/0."""
+    return InputError(
+        _("position {position} may look at no key").format(position=position),
+        expected=_("at least one key that is not masked"),
+        found="0",
+    )
+
+
+def _check_length(spec: ModelSpec, length: int, positions: tuple[int, ...]) -> None:
+    if length < 1:
+        raise TextError(_("the text is empty"), expected=_("at least one token"), found="0")
+    if len(positions) != length:
+        raise InputError(
+            _("positions do not fit the text"), expected=str(length), found=str(len(positions))
+        )
+    if min(positions) < 0:
+        raise InputError(
+            _("positions count from 0"), expected=_("no negative one"), found=str(min(positions))
+        )
+    if spec.context is not None and max(positions) >= spec.context:
+        raise TextError(
+            _("the text is too long for this model"),
+            expected=_("at most {count} tokens").format(count=spec.context),
+            found=str(max(positions) + 1),
+            hint=_("shorten the text"),
+        )

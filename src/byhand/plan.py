@@ -1,0 +1,130 @@
+"""Steps and plans: the working of a model before any number is known.
+
+`forward.plan` writes a plan; `evaluate` works it out in a number system; `working` says how one
+entry of a step comes about.  A plan is data: it can be pruned, edited and printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
+
+from byhand.errors import AddressError, nearest
+from byhand.language import _
+from byhand.spec import ModelSpec
+
+WEIGHT = "weight."
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of working: an operation on the steps and weights it reads."""
+
+    address: str
+    op: str  # a method of numbers.base.Numbers, or "given"
+    inputs: Mapping[str, str]  # role → address of a step, or "weight." and a weight's name
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    formula: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return tuple(self.inputs.values())
+
+    @property
+    def position_axis(self) -> int | None:
+        """The axis that runs over the text's positions, where there is one."""
+        for name in ("query", "pos"):
+            if name in self.axes:
+                return self.axes.index(name)
+        return None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a model for one length, in spine order; `aliases` are second names."""
+
+    spec: ModelSpec
+    length: int
+    steps: tuple[Step, ...]
+    aliases: Mapping[str, str]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __getitem__(self, address: str) -> Step:
+        """The step at an address (or its alias); an AddressError with the nearest names."""
+        name = self.aliases.get(address, address)
+        if name in self._by_address:
+            return self._by_address[name]
+        known = [*self._by_address, *self.aliases]
+        raise AddressError(
+            _("there is no step {name}").format(name=repr(address)), hint=nearest(address, known)
+        )
+
+    @cached_property
+    def _by_address(self) -> dict[str, Step]:
+        return {step.address: step for step in self.steps}
+
+    def matching(self, patterns: Iterable[str]) -> tuple[str, ...]:
+        """The addresses that the patterns name: a step, a group (`block.0.attn`), or with *."""
+        found: dict[str, None] = {}
+        for pattern in patterns:
+            names = [
+                self.aliases.get(name, name)
+                for name in (*(step.address for step in self.steps), *self.aliases)
+                if fnmatchcase(name, pattern) or name.startswith(pattern + ".")
+            ]
+            if not names:
+                self[pattern]  # raises, with the nearest names
+            found.update(dict.fromkeys(names))
+        return tuple(step.address for step in self.steps if step.address in found)
+
+    def only(self, addresses: Iterable[str], given: Iterable[str] = ()) -> Plan:
+        """The plan with just these steps and what they need; what `given` ones need is not."""
+        needed = {self[address].address for address in addresses}
+        known = {self[address].address for address in given}
+        for step in reversed(self.steps):
+            if step.address in needed - known:
+                needed.update(step.reads)
+        steps = tuple(step for step in self.steps if step.address in needed)
+        aliases = {name: to for name, to in self.aliases.items() if to in needed}
+        return Plan(self.spec, self.length, steps, aliases)
+
+
+class Sheet:
+    """The sheet of paper a plan is written on: collects lines, knows the sizes of the axes."""
+
+    def __init__(self, **sizes: int) -> None:
+        self.sizes = dict(sizes)
+        self.steps: list[Step] = []
+        self.aliases: dict[str, str] = {}
+
+    def line(
+        self,
+        address: str,
+        op: str,
+        formula: str,
+        axes: tuple[str, ...],
+        reads: Mapping[str, str | None] | None = None,
+        **attributes: Any,
+    ) -> str:
+        """Writes one step and returns its address; what is None is left out."""
+        inputs = {role: read for role, read in (reads or {}).items() if read is not None}
+        settings = {name: value for name, value in attributes.items() if value is not None}
+        shape = tuple(self.sizes[axis] for axis in axes)
+        self.steps.append(Step(address, op, inputs, axes, shape, formula, settings))
+        return address
+
+    def also(self, alias: str, address: str) -> str:
+        """A second name for a step; returns the step's own."""
+        if alias != address:
+            self.aliases[alias] = address
+        return address

@@ -1,0 +1,9 @@
+"""From a trace to the person: trace → document parts → terminal text, HTML or JSON.
+
+    document   trace → parts: which entries, in which forms, with which marks
+    parts      what a document is made of; later books and spreadsheets read the same
+    terminal   parts → text of a given width            html   parts → a simple page
+    data       trace → the JSON document
+
+Nothing here computes a number: forms and decimals come from the number system.
+"""

@@ -1,0 +1,53 @@
+"""Ink: the few colours of the terminal, or none.  Every colour only repeats what a sign says."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from dataclasses import dataclass
+from typing import TextIO
+
+SIGNS = {"exact": "=", "named": "√", "enclosed": "±", "rounded": "~"}
+_CODES = {
+    "strong": "1",
+    "quiet": "2",
+    "exact": "32",
+    "named": "33",
+    "enclosed": "36",
+    "rounded": "35",
+    "stage": "1;34",
+    "leaves": "33",
+    "returns": "32",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """Colours text where `colour` is on."""
+
+    colour: bool = False
+
+    def __call__(self, text: str, kind: str | None) -> str:
+        code = _CODES.get(kind or "")
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and code and text else text
+
+
+def ink_for(stream: TextIO) -> Ink:
+    """Colour on a terminal, unless NO_COLOR is set or the terminal has none."""
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return Ink(stream.isatty() and not plain)
+
+
+def width_of(text: str) -> int:
+    """How many columns a terminal needs for a text: wide signs take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def padded(text: str, width: int) -> str:
+    """The text with blanks behind it up to a width."""
+    return text + " " * (width - width_of(text))

@@ -1,0 +1,198 @@
+"""Tables of numbers, fitted to a width.
+
+A cell is shown in the richest manner that fits: every form on one line, the forms below each
+other, or proven decimals alone; a table that is still too wide continues below itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from byhand.expression import Number, write
+from byhand.render.ink import SIGNS, Ink, padded, width_of
+from byhand.render.parts import Cell, Row, Table
+
+GAP = "   "
+MASK = "·"
+LONGEST_FRACTION = 9  # characters of an exact number in a table of decimals
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """Which forms of a named number a table shows, and whether below each other."""
+
+    worked: bool
+    form: bool
+    stacked: bool
+
+
+MANNERS = (
+    Manner(worked=True, form=True, stacked=False),
+    Manner(worked=True, form=True, stacked=True),
+    Manner(worked=False, form=True, stacked=False),
+    Manner(worked=False, form=True, stacked=True),
+    Manner(worked=False, form=False, stacked=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The lines of a table; `brief` where forms were left out for want of room."""
+
+    lines: tuple[str, ...]
+    brief: bool
+
+
+def fit(table: Table, width: int, ink: Ink, signs: bool = True) -> Fitted:
+    """The table in the richest manner that fits the width."""
+    for manner in MANNERS:
+        block = _Block(table, manner, signs)
+        if block.width <= width:
+            return Fitted(tuple(block.lines(ink)), not manner.form and _has_forms(table))
+    return Fitted(tuple(_continued(table, width, ink, signs)), _has_forms(table))
+
+
+def _has_forms(table: Table) -> bool:
+    return any(c.form is not None and not _plain(c) for row in table.rows for c in row.cells)
+
+
+def _plain(cell: Cell) -> bool:
+    """A cell that a table of decimals shows in full."""
+    return isinstance(cell.form, Number) and len(write(cell.form)) <= LONGEST_FRACTION
+
+
+def _continued(table: Table, width: int, ink: Ink, signs: bool) -> Iterator[str]:
+    """The table in pieces below each other, each with as many columns as fit."""
+    start, total = 0, len(table.columns)
+    while start < total:
+        stop = start + 1
+        while stop < total and _piece(table, start, stop + 1, signs).width <= width:
+            stop += 1
+        if start:
+            yield ""
+        yield from _piece(table, start, stop, signs).lines(ink)
+        start = stop
+
+
+def _piece(table: Table, start: int, stop: int, signs: bool) -> _Block:
+    rows = tuple(
+        Row(row.place, row.label, row.register, row.cells[start:stop]) for row in table.rows
+    )
+    heads = table.heads or tuple(map(str, table.columns))
+    part = Table(table.title, table.columns[start:stop], heads[start:stop], rows)
+    return _Block(part, MANNERS[-1], signs)
+
+
+def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
+    """A cell's lines as (sign before it, text)."""
+    if cell.masked:
+        return [("", MASK)]
+    if cell.radius is not None:
+        return [("", f"{cell.decimal} ± {cell.radius}")]
+    if cell.form is None:
+        return [("", cell.decimal or "")]
+    if not manner.form and not _plain(cell) and cell.decimal is not None:
+        return [("≈", cell.decimal)]
+    lines = [("", write(cell.form))]
+    if manner.worked and cell.worked is not None:
+        lines = [("", write(cell.worked)), ("=", lines[0][1])]
+    if cell.register != "exact" and cell.decimal is not None:
+        lines.append(("≈", cell.decimal))
+    return lines
+
+
+class _Block:
+    """A table laid out in one manner."""
+
+    def __init__(self, table: Table, manner: Manner, signs: bool) -> None:
+        self.table = table
+        self.manner = manner
+        self.signs = signs
+        self.label_width = max((width_of(row.label) for row in table.rows), default=0)
+        self.texts = [[self._text(cell) for cell in row.cells] for row in table.rows]
+        self.columns = [_column([line for cell in rows for line in cell]) for rows in self._down()]
+        for place, head in enumerate(table.heads):
+            self.columns[place].widen(width_of(head))
+
+    def _text(self, cell: Cell) -> list[tuple[str, str]]:
+        lines = cell_lines(cell, self.manner)
+        if self.manner.stacked or len(lines) == 1:
+            return lines
+        first, rest = lines[0], lines[1:]
+        return [(first[0], " ".join([first[1], *(f"{sign} {text}" for sign, text in rest)]))]
+
+    def _down(self) -> Sequence[Sequence[list[tuple[str, str]]]]:
+        return list(zip(*self.texts, strict=True)) if self.texts else []
+
+    @property
+    def width(self) -> int:
+        lead = 2 * self.signs + self.label_width
+        gaps = sum(len(self._gap(place)) for place in range(len(self.columns)))
+        return lead + gaps + sum(column.width for column in self.columns)
+
+    def _gap(self, place: int) -> str:
+        """The room before a column; an ellipsis where columns are left out."""
+        shown = self.table.columns
+        return GAP + "…" + GAP if place and shown[place] != shown[place - 1] + 1 else GAP
+
+    def lines(self, ink: Ink) -> Iterator[str]:
+        lead = " " * (2 * self.signs + self.label_width)
+        if any(self.table.heads):
+            heads = (
+                self._gap(place).replace("…", " ") + self.columns[place].head(head)
+                for place, head in enumerate(self.table.heads)
+            )
+            yield ink((lead + "".join(heads)).rstrip(), "quiet")
+        before: int | None = None
+        for row, texts in zip(self.table.rows, self.texts, strict=True):
+            if before is not None and row.place != before + 1:
+                yield "  …"
+            before = row.place
+            for line in range(max(map(len, texts), default=1)):
+                yield self._line(row, texts, line, ink)
+
+    def _line(self, row: Row, texts: list[list[tuple[str, str]]], line: int, ink: Ink) -> str:
+        label, gutter = ("", "") if line else (row.label, SIGNS.get(row.register, ""))
+        text = (ink(gutter, row.register) if gutter else " ") + " " if self.signs else ""
+        text += ink(padded(label, self.label_width), "quiet")
+        for place, (column, cell) in enumerate(zip(self.columns, texts, strict=True)):
+            gap = self._gap(place) if not line else self._gap(place).replace("…", " ")
+            text += gap + (column.text(*cell[line]) if line < len(cell) else " " * column.width)
+        return text.rstrip()
+
+
+@dataclass
+class _Column:
+    """Where the signs and the texts of a column stand; numbers stand to the right."""
+
+    signed: bool
+    inner: int
+    right: bool
+
+    @property
+    def width(self) -> int:
+        return self.inner + 2 * self.signed
+
+    def widen(self, width: int) -> None:
+        self.inner = max(self.inner, width - 2 * self.signed)
+
+    def text(self, sign: str, text: str) -> str:
+        lead = f"{sign:<2}" if self.signed else ""
+        room = " " * (self.inner - width_of(text))
+        return lead + (room + text if self.right else text + room)
+
+    def head(self, text: str) -> str:
+        lead = "  " * self.signed
+        room = " " * (self.width - len(lead) - width_of(text))
+        return lead + (room + text if self.right else text + room)
+
+
+def _column(lines: list[tuple[str, str]]) -> _Column:
+    texts = [text for _sign, text in lines]
+    number = set("0123456789.-/" + MASK)
+    return _Column(
+        signed=any(sign for sign, _text in lines),
+        inner=max(map(width_of, texts), default=0),
+        right=all(set(text) <= number for text in texts),
+    )

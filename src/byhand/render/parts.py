@@ -1,0 +1,178 @@
+"""What a document is made of.  Parts hold expression trees and words, no escape codes, no widths.
+
+`document` makes them from a trace; `terminal` and `html` show them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from byhand.expression import Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number in the forms it can be shown in.  A masked entry has no register and no form.
+
+    `worked` is the form before simplifying, where it differs; `decimal` is proven to its last
+    place; with a `radius`, the true value lies within it of `decimal`.
+    """
+
+    register: str | None
+    form: Expression | None = None
+    worked: Expression | None = None
+    decimal: str | None = None
+    radius: str | None = None
+
+    @property
+    def masked(self) -> bool:
+        return self.register is None
+
+
+MASKED = Cell(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A position's numbers; `place` is its index, `register` the weakest of the whole row."""
+
+    place: int
+    label: str
+    register: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Numbers in rows and columns, or a window of them.
+
+    `columns` are the indices shown, `heads` their words where they have any; `left_out` says in
+    words what the window does not show.
+    """
+
+    title: str
+    columns: tuple[int, ...]
+    heads: tuple[str, ...]
+    rows: tuple[Row, ...]
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A sentence at a step: leaves, returns, stops, limit, open, more."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A letter and what it stands for, told where it is first used."""
+
+    name: str
+    definition: Expression
+    decimal: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The next token after one position, in words as well."""
+
+    place: int
+    label: str
+    token: str | None  # None: undecided
+    margin: Cell | None
+    proven: bool
+    tied: tuple[str, ...]
+    candidates: tuple[str, ...]
+
+
+# ------------------------------------------------------------------ the parts of a document
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """What is worked out: model, text, numbers; and how the signs are read."""
+
+    name: str
+    about: str
+    facts: tuple[tuple[str, str], ...]
+    registers: tuple[str, ...]
+    masked: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A heading along the spine, with a sentence on what happens here."""
+
+    title: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A weight that a step reads: its short name, and its numbers or a word such as identity."""
+
+    name: str
+    address: str
+    word: str
+    table: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """One line of working with its numbers."""
+
+    address: str
+    also: tuple[str, ...]
+    formula: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    register: str | None
+    given: tuple[Given, ...] = ()
+    tables: tuple[Table, ...] = ()
+    letters: tuple[Letter, ...] = ()
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotWorked:
+    """Steps without values, and the one reason they share."""
+
+    reason: str
+    steps: tuple[StepPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The step `next`: what follows each position."""
+
+    step: StepPart
+    predictions: tuple[Prediction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The step `loss`: how surprised the model is by the target."""
+
+    step: StepPart
+    target: str
+    after: str
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingLine:
+    """How one number comes about: in short names, with the values in, and what it is."""
+
+    address: str
+    symbols: Expression | None
+    values: Expression | None
+    cell: Cell
+    sources: tuple[tuple[str, str], ...] = ()  # short name, address
+    letters: tuple[Letter, ...] = ()
+    marks: tuple[Mark, ...] = field(default=())
+
+
+Part = Title | Stage | StepPart | NotWorked | Predictions | Loss | WorkingLine | Mark

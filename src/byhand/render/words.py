@@ -1,0 +1,162 @@
+"""The words of a working: stages, marks and axes, as a teacher says them.  No numbers here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from byhand.language import _
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stage of the spine; `layer` where there are several of its kind."""
+
+    kind: str  # tokens, embedding, attn, mlp, final, next, loss
+    layer: int | None = None
+
+
+def place_of(address: str) -> Place:
+    """The stage a step belongs to."""
+    parts = address.split(".")
+    if parts[0] == "block":
+        return Place(parts[2], int(parts[1]))
+    if parts[0] in ("embed", "stream"):
+        return Place("embedding")
+    if parts[0] in ("target", "loss"):
+        return Place("loss")
+    return Place({"tokens": "tokens", "final": "final"}.get(parts[0], "next"))
+
+
+def stage_title(place: Place) -> str:
+    """The heading of a stage."""
+    match place.kind:
+        case "tokens":
+            return _("Tokens")
+        case "embedding":
+            return _("Embedding")
+        case "attn":
+            return _("Block {layer} · attention").format(layer=place.layer)
+        case "mlp":
+            return _("Block {layer} · MLP").format(layer=place.layer)
+        case "final":
+            return _("Final norm")
+        case "loss":
+            return _("Loss")
+        case _:
+            return _("Next token")
+
+
+def stage_about(place: Place) -> str:
+    """A sentence on what happens in a stage."""
+    match place.kind:
+        case "tokens":
+            return _("A model sees no words, only their places in the vocabulary.")
+        case "embedding":
+            return _(
+                "Each token becomes a row of numbers. These rows are the residual stream: "
+                "every later stage reads it and adds to it."
+            )
+        case "attn":
+            return _(
+                "Each position asks (q), is asked (k) and has something to hand on (v). How well "
+                "a question fits a key is a score; softmax turns a row of scores into weights "
+                "that sum to 1; the weights mix what is handed on."
+            )
+        case "mlp":
+            return _("Each position by itself: out into the hidden numbers, bent, and back.")
+        case "final":
+            return _("The stream is normalised once more before it is read.")
+        case "loss":
+            return _("How surprised the model is by the word that does come next.")
+        case _:
+            return _(
+                "The stream is compared with every word of the vocabulary. The largest logit "
+                "says the next token; softmax turns the logits into probabilities."
+            )
+
+
+def register_word(register: str) -> str:
+    """A register by its name."""
+    return {
+        "exact": _("exact"),
+        "named": _("named"),
+        "enclosed": _("enclosed"),
+        "rounded": _("rounded"),
+    }[register]
+
+
+def register_about(register: str) -> str:
+    """What a register promises."""
+    return {
+        "exact": _("exact: a rational number"),
+        "named": _("named: exact too, written with e^…, √… or a letter"),
+        "enclosed": _("enclosed: lies within ± of the decimal, proven"),
+        "rounded": _("rounded: to so many decimals, line by line"),
+    }[register]
+
+
+def joined(words: Sequence[str]) -> str:
+    """a, b and c."""
+    if len(words) < 2:
+        return "".join(words)
+    return _("{most} and {last}").format(most=", ".join(words[:-1]), last=words[-1])
+
+
+def leaves(positions: Sequence[str], op: str, register: str) -> str:
+    """The sentence at a boundary."""
+    if len(positions) == 1:
+        text = _("position {which} leaves the exact numbers here")
+    else:
+        text = _("positions {which} leave the exact numbers here")
+    reason = _("known only to the decimals printed") if register == "enclosed" else _reason(op)
+    return text.format(which=joined(positions)) + (f": {reason}" if reason else "")
+
+
+def _reason(op: str) -> str:
+    match op:
+        case "softmax":
+            return _("powers of e do not cancel")
+        case "root":
+            return _("the square root is not rational")
+        case "rotate" | "sinusoid":
+            return _("sines and cosines are not rational")
+        case "loss":
+            return _("the logarithm is not rational")
+        case "scores" | "mix":
+            return _("an earlier position it reads has left them")
+        case _:
+            return ""
+
+
+def returns(positions: Sequence[str]) -> str:
+    """The sentence where the names cancel."""
+    if len(positions) == 1:
+        text = _("position {which} is back in the exact numbers here: the names cancel")
+    else:
+        text = _("positions {which} are back in the exact numbers here: the names cancel")
+    return text.format(which=joined(positions))
+
+
+def stops(positions: Sequence[str], op: str) -> str:
+    """The sentence at a boundary, where the working is to stop there."""
+    what = {"softmax": _("named softmax"), "root": _("named square root")}.get(
+        op, _("named numbers")
+    )
+    if len(positions) == 1:
+        text = _("position {which} stops at {what}")
+    else:
+        text = _("positions {which} stop at {what}")
+    return text.format(which=joined(positions), what=what)
+
+
+def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
+    """pos 2 × d 2; the names are those of addresses and stay as they are."""
+    if axes in ((), ("one",)):
+        return _("one number")
+    return " × ".join(f"{axis} {size}" for axis, size in zip(axes, shape, strict=True))
+
+
+def token_label(token: str) -> str:
+    """A token as it can stand in a table: white space and signs that do not print are quoted."""
+    return token if token.isprintable() and token.strip() == token and token else repr(token)

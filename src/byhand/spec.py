@@ -1,0 +1,359 @@
+"""What a model is: its architecture, without a single weight.
+
+`ModelSpec` is the whole description that `forward.plan` reads; the parameter inventory
+(`parameters`) follows from it.  Specs are made by `files.read_model` and by the readers of
+checkpoints, and check themselves when made: an impossible combination is refused with what was
+expected and what was found.  The words are those of model files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from byhand.errors import SpecError, nearest
+from byhand.expression import Call, Expression, Number, Quotient
+from byhand.language import _
+
+NORMS = ("layernorm", "rmsnorm", "none")
+PLACES = ("pre", "post")
+POSITIONS = ("none", "learned", "sinusoidal")
+PAIRINGS = ("half", "interleaved")
+PACKINGS = ("concatenated", "per_head")
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "identity")
+LAYOUTS = ("in_out", "out_in")
+
+
+def _refuse(key: str, expected: str, found: object, hint: str | None = None) -> SpecError:
+    return SpecError(key, expected=expected, found=str(found), hint=hint)
+
+
+def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise _refuse(key, ", ".join(known), value, nearest(value, known))
+
+
+def _positive(key: str, value: int) -> None:
+    if value < 1:
+        raise _refuse(key, _("a whole number of at least 1"), value)
+
+
+def over_root(width: int) -> Expression:
+    """1/√width, the usual scale of attention scores."""
+    return Quotient(Number(Fraction(1)), Call("sqrt", Number(Fraction(width))))
+
+
+@dataclass(frozen=True, slots=True)
+class NormSpec:
+    """A normalisation: √(variance + eps) or √(mean square + eps) below the line."""
+
+    kind: str = "layernorm"
+    eps: Fraction = Fraction(0)
+    gain: bool = True
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        _one_of("norm.kind", self.kind, NORMS)
+        if self.eps < 0:
+            raise _refuse("norm.eps", _("a number that is not negative"), self.eps)
+        if self.kind == "rmsnorm" and self.bias:
+            raise _refuse("norm.bias", _("false, since rmsnorm has no bias"), "true")
+
+
+NO_NORM = NormSpec("none", gain=False, bias=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RotarySpec:
+    """RoPE on the first `width` entries of every head."""
+
+    width: int
+    base: Fraction = Fraction(10_000)
+    pairing: str = "half"
+    given: bool = False  # the angle per position of each pair is a weight, not a power of the base
+
+    def __post_init__(self) -> None:
+        _positive("rope.width", self.width)
+        _one_of("rope.pairing", self.pairing, PAIRINGS)
+        if self.width % 2:
+            raise _refuse("rope.width", _("an even number"), self.width)
+        if self.base <= 0:
+            raise _refuse("rope.base", _("a number above 0"), self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionSpec:
+    """One attention sublayer."""
+
+    heads: int
+    d_head: int
+    kv_heads: int
+    scale: Expression | None = None  # None: the scores are not scaled
+    causal: bool = True
+    rotary: RotarySpec | None = None
+    alibi: bool = False
+    score_table: bool = False
+    q_norm: NormSpec = NO_NORM
+    k_norm: NormSpec = NO_NORM
+    q_bias: bool = False
+    k_bias: bool = False
+    v_bias: bool = False
+    packed: str | None = None
+    out: bool = True
+    out_bias: bool = False
+
+    def __post_init__(self) -> None:
+        _positive("attention.heads", self.heads)
+        _positive("attention.d_head", self.d_head)
+        _positive("attention.kv_heads", self.kv_heads)
+        if self.heads % self.kv_heads:
+            raise _refuse(
+                "attention.kv_heads",
+                _("a divisor of the {count} heads").format(count=self.heads),
+                self.kv_heads,
+            )
+        if self.rotary and self.rotary.width > self.d_head:
+            raise _refuse(
+                "rope.width",
+                _("at most the head width {width}").format(width=self.d_head),
+                self.rotary.width,
+            )
+        if self.packed is not None:
+            _one_of("attention.packed", self.packed, PACKINGS)
+            if not self.q_bias == self.k_bias == self.v_bias:
+                raise _refuse(
+                    "attention.bias",
+                    _("the same for q, k and v, since they are packed into one matrix"),
+                    f"q {self.q_bias}, k {self.k_bias}, v {self.v_bias}".lower(),
+                )
+            if self.packed == "per_head" and self.heads != self.kv_heads:
+                raise _refuse(
+                    "attention.packed",
+                    _("concatenated, since there are fewer key heads than query heads"),
+                    self.packed,
+                )
+        if self.out_bias and not self.out:
+            raise _refuse("attention.bias.out", _("false, since there is no output matrix"), "true")
+
+    @property
+    def q_width(self) -> int:
+        return self.heads * self.d_head
+
+    @property
+    def kv_width(self) -> int:
+        return self.kv_heads * self.d_head
+
+
+@dataclass(frozen=True, slots=True)
+class MlpSpec:
+    """One MLP sublayer: act(x·hidden)·out, or (act(x·gate) * (x·hidden))·out where gated."""
+
+    d_ff: int
+    activation: str = "relu"
+    gated: bool = False
+    hidden_bias: bool = False
+    gate_bias: bool = False
+    out_bias: bool = False
+
+    def __post_init__(self) -> None:
+        _positive("mlp.d_ff", self.d_ff)
+        _one_of("mlp.activation", self.activation, ACTIVATIONS)
+        if self.gate_bias and not self.gated:
+            raise _refuse("mlp.bias.gate", _("false, since the MLP is not gated"), "true")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpec:
+    """One block: two side-trips from the residual stream."""
+
+    attention: AttentionSpec | None
+    mlp: MlpSpec | None
+    attn_norm: NormSpec = NO_NORM
+    mlp_norm: NormSpec = NO_NORM
+    norm_place: str = "pre"
+    parallel: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("norm.place", self.norm_place, PLACES)
+        if self.parallel and self.norm_place == "post":
+            raise _refuse("residual", _("serial, since the norms come after the add"), "parallel")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """The whole architecture."""
+
+    name: str
+    vocab: int
+    d_model: int
+    context: int | None
+    blocks: tuple[BlockSpec, ...]
+    position: str = "none"
+    position_base: Fraction = Fraction(10_000)
+    embed_scale: Expression | None = None
+    final_norm: NormSpec = NO_NORM
+    tied: bool = True
+    head_bias: bool = False
+    layout: str = "in_out"
+
+    def __post_init__(self) -> None:
+        _positive("vocabulary", self.vocab)
+        _positive("d_model", self.d_model)
+        _one_of("position", self.position, POSITIONS)
+        _one_of("layout", self.layout, LAYOUTS)
+        if self.position_base <= 0:
+            raise _refuse("position.base", _("a number above 0"), self.position_base)
+        if self.context is not None:
+            _positive("context", self.context)
+        if self.position == "learned" and self.context is None:
+            raise _refuse("context", _("a length, since positions are learned"), _("nothing"))
+        if self.position_base <= 0:
+            raise _refuse("position.base", _("a number above 0"), self.position_base)
+        if self.position == "sinusoidal" and self.d_model % 2:
+            raise _refuse("d_model", _("an even number, for sinusoidal positions"), self.d_model)
+        for layer, block in enumerate(self.blocks):
+            self._check_block(layer, block)
+
+    def _check_block(self, layer: int, block: BlockSpec) -> None:
+        attention = block.attention
+        if attention is None:
+            return
+        if not attention.out and attention.q_width != self.d_model:
+            raise _refuse(
+                f"block.{layer}.attention.out",
+                _("an output matrix, unless heads · d_head is d_model = {d}").format(
+                    d=self.d_model
+                ),
+                f"{attention.heads} · {attention.d_head} = {attention.q_width}",
+            )
+        if attention.score_table and self.context is None:
+            raise _refuse("context", _("a length, for the table of scores"), _("nothing"))
+
+
+# ------------------------------------------------------------------------ the parameter inventory
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One tensor of weights.  A buffer is needed but not learned: tables of scores, slopes."""
+
+    name: str
+    shape: tuple[int, ...]
+    axes: tuple[str, ...]  # each side in the symbols of the glossary: vocab, d, d_ff, …
+    part: str  # embedding, position, attention, mlp, norm, head
+    kind: str  # matrix, bias, gain, buffer
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for side in self.shape:
+            size *= side
+        return size
+
+
+def parameters(spec: ModelSpec) -> tuple[Parameter, ...]:
+    """Every tensor the model needs, in spine order."""
+    return tuple(_inventory(spec))
+
+
+def _inventory(spec: ModelSpec) -> Iterator[Parameter]:
+    d = ("d", spec.d_model)
+    vocab = ("vocab", spec.vocab)
+    yield _tensor("embed.token", "embedding", "matrix", vocab, d)
+    if spec.position == "learned":
+        assert spec.context is not None
+        yield _tensor("embed.position", "position", "matrix", ("context", spec.context), d)
+    for layer, block in enumerate(spec.blocks):
+        yield from _block(spec, f"block.{layer}", block)
+    yield from _norm("final.norm", spec.final_norm, d)
+    if not spec.tied:
+        yield _matrix(spec, "head", "head", d, vocab)
+    if spec.head_bias:
+        yield _tensor("head_bias", "head", "bias", vocab)
+
+
+Side = tuple[str, int]
+
+
+def _tensor(name: str, part: str, kind: str, *sides: Side) -> Parameter:
+    return Parameter(
+        name, tuple(size for _symbol, size in sides), tuple(s for s, _size in sides), part, kind
+    )
+
+
+def _matrix(spec: ModelSpec, name: str, part: str, source: Side, target: Side) -> Parameter:
+    sides = (source, target) if spec.layout == "in_out" else (target, source)
+    return _tensor(name, part, "matrix", *sides)
+
+
+def _norm(name: str, norm: NormSpec, side: Side) -> Iterator[Parameter]:
+    if norm.kind != "none" and norm.gain:
+        yield _tensor(f"{name}.gain", "norm", "gain", side)
+    if norm.kind != "none" and norm.bias:
+        yield _tensor(f"{name}.bias", "norm", "bias", side)
+
+
+def _block(spec: ModelSpec, at: str, block: BlockSpec) -> Iterator[Parameter]:
+    d = ("d", spec.d_model)
+    if block.attention:
+        yield from _norm(f"{at}.attn.norm", block.attn_norm, d)
+        yield from _attention(spec, f"{at}.attn", block.attention)
+    if block.mlp:
+        yield from _norm(f"{at}.mlp.norm", block.mlp_norm, d)
+        yield from _mlp(spec, f"{at}.mlp", block.mlp)
+
+
+def _attention(spec: ModelSpec, at: str, attn: AttentionSpec) -> Iterator[Parameter]:
+    d = ("d", spec.d_model)
+
+    def wide(name: str, size: int) -> Side:
+        return d if size == spec.d_model else (name, size)
+
+    q = wide("heads·d_head", attn.q_width)
+    kv = wide("kv_heads·d_head" if attn.kv_heads != attn.heads else "heads·d_head", attn.kv_width)
+    if attn.packed:
+        total = attn.q_width + 2 * attn.kv_width
+        packed = (f"3·{q[0]}" if q == kv else f"({q[0]} + 2·{kv[0]})", total)
+        yield _matrix(spec, f"{at}.qkv", "attention", d, packed)
+        if attn.q_bias:
+            yield _tensor(f"{at}.qkv_bias", "attention", "bias", packed)
+    else:
+        for name, side, bias in (
+            ("q", q, attn.q_bias),
+            ("k", kv, attn.k_bias),
+            ("v", kv, attn.v_bias),
+        ):
+            yield _matrix(spec, f"{at}.{name}", "attention", d, side)
+            if bias:
+                yield _tensor(f"{at}.{name}_bias", "attention", "bias", side)
+    head = ("d_head", attn.d_head)
+    yield from _norm(f"{at}.q_norm", attn.q_norm, head)
+    yield from _norm(f"{at}.k_norm", attn.k_norm, head)
+    if attn.rotary and attn.rotary.given:
+        pairs = ("rope_width/2", attn.rotary.width // 2)
+        yield _tensor(f"{at}.frequencies", "attention", "buffer", pairs)
+    if attn.alibi:
+        yield _tensor(f"{at}.slopes", "attention", "buffer", ("heads", attn.heads))
+    if attn.score_table:
+        assert spec.context is not None
+        square = (("context", spec.context), ("context", spec.context))
+        yield _tensor(f"{at}.score_table", "attention", "buffer", ("heads", attn.heads), *square)
+    if attn.out:
+        yield _matrix(spec, f"{at}.out", "attention", q, d)
+        if attn.out_bias:
+            yield _tensor(f"{at}.out_bias", "attention", "bias", d)
+
+
+def _mlp(spec: ModelSpec, at: str, mlp: MlpSpec) -> Iterator[Parameter]:
+    d, wide = ("d", spec.d_model), ("d_ff", mlp.d_ff)
+    if mlp.gated:
+        yield _matrix(spec, f"{at}.gate", "mlp", d, wide)
+        if mlp.gate_bias:
+            yield _tensor(f"{at}.gate_bias", "mlp", "bias", wide)
+    yield _matrix(spec, f"{at}.hidden", "mlp", d, wide)
+    if mlp.hidden_bias:
+        yield _tensor(f"{at}.hidden_bias", "mlp", "bias", wide)
+    yield _matrix(spec, f"{at}.out", "mlp", wide, d)
+    if mlp.out_bias:
+        yield _tensor(f"{at}.out_bias", "mlp", "bias", d)

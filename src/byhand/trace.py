@@ -1,0 +1,238 @@
+"""The trace: every step of a plan with its value, and what can be asked of it.
+
+`evaluate` makes traces, `render` shows them.  Here a value is looked up by its address, has its
+register, and is known to have left the exact numbers (a boundary) or come back to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from byhand.address import Address, read_address, within
+from byhand.errors import AddressError, ByhandError, InputError, Undecided
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction
+from byhand.plan import Plan, Step
+
+WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Why a step has no value: an unknown weight, or a decision that could not be made."""
+
+    kind: str  # "unknown" | "undecided"
+    cause: str  # the weight that is unknown, or the step that could not be decided
+    message: str = ""
+
+    def error(self, address: str) -> ByhandError:
+        """The error for asking after the value of a step that is missing."""
+        if self.kind == "undecided":
+            return Undecided(self.message, where=self.cause)
+        return InputError(
+            _("{name} cannot be worked out").format(name=address),
+            hint=_("{name} is unknown").format(name=self.cause),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """One position's row leaves the exact numbers at a step, or comes back to them."""
+
+    address: str
+    position: int
+    returns: bool
+
+
+@dataclass(frozen=True)
+class Worked:
+    """A step with its value, or with the reason why it has none."""
+
+    step: Step
+    value: Any
+    numbers: Numbers
+    notes: tuple[Note, ...] = ()
+    missing: Missing | None = None
+
+    @property
+    def address(self) -> str:
+        return self.step.address
+
+    def __getitem__(self, index: Any) -> Any:
+        """An entry or a part of the value; where the step is missing, the error that says why."""
+        if self.missing is not None:
+            raise self.missing.error(self.address)
+        if self.step.op in WHOLE and isinstance(index, tuple):
+            return self.value[index[0]]
+        return self.value[index]
+
+    def entries(self) -> Iterator[tuple[tuple[int, ...], Any]]:
+        """Every entry with its index; masked ones are ABSENT.  None where the step is missing."""
+        if self.missing is None and self.step.op not in WHOLE:
+            for index in product(*map(range, self.step.shape)):
+                yield index, self.value[index]
+
+    def register_at(self, index: tuple[int, ...]) -> str | None:
+        """The register of one entry; None where it is masked or missing."""
+        if self.missing is not None:
+            return None
+        if self.step.op in WHOLE:
+            return "exact"
+        entry = self.value[index]
+        return None if entry is ABSENT else self.numbers.register(entry)
+
+    @cached_property
+    def register(self) -> str | None:
+        """The weakest register of the entries; None where the step is missing."""
+        if self.missing is not None:
+            return None
+        if self.step.op in WHOLE:
+            return "exact"
+        return weakest(self.numbers.register(x) for _i, x in self.entries() if x is not ABSENT)
+
+    @cached_property
+    def row_registers(self) -> tuple[str, ...]:
+        """The weakest register of each position's entries; empty where there are no positions."""
+        axis = self.step.position_axis
+        if axis is None or self.missing is not None:
+            return ()
+        if self.step.op in WHOLE:
+            return ("exact",) * self.step.shape[axis]
+        rows: list[list[str]] = [[] for _row in range(self.step.shape[axis])]
+        for index, entry in self.entries():
+            if entry is not ABSENT:
+                rows[index[axis]].append(self.numbers.register(entry))
+        return tuple(map(weakest, rows))
+
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.step.shape))
+        if self.missing is not None:
+            return f"<{self.address} {shape} {self.missing.kind}: {self.missing.cause}>"
+        return f"<{self.address} {shape} {self.register}: {_short(self.value)}>"
+
+
+def weakest(registers: Any) -> str:
+    """The weakest of some registers; "exact" where there are none."""
+    return max(registers, key=REGISTERS.index, default="exact")
+
+
+def _short(value: Any, width: int = 60) -> str:
+    nested = value.tolist() if hasattr(value, "tolist") else value
+    text = _plain(nested)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_plain, value)) + "]"
+    return "·" if value is ABSENT else str(value)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The whole working of one text.
+
+    >>> import byhand
+    >>> trace = byhand.trace("tiny", "a b")
+    >>> trace["block.0.attn.weights[0,1,1]"]
+    e/(1 + e)
+    >>> trace["logits"]
+    <logits 2×3 exact: [[1, -1, 0], [1, -1, 0]]>
+    """
+
+    model: Model
+    plan: Plan
+    numbers: Numbers
+    text: str
+    tokens: tuple[int, ...]
+    steps: Mapping[str, Worked]
+    target: int | None = None
+
+    def __getitem__(self, address: str) -> Any:
+        """A step by its address or alias; with an index, an entry or a part of its value."""
+        wanted = read_address(address)
+        worked = self.worked(wanted)
+        return worked if not wanted.index else worked[within(wanted, worked.step.shape)]
+
+    def worked(self, address: Address) -> Worked:
+        """The step of an address; an AddressError with the nearest names where there is none."""
+        step = self.plan[address.name]
+        if step.address not in self.steps:
+            raise AddressError(
+                _("{name} was not worked out").format(name=address.name),
+                hint=_("it is not among the steps asked for"),
+            )
+        return self.steps[step.address]
+
+    def __iter__(self) -> Iterator[Worked]:
+        return iter(self.steps.values())
+
+    @property
+    def next(self) -> list[Prediction] | None:
+        """The prediction after each position; None where it was not worked out."""
+        worked = self.steps.get("next")
+        return None if worked is None or worked.missing else worked.value
+
+    @property
+    def loss(self) -> Any:
+        """-ln of the target's probability; None where no target was given."""
+        worked = self.steps.get("loss")
+        return None if worked is None or worked.missing else worked.value[0]
+
+    def token(self, id: int) -> str:
+        return self.model.vocabulary.tokens[id]
+
+    @cached_property
+    def crossings(self) -> tuple[Crossing, ...]:
+        """Where each position leaves the exact numbers and where it comes back, in spine order."""
+        return tuple(crossing for worked in self for crossing in self._crossings_at(worked))
+
+    def _crossings_at(self, worked: Worked) -> Iterator[Crossing]:
+        if worked.missing is not None or worked.step.op in WHOLE:
+            return
+        for position, register in enumerate(worked.row_registers):
+            before = weakest(self._read_registers(worked, position))
+            if before == "exact" and register not in ("exact", "rounded"):
+                yield Crossing(worked.address, position, returns=False)
+            if before == "named" and register == "exact":
+                yield Crossing(worked.address, position, returns=True)
+
+    def _read_registers(self, worked: Worked, position: int) -> Iterator[str]:
+        """The registers of what one position's row of a step reads; k and v at every key seen."""
+        for role, address in worked.step.inputs.items():
+            read = self.steps.get(address)  # None: a weight
+            rows = read.row_registers if read else ()
+            if role in ("k", "v") and rows:
+                yield from (rows[key] for key in self._seen(worked, position))
+            elif rows:
+                yield rows[position]
+
+    def _seen(self, worked: Worked, position: int) -> Iterator[int]:
+        """The keys that a position looks at, with any of its heads."""
+        shares = worked if worked.step.op == "scores" else self.steps[worked.step.inputs["weights"]]
+        heads, _queries, keys = shares.step.shape
+        for key in range(keys):
+            if any(shares.value[head, position, key] is not ABSENT for head in range(heads)):
+                yield key
+
+    def stopped_at(self, position: int) -> str | None:
+        """The step at which a position first leaves the exact numbers, if it does."""
+        for crossing in self.crossings:
+            if crossing.position == position and not crossing.returns:
+                return crossing.address
+        return None
+
+    def __repr__(self) -> str:
+        shown = " ".join(self.token(id) for id in self.tokens)
+        lines = [f"Trace of {self.model.name} on {shown!r} ({self.numbers.name}): "
+                 f"{len(self.steps)} steps"]  # fmt: skip
+        for position, prediction in enumerate(self.next or []):
+            told = "?" if prediction.id is None else self.token(prediction.id)
+            proof = ", proven" if prediction.proven else ""
+            lines.append(f"  after {self.token(self.tokens[position])}: {told}{proof}")
+        return "\n".join(lines)

@@ -1,0 +1,266 @@
+"""How one number of a step comes about, as an expression of the numbers it reads.
+
+`block.0.attn.scores[0,1,1]` is `(q[0,1,0]·k[0,1,0] + q[0,1,1]·k[0,1,1])/√2`: a tree whose leaves
+are the addresses of other entries.  The tree holds no value: the terminal writes the values in,
+a spreadsheet writes cells, a test evaluates it in another arithmetic and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from byhand.expression import (
+    ONE,
+    Call,
+    Entry,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Sum,
+)
+from byhand.plan import WEIGHT, Plan, Step
+from byhand.spec import parameters
+
+Index = tuple[int, ...]
+E, PI = Name("e"), Name("pi")
+TWO = Number(Fraction(2))
+HALF = Number(Fraction(1, 2))
+
+
+@dataclass(frozen=True)
+class Working:
+    """The entries of a plan as expressions of each other.
+
+    `given` holds the ids of the steps that are given (tokens, target); `absent` says whether an
+    entry is masked, which a table of scores decides together with the mask.
+    """
+
+    plan: Plan
+    given: Mapping[str, Any]
+    absent: Callable[[str, Index], bool]
+
+    def of(self, address: str, index: Index) -> Expression | None:
+        """The expression of one entry; None for what is masked, given or chosen (argmax)."""
+        step = self.plan[address]
+        if step.op in ("given", "argmax") or self.absent(step.address, index):
+            return None
+        method: Callable[[Step, Index], Expression] = getattr(self, f"_{step.op}")
+        return method(step, index)
+
+    def shape(self, address: str) -> tuple[int, ...]:
+        if address.startswith(WEIGHT):
+            return self._weight_shapes[address.removeprefix(WEIGHT)]
+        return self.plan[address].shape
+
+    @cached_property
+    def _weight_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {parameter.name: parameter.shape for parameter in parameters(self.plan.spec)}
+
+    # ------------------------------------------------------------------ one method an operation
+
+    def _embed(self, step: Step, at: Index) -> Expression:
+        ids: Sequence[int] = step.attributes.get("ids") or self.given[step.inputs["ids"]]
+        entry = Entry(step.inputs["table"], (ids[at[0]], at[1]))
+        scale = step.attributes.get("scale")
+        return entry if scale is None else Product((entry, scale))
+
+    def _sinusoid(self, step: Step, at: Index) -> Expression:
+        settings = step.attributes
+        pair = Fraction(2 * (at[1] // 2), settings["width"])
+        angle = Quotient(
+            _number(settings["positions"][at[0]]), Power(Number(settings["base"]), Number(pair))
+        )
+        return Call("sin" if at[1] % 2 == 0 else "cos", angle)
+
+    def _add(self, step: Step, at: Index) -> Expression:
+        return Sum((Entry(step.inputs["x"], at), Entry(step.inputs["y"], at)))
+
+    def _multiply(self, step: Step, at: Index) -> Expression:
+        return Product((Entry(step.inputs["x"], at), Entry(step.inputs["y"], at)))
+
+    def _row(self, step: Step, at: Index) -> tuple[Entry, ...]:
+        x = step.inputs["x"]
+        return tuple(Entry(x, (*at, i)) for i in range(self.shape(x)[-1]))
+
+    def _mean(self, step: Step, at: Index) -> Expression:
+        row = self._row(step, at)
+        return Quotient(Sum(row), _number(len(row)))
+
+    def _center(self, step: Step, at: Index) -> Expression:
+        mean = Entry(step.inputs["mean"], at[:-1])
+        return Sum((Entry(step.inputs["x"], at), Negative(mean)))
+
+    def _mean_square(self, step: Step, at: Index) -> Expression:
+        row = self._row(step, at)
+        return Quotient(Sum(tuple(Power(x, TWO) for x in row)), _number(len(row)))
+
+    def _root(self, step: Step, at: Index) -> Expression:
+        x, eps = Entry(step.inputs["x"], at), step.attributes["eps"]
+        return Call("sqrt", Sum((x, Number(eps))) if eps else x)
+
+    def _normalize(self, step: Step, at: Index) -> Expression:
+        return Quotient(Entry(step.inputs["x"], at), Entry(step.inputs["by"], at[:-1]))
+
+    def _affine(self, step: Step, at: Index) -> Expression:
+        result: Expression = Entry(step.inputs["x"], at)
+        if "gain" in step.inputs:
+            result = Product((result, Entry(step.inputs["gain"], at[-1:])))
+        if "bias" in step.inputs:
+            result = Sum((result, Entry(step.inputs["bias"], at[-1:])))
+        return result
+
+    def _linear(self, step: Step, at: Index) -> Expression:
+        x, weight = step.inputs["x"], step.inputs["weight"]
+        if step.attributes.get("heads"):
+            head, position, inner = at
+            column = head * step.shape[-1] + inner
+        else:
+            position, column = at
+        shape = self.shape(x)
+        if len(shape) == 3:
+            row = [Entry(x, (h, position, i)) for h in range(shape[0]) for i in range(shape[2])]
+        else:
+            row = [Entry(x, (position, i)) for i in range(shape[1])]
+        terms: list[Expression] = [
+            Product((entry, _cell(weight, step.attributes["layout"], i, column)))
+            for i, entry in enumerate(row)
+        ]
+        if "bias" in step.inputs:
+            terms.append(Entry(step.inputs["bias"], (column,)))
+        return Sum(tuple(terms))
+
+    def _split_heads(self, step: Step, at: Index) -> Expression:
+        head, position, inner = at
+        column = step.attributes["start"] + head * step.attributes["stride"] + inner
+        return Entry(step.inputs["x"], (position, column))
+
+    def _merge_heads(self, step: Step, at: Index) -> Expression:
+        width = self.shape(step.inputs["x"])[2]
+        return Entry(step.inputs["x"], (at[1] // width, at[0], at[1] % width))
+
+    def _rotate(self, step: Step, at: Index) -> Expression:
+        x, settings = step.inputs["x"], step.attributes
+        head, position, inner = at
+        width: int = settings["width"]
+        if inner >= width:
+            return Entry(x, at)
+        if settings["pairing"] == "half":
+            pair, second = inner % (width // 2), inner >= width // 2
+            first_at, second_at = pair, pair + width // 2
+        else:
+            pair, second = inner // 2, inner % 2 == 1
+            first_at, second_at = 2 * pair, 2 * pair + 1
+        a, b = Entry(x, (head, position, first_at)), Entry(x, (head, position, second_at))
+        frequency: Expression
+        if "frequencies" in step.inputs:
+            frequency = Entry(step.inputs["frequencies"], (pair,))
+        else:
+            frequency = Power(Number(settings["base"]), Number(Fraction(-2 * pair, width)))
+        angle = Product((_number(settings["positions"][position]), frequency))
+        sin, cos = Call("sin", angle), Call("cos", angle)
+        if second:
+            return Sum((Product((a, sin)), Product((b, cos))))
+        return Sum((Product((a, cos)), Negative(Product((b, sin)))))
+
+    def _scores(self, step: Step, at: Index) -> Expression:
+        q, k, settings = step.inputs["q"], step.inputs["k"], step.attributes
+        head, query, key = at
+        kv_head = head // (self.shape(q)[0] // self.shape(k)[0])
+        result: Expression = Sum(
+            tuple(
+                Product((Entry(q, (head, query, i)), Entry(k, (kv_head, key, i))))
+                for i in range(self.shape(q)[2])
+            )
+        )
+        match settings.get("scale"):
+            case None:
+                pass
+            case Quotient(top=top, bottom=bottom) if top == ONE:
+                result = Quotient(result, bottom)
+            case scale:
+                result = Product((result, scale))
+        places = settings["queries"][query], settings["keys"][key]
+        if "slopes" in step.inputs:
+            slope = Entry(step.inputs["slopes"], (head,))
+            result = Sum((result, Negative(Product((slope, _number(places[0] - places[1]))))))
+        if "table" in step.inputs:
+            result = Sum((result, Entry(step.inputs["table"], (head, *places))))
+        return result
+
+    def _softmax(self, step: Step, at: Index) -> Expression:
+        x = step.inputs["x"]
+        row = [(*at[:-1], i) for i in range(self.shape(x)[-1])]
+        powers = tuple(Power(E, Entry(x, i)) for i in row if not self.absent(x, i))
+        return Quotient(Power(E, Entry(x, at)), Sum(powers))
+
+    def _mix(self, step: Step, at: Index) -> Expression:
+        weights, v = step.inputs["weights"], step.inputs["v"]
+        head, position, inner = at
+        kv_head = head // (self.shape(weights)[0] // self.shape(v)[0])
+        return Sum(
+            tuple(
+                Product((Entry(weights, (head, position, key)), Entry(v, (kv_head, key, inner))))
+                for key in range(self.shape(v)[1])
+                if not self.absent(weights, (head, position, key))
+            )
+        )
+
+    def _head_outputs(self, step: Step, at: Index) -> Expression:
+        mixed = step.inputs["mixed"]
+        head, position, column = at
+        width = self.shape(mixed)[2]
+        if "weight" not in step.inputs:
+            inside = head * width <= column < (head + 1) * width
+            return Entry(mixed, (head, position, column - head * width)) if inside else _number(0)
+        cell = step.inputs["weight"], step.attributes["layout"]
+        return Sum(
+            tuple(
+                Product((Entry(mixed, (head, position, i)), _cell(*cell, head * width + i, column)))
+                for i in range(width)
+            )
+        )
+
+    def _activate(self, step: Step, at: Index) -> Expression:
+        return activation(step.attributes["kind"], Entry(step.inputs["x"], at))
+
+    def _loss(self, step: Step, at: Index) -> Expression:
+        probs = step.inputs["probs"]
+        last = self.shape(probs)[0] - 1
+        target = self.given[step.inputs["target"]]
+        return Negative(Call("ln", Entry(probs, (last, target))))
+
+
+def activation(kind: str, x: Expression) -> Expression:
+    """The activation function as an expression of its argument."""
+    match kind:
+        case "relu":
+            return Call("relu", x)
+        case "gelu":
+            inner = Call("erf", Quotient(x, Call("sqrt", TWO)))
+            return Product((HALF, x, Sum((ONE, inner))))
+        case "gelu_tanh":
+            cubic = Product((Number(Fraction(44715, 10**6)), Power(x, Number(Fraction(3)))))
+            root = Call("sqrt", Quotient(TWO, PI))
+            inner = Call("tanh", Product((root, Sum((x, cubic)))))
+            return Product((HALF, x, Sum((ONE, inner))))
+        case "silu":
+            return Quotient(x, Sum((ONE, Power(E, Negative(x)))))
+        case _:
+            return x
+
+
+def _number(value: int) -> Number:
+    return Number(Fraction(value))
+
+
+def _cell(weight: str, layout: str, source: int, target: int) -> Entry:
+    """The entry of a matrix that leads from one input to one output."""
+    return Entry(weight, (source, target) if layout == "in_out" else (target, source))

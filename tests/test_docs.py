@@ -1,0 +1,75 @@
+"""What README and docs say is what the program does."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from byhand.cli import main
+from byhand.models import builtin_names
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "README.es.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_transcript_is_what_the_command_prints(page: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cogapp", "-I", "docs", "--check", "--diff", str(page)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"run `make docs`\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_example_gives_what_it_says(page: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    source = "\n".join(blocks)
+    test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
+    result = doctest.DocTestRunner().run(test)
+    assert result.failed == 0
+
+
+def test_every_command_and_option_is_documented() -> None:
+    text = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    assert isinstance(main, click.Group)
+    for name, command in main.commands.items():
+        assert f"## byhand {name}" in text
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("-"):
+                    assert option in text, f"byhand {name} {option}"
+
+
+@pytest.mark.parametrize("page", PAGES[:2], ids=lambda page: page.name)
+def test_every_built_in_model_is_in_the_readme(page: Path) -> None:
+    text = page.read_text("utf-8")
+    assert [name for name in builtin_names() if f"`{name}`" not in text] == []
+
+
+def outline(page: Path) -> list[str]:
+    """Headings as levels, commands, code: all that does not depend on the language."""
+    text = page.read_text("utf-8")
+    text = re.sub(r"<!-- \[\[\[cog.*?\[\[\[end\]\]\] -->", "cog", text, flags=re.DOTALL)
+    code = re.findall(r"`[^`\n]+`|```.*?```", text, re.DOTALL)
+    headings = [line.split()[0] for line in text.splitlines() if line.startswith("#")]
+    return [*headings, str(text.count("cog")), *sorted(set(code))]
+
+
+def test_both_readmes_say_the_same() -> None:
+    assert outline(PAGES[0]) == outline(PAGES[1])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
