@@ -18,12 +18,24 @@ def layer_norm(row: list[sp.Expr]) -> list[sp.Expr]:
     return [sp.simplify(x / std) if std != 0 else sp.Integer(0) for x in centered]
 
 
+def softmax(scores: list[sp.Expr]) -> list[sp.Expr]:
+    powers = [sp.exp(score) for score in scores]
+    return [sp.simplify(power / sum(powers)) for power in powers]
+
+
+def largest(row: list[sp.Expr]) -> int:
+    best = 0
+    for place in range(1, len(row)):
+        if sp.simplify(row[place] - row[best]).is_positive:
+            best = place
+    return best
+
+
 def block(stream: list[list[sp.Expr]]) -> list[list[sp.Expr]]:
     after = []
     for place, x in enumerate(stream):
         scores = [sum(a * b for a, b in zip(x, k, strict=True)) for k in stream[: place + 1]]
-        powers = [sp.exp(sp.simplify(score)) for score in scores]
-        weights = [sp.simplify(power / sum(powers)) for power in powers]
+        weights = softmax([sp.simplify(score) for score in scores])
         mixed = [
             sp.simplify(sum(w * v[i] for w, v in zip(weights, stream, strict=False)))
             for i in range(len(x))
@@ -35,17 +47,19 @@ def block(stream: list[list[sp.Expr]]) -> list[list[sp.Expr]]:
 
 def forward(
     tokens: list[int], embed: list[list[int]], places: list[list[int]], blocks: int
-) -> list[list[sp.Expr]]:
+) -> list[tuple[list[sp.Expr], list[sp.Expr], int]]:
+    """Logits, probabilities and next token at every position."""
     stream = [
         [sp.Integer(a + b) for a, b in zip(embed[token], place, strict=True)]
         for token, place in zip(tokens, places, strict=False)
     ]
     for _layer in range(blocks):
         stream = block(stream)
-    return [
+    logits = [
         [sp.simplify(sum(a * b for a, b in zip(x, row, strict=True))) for row in embed]
         for x in stream
     ]
+    return [(row, softmax(row), largest(row)) for row in logits]
 
 
 TINY = ([0, 1], [[1, 0], [0, 1], [1, 1]], [[0, 0], [1, 0]], 1)

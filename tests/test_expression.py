@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 
 import pytest
@@ -120,21 +121,13 @@ TREES: st.SearchStrategy[Expression] = st.recursive(
         ("-2^2", Negative(Power(number(2), number(2)))),
         ("2*-3", Product((number(2), Negative(number(3))))),
         ("6/-3", Quotient(number(6), Negative(number(3)))),
-        ("+1 - +2", None),
-        ("cos(2*pi/19)", None),
         ("π", Name("pi")),
         ("1 − 2", Sum((number(1), Negative(number(2))))),
         ("block.0.attn.scores[1, 2,0]", Entry("block.0.attn.scores", (1, 2, 0))),
     ],
 )
-def test_text_is_read_as_people_mean_it(text: str, tree: Expression | None) -> None:
-    if text == "+1 - +2":
-        with pytest.raises(ExpressionError):
-            parse(text)
-    elif tree is None:
-        assert ball(parse(text)).overlaps((2 * arb.pi() / 19).cos())
-    else:
-        assert parse(text) == tree
+def test_text_is_read_as_people_mean_it(text: str, tree: Expression) -> None:
+    assert parse(text) == tree
 
 
 @pytest.mark.parametrize(
@@ -142,6 +135,7 @@ def test_text_is_read_as_people_mean_it(text: str, tree: Expression | None) -> N
     [
         ("", "a number, a name or a bracket is missing", 1),
         ("1 +", "a number, a name or a bracket is missing", 4),
+        ("1 - +2", "a number, a name or a bracket is missing", 5),
         ("1 2", "the expression should end here", 3),
         ("(1", "')' is missing", 3),
         ("1)", "the expression should end here", 2),
@@ -221,7 +215,16 @@ def test_a_division_by_zero_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["10^10^10", "2^20000", "(1/3)^99999", "9^9^9^9", "10^3000·10^3000", "10^-5000", "(1e3999)^2"],
+    [
+        "10^10^10",
+        "2^20000",
+        "(1/3)^99999",
+        "9^9^9^9",
+        "10^3000·10^3000",
+        "10^-5000",
+        "(1e3998)^2",
+        "2^(-7^1e3)",
+    ],
 )
 def test_a_power_too_large_to_write_down_is_refused_at_once(text: str) -> None:
     with pytest.raises(ExpressionError, match="more than 4,000 digits"):
@@ -257,7 +260,7 @@ def test_what_is_written_reads_back_to_the_same_value(tree: Expression) -> None:
     try:
         value, again = ball(tree), ball(parse(write(tree)))
         assume(value.is_finite())
-        # Both enclose the same real number: they overlap, and are narrow enough for that to mean it.
+        # Both enclose one real number: they overlap, and are narrow enough for that to mean it.
         assume(value.rad() < abs(value) * arb(2) ** -60 + arb(2) ** -60)
         assert again.overlaps(value)
         assert again.is_finite()
@@ -309,10 +312,8 @@ def test_any_text_gives_a_tree_or_an_expression_error(text: str) -> None:
 @given(st.text(max_size=60))
 @settings(max_examples=500, deadline=None)
 def test_any_unicode_text_gives_a_tree_or_an_expression_error(text: str) -> None:
-    try:
+    with suppress(ByhandError):
         write(parse(text))
-    except ByhandError:
-        pass
 
 
 def test_leaves_come_from_left_to_right_and_can_be_replaced() -> None:

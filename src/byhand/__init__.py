@@ -6,4 +6,72 @@
 [1, -1, 0]
 """
 
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byhand.api import trace
+    from byhand.count import count
+    from byhand.errors import ByhandError, Undecided
+    from byhand.golden import open_trace
+    from byhand.model import Model
+    from byhand.models import open_model
+    from byhand.spec import ModelSpec
+    from byhand.trace import Trace
+
 __version__ = "0.1.0"
+
+_HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
+    "ByhandError": "byhand.errors",
+    "Model": "byhand.model",
+    "ModelSpec": "byhand.spec",
+    "Trace": "byhand.trace",
+    "Undecided": "byhand.errors",
+    "count": "byhand.count",
+    "open_model": "byhand.models",
+    "open_trace": "byhand.golden",
+    "trace": "byhand.api",
+}
+
+__all__ = [
+    "ByhandError",
+    "Model",
+    "ModelSpec",
+    "Trace",
+    "Undecided",
+    "__version__",
+    "count",
+    "open_model",
+    "open_trace",
+    "trace",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """`byhand.trace` and `byhand.count` are the functions, although modules have these names too.
+
+    Importing a submodule sets an attribute of its package; for the public names it must not.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -202,8 +202,6 @@ class ModelSpec:
         _positive("d_model", self.d_model)
         _one_of("position", self.position, POSITIONS)
         _one_of("layout", self.layout, LAYOUTS)
-        if self.position_base <= 0:
-            raise _refuse("position.base", _("a number above 0"), self.position_base)
         if self.context is not None:
             _positive("context", self.context)
         if self.position == "learned" and self.context is None:

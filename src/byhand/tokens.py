@@ -33,8 +33,8 @@ class Vocabulary:
                 found=self.kind,
                 hint=nearest(self.kind, KINDS),
             )
-        for id, token in enumerate(self.tokens):
-            self._check(id, token)
+        for token in self.tokens:
+            self._check(token)
         object.__setattr__(self, "_ids", {token: id for id, token in enumerate(self.tokens)})
         if len(self._ids) < len(self.tokens):
             twice = next(t for id, t in enumerate(self.tokens) if t in self.tokens[:id])
@@ -44,7 +44,7 @@ class Vocabulary:
                 found=twice,
             )
 
-    def _check(self, id: int, token: str) -> None:
+    def _check(self, token: str) -> None:
         if self.kind == "characters" and len(token) != 1:
             expected = _("one character")
         elif self.kind == "words" and (not token or token.split() != [token]):
@@ -52,9 +52,9 @@ class Vocabulary:
         else:
             return
         raise TextError(
-            _("token {id} cannot be {token}").format(id=id, token=repr(token)),
+            _("a token cannot be {token}").format(token=repr(token[:40])),
             expected=expected,
-            found=repr(token),
+            found=repr(token[:40]),
         )
 
     def __len__(self) -> int:

@@ -190,27 +190,47 @@ class Trace:
     @cached_property
     def crossings(self) -> tuple[Crossing, ...]:
         """Where each position leaves the exact numbers and where it comes back, in spine order."""
-        return tuple(crossing for worked in self for crossing in self._crossings_at(worked))
+        found: list[Crossing] = []
+        for worked in self:
+            found.extend(self._crossings_at(worked, {crossing.position for crossing in found}))
+        return tuple(found)
 
-    def _crossings_at(self, worked: Worked) -> Iterator[Crossing]:
+    def _crossings_at(self, worked: Worked, crossed: set[int]) -> Iterator[Crossing]:
         if worked.missing is not None or worked.step.op in WHOLE:
             return
         for position, register in enumerate(worked.row_registers):
-            before = weakest(self._read_registers(worked, position))
+            own = [row for row in self._rows_read(worked, position) if row[1] == position]
+            if not own and position in crossed:
+                continue  # a second table of weights: what it is added to has left before
+            before = weakest(self.steps[address].row_registers[row] for address, row in own)
             if before == "exact" and register not in ("exact", "rounded"):
                 yield Crossing(worked.address, position, returns=False)
-            if before == "named" and register == "exact":
+            if before in ("named", "enclosed") and register == "exact":
                 yield Crossing(worked.address, position, returns=True)
 
-    def _read_registers(self, worked: Worked, position: int) -> Iterator[str]:
-        """The registers of what one position's row of a step reads; k and v at every key seen."""
+    def _rows_read(self, worked: Worked, position: int) -> Iterator[tuple[str, int]]:
+        """The rows (step, position) that a row of a step reads; k and v at every key seen."""
         for role, address in worked.step.inputs.items():
             read = self.steps.get(address)  # None: a weight
-            rows = read.row_registers if read else ()
-            if role in ("k", "v") and rows:
-                yield from (rows[key] for key in self._seen(worked, position))
-            elif rows:
-                yield rows[position]
+            if read is None or not read.row_registers:
+                continue
+            if role in ("k", "v"):
+                yield from ((address, key) for key in self._seen(worked, position))
+            else:
+                yield address, position
+
+    @cached_property
+    def beyond_boundary(self) -> frozenset[tuple[str, int]]:
+        """The rows (step, position) that read a row which has left the exact numbers."""
+        beyond: set[tuple[str, int]] = set()
+        for worked in self:
+            for position in range(len(worked.row_registers)):
+                if any(
+                    row in beyond or self.steps[row[0]].row_registers[row[1]] != "exact"
+                    for row in self._rows_read(worked, position)
+                ):
+                    beyond.add((worked.address, position))
+        return frozenset(beyond)
 
     def _seen(self, worked: Worked, position: int) -> Iterator[int]:
         """The keys that a position looks at, with any of its heads."""

@@ -174,26 +174,24 @@ class Working:
         q, k, settings = step.inputs["q"], step.inputs["k"], step.attributes
         head, query, key = at
         kv_head = head // (self.shape(q)[0] // self.shape(k)[0])
-        result: Expression = Sum(
-            tuple(
-                Product((Entry(q, (head, query, i)), Entry(k, (kv_head, key, i))))
-                for i in range(self.shape(q)[2])
-            )
-        )
+        products: list[Expression] = [
+            Product((Entry(q, (head, query, i)), Entry(k, (kv_head, key, i))))
+            for i in range(self.shape(q)[2])
+        ]
         match settings.get("scale"):
             case None:
-                pass
+                terms = products
             case Quotient(top=top, bottom=bottom) if top == ONE:
-                result = Quotient(result, bottom)
+                terms = [Quotient(Sum(tuple(products)), bottom)]
             case scale:
-                result = Product((result, scale))
+                terms = [Product((Sum(tuple(products)), scale))]
         places = settings["queries"][query], settings["keys"][key]
         if "slopes" in step.inputs:
             slope = Entry(step.inputs["slopes"], (head,))
-            result = Sum((result, Negative(Product((slope, _number(places[0] - places[1]))))))
+            terms.append(Negative(Product((slope, _number(places[0] - places[1])))))
         if "table" in step.inputs:
-            result = Sum((result, Entry(step.inputs["table"], (head, *places))))
-        return result
+            terms.append(Entry(step.inputs["table"], (head, *places)))
+        return Sum(tuple(terms))
 
     def _softmax(self, step: Step, at: Index) -> Expression:
         x = step.inputs["x"]

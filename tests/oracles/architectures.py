@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from byhand import forward
-from byhand.expression import Call, Expression, Number, Quotient
+from byhand.expression import Call, Expression, Number, Quotient, parse
 from byhand.numbers.base import ABSENT
 from byhand.plan import Plan
 from byhand.spec import (
@@ -39,7 +39,12 @@ from byhand.spec import (
 from byhand.weights import Tensor, Weights
 
 Choose = Callable[[str, Sequence[Any]], Any]
+EntryMaker = Callable[[Random], Fraction | Expression]
 YES_NO = (False, True)
+NAMED = [
+    parse(text)
+    for text in ("sqrt(2)/2", "-sqrt(2)/2", "1/sqrt(6)", "exp(1)", "ln(2)", "ln(10)", "cos(2*pi/5)")
+]
 HALF_ROOT_TWO: Expression = Quotient(Call("sqrt", Number(Fraction(2))), Number(Fraction(2)))
 
 
@@ -69,8 +74,10 @@ class Case:
         return f"{self.spec}\ntokens {self.tokens} positions {self.positions} mask {self.mask}"
 
 
-def make_case(choose: Choose, seed: int, largest: int = 4) -> Case:
-    """A case of the wished architecture; the weights follow from the seed."""
+def make_case(
+    choose: Choose, seed: int, *, largest: int = 4, entry: EntryMaker | None = None
+) -> Case:
+    """A case of the wished architecture; its weights follow from the seed, one entry at a time."""
     answers: dict[str, Any] = {}
 
     def ask(question: str, options: Sequence[Any]) -> Any:
@@ -85,7 +92,8 @@ def make_case(choose: Choose, seed: int, largest: int = 4) -> Case:
     if ask("extra mask", YES_NO):  # each looks at itself and at every other one before and after
         mask = tuple(tuple((i - j) % 2 == 0 for j in range(length)) for i in range(length))
     random = Random(seed)
-    weights = {p.name: Tensor(p.name, _tensor(p, random)) for p in parameters(spec)}
+    make = entry or ordinary
+    weights = {p.name: Tensor(p.name, _tensor(p, random, make)) for p in parameters(spec)}
     tokens = tuple(random.randrange(spec.vocab) for _place in range(length))
     target = random.randrange(spec.vocab)
     return Case(spec, Weights(weights), tokens, target, positions, mask, answers)
@@ -199,12 +207,22 @@ def _mlp(ask: Choose, of: str) -> MlpSpec:
 # ------------------------------------------------------------------ its weights
 
 
-def _tensor(parameter: Parameter, random: Random) -> np.ndarray[Any, Any]:
+def ordinary(random: Random) -> Fraction:
+    """A fraction of moderate size: nothing cancels but by accident."""
+    return Fraction(random.randint(-6, 6), random.choice((1, 2, 3, 5)) * 3)
+
+
+def nasty(random: Random) -> Fraction | Expression:
+    """A weight as people set them by hand: much cancels, rows are equal, logits tie."""
+    if random.random() < 0.1:
+        return random.choice(NAMED)
+    return Fraction(random.choice((0, 1, -1)))
+
+
+def _tensor(parameter: Parameter, random: Random, entry: EntryMaker) -> np.ndarray[Any, Any]:
     data = np.empty(parameter.shape, dtype=object)
     for index in np.ndindex(*parameter.shape):
-        data[index] = Fraction(random.randint(-6, 6), random.choice((1, 2, 3, 5)) * 3)
-    if parameter.kind == "gain":
-        data += Fraction(1, 2)
+        data[index] = entry(random)
     if parameter.name.endswith("score_table"):
         for head, query, key in np.ndindex(*parameter.shape):
             if query != key and random.random() < 0.25:  # each may still look at itself
@@ -241,7 +259,12 @@ LAYERS = (1, 2, 1, 0, 1, 2)  # in turn: deep cases alone would pair the most
 
 
 def spread(
-    count: int, *, seed: int, among: int = 12, wishes: Mapping[str, Any] | None = None
+    count: int,
+    *,
+    seed: int,
+    among: int = 12,
+    wishes: Mapping[str, Any] | None = None,
+    entry: EntryMaker | None = None,
 ) -> Iterator[Case]:
     """Cases that pair as many different answers as possible, greedily; always the same ones."""
     random = Random(seed)
@@ -249,7 +272,7 @@ def spread(
     for number in range(count):
         wished = {"layers": LAYERS[number % len(LAYERS)], **(wishes or {})}
         fresh = [
-            make_case(wishing(wished, at_random(random)), seed=1000 * seed + number)
+            make_case(wishing(wished, at_random(random)), seed=1000 * seed + number, entry=entry)
             for _candidate in range(among)
         ]
         gains = [_pairs(case) - paired for case in fresh]

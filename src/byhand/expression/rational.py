@@ -26,6 +26,7 @@ from byhand.expression.writing import write
 from byhand.language import _
 
 MOST_DIGITS = 4_000  # of a number: below the 4,300 at which Python stops reading and writing them
+_MOST_BITS = MOST_DIGITS * 332 // 100  # 10^n has at least 3.32n bits
 
 
 def too_large(found: str) -> ExpressionError:
@@ -76,14 +77,15 @@ def _fold(
     return total
 
 
-def _digits(value: Fraction) -> float:
-    """At least the number of digits of the longer of numerator and denominator."""
-    return max(value.numerator.bit_length(), value.denominator.bit_length()) * 0.30103 + 1
+def _bits(value: Fraction) -> int:
+    """The bits of the longer of numerator and denominator."""
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
 
 
 def _within_digits(value: Fraction) -> Fraction:
-    if _digits(value) > MOST_DIGITS:
-        raise too_large(_("about {count} digits").format(count=f"{int(_digits(value)):,}"))
+    if _bits(value) > _MOST_BITS:
+        digits = _bits(value) * 3 // 10
+        raise too_large(_("about {count} digits").format(count=f"{digits:,}"))
     return value
 
 
@@ -96,6 +98,6 @@ def _power(base: Fraction | None, exponent: Fraction | None) -> Fraction | None:
         return Fraction(1)
     if abs(base) <= 1 and base.denominator == 1:  # however large the exponent is
         return abs(base) if exponent.numerator % 2 == 0 else base
-    if (_digits(base) - 1) * abs(exponent.numerator) > MOST_DIGITS:
-        raise too_large(f"({base})^{exponent.numerator}" if _digits(base) < 20 else "")
-    return base**exponent.numerator
+    if (_bits(base) - 1) * abs(exponent.numerator) > _MOST_BITS:  # it has at least so many
+        raise too_large(write(Power(Number(base), Number(exponent))))
+    return _within_digits(base**exponent.numerator)

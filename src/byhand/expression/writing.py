@@ -58,7 +58,8 @@ def _write(tree: Expression) -> tuple[str, int]:
         case Product(factors=factors):
             return _write_product(factors), _PRODUCT
         case Quotient(top=a, bottom=b):
-            return f"{_at_least(a, _PRODUCT)}/{_at_least(b, _POWER)}", _PRODUCT
+            top = f"({write(a)})" if _is_fraction(a) else _at_least(a, _PRODUCT)
+            return f"{top}/{_at_least(b, _POWER)}", _PRODUCT
         case Power(base=a, exponent=b):
             return f"{_at_least(a, _ATOM)}^{_at_least(b, _ATOM)}", _POWER
         case Call(function="sqrt", argument=x):
@@ -75,6 +76,17 @@ def _write_whole(n: int) -> tuple[str, int]:
         return str(n), _ATOM
     high, low = divmod(n, _PIECE)
     return f"{_at_least(Number(Fraction(high)), _PRODUCT)}·10^{_PIECE_DIGITS} + {low}", _SUM
+
+
+def _is_fraction(tree: Expression) -> bool:
+    """What is bracketed above a line although it need not be: (3/2)/(1/2), but 1/2/3/4/5."""
+    match tree:
+        case Number(value=v):
+            return v.denominator != 1
+        case Quotient(top=a):
+            return not isinstance(a, Quotient)
+        case _:
+            return False
 
 
 def _at_least(tree: Expression, strength: int) -> str:

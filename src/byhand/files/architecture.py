@@ -48,19 +48,23 @@ def read_architecture(node: Table, name: str, vocab: int) -> ModelSpec:
 
 
 @contextmanager
-def _located(table: Table, *prefixes: str) -> Iterator[None]:
-    """A SpecError raised inside gets the place of its key in this table."""
+def _located(*tables: Table, **sections: Table | None) -> Iterator[None]:
+    """A SpecError raised inside gets the place of its key.
+
+    attention.out is looked up as `out` in the section called attention, where that is given; any
+    other key in the tables, of which the first that has it counts.
+    """
     try:
         yield
     except SpecError as error:
-        key = error.key
-        for prefix in prefixes:
-            key = key.removeprefix(f"{prefix}.")
-        node = table.at(key)
-        if layer := re.match(r"block\.(\d+)\.", key):
-            inner = key[layer.end() :]
-            own = table.at(f"blocks.{layer[1]}.{inner}")
-            node = own if own.key.endswith(inner) else table.at(inner)
+        first, _dot, rest = error.key.partition(".")
+        if section := sections.get(first):
+            places = [(section, rest)]
+        elif layer := re.fullmatch(r"block\.(\d+)\.(.*)", error.key):
+            places = [(tables[0], f"blocks.{layer[1]}.{layer[2]}"), (tables[0], layer[2])]
+        else:
+            places = [(table, error.key) for table in tables]
+        node = next((t.at(key) for t, key in places if t.has(key)), places[-1][0].at(places[-1][1]))
         raise node.wrong(
             error.message, expected=error.expected, found=error.found, hint=error.hint
         ) from None
@@ -246,7 +250,7 @@ class _Reader:
                 expected=_("base or angles, not both"),
                 found="base, angles",
             )
-        with _located(table, "rope"):
+        with _located(rope=table):
             return RotarySpec(
                 width=d_head if width is None else scalars.whole(width, 1, WIDEST),
                 base=Fraction(10_000) if base is None else scalars.number(base),
@@ -268,7 +272,7 @@ class _Reader:
         if kind == "none":
             return NO_NORM
         eps = table.get("eps")
-        with _located(table, "norm"):
+        with _located(norm=table):
             return NormSpec(
                 kind=kind,
                 eps=Fraction(0) if eps is None else scalars.number(eps),
@@ -307,7 +311,7 @@ class _Reader:
         own = change.get("position") if change else None
         if own is not None:
             positions = self.positions(own, ("none", *RELATIVE))
-        with _located(change or self.node):
+        with _located(*([change] if change else []), self.node):
             return BlockSpec(
                 attention=self.attention(attention, positions),
                 mlp=self.mlp(mlp),
@@ -333,7 +337,7 @@ class _Reader:
         biased = ("q", "k", "v", "out") if out else ("q", "k", "v")
         bias = self.flags(table.get("bias"), biased, "q", "k", "v", "out")
         packing = "none" if packed is None else scalars.word(packed, "none", *PACKINGS)
-        with _located(table, "attention"):
+        with _located(attention=table, rope=positions.rope):
             return AttentionSpec(
                 heads=count,
                 d_head=width,
@@ -382,7 +386,7 @@ class _Reader:
         gated = self.flag(table, "gated", False)
         biased = ("hidden", "gate", "out") if gated else ("hidden", "out")
         bias = self.flags(table.get("bias"), biased, "hidden", "gate", "out")
-        with _located(table, "mlp"):
+        with _located(mlp=table):
             return MlpSpec(
                 d_ff=scalars.whole(d_ff, 1, WIDEST),
                 activation="relu" if activation is None else scalars.word(activation, *ACTIVATIONS),

@@ -138,14 +138,7 @@ def _vocabulary(node: Node) -> Vocabulary:
     for item in tokens.items:
         with _located(item):
             words.append(_plain(item))
-            if kind == "characters" or words[-1].strip():
-                Vocabulary((words[-1],), kind)
-            elif not words[-1]:
-                raise item.wrong(
-                    _("a word is missing"),
-                    expected=_("a word without white space"),
-                    found=_("nothing"),
-                )
+            Vocabulary((words[-1],), kind)
     with _located(_second(tokens, words)):
         return Vocabulary(tuple(words), kind)
 

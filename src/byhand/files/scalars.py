@@ -126,7 +126,8 @@ def _only_constants(tree: Expression, written: str) -> None:
         if isinstance(leaf, Number) or (isinstance(leaf, Name) and leaf.text in CONSTANTS):
             continue
         name = leaf.address if isinstance(leaf, Entry) else leaf.text
-        column = written.find(name) + 1
+        place = re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", written)
+        column = place.start() + 1 if place else 1
         raise ExpressionError(
             _("there is no constant {name}").format(name=repr(name)),
             column=column,

@@ -18,7 +18,7 @@ import yaml
 from byhand.errors import ModelFileError, nearest
 from byhand.language import _
 
-LARGEST_FILE = 16 * 2**20  # bytes; larger weights belong in a safetensors file
+LARGEST_FILE = 8 * 2**20  # bytes; larger weights belong in a safetensors file
 DEEPEST_TREE = 20
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same grammar, ten times faster
@@ -87,6 +87,14 @@ class Table(Node):
     def over(self, base: Table) -> Table:
         """The base's entries, with these in place of those of the same key."""
         return Table(self.file, self.line, self.key, {**base.entries, **self.entries})
+
+    def has(self, dotted: str) -> bool:
+        """Whether there is a node at this dotted key."""
+        first, _dot, rest = dotted.partition(".")
+        inner = self.entries.get(first)
+        if not rest or inner is None:
+            return inner is not None
+        return isinstance(inner, Table) and inner.has(rest)
 
     def at(self, dotted: str) -> Node:
         """The node at a dotted key, or the last one on the way to it."""

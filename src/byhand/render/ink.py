@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TextIO
 
-SIGNS = {"exact": "=", "named": "√", "enclosed": "±", "rounded": "~"}
+SIGNS = {"exact": "", "named": "√", "enclosed": "±", "rounded": "~"}
 _CODES = {
     "strong": "1",
     "quiet": "2",

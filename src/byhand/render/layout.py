@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from byhand.expression import Number, write
+from byhand.expression import Name, leaves, write
 from byhand.render.ink import SIGNS, Ink, padded, width_of
 from byhand.render.parts import Cell, Row, Table
 
 GAP = "   "
 MASK = "·"
+NUMBER = set("0123456789.-/± e" + MASK)
+GUTTER = {register: SIGNS[register] for register in ("named", "enclosed")}
 LONGEST_FRACTION = 9  # characters of an exact number in a table of decimals
 
 
@@ -47,19 +49,43 @@ class Fitted:
 def fit(table: Table, width: int, ink: Ink, signs: bool = True) -> Fitted:
     """The table in the richest manner that fits the width."""
     for manner in MANNERS:
+        if manner.worked and manner.stacked and not _tells(table):
+            continue
         block = _Block(table, manner, signs)
         if block.width <= width:
-            return Fitted(tuple(block.lines(ink)), not manner.form and _has_forms(table))
+            return Fitted(tuple(block.lines(ink)), _has_forms(table) and not _shows(table, manner))
     return Fitted(tuple(_continued(table, width, ink, signs)), _has_forms(table))
 
 
 def _has_forms(table: Table) -> bool:
-    return any(c.form is not None and not _plain(c) for row in table.rows for c in row.cells)
+    return any(
+        not cell.masked and cell.radius is None and cell.register != "rounded" and not _plain(cell)
+        for row in table.rows
+        for cell in row.cells
+    )
+
+
+def _shows(table: Table, manner: Manner) -> bool:
+    """Whether every number can be read off exactly."""
+    cells = [cell for row in table.rows for cell in row.cells if not cell.masked]
+    return manner.form and all(cell.form is not None or cell.radius for cell in cells)
+
+
+def _tells(table: Table) -> bool:
+    return any(_telling(cell) for row in table.rows for cell in row.cells)
 
 
 def _plain(cell: Cell) -> bool:
     """A cell that a table of decimals shows in full."""
-    return isinstance(cell.form, Number) and len(write(cell.form)) <= LONGEST_FRACTION
+    if cell.register != "exact" or cell.form is None:
+        return False
+    return len(write(cell.form)) <= LONGEST_FRACTION
+
+
+def _telling(cell: Cell) -> bool:
+    """Whether the working has names in it: worth lines of its own, as plain sums are not."""
+    tree = cell.worked
+    return tree is not None and any(isinstance(leaf, Name) for leaf in leaves(tree))
 
 
 def _continued(table: Table, width: int, ink: Ink, signs: bool) -> Iterator[str]:
@@ -91,13 +117,13 @@ def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
     if cell.radius is not None:
         return [("", f"{cell.decimal} ± {cell.radius}")]
     if cell.form is None:
-        return [("", cell.decimal or "")]
+        return [("≈" if cell.register == "named" else "", cell.decimal or "")]
     if not manner.form and not _plain(cell) and cell.decimal is not None:
         return [("≈", cell.decimal)]
     lines = [("", write(cell.form))]
-    if manner.worked and cell.worked is not None:
+    if cell.worked is not None and manner.worked and (not manner.stacked or _telling(cell)):
         lines = [("", write(cell.worked)), ("=", lines[0][1])]
-    if cell.register != "exact" and cell.decimal is not None:
+    if not _plain(cell) and cell.decimal is not None:
         lines.append(("≈", cell.decimal))
     return lines
 
@@ -134,6 +160,8 @@ class _Block:
     def _gap(self, place: int) -> str:
         """The room before a column; an ellipsis where columns are left out."""
         shown = self.table.columns
+        if not place and not self.signs and not self.label_width:
+            return ""
         return GAP + "…" + GAP if place and shown[place] != shown[place - 1] + 1 else GAP
 
     def lines(self, ink: Ink) -> Iterator[str]:
@@ -153,7 +181,7 @@ class _Block:
                 yield self._line(row, texts, line, ink)
 
     def _line(self, row: Row, texts: list[list[tuple[str, str]]], line: int, ink: Ink) -> str:
-        label, gutter = ("", "") if line else (row.label, SIGNS.get(row.register, ""))
+        label, gutter = ("", "") if line else (row.label, GUTTER.get(row.register, ""))
         text = (ink(gutter, row.register) if gutter else " ") + " " if self.signs else ""
         text += ink(padded(label, self.label_width), "quiet")
         for place, (column, cell) in enumerate(zip(self.columns, texts, strict=True)):
@@ -166,33 +194,33 @@ class _Block:
 class _Column:
     """Where the signs and the texts of a column stand; numbers stand to the right."""
 
-    signed: bool
+    lead: int  # room for the sign
     inner: int
     right: bool
 
     @property
     def width(self) -> int:
-        return self.inner + 2 * self.signed
+        return self.lead + self.inner
 
     def widen(self, width: int) -> None:
-        self.inner = max(self.inner, width - 2 * self.signed)
+        self.inner = max(self.inner, width - self.lead)
 
     def text(self, sign: str, text: str) -> str:
-        lead = f"{sign:<2}" if self.signed else ""
         room = " " * (self.inner - width_of(text))
-        return lead + (room + text if self.right else text + room)
+        return sign.ljust(self.lead) + (room + text if self.right else text + room)
 
     def head(self, text: str) -> str:
-        lead = "  " * self.signed
-        room = " " * (self.width - len(lead) - width_of(text))
-        return lead + (room + text if self.right else text + room)
+        room = " " * (self.width - width_of(text))
+        return room + text if self.right else (" " * self.lead + text).ljust(self.width)
 
 
 def _column(lines: list[tuple[str, str]]) -> _Column:
     texts = [text for _sign, text in lines]
-    number = set("0123456789.-/" + MASK)
+    right = all(set(text) <= NUMBER for text in texts)
+    signed = any(sign for sign, _text in lines)
+    below_zero = right and any(text.startswith("-") for text in texts)
     return _Column(
-        signed=any(sign for sign, _text in lines),
+        lead=0 if not signed else 1 if below_zero else 2,
         inner=max(map(width_of, texts), default=0),
-        right=all(set(text) <= number for text in texts),
+        right=right,
     )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from byhand.expression import Expression
 
@@ -15,7 +15,8 @@ class Cell:
     """One number in the forms it can be shown in.  A masked entry has no register and no form.
 
     `worked` is the form before simplifying, where it differs; `decimal` is proven to its last
-    place; with a `radius`, the true value lies within it of `decimal`.
+    place; with a `radius`, the true value lies within it of `decimal`.  A form in letters that
+    would need definitions is left to the parts that define them.
     """
 
     register: str | None
@@ -132,7 +133,6 @@ class StepPart:
     register: str | None
     given: tuple[Given, ...] = ()
     tables: tuple[Table, ...] = ()
-    letters: tuple[Letter, ...] = ()
     marks: tuple[Mark, ...] = ()
 
 
@@ -160,6 +160,7 @@ class Loss:
     target: str
     after: str
     cell: Cell
+    letters: tuple[Letter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +168,14 @@ class WorkingLine:
     """How one number comes about: in short names, with the values in, and what it is."""
 
     address: str
-    symbols: Expression | None
-    values: Expression | None
     cell: Cell
+    symbols: Expression | None = None
+    values: Expression | None = None
+    decimals: bool = False  # some of the values are shown by their decimals
     sources: tuple[tuple[str, str], ...] = ()  # short name, address
     letters: tuple[Letter, ...] = ()
-    marks: tuple[Mark, ...] = field(default=())
+    marks: tuple[Mark, ...] = ()
+    missing: bool = False  # the number could not be worked out; a mark says why
 
 
 Part = Title | Stage | StepPart | NotWorked | Predictions | Loss | WorkingLine | Mark

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byhand.language import _
+from byhand.trace import Missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ def register_word(register: str) -> str:
 def register_about(register: str) -> str:
     """What a register promises."""
     return {
-        "exact": _("exact: a rational number"),
-        "named": _("named: exact too, written with e^…, √… or a letter"),
+        "exact": _("exact (no sign): a rational number"),
+        "named": _("named: not rational, so written with e^…, √… or a letter; never rounded"),
         "enclosed": _("enclosed: lies within ± of the decimal, proven"),
         "rounded": _("rounded: to so many decimals, line by line"),
     }[register]
@@ -160,3 +161,12 @@ def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
 def token_label(token: str) -> str:
     """A token as it can stand in a table: white space and signs that do not print are quoted."""
     return token if token.isprintable() and token.strip() == token and token else repr(token)
+
+
+def why_missing(missing: Missing) -> str:
+    """Why a step has no value."""
+    if missing.kind == "unknown":
+        return _("not worked out: {weight} is unknown").format(weight=missing.cause)
+    return _("not worked out: {step} could not be decided ({message})").format(
+        step=missing.cause, message=missing.message
+    )

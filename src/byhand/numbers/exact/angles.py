@@ -14,7 +14,7 @@ from math import lcm
 
 from flint import fmpq, fmpz, fmpz_mpoly, fmpz_poly
 
-from byhand.numbers.exact.functions import FEW_TERMS, Functions
+from byhand.numbers.exact.functions import Functions
 from byhand.numbers.exact.names import HALF, MINUS_ONE, ONE
 from byhand.numbers.exact.value import Atom, How, Value
 
@@ -68,19 +68,7 @@ class Angles(Functions):
     def circle(self, x: Value) -> Pair:
         """(2cos x, 2sin x); a sum of few terms is taken apart by the angle sums."""
         x = self.use(x)
-        parts = [x] if x.q != 0 else []
-        if x.num is not None and x.den is not None and x.den.is_one() and len(x.num) > 1:
-            if len(x.num) <= FEW_TERMS:
-                parts = [
-                    self.from_terms(
-                        {
-                            tuple(
-                                i for i, e in zip(x.atoms, m, strict=True) for _k in range(int(e))
-                            ): x.q * c
-                        }
-                    )
-                    for m, c in x.num.terms()
-                ]
+        parts = self.terms_apart(x) if x.q != 0 else []
         result = self.plain(fmpq(2)), self.plain(fmpq(0))
         for part in parts:
             result = self.turned(result, self.circle_of_term(part))
@@ -106,7 +94,7 @@ class Angles(Functions):
         divisor = lcm(int(x.q.q), found.divisor)
         k = int(x.q * divisor)
         largest = max(abs(k), found.largest * (divisor // found.divisor))
-        if largest > LARGEST_MULTIPLE:  # names of their own
+        if largest > min(LARGEST_MULTIPLE, self.limits.degree):  # names of their own
             size = abs(x.q)
             c, s = self.names_of_angle((x.key, int(size.p), int(size.q)), unit.times(size))
             return self.power(c), self.power(s).times(ONE if x.q > 0 else MINUS_ONE)

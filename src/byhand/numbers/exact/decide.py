@@ -204,8 +204,7 @@ class Decisions(Field):
     ) -> tuple[fmpz_mpoly, tuple[int, ...]]:
         """The letters of `batch` are n/d with one d: each term times d^top is a polynomial."""
         if not new:
-            new = rest = (0,)  # everything is rational: any ring of one generator will do
-            parts = {e: {(0,): c for c in part.values()} for e, part in parts.items()}
+            new = (0,)  # everything is rational: any ring of one generator will do
         context = self.ring(len(new))[0]
         one = context.constant(1)
         scale = fmpz(1)

@@ -49,13 +49,18 @@ def scaled_to_integer(v: Value, shift: fmpz, *, exactly: bool) -> fmpz:
             if found is not None:
                 return found
             last = bits >= v.space.limits.bits or (bits >= 128 and v.register == "enclosed")
-            narrow = ball.is_finite() and ball.rad() < arb(fmpq(1, 8))
-            if narrow and (last or bits == 256):
-                whole = int((2 * ball.mid() + arb(HALF)).floor().unique_fmpz() or 0)
-                if whole % 2 and (tie := settled_tie(v, shift, fmpq(whole, 2))) is not None:
-                    return tie
-                if last and not exactly:
-                    return fmpz(whole // 2)
+            if last or bits == 256:
+                halves = (2 * ball).mid().floor().unique_fmpz() if ball.is_finite() else None
+                for near in () if halves is None else (halves, halves + 1):
+                    # v · 10^shift is near this half of an integer, so it rounds to a neighbour
+                    if near % 2 and abs(ball - arb(fmpq(near, 2))) < arb(HALF):
+                        tie = settled_tie(v, shift, fmpq(near, 2))
+                        if tie is not None:
+                            return tie
+                if last and not exactly and halves is not None:
+                    close = (halves + 1) // 2
+                    if abs(ball - arb(close)) < 1:
+                        return close
             if last:
                 raise Undecided(
                     _("the value is not known narrowly enough for these decimals"),
@@ -102,7 +107,7 @@ def rounded(v: Value, places: int) -> Fraction:
 
 def significant(v: Value, digits: int) -> str:
     """v with so many significant digits, within one unit of the last."""
-    if v.num is None and v.q == 0:
+    if v.ball(64).contains(0) and v.space.sign(v) == 0:
         return "0"
     exponent = decimal_exponent(v)
     while True:
@@ -110,9 +115,8 @@ def significant(v: Value, digits: int) -> str:
         if abs(n) < fmpz(10) ** digits:
             break
         exponent += 1
-    if -6 < exponent < max(digits, 7):
-        places = digits - 1 - int(exponent)
-        return point(n, places) if places >= 0 else str(int(n) * 10**-places)
+    if -6 < exponent < digits:
+        return point(n, digits - 1 - int(exponent))
     first, rest = divmod(abs(int(n)), 10 ** (digits - 1))
     mantissa = f"{first}.{rest:0{digits - 1}d}" if digits > 1 else str(first)
     return f"{'-' if n < 0 else ''}{mantissa}e{int(exponent)}"
@@ -146,23 +150,39 @@ def interval(v: Value, places: int) -> tuple[str, str]:
     ctx.prec = 192
     try:
         ball = v.ball(192)
-        middle = (ball.mid() * arb(10) ** places + arb(HALF)).floor().unique_fmpz()
-        if middle is None:
+        if not ball.is_finite():
             raise Undecided(_("the value is not enclosed"), found=ball.str(6))
-        if v.num is None:
-            error = abs(v.q - fmpq(middle, fmpz(10) ** places))
-            far = arb(error).abs_upper()
-        else:
-            far = (ball - arb(fmpq(middle, fmpz(10) ** places))).abs_upper()
-        if far == 0:
-            return point(middle, places), "0"
-        shift = 1 - int((far.log() / arb(10).log()).floor().upper().floor().unique_fmpz() or 0)
-        above = (far * arb(10) ** shift).upper().ceil().upper().ceil().unique_fmpz()
+        large = max(decimal_size(ball.abs_upper()) - LONGEST, 0)  # digits left out before the point
+        unit = arb(10) ** (places - large)
+        middle = (ball.mid() * unit + arb(HALF)).mid().floor().unique_fmpz()
+        assert middle is not None
+        far = (ball - arb(middle) / unit).abs_upper()
+        if far != 0 and far < arb(10) ** -LONGEST:
+            far = arb(10) ** -LONGEST  # a larger radius is a radius too
+        shift = 1 - decimal_size(far.upper())
+        above = (far * arb(10) ** shift).upper().ceil().unique_fmpz()
         assert above is not None
-        radius = point(above, shift) if shift >= 0 else str(int(above) * 10**-shift)
-        return point(middle, places), radius.rstrip("0").rstrip(".") if "." in radius else radius
+        return at_point(middle, places - large), at_point(above, shift)
     finally:
         ctx.prec = before
+
+
+def decimal_size(x: arb) -> int:
+    """k such that the exact non-negative x is near 10^k, not much larger; 0 for zero."""
+    if x == 0:
+        return 0
+    found = (x.log() / arb(10).log()).mid().floor().unique_fmpz()
+    return 0 if found is None else int(found)
+
+
+def at_point(n: fmpz, places: int) -> str:
+    """n / 10^places as text, with an exponent where it is very large or very small."""
+    digits = str(abs(int(n)))
+    if 0 <= places <= LONGEST:
+        return point(n, places)
+    exponent = len(digits) - 1 - places
+    mantissa = (digits[0] + "." + digits[1:]).rstrip("0").rstrip(".")
+    return f"{'-' if n < 0 else ''}{mantissa}e{exponent}"
 
 
 def shown(v: Value, digits: int = 6) -> str:

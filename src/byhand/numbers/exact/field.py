@@ -264,9 +264,7 @@ class Field(Names):
         if all(x.num is None for x in xs) and all(not b or b[0].num is None for b in offsets):
             product = fmpq_mat([list(row) for row in rows]) * fmpq_mat([[x.q] for x in xs])
             return [
-                self.plain(
-                    product[r, 0] + (b[0].q if b else 0), How("linear", (*row, *(ONE for _v in b)), (*xs, *b))
-                )
+                self.plain(product[r, 0] + (b[0].q if b else 0), self.row_made(row, xs, b))
                 for r, (row, b) in enumerate(zip(rows, offsets, strict=True))
             ]
         seen = [self.use(x) for x in xs]
@@ -277,6 +275,10 @@ class Field(Names):
         for row, b in zip(rows, offsets, strict=True):
             parts = [(c, x, one) for c, x in zip(row, seen, strict=True) if c != 0 and x.q != 0]
             parts.extend((ONE, self.letter(v) if not small else v, one) for v in b if v.q != 0)
-            how = How("linear", (*row, *(ONE for _v in b)), (*xs, *b))
+            how = self.row_made(row, xs, b)
             results.append(self.total(parts, how) if small else self.wide(parts, how))
         return results
+
+    @staticmethod
+    def row_made(row: Sequence[fmpq], xs: Sequence[Value], bias: list[Value]) -> How:
+        return How("linear", (*row, ONE), (*xs, *bias)) if bias else How("linear", row, xs)

@@ -20,7 +20,7 @@ from byhand.expression import (
     Sum,
     write,
 )
-from byhand.numbers.exact.functions import FEW_TERMS
+from byhand.numbers.exact.functions import FEW_TERMS, factored
 from byhand.numbers.exact.names import ONE
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.terms import Factor, Term, positive_first, terms_of
@@ -30,9 +30,21 @@ E = Name("e")
 FACTORED_TERMS = 16  # a polynomial of more terms is not factored for display
 
 
+LONGEST_INTEGER = 10**4000  # Python writes integers of up to 4300 digits
+
+
 def number(q: Fraction | int) -> Expression:
+    """A rational number as a tree; integers too long to write are taken apart."""
     q = Fraction(q)
-    return Negative(Number(-q)) if q < 0 else Number(q)
+    if q < 0:
+        return Negative(number(-q))
+    if max(q.numerator, q.denominator) < LONGEST_INTEGER:
+        return Number(q)
+    if q.denominator != 1:
+        return Quotient(number(q.numerator), number(q.denominator))
+    high, low = divmod(q.numerator, LONGEST_INTEGER)
+    ten = Power(Number(Fraction(10)), Number(Fraction(4000)))
+    return Sum((Product((number(high), ten)), number(low)))
 
 
 def product(factors: list[Expression]) -> Expression:
@@ -114,15 +126,16 @@ class Form:
         whole, content = self.without_content(terms_of(self.space, p, atoms))
         if 3 <= len(p) <= FACTORED_TERMS and p.total_degree() <= 16:
             small, strides = p.deflation()  # 1 + e^3 is not to become (1 + e)(1 - e + e^2)
-            unit, found = small.factor()
+            unit, found = factored(small) or (1, [(small, 1)])
             pieces: list[list[Term] | Expression] = []
             scale = Fraction(int(unit))
             for f, k in found:
                 piece, c = self.without_content(terms_of(self.space, f.inflate(strides), atoms))
-                scale *= c ** int(k)
+                scale *= c**k
                 tree = self.sum_of(piece)
-                pieces.append(Power(tree, number(int(k))) if k > 1 else tree)
-            if len(write(product(list(map(self.as_tree, pieces))))) < len(write(self.sum_of(whole))):
+                pieces.append(Power(tree, number(k)) if k > 1 else tree)
+            apart = product(list(map(self.as_tree, pieces)))
+            if len(write(apart)) < len(write(self.sum_of(whole))):
                 return pieces, scale
         return [whole], content
 
@@ -144,7 +157,7 @@ class Form:
         """c · √root · names · sums."""
         factors: list[Expression] = [] if c == 1 else [number(c)]
         if root != 1:
-            factors.append(Call("sqrt", number(root)))
+            factors.append(self.root_of(root))
         factors += self.named(tuple(names))
         return product(factors + [self.as_tree(piece) for piece in sums])
 
@@ -157,7 +170,7 @@ class Form:
     def term(self, c: int, factors: tuple[Factor, ...]) -> Expression:
         root = self.root_number(factors)
         named = self.named(tuple(f for f in factors if not self.is_number_root(f)))
-        pieces = [Call("sqrt", number(root)), *named] if root != 1 else named
+        pieces = [self.root_of(root), *named] if root != 1 else named
         size = [number(abs(c))] if abs(c) != 1 or not pieces else []
         tree = product([*size, *pieces])
         return Negative(tree) if c < 0 else tree
@@ -175,11 +188,14 @@ class Form:
                 found *= argument.fraction
         return found
 
+    def root_of(self, n: Fraction) -> Expression:
+        return Call("sqrt", self.short(self.space.value(n)))
+
     def twos(self, factors: list[Factor]) -> int:
         return sum(f.power for f in factors if self.space.atoms[f.atom].kind in ("cos", "sin"))
 
     def named(self, factors: tuple[Factor, ...]) -> list[Expression]:
-        """The factors as trees, older names first; exponentials put together where that is short."""
+        """The factors as trees, older names first; exponentials in one where that is short."""
         exponentials = [f for f in factors if self.space.atoms[f.atom].kind == "exp"]
         others = [f for f in reversed(factors) if self.space.atoms[f.atom].kind != "exp"]
         trees = [self.factor(f) for f in others]

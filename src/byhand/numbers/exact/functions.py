@@ -43,6 +43,15 @@ def integer_factors(n: fmpz) -> list[tuple[fmpz, int]]:
     return [*found, (root, 2) if root * root == rest else (rest, 1)]
 
 
+def factored(p: fmpz_mpoly) -> tuple[fmpz, list[tuple[fmpz_mpoly, int]]] | None:
+    """p as a constant and powers of irreducible factors; None where FLINT does not give them."""
+    try:
+        unit, found = p.factor()
+    except OverflowError:  # python-flint sorts the factors, and fails on very large coefficients
+        return None
+    return unit, [(f, int(k)) for f, k in found]
+
+
 class ExponentClass:
     """The rational multiples of one exponent that are written as powers of one name."""
 
@@ -63,10 +72,10 @@ class Functions(Decisions):
 
     def factors_of(self, p: fmpz_mpoly) -> tuple[fmpz, list[tuple[fmpz_mpoly, int]]]:
         """(c, factors): p = c · product of the factors' powers, taken apart as far as is cheap."""
-        degree = p.total_degree()
-        if len(p) == 1 or (len(p) <= 2 * self.limits.terms and degree <= 16):
-            unit, found = p.factor()
-            return unit, [(f, int(k)) for f, k in found]
+        if len(p) == 1 or (len(p) <= 2 * self.limits.terms and p.total_degree() <= 16):
+            found = factored(p)
+            if found is not None:
+                return found
         try:
             return fmpz(1), [(p.sqrt(), 2)]
         except DomainError:
@@ -222,7 +231,11 @@ class Functions(Decisions):
             if power is not None:
                 outside = self.multiply(outside, power)
                 x = self.use(self.combine((ONE, -r), (x, name)))
-        for part in self.few_terms(x):
+        parts = self.terms_apart(x) if x.q != 0 else []
+        limit = self.limits.degree
+        if any(abs(part.q.p) > limit or part.q.q > limit for part in parts):
+            parts = [x]
+        for part in parts:
             outside = self.multiply(outside, self.exponential_name(part))
         return outside.made(how)
 
@@ -238,21 +251,17 @@ class Functions(Decisions):
                     found.append((x.q * c, a.argument, self.power(a)))
         return found
 
-    def few_terms(self, x: Value) -> list[Value]:
-        """The terms of x, if they are few and their coefficients small; else x whole."""
-        if x.q == 0:
-            return []
-        if x.num is None or x.den is None or len(x.num) == 1 or len(x.num) > FEW_TERMS:
+    def terms_apart(self, x: Value) -> list[Value]:
+        """The terms of x, if they are few; else x whole."""
+        if x.num is None or x.den is None or not x.den.is_one():
             return [x]
-        terms = [(m, x.q * c) for m, c in x.num.terms()]
-        limit = self.limits.degree
-        if not x.den.is_one() or any(abs(c.p) > limit or c.q > limit for _m, c in terms):
+        if not 1 < len(x.num) <= FEW_TERMS:
             return [x]
         return [
             self.from_terms(
-                {tuple(i for i, e in zip(x.atoms, m, strict=True) for _k in range(int(e))): c}
+                {tuple(i for i, e in zip(x.atoms, m, strict=True) for _k in range(e)): x.q * c}
             )
-            for m, c in terms
+            for m, c in x.num.terms()
         ]
 
     def exponential_name(self, x: Value) -> Value:

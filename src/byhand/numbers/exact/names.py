@@ -121,7 +121,7 @@ class Names(ABC):
             return v
         if v._letter is None and v.size > self.limits.terms:
             self.letter(v)
-        return self.fine(v._letter or v)
+        return self.fine(v if v._letter is None else v._letter)
 
     def refine(self, coarse: Atom, atoms: tuple[int, ...], image: fmpz_mpoly) -> None:
         """From now on `coarse` is written as this polynomial in finer atoms."""
@@ -285,7 +285,7 @@ class Names(ABC):
             case "relu":
                 return arb(0) if x <= 0 else x if x >= 0 else arb(0).union(x.upper())
             case "printed":
-                return x + arb(0, arb(a.radius))
+                return x + arb(a.radius) * arb(0, 1)
         raise AssertionError(a.kind)
 
     # ------------------------------------------------------------------- supplied by Field

@@ -89,10 +89,9 @@ class Exact(Numbers):
             return self.space.printed(entry)
         if isinstance(entry, Expression):
             return self.scalar(entry)
-        try:
-            return self.space.value(float(entry))
-        except (TypeError, ValueError):
-            raise InputError(_("not a number"), found=repr(entry)[:60]) from None
+        if isinstance(entry, str) or not hasattr(entry, "__float__"):
+            raise InputError(_("not a number"), found=repr(entry)[:60])
+        return self.space.value(float(entry))
 
     def register(self, entry: Any) -> str:
         return entry.register if isinstance(entry, Value) else "exact"
@@ -240,7 +239,9 @@ class Exact(Numbers):
             matrix = [[w.q for w in row] for row in rows]
             results = [space.linear(matrix, list(row), offsets) for row in flat]
         else:
-            results = [[self._named_row(row, w, k, bias) for k, w in enumerate(rows)] for row in flat]
+            results = [
+                [self._named_row(row, w, k, bias) for k, w in enumerate(rows)] for row in flat
+            ]
         return array([v for row in results for v in row], (*x.shape[:-1], rows.shape[0]))
 
     def _named_row(self, x: Array, weights: Array, k: int, bias: Array | None) -> Value:

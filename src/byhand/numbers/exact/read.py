@@ -1,4 +1,4 @@
-"""An expression tree becomes a value.  What cannot be worked out in bounds is refused, not tried."""
+"""An expression tree becomes a value.  What would go beyond all bounds is refused, not tried."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ class _Evaluation:
         raise ExpressionError(_("there is no function {name}").format(name=repr(function)))
 
     def exp(self, x: Value, tree: Expression) -> Value:
-        if self.bounded and not x.ball(64).abs_upper() <= LARGEST_EXPONENT:
+        if self.bounded and not any(
+            x.ball(bits).abs_upper() <= LARGEST_EXPONENT for bits in (64, 512)
+        ):
             raise ExpressionError(
                 _("too large: the exponent of e goes beyond {most}").format(most=LARGEST_EXPONENT),
                 found=_short(tree),

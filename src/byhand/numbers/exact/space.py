@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from flint import fmpq
 
 from byhand.numbers.exact.angles import AngleClass, Angles
 from byhand.numbers.exact.functions import ExponentClass
@@ -26,14 +29,17 @@ class Space(Angles):
 
     def printed(self, number: Printed) -> Value:
         """A number known to lie within half a unit of its last place: each time another name."""
-        from flint import fmpq
-
         self._printed += 1
         middle = self.value(number.value)
         a = self.atom("printed", self._printed, middle)
         a.radius = fmpq(1, 2) / fmpq(10) ** number.places
         a.enclosed = True
         return self.power(a)
+
+    @cached_property
+    def own_writer(self) -> Writer:
+        """The writer behind str(value): a letter means the same value every time."""
+        return self.writer()
 
     def writer(self, width: int = 40) -> Writer:
         """A new writer, which gives its own letters."""

@@ -171,7 +171,8 @@ def joined(space: Space, rest: tuple[Factor, ...], group: list[tuple[int, int]])
     number = Fraction(1)
     for c, a in group:
         argument = space.atoms[a].argument
-        assert argument is not None and argument.fraction is not None
+        assert argument is not None
+        assert argument.fraction is not None
         if abs(c // share) > 40:
             return apart
         number *= argument.fraction ** (c // share)

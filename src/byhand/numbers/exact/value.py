@@ -231,8 +231,8 @@ class Value:
         return rounded(self, places)
 
     def expression(self) -> Expression:
-        """The simplified form as a tree; letters in it are not defined (see Writer)."""
-        return self.space.writer().simplified(self)
+        """The simplified form as a tree; its letters are those of the space's own writer."""
+        return self.space.own_writer.simplified(self)
 
     def __str__(self) -> str:
         from byhand.expression import write

@@ -12,20 +12,17 @@ from dataclasses import dataclass
 from flint import fmpq
 
 from byhand.expression import (
-    Call,
+    ONE,
     Entry,
     Expression,
     Name,
     Negative,
-    Number,
     Product,
     Quotient,
     leaves,
     write,
 )
-from byhand.numbers.exact.decimals import shown
 from byhand.numbers.exact.form import Form, number
-from byhand.numbers.exact.names import ONE
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Atom, Value
 from byhand.numbers.exact.worked import worked_form
@@ -85,6 +82,16 @@ def shown_decimal(value: Value, places: int) -> str:
     return value.decimal(places)
 
 
+@dataclass(slots=True)
+class _Letter:
+    """A letter that was given: its name, the value it stands for, and where that is found."""
+
+    name: str
+    value: Value
+    entry: Entry | None
+    atom: Atom | None
+
+
 class Writer:
     """Trees of values, and the letters used in them.
 
@@ -99,33 +106,33 @@ class Writer:
     def __init__(self, space: Space, width: int = 40) -> None:
         self.space = space
         self.width = width
-        self.labels: dict[object, tuple[Entry, Value]] = {}
-        self.entries: dict[Entry, Value] = {}
-        self.names: dict[object, str] = {}
-        self.values: dict[str, Value] = {}
+        self.longest = LONGEST_LINE * width
         self.form = Form(space, self.short, self.letter)
+        self._labels: dict[object, tuple[Entry, Value]] = {}
+        self._entries: dict[Entry, Value] = {}
+        self._letters: dict[object, _Letter] = {}  # by the key of the value
+        self._names: dict[str, _Letter] = {}
         self._count: dict[str, int] = {}
-        self._entry_of: dict[str, Entry] = {}
-        self._atom_of: dict[str, Atom] = {}
         self._trees: dict[object, Expression] = {}
 
     # ------------------------------------------------------------------- labels
 
     def label(self, value: Value, entry: Entry) -> None:
         """`value` is the number at this address; the first label of a value names it."""
-        self.entries[entry] = value
-        if value.num is not None:
-            self.labels.setdefault(value.key, (entry, value))
+        self._entries[entry] = value
+        self._labels.setdefault(key_of(value), (entry, value))
 
     def binding(self, leaf: Name | Entry) -> Value | None:
         """The value of a letter or a labelled entry, for reading back."""
-        return self.values.get(leaf.text) if isinstance(leaf, Name) else self.entries.get(leaf)
+        if isinstance(leaf, Entry):
+            return self._entries.get(leaf)
+        return self._names[leaf.text].value if leaf.text in self._names else None
 
     # ------------------------------------------------------------------- trees
 
     def simplified(self, value: Value) -> Expression:
         """The simplified form; a value too wide for a line is its letter."""
-        tree = self.in_place(value, LONGEST_LINE * self.width)
+        tree = self.in_place(value, self.longest)
         return self.by_letter(value) if tree is None else tree
 
     def worked(self, value: Value) -> Expression:
@@ -136,7 +143,8 @@ class Writer:
     def in_place(self, value: Value, width: int) -> Expression | None:
         """The simplified form, if it is not wider than that."""
         if value.num is None:
-            return number(value.fraction or 0)
+            digits = (value.q.p.bit_length() + value.q.q.bit_length()) * 3 // 10
+            return number(value.fraction or 0) if digits <= width else None
         if 3 * value.size > width:  # a term takes three places or more
             return None
         key = value.key, value.q.p, value.q.q
@@ -150,73 +158,82 @@ class Writer:
         tree = self.in_place(value, self.width)
         return self.by_letter(value) if tree is None else tree
 
-    def by_letter(self, value: Value) -> Expression:
-        """A rational times a letter."""
-        if value.key in self.labels:
-            entry, labelled = self.labels[value.key]
-            name, unit = self.name_of_entry(entry, labelled), labelled
-        else:
-            letter = self.space.letter(value)
-            if len(letter.atoms) != 1:
-                return self.form.of(value)
-            atom = self.space.atoms[letter.atoms[0]]
-            if atom.kind not in ("letter", "printed"):
-                return self.form.of(letter)
-            name, unit = self.name_of_atom(atom), self.space.power(atom)
-            value = letter
-        ratio = value.q / unit.q
-        return times(ratio, Name(name))
-
     # ------------------------------------------------------------------- letters
 
     def letter(self, atom: Atom) -> Expression:
-        return Name(self.name_of_atom(atom))
+        """A letter of the space: by the name of what it stands for."""
+        return self.by_letter(self.space.power(atom))
 
-    def name_of_entry(self, entry: Entry, value: Value) -> str:
-        if entry not in self.names:
+    def by_letter(self, value: Value) -> Expression:
+        """A rational times a letter.  Giving it changes nothing in the space."""
+        atom = self.space.atoms[value.atoms[0]] if value.is_name else None
+        if atom is not None and atom.kind == "letter" and atom.argument is not None:
+            value, atom = atom.argument.times(value.q), None
+        key = key_of(value)
+        found = self._letters.get(key)
+        if found is None:
+            entry, meaning = self._labels.get(key, (None, value))
+            found = _Letter(self._next_name(entry, atom), meaning, entry, atom)
+            self._letters[key] = self._names[found.name] = found
+        return times(value.q / found.value.q, Name(found.name))
+
+    def _next_name(self, entry: Entry | None, atom: Atom | None) -> str:
+        letter = "u"
+        if entry is not None:
             parts = [part for part in entry.address.split(".") if not part.isdigit()]
-            weight = "w" if parts[0] == "weight" else "u"
-            name = self.next_name(LETTERS.get(parts[-1], weight) if weight == "u" else weight)
-            self.names[entry] = name
-            self.values[name] = value
-            self._entry_of[name] = entry
-        return self.names[entry]
-
-    def name_of_atom(self, atom: Atom) -> str:
-        meaning = atom.argument if atom.kind == "letter" and atom.wide is None else None
-        value = self.space.power(atom) if meaning is None else meaning
-        entry, labelled = self.labels.get(value.key, (None, value))
-        if entry is not None and labelled.q == value.q:
-            return self.name_of_entry(entry, labelled)
-        if atom.id not in self.names:
-            name = self.next_name("w" if atom.kind == "printed" else "u")
-            self.names[atom.id] = name
-            self.values[name] = self.space.power(atom)
-            self._atom_of[name] = atom
-        return self.names[atom.id]
-
-    def next_name(self, letter: str) -> str:
+            letter = "w" if parts[0] == "weight" else LETTERS.get(parts[-1], letter)
+        elif atom is not None and atom.kind == "printed":
+            letter = "w"
         self._count[letter] = self._count.get(letter, 0) + 1
         return f"{letter}{self._count[letter]}"
 
+    # ------------------------------------------------------------------- definitions
+
     def definitions(self) -> dict[str, Definition]:
         """Every letter used so far, and those used to define them, in the order of first use."""
-        found: dict[str, Definition] = {}
-        while len(found) < len(self.values):
-            for name in list(self.values):
+        found: dict[str, Expression] = {}
+        while len(found) < len(self._names):
+            for name, letter in list(self._names.items()):
                 if name not in found:
-                    found[name] = Definition(name, self.values[name], self.defined(name))
-        return found
+                    found[name] = self._working(letter)
+                    if name in reached(name, found):  # no letter is defined by way of itself
+                        found[name] = self._full_form(letter)
+        return {name: Definition(name, self._names[name].value, found[name]) for name in found}
 
-    def defined(self, name: str) -> Expression:
-        """The address of what the letter stands for, or its form in names that were made before."""
-        if name in self._entry_of:
-            return self._entry_of[name]
-        atom = self._atom_of[name]
-        if atom.wide is not None:
-            return self.form.of(self.space.from_terms(atom.wide))
-        assert atom.argument is not None
-        return self.form.of(atom.argument)
+    def _working(self, letter: _Letter) -> Expression:
+        """The address of what the letter stands for, or a line of working in other letters."""
+        if letter.entry is not None:
+            return letter.entry
+        full = self._full_form(letter)
+        length = len(write(full))
+        line = worked_form(letter.value, self.short) if length > self.longest else None
+        return full if line is None or len(write(line)) > length else line
+
+    def _full_form(self, letter: _Letter) -> Expression:
+        """The form in names that were made before it, however long it is."""
+        atom, value = letter.atom, letter.value
+        if atom is not None and atom.wide is not None:
+            value = self.space.from_terms(atom.wide).times(value.q)
+        elif atom is not None and atom.kind == "printed" and atom.argument is not None:
+            value = atom.argument.times(value.q)
+        return self.form.of(value)
+
+
+def key_of(value: Value) -> object:
+    """The same for values that one letter can serve: multiples of each other, or one rational."""
+    return (value.q.p, value.q.q) if value.num is None else value.key
+
+
+def reached(name: str, definitions: dict[str, Expression]) -> set[str]:
+    """The letters that the definition of a letter uses, directly or through others."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        for leaf in leaves(definitions.get(todo.pop(), ONE)):
+            if isinstance(leaf, Name) and leaf.text not in found:
+                found.add(leaf.text)
+                todo.append(leaf.text)
+    return found
 
 
 def times(ratio: fmpq, tree: Expression) -> Expression:

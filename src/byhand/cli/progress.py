@@ -1,0 +1,51 @@
+"""What is being worked on, told on stderr while it takes long."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.plan import Step
+
+PATIENCE = 0.7  # seconds before anything is told
+
+
+@contextmanager
+def telling() -> Iterator[Callable[[Step], None] | None]:
+    """A callback for the steps worked on; None where nobody sees stderr."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    status = _Status()
+    try:
+        yield status.step
+    finally:
+        status.stop()
+
+
+class _Status:
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.shown: Any = None
+        self.count = 0
+
+    def step(self, step: Step) -> None:
+        self.count += 1
+        if self.shown is None and time.monotonic() - self.started > PATIENCE:
+            from rich.console import Console  # heavy, and only needed when it takes long
+
+            self.shown = Console(stderr=True).status("")
+            self.shown.start()
+        if self.shown is not None:
+            text = _("working out {address} (step {count})")
+            self.shown.update(text.format(address=step.address, count=self.count))
+
+    def stop(self) -> None:
+        if self.shown is not None:
+            self.shown.stop()

@@ -1,0 +1,217 @@
+"""The working inside one number: in short names, with the values written in, and what it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice, product
+
+from byhand.address import Address, read_address, within, write_index
+from byhand.errors import AddressError, nearest
+from byhand.expression import (
+    Entry,
+    Expression,
+    Name,
+    Negative,
+    Product,
+    Quotient,
+    Sum,
+    leaves,
+    substitute,
+    write,
+)
+from byhand.language import _
+from byhand.numbers.base import ABSENT
+from byhand.plan import WEIGHT, Step
+from byhand.render import words
+from byhand.render.forms import Forms, rational_cell
+from byhand.render.given import symbol_of, weight_cell
+from byhand.render.parts import MASKED, Cell, Mark, Part, WorkingLine
+from byhand.trace import Trace, Worked
+from byhand.working import Working
+
+MOST_LINES = 64  # of one address with slices
+MOST_TERMS = 12  # of one sum; a longer one is shown by its ends
+WIDEST_VALUE = 24  # characters of a form written in; a wider one is shown by its decimals
+ELLIPSIS = Name("…")
+
+Index = tuple[int, ...]
+
+
+def workings(trace: Trace, address: str) -> Iterator[Part]:
+    """The working of the entry at an address, or of each entry of a slice."""
+    return _At(trace).parts(read_address(address))
+
+
+class _At:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.forms = Forms(trace.numbers)
+        self.forms.label(trace)
+        given = {
+            name: trace.steps[name].value for name in ("tokens", "target") if name in trace.steps
+        }
+        self.working = Working(trace.plan, given, self.absent)
+
+    def absent(self, address: str, index: Index) -> bool:
+        worked = self.trace.steps[address]
+        return worked.missing is None and worked.value[index] is ABSENT
+
+    def parts(self, wanted: Address) -> Iterator[Part]:
+        indices = self.indices(wanted)
+        for index in islice(indices, MOST_LINES):
+            if wanted.name.startswith(WEIGHT):
+                yield self.weight(wanted.name, index)
+            else:
+                yield self.entry(self.trace.worked(wanted), index)
+        if rest := sum(1 for _index in indices):
+            yield Mark("more", _("… left out: {count} more entries").format(count=rest))
+
+    def indices(self, wanted: Address) -> Iterator[Index]:
+        """The entries an address stands for; whole axes where the index does not reach."""
+        if wanted.name.startswith(WEIGHT):
+            shape = self.weight_shape(wanted.name)
+        else:
+            shape = self.trace.worked(wanted).step.shape
+        index = (*within(wanted, shape), *(slice(None) for _axis in shape[len(wanted.index) :]))
+        places = [
+            range(size)[place] if isinstance(place, slice) else (place,)
+            for place, size in zip(index, shape, strict=True)
+        ]
+        return product(*places)
+
+    # ------------------------------------------------------------------ weights
+
+    def weight_shape(self, address: str) -> tuple[int, ...]:
+        weights = self.trace.model.weights
+        if address.removeprefix(WEIGHT) not in weights:
+            raise AddressError(
+                _("there is no weight {name}").format(name=repr(address)),
+                hint=nearest(address, [WEIGHT + known for known in weights]),
+            )
+        return weights[address.removeprefix(WEIGHT)].shape
+
+    def weight(self, address: str, index: Index) -> WorkingLine:
+        return WorkingLine(address + write_index(index), cell=self.weight_cell(address, index))
+
+    def weight_cell(self, address: str, index: Index) -> Cell:
+        return weight_cell(self.trace.model.weights[address.removeprefix(WEIGHT)].data[index])
+
+    # ------------------------------------------------------------------ steps
+
+    def entry(self, worked: Worked, index: Index) -> WorkingLine:
+        name = worked.address + write_index(index)
+        if worked.step.op == "given":
+            value = worked.value[index[0]] if index else worked.value
+            text = words.token_label(self.trace.token(value))
+            return WorkingLine(name, cell=rational_cell(value), marks=(Mark("more", text),))
+        if worked.step.op == "argmax":
+            return self.next(name, worked, index[0])
+        symbols = self.working.of(worked.address, index)
+        cell = MASKED if worked.missing else self.forms.full(worked.value[index])
+        line = WorkingLine(name, cell=cell)
+        if symbols is None:
+            return line
+        shown, left_out = shortened(symbols)
+        names = short_names(worked.step, shown, self.trace)
+        values, decimals = self.with_values(shown)
+        marks = []
+        if left_out:
+            marks.append(Mark("more", _("… left out: {count} more terms").format(count=left_out)))
+        if worked.missing is not None:
+            marks.append(Mark("more", words.why_missing(worked.missing)))
+        return WorkingLine(
+            name,
+            symbols=substitute(shown, lambda leaf: renamed(leaf, names)),
+            values=values,
+            decimals=decimals,
+            cell=cell,
+            sources=tuple((short, address) for address, short in names.items()),
+            letters=self.forms.letters([cell.form]),
+            marks=tuple(marks),
+            missing=worked.missing is not None,
+        )
+
+    def next(self, name: str, worked: Worked, position: int) -> WorkingLine:
+        found = worked.value[position]
+        if found.id is None:
+            told = words.joined([words.token_label(self.trace.token(i)) for i in found.candidates])
+            text = _("undecided between {tokens}").format(tokens=told)
+            return WorkingLine(name, cell=MASKED, marks=(Mark("open", text),), missing=True)
+        text = words.token_label(self.trace.token(found.id))
+        return WorkingLine(name, cell=rational_cell(found.id), marks=(Mark("more", text),))
+
+    # ------------------------------------------------------------------ values written in
+
+    def with_values(self, tree: Expression) -> tuple[Expression | None, bool]:
+        """The tree with its entries' values; and whether some of them are decimals."""
+        written = {
+            leaf: self.value_of(leaf) for leaf in leaves(tree) if isinstance(leaf, Entry)
+        }
+        if any(value is None for value in written.values()):
+            return None, False
+        known = {leaf: value for leaf, value in written.items() if value is not None}
+
+        def change(leaf: Name | Entry) -> Expression:
+            return known[leaf][0] if isinstance(leaf, Entry) else leaf
+
+        return substitute(tree, change), any(decimal for _tree, decimal in known.values())
+
+    def value_of(self, leaf: Entry) -> tuple[Expression, bool] | None:
+        """(the value as a tree, whether it is a decimal); None where it is not known."""
+        if leaf.address.startswith(WEIGHT):
+            cell = self.weight_cell(leaf.address, leaf.index)
+        else:
+            worked = self.trace.steps[leaf.address]
+            if worked.missing is not None:
+                return None
+            cell = self.forms.cell(worked.value[leaf.index])
+        if cell.form is not None and (
+            cell.decimal is None or len(write(cell.form)) <= WIDEST_VALUE
+        ):
+            return cell.form, False
+        if cell.decimal is None:
+            return None
+        negative = cell.decimal.startswith("-")
+        decimal = Name(cell.decimal.removeprefix("-"))
+        return (Negative(decimal) if negative else decimal), cell.register != "rounded"
+
+
+def shortened(tree: Expression) -> tuple[Expression, int]:
+    """A tree whose longest sums are shown by their ends; how many terms were left out."""
+    match tree:
+        case Sum(terms=terms) if len(terms) > MOST_TERMS:
+            return Sum((*terms[:4], ELLIPSIS, *terms[-2:])), len(terms) - 6
+        case Quotient(top=top, bottom=bottom):
+            above, left_out = shortened(top)
+            below, also = shortened(bottom)
+            return Quotient(above, below), left_out + also
+        case Product(factors=(Sum() as first, *rest)):
+            short, left_out = shortened(first)
+            return Product((short, *rest)), left_out
+        case Sum(terms=(first, *rest)):
+            short, left_out = shortened(first)
+            return Sum((short, *rest)), left_out
+        case _:
+            return tree, 0
+
+
+def short_names(step: Step, tree: Expression, trace: Trace) -> dict[str, str]:
+    """The addresses that a tree reads, each by the short name it has in its step's formula."""
+    roles = {address: role for role, address in step.inputs.items()}
+    addresses = dict.fromkeys(leaf.address for leaf in leaves(tree) if isinstance(leaf, Entry))
+    names = {
+        address: symbol_of(step, roles[address], address)
+        if address.startswith(WEIGHT)
+        else address.rpartition(".")[2]
+        for address in addresses
+    }
+    often = Counter(names.values())
+    return {
+        address: ".".join(address.split(".")[-2:]) if often[name] > 1 or name.isdigit() else name
+        for address, name in names.items()
+    }
+
+
+def renamed(leaf: Name | Entry, names: dict[str, str]) -> Expression:
+    return Entry(names[leaf.address], leaf.index) if isinstance(leaf, Entry) else leaf

@@ -1,0 +1,355 @@
+"""Trace → document parts: which entries are shown, under which labels, with which marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from byhand.language import _
+from byhand.numbers.base import REGISTERS
+from byhand.numbers.base import Prediction as Predicted
+from byhand.plan import Step
+from byhand.render import words
+from byhand.render.forms import Forms, rational_cell
+from byhand.render.given import weights_read
+from byhand.render.parts import (
+    Cell,
+    Loss,
+    Mark,
+    NotWorked,
+    Part,
+    Prediction,
+    Predictions,
+    Row,
+    Stage,
+    StepPart,
+    Table,
+    Title,
+)
+from byhand.trace import WHOLE, Trace, Worked, weakest
+
+COPIES = ("embed", "split_heads", "merge_heads")  # operations that make no new number
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How much of a large tensor is shown; what is smaller is shown whole."""
+
+    rows: int = 12
+    columns: int = 12
+    heads: int = 4
+    terms: int = 8  # of a sum that is written out
+    weights: int = 64  # the entries of the largest weight that is shown
+
+    def row_places(self, size: int) -> tuple[int, ...]:
+        return _ends(size, self.rows, 6, 2)
+
+    def column_places(self, size: int) -> tuple[int, ...]:
+        return _ends(size, self.columns, 4, 1)
+
+    def head_places(self, size: int) -> tuple[int, ...]:
+        return tuple(range(size)) if size <= self.heads else (0, 1)
+
+
+def _ends(size: int, most: int, first: int, last: int) -> tuple[int, ...]:
+    if size <= most:
+        return tuple(range(size))
+    return (*range(first), *range(size - last, size))
+
+
+def document(
+    trace: Trace,
+    *,
+    only: Iterable[str] = (),
+    window: Window | None = None,
+    stop_at_boundary: bool = False,
+) -> Iterator[Part]:
+    """The parts of a whole working, in spine order; with `only`, of the steps it names."""
+    return _Document(trace, window or Window(), stop_at_boundary).parts(tuple(only))
+
+
+class _Document:
+    def __init__(self, trace: Trace, window: Window, stop: bool) -> None:
+        self.trace = trace
+        self.window = window
+        self.beyond = trace.beyond_boundary if stop else frozenset()
+        self.stop = stop
+        self.forms = Forms(trace.numbers)
+        self.told: set[str] = set()  # weights already shown
+        self.also: dict[str, list[str]] = {}
+        for alias, address in trace.plan.aliases.items():
+            self.also.setdefault(address, []).append(alias)
+
+    # ------------------------------------------------------------------ the order of the parts
+
+    def parts(self, only: tuple[str, ...]) -> Iterator[Part]:
+        shown = set(self.trace.plan.matching(only)) if only else set(self.trace.steps)
+        yield self.title(shown)
+        place, missing = None, list[Worked]()
+        for worked in self.trace:
+            if worked.address not in shown or self.hidden(worked):
+                continue
+            if worked.missing is not None:
+                missing.append(worked)
+                continue
+            yield from self.not_worked(missing)
+            missing.clear()
+            if (here := words.place_of(worked.address)) != place:
+                place = here
+                yield Stage(words.stage_title(place), words.stage_about(place))
+            yield self.step(worked)
+        yield from self.not_worked(missing)
+
+    def hidden(self, worked: Worked) -> bool:
+        """Whether every position has stopped before this step."""
+        if worked.address == "target" and "loss" in self.trace.steps:
+            return True  # told with the loss
+        rows = worked.step.shape[worked.step.position_axis or 0] if worked.step.shape else 0
+        beyond = [(worked.address, position) in self.beyond for position in range(rows)]
+        return bool(beyond) and all(beyond)
+
+    def not_worked(self, missing: Sequence[Worked]) -> Iterator[Part]:
+        """Steps without values, those with one reason together."""
+        start = 0
+        for end in range(1, len(missing) + 1):
+            if end == len(missing) or missing[end].missing != missing[start].missing:
+                cause = missing[start].missing
+                assert cause is not None
+                group = tuple(map(self.outline, missing[start:end]))
+                yield NotWorked(words.why_missing(cause), group)
+                start = end
+
+    # ------------------------------------------------------------------ the title
+
+    def title(self, shown: set[str]) -> Title:
+        trace = self.trace
+        worked = [trace.steps[address] for address in shown]
+        facts = [
+            (_("text"), trace.model.vocabulary.decode(trace.tokens)),
+            (_("numbers"), _numbers_name(trace.numbers.name)),
+        ]
+        if trace.target is not None:
+            facts.append((_("target"), words.token_label(trace.token(trace.target))))
+        registers = {w.register for w in worked}
+        registers.update(register for w in worked for register in w.row_registers)
+        return Title(
+            name=trace.model.name,
+            about=trace.model.about,
+            facts=tuple(facts),
+            registers=tuple(register for register in REGISTERS if register in registers),
+            masked=any(
+                not all(map(all, w.step.attributes.get("mask", ())))
+                for w in worked
+                if w.missing is None
+            ),
+            notes=trace.model.notes,
+        )
+
+    # ------------------------------------------------------------------ one step
+
+    def outline(self, worked: Worked) -> StepPart:
+        """A step without its numbers."""
+        step = worked.step
+        return StepPart(
+            address=step.address,
+            also=tuple(self.also.get(step.address, ())),
+            formula=step.formula,
+            axes=step.axes,
+            shape=step.shape,
+            register=worked.register,
+        )
+
+    def step(self, worked: Worked) -> Part:
+        plain = self.outline(worked)
+        if worked.address == "next":
+            return Predictions(plain, tuple(self.predictions(worked)))
+        if worked.address == "loss":
+            return self.loss(plain, worked)
+        return StepPart(
+            **{name: getattr(plain, name) for name in StepPart.__slots__[:6]},
+            given=tuple(weights_read(worked.step, self.trace, self.window, self.told)),
+            tables=tuple(self.tables(worked)),
+            marks=tuple(self.marks(worked)),
+        )
+
+    def predictions(self, worked: Worked) -> Iterator[Prediction]:
+        for position, found in enumerate(worked.value):
+            if ("next", position) in self.beyond:
+                continue
+            yield self.prediction(position, found)
+
+    def prediction(self, position: int, found: Predicted) -> Prediction:
+        def labels(ids: Sequence[int]) -> tuple[str, ...]:
+            return tuple(words.token_label(self.trace.token(id)) for id in ids)
+
+        return Prediction(
+            place=position,
+            label=self.row_label(position),
+            token=None if found.id is None else labels([found.id])[0],
+            margin=None if found.margin is None else self.forms.cell(found.margin),
+            proven=found.proven,
+            tied=labels(found.tied),
+            candidates=labels(found.candidates),
+        )
+
+    def loss(self, plain: StepPart, worked: Worked) -> Part:
+        assert self.trace.target is not None
+        forms = Forms(self.trace.numbers)
+        forms.label(self.trace)
+        cell = forms.full(worked.value[0])
+        return Loss(
+            plain,
+            target=words.token_label(self.trace.token(self.trace.target)),
+            after=self.position_name(len(self.trace.tokens) - 1),
+            cell=cell,
+            letters=forms.letters([cell.worked, cell.form]),
+        )
+
+    # ------------------------------------------------------------------ tables
+
+    def tables(self, worked: Worked) -> Iterator[Table]:
+        step = worked.step
+        if step.op in WHOLE:
+            yield self.ids(worked)
+        elif len(step.shape) == 3:
+            shown = self.window.head_places(step.shape[0])
+            for head in shown:
+                title = f"{step.axes[0]} {head}" if step.shape[0] > 1 else ""
+                left_out = step.shape[0] - len(shown) if head == shown[-1] else 0
+                yield self.table(worked, (head,), title, left_out)
+        else:
+            yield self.table(worked, (), "", 0)
+
+    def ids(self, worked: Worked) -> Table:
+        ids = worked.value if isinstance(worked.value, tuple) else (worked.value,)
+        places = self.window.row_places(len(ids))
+        rows = tuple(
+            Row(i, self.row_label(i), "exact", (rational_cell(ids[i]),))
+            for i in places
+        )
+        return Table("", (0,), ("id",), rows, _left_out(len(ids) - len(places), 0, 0))
+
+    def table(
+        self, worked: Worked, head: tuple[int, ...], title: str, heads_left_out: int
+    ) -> Table:
+        step = worked.step
+        wide = len(step.shape) > len(head) + 1
+        size = step.shape[-1] if wide else 1
+        columns = self.window.column_places(size)
+        length = step.shape[len(head)]
+        places = [
+            place
+            for place in self.window.row_places(length)
+            if (step.address, place) not in self.beyond
+        ]
+        written_out = self.shows_working(step)
+        rows = []
+        for place in places:
+            at = (*head, place)
+            indices = [(*at, column) for column in columns] if wide else [at]
+            cells = tuple(
+                self.forms.cell(worked.value[index], form=len(columns) == size, worked=written_out)
+                for index in indices
+            )
+            rows.append(Row(place, self.row_label(place), self.row_register(worked, at), cells))
+        hidden = length - len(self.window.row_places(length))
+        return Table(
+            title=title,
+            columns=columns,
+            heads=self.heads(step.axes[-1], columns, size) if wide else (),
+            rows=tuple(rows),
+            left_out=_left_out(hidden, size - len(columns), heads_left_out),
+        )
+
+    def shows_working(self, step: Step) -> bool:
+        """Whether a line of working is short enough to stand in a table."""
+        if step.op in COPIES:
+            return False
+        shapes = [self.trace.plan[read].shape for read in step.reads if read in self.trace.steps]
+        return all(shape[-1] <= self.window.terms for shape in shapes)
+
+    def row_register(self, worked: Worked, at: tuple[int, ...]) -> str:
+        """The weakest register of a row, the entries left out included."""
+        if len(worked.step.shape) == len(at):
+            return worked.register_at(at) or "exact"
+        found = (worked.register_at((*at, i)) for i in range(worked.step.shape[-1]))
+        return weakest(register for register in found if register is not None)
+
+    def heads(self, axis: str, columns: Sequence[int], size: int) -> tuple[str, ...]:
+        """The words above the columns, where they are not just numbers."""
+        match axis:
+            case "vocab":
+                return tuple(words.token_label(self.trace.token(id)) for id in columns)
+            case "key":
+                return tuple(self.row_label(place) for place in columns)
+            case _:
+                return tuple(map(str, columns)) if len(columns) < size else ()
+
+    def row_label(self, position: int) -> str:
+        return f"{position} {words.token_label(self.trace.token(self.trace.tokens[position]))}"
+
+    def position_name(self, position: int) -> str:
+        token = words.token_label(self.trace.token(self.trace.tokens[position]))
+        return f"{position} ({token})"
+
+    # ------------------------------------------------------------------ marks
+
+    def marks(self, worked: Worked) -> Iterator[Mark]:
+        op, register = worked.step.op, worked.register or "exact"
+        here = [c for c in self.trace.crossings if c.address == worked.address]
+        here = [c for c in here if (c.address, c.position) not in self.beyond]
+        left = [self.position_name(c.position) for c in here if not c.returns]
+        back = [self.position_name(c.position) for c in here if c.returns]
+        if left and self.stop:
+            yield Mark("stops", words.stops(left, op))
+        elif left:
+            yield Mark("leaves", words.leaves(left, op, register))
+        if back:
+            yield Mark("returns", words.returns(back))
+        yield from self.notes(worked)
+
+    def notes(self, worked: Worked) -> Iterator[Mark]:
+        axis = worked.step.position_axis or 0
+        said: dict[str, set[int]] = {}
+        for note in worked.notes:
+            said.setdefault(note.kind, set()).add(note.index[axis])
+        sentences: dict[str, Callable[[str], str]] = {
+            "zero-variance": _zero_variance,
+            "undecided-sign": _undecided_sign,
+        }
+        for kind, positions in said.items():
+            shown = [p for p in sorted(positions) if (worked.address, p) not in self.beyond]
+            if shown:
+                which = words.joined([self.position_name(p) for p in shown])
+                yield Mark("limit" if kind == "zero-variance" else "open", sentences[kind](which))
+
+
+def _zero_variance(which: str) -> str:
+    return _(
+        "position {which}: every entry is the mean, so this is 0/0; taken as the limit for "
+        "eps → 0, which is 0"
+    ).format(which=which)
+
+
+def _undecided_sign(which: str) -> str:
+    return _(
+        "position {which}: a sign could not be decided, so max(0, x) stays as it is written"
+    ).format(which=which)
+
+
+def _numbers_name(name: str) -> str:
+    if name == "exact":
+        return _("exact where it can be, named where it can't")
+    kind, _blank, places = name.partition(" ")
+    if kind == "decimals":
+        return _("every line rounded to {places} decimals").format(places=places)
+    return name
+
+
+def _left_out(rows: int, columns: int, heads: int) -> str:
+    said = [
+        (rows, _("{count} more rows")),
+        (columns, _("{count} more columns")),
+        (heads, _("{count} more heads")),
+    ]
+    return ", ".join(text.format(count=count) for count, text in said if count > 0)

@@ -1,0 +1,140 @@
+"""The forms an entry can be shown in, asked from its number system: tree, working, decimals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any, Protocol
+
+from byhand.errors import Undecided
+from byhand.expression import (
+    Entry,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Product,
+    Quotient,
+    leaves,
+)
+from byhand.numbers.base import Numbers
+from byhand.render.parts import MASKED, Cell, Letter
+from byhand.trace import Trace
+
+PLACES = 4  # decimals shown beside a form
+WIDEST_FORM = 60  # characters of a form in a table; a wider one is shown by its decimals
+CONSTANTS = ("e", "pi")
+
+
+class Writes(Protocol):
+    """A writer of exact-or-named values (see `numbers.exact`)."""
+
+    def label(self, value: Any, entry: Entry) -> None: ...
+    def in_place(self, value: Any, width: int) -> Expression | None: ...
+    def simplified(self, value: Any) -> Expression: ...
+    def worked(self, value: Any) -> Expression: ...
+    def definitions(self) -> Any: ...
+
+
+class Forms:
+    """Cells of one number system's entries; letters are defined in the order of their use."""
+
+    def __init__(self, numbers: Numbers, places: int = PLACES) -> None:
+        self.numbers = numbers
+        self.places = places
+        self.writer: Writes | None = numbers.writer() if hasattr(numbers, "writer") else None
+
+    def label(self, trace: Trace) -> None:
+        """Letters are named after the entries they stand for."""
+        if self.writer is not None:
+            for worked in trace:
+                for index, entry in worked.entries():
+                    if entry is not None and entry.fraction is None:
+                        self.writer.label(entry, Entry(worked.address, index))
+
+    def cell(self, entry: Any, *, form: bool = True, worked: bool = False) -> Cell:
+        """The entry as a table shows it: short, and without letters, which need definitions.
+
+        Without `form`, a number that is not rational comes as its decimals alone.
+        """
+        if entry is None or self.writer is None or self.numbers.register(entry) == "enclosed":
+            return self.full(entry)
+        register, decimal = self.numbers.register(entry), self.decimal(entry)
+        shown = form or entry.fraction is not None
+        tree = self.writer.in_place(entry, WIDEST_FORM) if shown else None
+        if tree is None or any(letters_in(tree)):
+            return Cell(register, decimal=decimal)
+        line = self.writer.worked(entry) if worked else tree
+        told = line != tree and not isinstance(line, Number) and not any(letters_in(line))
+        return Cell(register, tree, line if told else None, decimal)
+
+    def full(self, entry: Any) -> Cell:
+        """The entry in every form that its number system gives, letters among them."""
+        if entry is None:
+            return MASKED
+        register = self.numbers.register(entry)
+        if self.writer is None:
+            return Cell(register, decimal=self.text(entry))
+        if register == "enclosed":
+            middle, radius = entry.interval(self.places)
+            return Cell(register, decimal=middle, radius=radius)
+        form, worked = self.writer.simplified(entry), self.writer.worked(entry)
+        return Cell(
+            register,
+            None if _is_letter(form) else form,
+            None if worked == form or isinstance(worked, Number) else worked,
+            self.decimal(entry),
+        )
+
+    def text(self, entry: Any) -> str:
+        """An entry of a system that has one form only."""
+        write = getattr(self.numbers, "text", str)
+        return str(write(entry))
+
+    def decimal(self, entry: Any) -> str:
+        """Proven decimals; one significant digit where they would be zeros alone."""
+        shown: str = entry.decimal(self.places)
+        if set(shown) <= set("-0.") and entry.fraction != 0:
+            try:
+                return str(entry.significant(1))
+            except Undecided:  # not separated from 0: the zeros are what is proven
+                return shown
+        return shown
+
+    # ------------------------------------------------------------------ letters
+
+    def letters(self, trees: Iterable[Expression | None]) -> tuple[Letter, ...]:
+        """The definitions of the letters in some trees, and of the letters in those."""
+        todo = [name for tree in trees if tree is not None for name in letters_in(tree)]
+        if not todo or self.writer is None:
+            return ()
+        known = self.writer.definitions()
+        found: dict[str, Letter] = {}
+        for name in todo:  # grows as definitions bring further letters
+            if name in known and name not in found:
+                definition = known[name]
+                found[name] = Letter(name, definition.expression, definition.decimal(self.places))
+                todo.extend(letters_in(definition.expression))
+        return tuple(found.values())
+
+
+def letters_in(tree: Expression) -> Iterable[str]:
+    """The letters of a tree in the order of their appearance."""
+    names = (leaf.text for leaf in leaves(tree) if isinstance(leaf, Name))
+    return dict.fromkeys(name for name in names if name not in CONSTANTS)
+
+
+def _is_letter(tree: Expression) -> bool:
+    """A letter or a multiple of one: it stands for the entry, and says nothing new of it."""
+    match tree:
+        case Name(text=text):
+            return text not in CONSTANTS
+        case Negative(of=x) | Quotient(top=x, bottom=Number()) | Product(factors=(Number(), x)):
+            return _is_letter(x)
+        case _:
+            return False
+
+
+def rational_cell(value: Fraction | int) -> Cell:
+    """A plain rational number, such as an id."""
+    return Cell("exact", Number(Fraction(value)))

@@ -1,0 +1,311 @@
+"""Parts → text for a terminal of a given width; readable without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from textwrap import wrap
+
+from byhand.expression import write
+from byhand.language import _
+from byhand.render import words
+from byhand.render.ink import SIGNS, Ink, padded, width_of
+from byhand.render.layout import MASK, fit
+from byhand.render.parts import (
+    Cell,
+    Given,
+    Letter,
+    Loss,
+    Mark,
+    NotWorked,
+    Part,
+    Prediction,
+    Predictions,
+    Stage,
+    StepPart,
+    Table,
+    Title,
+    WorkingLine,
+)
+
+INDENT = "  "
+MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
+LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
+WIDEST = 110  # a longer line is hard to read, however wide the terminal
+
+
+@dataclass
+class Terminal:
+    """Writes parts as lines, none longer than `width` as far as words and numbers can be broken."""
+
+    width: int = 80
+    ink: Ink = Ink()
+    told: set[str] = field(default_factory=set)  # letters already defined
+    brief: str | None = None  # the first entry whose form had no room
+
+    def __post_init__(self) -> None:
+        self.width = min(max(self.width, 40), WIDEST)
+
+    def lines(self, parts: Iterable[Part]) -> Iterator[str]:
+        """The document, line by line."""
+        for part in parts:
+            yield from self.part(part)
+
+    def part(self, part: Part) -> Iterator[str]:
+        match part:
+            case Title():
+                yield from self.title(part)
+            case Stage():
+                yield from self.stage(part)
+            case StepPart():
+                yield from self.step(part)
+            case NotWorked():
+                yield from self.not_worked(part)
+            case Predictions():
+                yield from self.predictions(part)
+            case Loss():
+                yield from self.loss(part)
+            case WorkingLine():
+                yield from self.working(part)
+            case Mark():
+                yield from self.mark(part)
+
+    def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
+        """Words broken at the width; `first` stands before the first line."""
+        lead = indent if first is None else first
+        yield from wrap(
+            text,
+            self.width,
+            initial_indent=lead,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    # ------------------------------------------------------------------ title and stages
+
+    def title(self, title: Title) -> Iterator[str]:
+        yield self.ink(title.name, "strong")
+        if title.about:
+            yield from self.paragraph(title.about)
+        yield ""
+        room = max((width_of(name) for name, _fact in title.facts), default=0)
+        for name, fact in title.facts:
+            yield f"{INDENT}{self.ink(padded(name, room), 'quiet')}  {fact}"
+        yield ""
+        for sign, register, text in legend(title):
+            lead = f"{INDENT}{padded(sign, 1)}  "
+            first, *rest = self.paragraph(text, " " * len(lead), lead)
+            yield first.replace(sign, self.ink(sign, register), 1) if sign else first
+            yield from rest
+        for note in title.notes:
+            yield ""
+            yield from self.paragraph(note)
+
+    def stage(self, stage: Stage) -> Iterator[str]:
+        yield ""
+        yield ""
+        rule = "─" * (self.width - width_of(stage.title) - 4)
+        yield f"{self.ink('── ', 'quiet')}{self.ink(stage.title, 'stage')} {self.ink(rule, 'quiet')}"
+        for line in self.paragraph(stage.about, INDENT):
+            yield self.ink(line, "quiet")
+
+    # ------------------------------------------------------------------ steps
+
+    def step(self, step: StepPart) -> Iterator[str]:
+        yield ""
+        yield from self.header(step)
+        for given in step.given:
+            yield from self.given(given)
+        for table in step.tables:
+            yield from self.table(table, step)
+        for mark in step.marks:
+            yield from self.mark(mark)
+
+    def header(self, step: StepPart) -> Iterator[str]:
+        """Address and formula at the left, axes and register at the right, on a line if it fits."""
+        right = words.axes_text(step.axes, step.shape)
+        sign = register_sign(step.register)
+        tail = f"{right}   {sign}".rstrip()
+        left = f"{step.address} = {step.formula}"
+        said = self.ink(step.address, "strong") + left[len(step.address) :]
+        end = self.ink(right, "quiet") + ("   " + self.ink(sign, step.register) if sign else "")
+        room = self.width - width_of(left) - width_of(tail)
+        if room >= 2:
+            yield said + " " * room + end
+        else:
+            yield from self.broken(left, step.address)
+            yield " " * (self.width - width_of(tail)) + end
+        if step.also:
+            names = ", ".join(step.also)
+            yield self.ink(INDENT + _("also called {names}").format(names=names), "quiet")
+
+    def broken(self, left: str, address: str) -> Iterator[str]:
+        lines = list(self.paragraph(left, INDENT, ""))
+        yield lines[0].replace(address, self.ink(address, "strong"), 1)
+        yield from lines[1:]
+
+    def given(self, given: Given) -> Iterator[str]:
+        lead = f"{INDENT}{_('with')} {given.name} = "
+        if given.table is None:
+            yield self.ink(lead + given.word, "quiet")
+            return
+        fitted = fit(given.table, self.width - width_of(lead), Ink(), signs=False)
+        for place, line in enumerate(fitted.lines):
+            yield self.ink((lead if place == 0 else " " * width_of(lead)) + line, "quiet")
+
+    def table(self, table: Table, step: StepPart) -> Iterator[str]:
+        if table.title:
+            yield self.ink(INDENT + table.title, "quiet")
+        fitted = fit(table, self.width - len(INDENT), self.ink)
+        for line in fitted.lines:
+            yield (INDENT + line).rstrip()
+        if fitted.brief and self.brief is None:
+            self.brief = step.address
+            yield from self.hint(step, table)
+        if table.left_out:
+            text = _("left out: {what}").format(what=table.left_out)
+            yield self.ink(f"{INDENT}… {text}", "quiet")
+
+    def hint(self, step: StepPart, table: Table) -> Iterator[str]:
+        """Where the forms are that had no room; said once."""
+        row = table.rows[-1]
+        index = [0] * (len(step.shape) - 2) + [row.place, 0][: len(step.shape)]
+        address = f"{step.address}[{','.join(map(str, index))}]"
+        text = _("≈ decimals, proven; the form of each is shown by --at '{address}'")
+        for line in self.paragraph(text.format(address=address), INDENT):
+            yield self.ink(line, "quiet")
+
+    def letters(self, part: Loss | WorkingLine) -> Iterator[str]:
+        """The letters whose forms were shown and which have not been told."""
+        for letter in part.letters:
+            if letter.name not in self.told:
+                self.told.add(letter.name)
+                yield from self.letter(letter)
+
+    def letter(self, letter: Letter) -> Iterator[str]:
+        definition = write(letter.definition)
+        if len(definition) > LONGEST_DEFINITION:
+            definition = _("a sum of {count} signs").format(count=len(definition))
+        text = f"{definition} ≈ {letter.decimal}"
+        lead = f"{INDENT}{_('where')} {letter.name} = "
+        yield from self.paragraph(text, " " * len(lead), lead)
+
+    def mark(self, mark: Mark) -> Iterator[str]:
+        sign = MARKS.get(mark.kind, "")
+        indent = INDENT + "  " * bool(sign)
+        for line in self.paragraph(mark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
+            yield self.ink(line, mark.kind)
+
+    def not_worked(self, part: NotWorked) -> Iterator[str]:
+        yield ""
+        yield from self.paragraph(part.reason)
+        for step in part.steps:
+            left = f"{INDENT}{step.address} = {step.formula}"
+            right = words.axes_text(step.axes, step.shape)
+            room = self.width - width_of(left) - width_of(right)
+            yield f"{left}{' ' * room}{self.ink(right, 'quiet')}" if room >= 2 else left
+
+    # ------------------------------------------------------------------ the end of the spine
+
+    def predictions(self, part: Predictions) -> Iterator[str]:
+        yield ""
+        yield from self.header(part.step)
+        room = max((width_of(p.label) for p in part.predictions), default=0)
+        for prediction in part.predictions:
+            lead = f"{INDENT}{padded(prediction.label, room)}  →  "
+            yield from self.paragraph(self.predicted(prediction), " " * width_of(lead), lead)
+
+    def predicted(self, found: Prediction) -> str:
+        if found.token is None:
+            text = _("undecided between {tokens}")
+            return text.format(tokens=words.joined(found.candidates))
+        proof = _("proven") if found.proven else _("not proven")
+        if found.tied:
+            text = _("{token}   {tokens} tie; the lowest id is taken, {proof}")
+            return text.format(token=found.token, tokens=words.joined(found.tied), proof=proof)
+        if found.margin is None:
+            return f"{found.token}   {proof}"
+        text = _("{token}   ahead by {margin}, {proof}")
+        return text.format(token=found.token, margin=one_line(found.margin), proof=proof)
+
+    def loss(self, part: Loss) -> Iterator[str]:
+        yield ""
+        yield from self.header(part.step)
+        text = _("after position {after} the text goes on with {target}")
+        yield from self.paragraph(text.format(after=part.after, target=part.target), INDENT)
+        yield from self.equation(part.cell)
+        yield from self.letters(part)
+
+    def equation(self, cell: Cell, lead: str = "") -> Iterator[str]:
+        """A number, one form a line."""
+        for sign, text in forms_of(cell):
+            yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
+
+    def working(self, part: WorkingLine) -> Iterator[str]:
+        yield ""
+        head = self.ink(part.address, "strong")
+        if sign := register_sign(part.cell.register):
+            room = self.width - width_of(part.address) - width_of(sign)
+            head += " " * max(room, 2) + self.ink(sign, part.cell.register)
+        yield head
+        before = ""
+        for sign, tree in (("=", part.symbols), ("≈" if part.decimals else "=", part.values)):
+            text = "" if tree is None else write(tree)
+            if text and text != before:
+                yield from self.paragraph(text, INDENT * 2, f"{INDENT}{sign} ")
+            before = text
+        for sign, text in () if part.missing else forms_of(part.cell, worked=False):
+            if text != before:
+                yield from self.paragraph(text, INDENT * 2, f"{INDENT}{sign} ")
+        said = [f"{name} = {address}" for name, address in part.sources if name != address]
+        if said:
+            text = _("where {names}").format(names=", ".join(said))
+            for line in self.paragraph(text, INDENT * 2, INDENT):
+                yield self.ink(line, "quiet")
+        yield from self.letters(part)
+        for mark in part.marks:
+            yield from self.mark(mark)
+
+
+def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:
+    """(sign, register, meaning) of the signs that this document uses."""
+    for register in title.registers:
+        yield SIGNS[register], register, words.register_about(register)
+    if "named" in title.registers:
+        yield "≈", None, _("decimals: within one unit of the last place, proven")
+    if title.masked:
+        yield MASK, None, _("masked: a later position, which may not be looked at")
+
+
+def register_sign(register: str | None) -> str:
+    """The register in a word, with its sign."""
+    if register is None:
+        return ""
+    return f"{SIGNS[register]} {words.register_word(register)}".strip()
+
+
+def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
+    """(sign, text) of each form of a number."""
+    if cell.masked:
+        yield "", _("masked: absent, not a number")
+    elif cell.radius is not None:
+        yield "=", f"{cell.decimal} ± {cell.radius}"
+    elif cell.register == "rounded":
+        yield "=", cell.decimal or ""
+    else:
+        if worked and cell.worked is not None:
+            yield "=", write(cell.worked)
+        if cell.form is not None:
+            yield "=", write(cell.form)
+        if cell.decimal is not None and cell.register != "exact":
+            yield "≈", cell.decimal
+
+
+def one_line(cell: Cell) -> str:
+    """The shortest honest text of a number: an exact one itself, else its decimals."""
+    if cell.radius is not None:
+        return f"{cell.decimal} ± {cell.radius}"
+    if cell.form is None or (cell.register != "exact" and cell.decimal is not None):
+        return ("≈ " if cell.register == "named" else "") + (cell.decimal or "")
+    return write(cell.form)

@@ -1,0 +1,125 @@
+"""The model files in the documentation can be opened, and do what they say."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from byhand.count import count
+from byhand.evaluate import trace
+from byhand.files import parse_model
+from byhand.model import Model
+from byhand.models import open_model
+from byhand.numbers.base import Prediction
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "model-files.md").read_text("utf-8")
+COMPLETE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def example(name: str) -> Model:
+    return open_model(DOCS / "examples" / f"{name}.yaml")
+
+
+def answer(model: Model, text: str) -> str:
+    """The next token, which must be proven."""
+    last: Prediction = trace(model, text, only=["next"])["next"][-1]
+    assert last.proven
+    assert not last.tied
+    assert last.id is not None
+    return model.vocabulary.tokens[last.id]
+
+
+@pytest.mark.parametrize("text", COMPLETE, ids=range(len(COMPLETE)))
+def test_every_model_file_on_the_page_opens(text: str, tmp_path: Path) -> None:
+    tensors = {"embed.token": np.ones((3, 2)), "head": np.ones((2, 3))}
+    save_file(tensors, tmp_path / "learned.safetensors")
+    assert parse_model(text, "page.yaml", tmp_path).text
+
+
+def test_there_are_several_of_them() -> None:
+    assert len(COMPLETE) == 4
+
+
+def test_the_error_shown_on_the_page_is_the_real_one() -> None:
+    from byhand.errors import ModelFileError
+
+    shown = re.search(r"```console\n(echo\.yaml.*?)```", PAGE, re.DOTALL)
+    assert shown
+    with pytest.raises(ModelFileError) as caught:
+        parse_model(COMPLETE[0].replace("  layers: 0", "  layer: 0"), "echo.yaml")
+    for line in shown[1].splitlines():
+        assert line.rstrip("…") in str(caught.value)
+
+
+def test_every_key_and_word_of_the_format_is_on_the_page() -> None:
+    from byhand import spec
+    from byhand.expression import FUNCTIONS
+    from byhand.files import architecture, document, tensors
+
+    words = [
+        *document.KEYS, *architecture._BLOCK_KEYS, *architecture._NORM_KEYS, *architecture.RELATIVE,
+        *spec.NORMS, *spec.PLACES, *spec.POSITIONS, *spec.PAIRINGS, *spec.PACKINGS,
+        *spec.ACTIVATIONS, *spec.LAYOUTS, *tensors.WORDS, *FUNCTIONS,
+    ]  # fmt: skip
+    assert [word for word in words if not re.search(rf"\b{word}\b", PAGE)] == []
+
+
+def test_the_weights_of_the_sharing_example_are_shared() -> None:
+    model = parse_model(COMPLETE[2], "sharing.yaml")
+    inventory = count(model.spec, model.weights)
+    assert (inventory.total, inventory.unique) == (129, 39)
+    assert model.weights["block.1.attn.out"].same_as == "block.0.attn.v"
+    assert model.weights["block.0.attn.q"].data.tolist() == [
+        [Fraction(1, 2), 0, Fraction(1, 2)],
+        [0, 0, 0],
+        [Fraction(-1, 2), 0, Fraction(-1, 2)],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (-999, "ice"), (-42, "ice"), (-1, "ice"), (0, "water"), (1, "water"), (50, "water"),
+        (99, "water"), (100, "steam"), (101, "steam"), (999, "steam"),
+    ],
+)  # fmt: skip
+def test_the_thermometer_reads_the_temperature_exactly(number: int, says: str) -> None:
+    model = example("thermometer")
+    text = " ".join(("-" if number < 0 else "+") + f"{abs(number):03}")
+    assert answer(model, text) == says
+    working = trace(model, text, only=["block.0.attn.weights", "block.0.mlp.add"])
+    assert working["block.0.attn.weights"][0, 3].tolist()[1:] == [
+        Fraction(100, 111), Fraction(10, 111), Fraction(1, 111),
+    ]  # fmt: skip
+    assert working["block.0.mlp.add"][3, 4] == Fraction(number, 111)
+
+
+def test_the_clock_adds_modulo_seven() -> None:
+    model = example("clock")
+    for a, b in product(range(7), repeat=2):
+        assert answer(model, f"{a} {b}") == str((a + b) % 7)
+        assert trace(model, f"{a} {b}", only=["logits"])["logits"][1, (a + b) % 7] == 1
+
+
+@pytest.mark.parametrize("length", [1, 3, 5])
+def test_the_majority_wins(length: int) -> None:
+    model = example("majority")
+    assert count(model.spec, model.weights)["count.unique"] == 16
+    for words in product(["left", "right"], repeat=length):
+        winner = max(("left", "right"), key=words.count)
+        assert answer(model, " ".join(words)) == winner
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "examples").glob("*.yaml")), ids=lambda p: p.stem)
+def test_an_example_meets_its_own_target(path: Path) -> None:
+    model = open_model(path)
+    assert model.text
+    assert model.about
+    assert answer(model, model.text) == model.target
