@@ -11,6 +11,7 @@ import pytest
 from byhand import forward
 from byhand.errors import AddressError, ByhandError, InputError, ShapeError, TextError, Undecided
 from byhand.evaluate import trace, work_out
+from byhand.expression import parse
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Note, Unknown
 from byhand.numbers.exact import Exact
@@ -146,6 +147,17 @@ def test_a_given_value_replaces_a_step_and_what_follows_follows_from_it(tiny: Mo
     assert steps["block.0.mlp.norm.out"].value.tolist() == [[5, 7]]
     assert steps["logits"].value.tolist() == [[5, 7, 12]]
     assert steps["block.0.attn.add"].value.tolist() == [[2, 0]]
+
+
+def test_a_given_mean_is_the_one_that_is_taken_away_from_a_named_row(tiny: Model) -> None:
+    numbers = Exact()
+    root = numbers.scalar(parse("sqrt(2)"))
+    row, ten = np.array([[root, numbers.value(3)]]), np.array([numbers.value(10)])
+    given = {"block.0.attn.add": row, "block.0.attn.norm.mean": ten}
+    part = forward.plan(tiny.spec, 1).only(["block.0.attn.norm.centered"], given=given)
+    steps = work_out(part, tiny.weights, [], numbers, given=given)
+    assert steps["block.0.attn.norm.centered"][0, 0] == root - 10
+    assert steps["block.0.attn.norm.centered"][0, 1] == -7
 
 
 def test_a_given_value_of_another_shape_is_refused(tiny: Model) -> None:

@@ -215,7 +215,7 @@ def _attention(w: Sheet, run: Pass, at: str, attn: AttentionSpec, x: str) -> str
         f"{at}.scores",
         "scores",
         f"q·k{_shown_scale(attn.scale)}"
-        + " - slope·(query - key)" * attn.alibi
+        + " - slope·|query - key|" * attn.alibi
         + " + table" * attn.score_table,
         ("head", "query", "key"),
         {

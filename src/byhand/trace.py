@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 from byhand.address import Address, read_address, within
@@ -246,6 +247,17 @@ class Trace:
             if crossing.position == position and not crossing.returns:
                 return crossing.address
         return None
+
+    def save(self, folder: str | Path) -> None:
+        """Writes golden files: a folder with every number (docs/golden-files.md)."""
+        from byhand.golden import save  # a trace writes and shows itself, but needs neither
+
+        save(self, folder)
+
+    def _repr_html_(self) -> str:
+        from byhand.render.html import trace_page
+
+        return trace_page(self)
 
     def __repr__(self) -> str:
         shown = " ".join(self.token(id) for id in self.tokens)

@@ -188,7 +188,7 @@ class Working:
         places = settings["queries"][query], settings["keys"][key]
         if "slopes" in step.inputs:
             slope = Entry(step.inputs["slopes"], (head,))
-            terms.append(Negative(Product((slope, _number(places[0] - places[1])))))
+            terms.append(Negative(Product((slope, _number(abs(places[0] - places[1]))))))
         if "table" in step.inputs:
             terms.append(Entry(step.inputs["table"], (head, *places)))
         return Sum(tuple(terms))

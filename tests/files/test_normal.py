@@ -93,6 +93,8 @@ def test_entries_that_float64_cannot_place_are_placed_by_balls(
         (12345, 2**52),  # half a turn
         (12345, 2**53 - 1),  # nearly a whole one
         (12345, 2**50),  # an eighth
+        (1544223539002442, 3072083339087737),  # two that float64 alone would round wrongly
+        (4696476761828400, 8338395762043117),
     ],
 )
 def test_the_corners_of_the_definition_are_right(

@@ -200,8 +200,8 @@ class TorchPass:
         length = len(self.ids)
         bias = torch.zeros(attn.heads, length, length, dtype=torch.float64)
         if attn.alibi:
-            distance = (self.places[None, :] - self.places[:, None]).double()  # key - query
-            bias = bias + self.w[f"{at}.slopes"][:, None, None] * distance
+            distance = (self.places[None, :] - self.places[:, None]).abs().double()
+            bias = bias - self.w[f"{at}.slopes"][:, None, None] * distance
         if attn.score_table:
             table = self.w[f"{at}.score_table"]
             bias = bias + table[:, self.places][:, :, self.places]

@@ -124,7 +124,8 @@ def _write_paragraphs(formatter: click.HelpFormatter, text: str | None) -> None:
 def _write_options(
     command: click.Command, ctx: click.Context, formatter: click.HelpFormatter
 ) -> None:
-    records = [parameter.get_help_record(ctx) for parameter in command.get_params(ctx)]
+    options = [one for one in command.get_params(ctx) if isinstance(one, click.Option)]
+    records = [option.get_help_record(ctx) for option in options]
     with formatter.section(_("Options")):
         formatter.write_dl([record for record in records if record is not None])
 

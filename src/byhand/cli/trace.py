@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     is_flag=True,
     help=later("work each position only as far as its numbers stay exact"),
 )
-@click.option("--exact", cls=Option, is_flag=True, help=later("exact or named numbers (the default)"))
+@click.option(
+    "--exact", cls=Option, is_flag=True, help=later("exact or named numbers (the default)")
+)
 @click.option(
     "--decimals",
     cls=Option,
@@ -89,6 +91,11 @@ def command(
     if exact and decimals is not None:
         raise UsageError(
             _("--exact and --decimals exclude each other"), hint=_("leave one of them out")
+        )
+    if stop_at_boundary and decimals is not None:
+        raise UsageError(
+            _("--stop-at-boundary and --decimals exclude each other"),
+            hint=_("rounded numbers have no boundary: leave one of them out"),
         )
     if shapes:
         from byhand.cli.shapes import show_shapes
@@ -141,9 +148,8 @@ def save_to(trace: Trace, folder: str) -> None:
 def undecided(trace: Trace, only: tuple[str, ...]) -> bool:
     """Whether a proof was asked for and not found."""
     asked = set(trace.plan.matching(only)) if only else set(trace.steps)
-    return any(
-        (worked.missing is not None and worked.missing.kind == "undecided")
-        or (worked.step.op == "argmax" and not worked.missing and None in {p.id for p in worked.value})
-        for address, worked in trace.steps.items()
-        if address in asked
-    )
+    for address in asked:
+        worked = trace.steps[address]
+        if worked.missing is not None and worked.missing.kind == "undecided":
+            return True
+    return "next" in asked and any(found.id is None for found in trace.next or ())

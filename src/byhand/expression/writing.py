@@ -37,8 +37,8 @@ def _write(tree: Expression) -> tuple[str, int]:
                 return "-" + _at_least(Number(-v), _PRODUCT), _SUM
             if v.denominator == 1:
                 return _write_whole(v.numerator)
-            top, bottom = Number(Fraction(v.numerator)), Number(Fraction(v.denominator))
-            return f"{_at_least(top, _PRODUCT)}/{_at_least(bottom, _POWER)}", _PRODUCT
+            p, q = Number(Fraction(v.numerator)), Number(Fraction(v.denominator))
+            return f"{_at_least(p, _PRODUCT)}/{_at_least(q, _POWER)}", _PRODUCT
         case Name(text="pi"):
             return "π", _ATOM
         case Name(text=text):

@@ -22,7 +22,7 @@ from byhand.weights import Data
 
 MOST_TERMS = 2_000_000  # multiplications in one product
 LONGEST_ENTRY = 400  # leaves of an entry that is not rational
-MOST_BITS = 20_000  # of a rational entry
+MOST_BITS = 13_000  # of a rational entry, about 3,900 digits
 
 Value = Fraction | Expression
 

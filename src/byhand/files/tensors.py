@@ -28,7 +28,7 @@ from byhand.spec import AttentionSpec, ModelSpec, Parameter, parameters
 from byhand.weights import Data, Tensor, Weights
 
 MOST_ENTRIES = 20_000_000  # written or drawn; a safetensors file may hold more
-DEEPEST_REFERENCE = 10  # products of products
+DEEPEST_REFERENCE = 30  # references to references, products of products
 WORDS = ("identity", "zeros", "ones", "unknown")
 _REFERENCE = re.compile(r"@(?P<name>[^@]+?)(?P<turned>\.T)?")
 _BLOCK = re.compile(r"block\.(\d+)\.")
@@ -106,8 +106,11 @@ class _Reader:
             if not name.startswith("block.*."):
                 continue
             rest = name.removeprefix("block.*.")
-            every = [full for full in self.wanted if _BLOCK.sub("", full, count=1) == rest]
-            every = [full for full in every if full != rest]
+            every = [
+                full
+                for full in self.wanted
+                if (block := _BLOCK.match(full)) and full[block.end() :] == rest
+            ]
             if not every:
                 self.known(name, node)
             for full in every:
@@ -118,7 +121,7 @@ class _Reader:
     def complete(self) -> None:
         missing = [
             name
-            for name, parameter in self.wanted.items()
+            for name in self.wanted
             if name not in self.given
             and name not in self.floats
             and not name.endswith(".slopes")  # these have a usual value

@@ -175,7 +175,7 @@ class Numbers(ABC):
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
-        """scale·(q·k) - slope·(query position - key position) + table[head, query, key].
+        """scale·(q·k) - slope·|query position - key position| + table[head, query, key].
 
         Query head h reads key head h // (heads / kv_heads).  ABSENT where the mask is False or
         the table has ABSENT.  `queries` and `keys` are positions, and index the table.

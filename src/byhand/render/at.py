@@ -103,7 +103,7 @@ class _At:
         name = worked.address + write_index(index)
         if worked.step.op == "given":
             value = worked.value[index[0]] if index else worked.value
-            text = words.token_label(self.trace.token(value))
+            text = self.token(value)
             return WorkingLine(name, cell=rational_cell(value), marks=(Mark("more", text),))
         if worked.step.op == "argmax":
             return self.next(name, worked, index[0])
@@ -138,16 +138,17 @@ class _At:
             told = words.joined([words.token_label(self.trace.token(i)) for i in found.candidates])
             text = _("undecided between {tokens}").format(tokens=told)
             return WorkingLine(name, cell=MASKED, marks=(Mark("open", text),), missing=True)
-        text = words.token_label(self.trace.token(found.id))
-        return WorkingLine(name, cell=rational_cell(found.id), marks=(Mark("more", text),))
+        marks = (Mark("more", self.token(found.id)),)
+        return WorkingLine(name, cell=rational_cell(found.id), marks=marks)
+
+    def token(self, id: int) -> str:
+        return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
 
     # ------------------------------------------------------------------ values written in
 
     def with_values(self, tree: Expression) -> tuple[Expression | None, bool]:
         """The tree with its entries' values; and whether some of them are decimals."""
-        written = {
-            leaf: self.value_of(leaf) for leaf in leaves(tree) if isinstance(leaf, Entry)
-        }
+        written = {leaf: self.value_of(leaf) for leaf in leaves(tree) if isinstance(leaf, Entry)}
         if any(value is None for value in written.values()):
             return None, False
         known = {leaf: value for leaf, value in written.items() if value is not None}

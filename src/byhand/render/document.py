@@ -13,7 +13,6 @@ from byhand.render import words
 from byhand.render.forms import Forms, rational_cell
 from byhand.render.given import weights_read
 from byhand.render.parts import (
-    Cell,
     Loss,
     Mark,
     NotWorked,
@@ -99,14 +98,30 @@ class _Document:
                 yield Stage(words.stage_title(place), words.stage_about(place))
             yield self.step(worked)
         yield from self.not_worked(missing)
+        if self.stop:
+            yield from self.ends(shown)
+
+    def ends(self, shown: set[str]) -> Iterator[Part]:
+        """How far each position stayed exact."""
+        yield Stage(_("Where the exact numbers end"), "")
+        for position in range(len(self.trace.tokens)):
+            name, at = self.position_name(position), self.trace.stopped_at(position)
+            if at is None or ("next" in shown and ("next", position) not in self.beyond):
+                text = _("position {which} stays exact to the next token").format(which=name)
+                yield Mark("more", text)
+            else:
+                text = words.stops([name], self.trace.plan[at].op)
+                yield Mark("stops", f"{text}: {at}")
 
     def hidden(self, worked: Worked) -> bool:
         """Whether every position has stopped before this step."""
         if worked.address == "target" and "loss" in self.trace.steps:
             return True  # told with the loss
-        rows = worked.step.shape[worked.step.position_axis or 0] if worked.step.shape else 0
-        beyond = [(worked.address, position) in self.beyond for position in range(rows)]
-        return bool(beyond) and all(beyond)
+        if worked.address == "loss":  # the logarithm of what is named
+            return self.stop and worked.register != "exact"
+        axis = worked.step.position_axis
+        rows = 0 if axis is None else worked.step.shape[axis]
+        return rows > 0 and all((worked.address, row) in self.beyond for row in range(rows))
 
     def not_worked(self, missing: Sequence[Worked]) -> Iterator[Part]:
         """Steps without values, those with one reason together."""
@@ -130,8 +145,8 @@ class _Document:
         ]
         if trace.target is not None:
             facts.append((_("target"), words.token_label(trace.token(trace.target))))
-        registers = {w.register for w in worked}
-        registers.update(register for w in worked for register in w.row_registers)
+        rows = [w.row_registers or (w.register,) for w in worked if w.step.op not in WHOLE]
+        registers = {register for row in rows for register in row}
         return Title(
             name=trace.model.name,
             about=trace.model.about,
@@ -156,8 +171,14 @@ class _Document:
             formula=step.formula,
             axes=step.axes,
             shape=step.shape,
-            register=worked.register,
+            register=self.register(worked),
         )
+
+    def register(self, worked: Worked) -> str | None:
+        """The weakest register of the rows that are shown."""
+        rows = enumerate(worked.row_registers)
+        shown = [register for row, register in rows if (worked.address, row) not in self.beyond]
+        return weakest(shown) if shown and self.stop else worked.register
 
     def step(self, worked: Worked) -> Part:
         plain = self.outline(worked)
@@ -223,10 +244,7 @@ class _Document:
     def ids(self, worked: Worked) -> Table:
         ids = worked.value if isinstance(worked.value, tuple) else (worked.value,)
         places = self.window.row_places(len(ids))
-        rows = tuple(
-            Row(i, self.row_label(i), "exact", (rational_cell(ids[i]),))
-            for i in places
-        )
+        rows = tuple(Row(i, self.row_label(i), "exact", (rational_cell(ids[i]),)) for i in places)
         return Table("", (0,), ("id",), rows, _left_out(len(ids) - len(places), 0, 0))
 
     def table(

@@ -60,13 +60,16 @@ class Forms:
         if entry is None or self.writer is None or self.numbers.register(entry) == "enclosed":
             return self.full(entry)
         register, decimal = self.numbers.register(entry), self.decimal(entry)
-        shown = form or entry.fraction is not None
-        tree = self.writer.in_place(entry, WIDEST_FORM) if shown else None
+        tree = self.in_place(entry) if form or entry.fraction is not None else None
         if tree is None or any(letters_in(tree)):
             return Cell(register, decimal=decimal)
         line = self.writer.worked(entry) if worked else tree
         told = line != tree and not isinstance(line, Number) and not any(letters_in(line))
         return Cell(register, tree, line if told else None, decimal)
+
+    def in_place(self, entry: Any) -> Expression | None:
+        """The simplified form, unless it is too wide for a table."""
+        return None if self.writer is None else self.writer.in_place(entry, WIDEST_FORM)
 
     def full(self, entry: Any) -> Cell:
         """The entry in every form that its number system gives, letters among them."""
@@ -81,7 +84,7 @@ class Forms:
         form, worked = self.writer.simplified(entry), self.writer.worked(entry)
         return Cell(
             register,
-            None if _is_letter(form) else form,
+            None if is_letter(form) else form,
             None if worked == form or isinstance(worked, Number) else worked,
             self.decimal(entry),
         )
@@ -105,7 +108,11 @@ class Forms:
 
     def letters(self, trees: Iterable[Expression | None]) -> tuple[Letter, ...]:
         """The definitions of the letters in some trees, and of the letters in those."""
-        todo = [name for tree in trees if tree is not None for name in letters_in(tree)]
+        return self.definitions([n for tree in trees if tree is not None for n in letters_in(tree)])
+
+    def definitions(self, names: Iterable[str]) -> tuple[Letter, ...]:
+        """The definitions of some letters, and of the letters in those, in the order of use."""
+        todo = list(names)
         if not todo or self.writer is None:
             return ()
         known = self.writer.definitions()
@@ -124,13 +131,13 @@ def letters_in(tree: Expression) -> Iterable[str]:
     return dict.fromkeys(name for name in names if name not in CONSTANTS)
 
 
-def _is_letter(tree: Expression) -> bool:
+def is_letter(tree: Expression) -> bool:
     """A letter or a multiple of one: it stands for the entry, and says nothing new of it."""
     match tree:
         case Name(text=text):
             return text not in CONSTANTS
         case Negative(of=x) | Quotient(top=x, bottom=Number()) | Product(factors=(Number(), x)):
-            return _is_letter(x)
+            return is_letter(x)
         case _:
             return False
 

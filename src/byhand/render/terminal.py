@@ -31,7 +31,6 @@ from byhand.render.parts import (
 INDENT = "  "
 MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
-WIDEST = 110  # a longer line is hard to read, however wide the terminal
 
 
 @dataclass
@@ -39,12 +38,9 @@ class Terminal:
     """Writes parts as lines, none longer than `width` as far as words and numbers can be broken."""
 
     width: int = 80
-    ink: Ink = Ink()
+    ink: Ink = field(default_factory=Ink)
     told: set[str] = field(default_factory=set)  # letters already defined
     brief: str | None = None  # the first entry whose form had no room
-
-    def __post_init__(self) -> None:
-        self.width = min(max(self.width, 40), WIDEST)
 
     def lines(self, parts: Iterable[Part]) -> Iterator[str]:
         """The document, line by line."""
@@ -87,7 +83,7 @@ class Terminal:
     def title(self, title: Title) -> Iterator[str]:
         yield self.ink(title.name, "strong")
         if title.about:
-            yield from self.paragraph(title.about)
+            yield from self.paragraph(words.told(title.about))
         yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)
         for name, fact in title.facts:
@@ -100,15 +96,18 @@ class Terminal:
             yield from rest
         for note in title.notes:
             yield ""
-            yield from self.paragraph(note)
+            yield from self.paragraph(words.told(note))
 
     def stage(self, stage: Stage) -> Iterator[str]:
         yield ""
         yield ""
         rule = "─" * (self.width - width_of(stage.title) - 4)
-        yield f"{self.ink('── ', 'quiet')}{self.ink(stage.title, 'stage')} {self.ink(rule, 'quiet')}"
+        title = self.ink(stage.title, "stage")
+        yield f"{self.ink('──', 'quiet')} {title} {self.ink(rule, 'quiet')}"
         for line in self.paragraph(stage.about, INDENT):
             yield self.ink(line, "quiet")
+        if not stage.about:
+            yield ""
 
     # ------------------------------------------------------------------ steps
 
@@ -214,20 +213,7 @@ class Terminal:
         room = max((width_of(p.label) for p in part.predictions), default=0)
         for prediction in part.predictions:
             lead = f"{INDENT}{padded(prediction.label, room)}  →  "
-            yield from self.paragraph(self.predicted(prediction), " " * width_of(lead), lead)
-
-    def predicted(self, found: Prediction) -> str:
-        if found.token is None:
-            text = _("undecided between {tokens}")
-            return text.format(tokens=words.joined(found.candidates))
-        proof = _("proven") if found.proven else _("not proven")
-        if found.tied:
-            text = _("{token}   {tokens} tie; the lowest id is taken, {proof}")
-            return text.format(token=found.token, tokens=words.joined(found.tied), proof=proof)
-        if found.margin is None:
-            return f"{found.token}   {proof}"
-        text = _("{token}   ahead by {margin}, {proof}")
-        return text.format(token=found.token, margin=one_line(found.margin), proof=proof)
+            yield from self.paragraph(predicted(prediction), " " * width_of(lead), lead)
 
     def loss(self, part: Loss) -> Iterator[str]:
         yield ""
@@ -257,7 +243,7 @@ class Terminal:
             before = text
         for sign, text in () if part.missing else forms_of(part.cell, worked=False):
             if text != before:
-                yield from self.paragraph(text, INDENT * 2, f"{INDENT}{sign} ")
+                yield from self.paragraph(text, INDENT * 2, f"{INDENT}{sign} " if sign else INDENT)
         said = [f"{name} = {address}" for name, address in part.sources if name != address]
         if said:
             text = _("where {names}").format(names=", ".join(said))
@@ -266,6 +252,21 @@ class Terminal:
         yield from self.letters(part)
         for mark in part.marks:
             yield from self.mark(mark)
+
+
+def predicted(found: Prediction) -> str:
+    """What is known of the next token, in words."""
+    if found.token is None:
+        text = _("undecided between {tokens}")
+        return text.format(tokens=words.joined(found.candidates))
+    proof = _("proven") if found.proven else _("not proven")
+    if found.tied:
+        text = _("{token}   {tokens} tie; the lowest id is taken, {proof}")
+        return text.format(token=found.token, tokens=words.joined(found.tied), proof=proof)
+    if found.margin is None:
+        return f"{found.token}   {proof}"
+    text = _("{token}   ahead by {margin}, {proof}")
+    return text.format(token=found.token, margin=one_line(found.margin), proof=proof)
 
 
 def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:

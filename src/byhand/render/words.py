@@ -170,3 +170,8 @@ def why_missing(missing: Missing) -> str:
     return _("not worked out: {step} could not be decided ({message})").format(
         step=missing.cause, message=missing.message
     )
+
+
+def told(text: str) -> str:
+    """What a model says of itself; a built-in model says it in the language spoken."""
+    return _(text) if text else ""

@@ -15,6 +15,7 @@ from math import lcm
 from flint import fmpq, fmpz, fmpz_mpoly, fmpz_poly
 
 from byhand.numbers.exact.functions import Functions
+from byhand.numbers.exact.multiples import MultipleClass, Multiples
 from byhand.numbers.exact.names import HALF, MINUS_ONE, ONE
 from byhand.numbers.exact.value import Atom, How, Value
 
@@ -38,20 +39,11 @@ def multiples(k: int, modulus: fmpz_poly | None = None) -> tuple[fmpz_poly, fmpz
     return d, e
 
 
-class AngleClass:
-    """The rational multiples of one angle that are written in one pair of names."""
-
-    def __init__(self) -> None:
-        self.divisor = 1  # the names are of unit/divisor; for turns, of 2π/divisor
-        self.largest = 0
-        self.cos: Atom | None = None
-        self.sin: Atom | None = None  # None where 2sin is a polynomial in 2cos
-
-
 class Angles(Functions):
     """sin, cos and π."""
 
-    _angles: dict[object, AngleClass]
+    _angles: dict[object, Multiples]
+    _turns: dict[int, MultipleClass]  # 0: those that could be merged; n: by themselves
 
     def pi(self) -> Value:
         """π."""
@@ -89,40 +81,34 @@ class Angles(Functions):
             pair = self.circle_of_turn(x.q / 2)
             if pair is not None:
                 return pair
-        found = self._angles.setdefault(x.key, AngleClass())
-        unit = x.times(1 / x.q)
-        divisor = lcm(int(x.q.q), found.divisor)
-        k = int(x.q * divisor)
-        largest = max(abs(k), found.largest * (divisor // found.divisor))
-        if largest > min(LARGEST_MULTIPLE, self.limits.degree):  # names of their own
-            size = abs(x.q)
-            c, s = self.names_of_angle((x.key, int(size.p), int(size.q)), unit.times(size))
-            return self.power(c), self.power(s).times(ONE if x.q > 0 else MINUS_ONE)
-        if found.cos is None or divisor != found.divisor:
-            c, s = self.names_of_angle(
-                (x.key, divisor), unit.times(fmpq(1, divisor)), (found.cos, found.sin)
-            )
-            self.merge(found, c, s, divisor // found.divisor, None)
-            found.divisor = divisor
-        found.largest = largest
+        if x.key not in self._angles:
+            self._angles[x.key] = Multiples(x.times(1 / x.q))
+        multiples = self._angles[x.key]
+        most = min(LARGEST_MULTIPLE, self.limits.degree)
+        found, k, finer = multiples.find(x.q / multiples.unit.q, most)
+        if found.atom is None or finer > 1:
+            found.divisor *= finer
+            key = (x.key, found.number, found.divisor)
+            names = self.names_of_angle(key, multiples.named(found), found)
+            self.merge(found, *names, finer, None)
         return self.multiple(found, k)
 
     def names_of_angle(
-        self, key: object, x: Value, old: tuple[Atom | None, Atom | None] = (None, None)
+        self, key: object, x: Value, found: MultipleClass
     ) -> tuple[Atom, Atom]:
-        """The names 2cos x and 2sin x."""
-        c = self.atom("cos", key, x, place=old[0])
-        s = self.atom("sin", key, x, place=old[1])
+        """The names 2cos x and 2sin x, finer than those of the class and in their place."""
+        c = self.atom("cos", key, x, place=found.atom)
+        s = self.atom("sin", key, x, place=found.other)
         s.degree = 2
         s.power = self.from_terms({(c.id, c.id): MINUS_ONE, (): fmpq(4)})
         return c, s
 
     def merge(
-        self, found: AngleClass, c: Atom, s: Atom | None, ratio: int, modulus: fmpz_poly | None
+        self, found: MultipleClass, c: Atom, s: Atom | None, ratio: int, modulus: fmpz_poly | None
     ) -> None:
         """The names c and s are of an angle `ratio` times finer than those of the class."""
-        old_cos, old_sin = found.cos, found.sin
-        found.cos, found.sin = c, s
+        old_cos, old_sin = found.atom, found.other
+        found.atom, found.other = c, s
         if old_cos is not None and old_cos is not c:
             cosine, sine = self.polynomials(found, ratio, modulus)
             if old_sin is not None:
@@ -130,10 +116,10 @@ class Angles(Functions):
             self.refine(old_cos, *cosine)
 
     def polynomials(
-        self, found: AngleClass, k: int, modulus: fmpz_poly | None
+        self, found: MultipleClass, k: int, modulus: fmpz_poly | None
     ) -> tuple[tuple[tuple[int, ...], fmpz_mpoly], tuple[tuple[int, ...], fmpz_mpoly]]:
         """2cos kx and 2sin kx, k ≥ 0, as polynomials in the names of the class."""
-        c, s = found.cos, found.sin
+        c, s = found.atom, found.other
         assert c is not None
         d, e = multiples(k, modulus)
         cosine = (c.id,), self.in_one_name(d)
@@ -150,7 +136,7 @@ class Angles(Functions):
         x = self.ring(1)[1][0]
         return sum((x**k * c for k, c in enumerate(p.coeffs())), x * 0)
 
-    def multiple(self, found: AngleClass, k: int, modulus: fmpz_poly | None = None) -> Pair:
+    def multiple(self, found: MultipleClass, k: int, modulus: fmpz_poly | None = None) -> Pair:
         """The pair of k times the angle of the class."""
         (atoms, cosine), (both, sine) = self.polynomials(found, abs(k), modulus)
         one, two = self.ring(len(atoms))[0].constant(1), self.ring(len(both))[0].constant(1)
@@ -171,18 +157,17 @@ class Angles(Functions):
         if n % 4 == 2:  # half a turn more or less changes both signs
             pair = self.circle_of_turn(t - HALF)
             return pair and (pair[0].times(MINUS_ONE), pair[1].times(MINUS_ONE))
-        found = self._angles.setdefault("turn", AngleClass())
+        found = self._turns.setdefault(0, MultipleClass(0, ONE))
         merged = lcm(n, found.divisor)
         if not self.is_manageable(merged):
             if not self.is_manageable(n):
                 return None
-            found, merged = self._angles.setdefault(("turn", n), AngleClass()), n
+            found, merged = self._turns.setdefault(n, MultipleClass(n, ONE)), n
         modulus = fmpz_poly.cos_minpoly(merged)
-        if found.cos is None or merged != found.divisor:
-            old = (found.cos, found.sin)
-            ratio = merged // found.divisor
+        if found.atom is None or merged != found.divisor:
+            finer = merged // found.divisor
             found.divisor = merged
-            self.merge(found, *self.names_of_turn(merged, modulus, old), ratio, modulus)
+            self.merge(found, *self.names_of_turn(merged, modulus, found), finer, modulus)
         k = int(t * merged)
         return self.multiple(found, k if 2 * k <= merged else k - merged, modulus)
 
@@ -190,14 +175,15 @@ class Angles(Functions):
         return n <= LARGEST_TURN and int(fmpz(n).euler_phi()) <= 2 * LARGEST_DEGREE
 
     def names_of_turn(
-        self, n: int, modulus: fmpz_poly, old: tuple[Atom | None, Atom | None]
+        self, n: int, modulus: fmpz_poly, found: MultipleClass
     ) -> tuple[Atom, Atom | None]:
         angle = self.pi().times(fmpq(2, n))
+        key = ("turn", found.number, n)
         if n % 4 == 0:
-            c = self.atom("cos", ("turn", n), angle, place=old[0])
+            c = self.atom("cos", key, angle, place=found.atom)
             s = None
         else:
-            c, s = self.names_of_angle(("turn", n), angle, old)
+            c, s = self.names_of_angle(key, angle, found)
             s.turn = n
         c.turn, c.minimal, c.degree = n, modulus, modulus.degree()
         return c, s

@@ -239,7 +239,7 @@ class Field(Names):
         """a · b."""
         if a.num is None and b.num is None:
             return self.plain(a.q * b.q)
-        return self.total([(ONE, a, b)], How("dot", (a,), (b,)))
+        return self.total([(ONE, a, b)], How("dot", (a,), (b,), ONE))
 
     def combine(self, coefficients: Sequence[fmpq], xs: Sequence[Value]) -> Value:
         """The sum of c·x."""

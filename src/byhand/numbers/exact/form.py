@@ -92,8 +92,8 @@ class Form:
         low_root = Fraction(1)
         if below and q.denominator % root == 0:  # a number's root goes down with the others
             q, root, low_root = q * root, Fraction(1), root
-        if q < 0 and len(top) == 1 and isinstance(top[0], list):
-            q, top = -q, [[(-c, factors) for c, factors in top[0]]]
+        if len(top) == 1 and isinstance(top[0], list) and len(top[0]) > 1:
+            q, top = self.with_signs_inside(q, top[0], alone=not names and root == 1)
         minus, q = q < 0, abs(q)
         above_line = self.assembled(q.numerator, root, names, top)
         below_line = self.assembled(q.denominator, low_root, below, bottom)
@@ -103,6 +103,19 @@ class Form:
         return Negative(tree) if minus else tree
 
     # ------------------------------------------------------------------- pieces of a fraction
+
+    def with_signs_inside(
+        self, q: Fraction, terms: list[Term], *, alone: bool
+    ) -> tuple[Fraction, list[list[Term] | Expression]]:
+        """-(e - 1) as 1 - e; and a sum that stands alone as 2 + 10e rather than 2(1 + 5e)."""
+        if q < 0:
+            q, terms = -q, [(-c, factors) for c, factors in terms]
+        if alone and q.denominator == 1:
+            spread = [(c * q.numerator, factors) for c, factors in terms]
+            together = product([number(q), self.sum_of(terms)])
+            if len(write(self.sum_of(spread))) < len(write(together)):
+                return Fraction(1), [spread]
+        return q, [terms]
 
     def without_radicand(
         self, i: int, den: fmpz_mpoly, atoms: tuple[int, ...]
@@ -142,6 +155,8 @@ class Form:
     @staticmethod
     def without_content(terms: list[Term]) -> tuple[list[Term], Fraction]:
         content = gcd(*(c for c, _factors in terms))
+        if len(terms) == 1:
+            content = terms[0][0]
         return [(c // content, factors) for c, factors in terms], Fraction(content)
 
     def as_tree(self, piece: list[Term] | Expression) -> Expression:

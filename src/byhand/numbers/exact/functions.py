@@ -16,6 +16,7 @@ from flint.utils.flint_exceptions import DomainError
 from byhand.errors import InputError, Undecided
 from byhand.language import _
 from byhand.numbers.exact.decide import Decisions
+from byhand.numbers.exact.multiples import Multiples
 from byhand.numbers.exact.names import HALF, MINUS_ONE, ONE
 from byhand.numbers.exact.value import Atom, How, Value
 
@@ -52,21 +53,45 @@ def factored(p: fmpz_mpoly) -> tuple[fmpz, list[tuple[fmpz_mpoly, int]]] | None:
     return unit, [(f, int(k)) for f, k in found]
 
 
-class ExponentClass:
-    """The rational multiples of one exponent that are written as powers of one name."""
+def coprime_basis(numbers: list[fmpz]) -> list[fmpz]:
+    """Pairwise coprime integers, no powers of others, of which the numbers are products."""
+    todo, basis = [n for n in numbers if n > 1], list[fmpz]()
+    while todo:
+        x = todo.pop()
+        for y in basis:
+            common = x.gcd(y)
+            if common > 1:
+                basis.remove(y)
+                todo += [n for n in (common, x // common, y // common) if n > 1]
+                break
+        else:
+            basis.append(x)
+    return [root_of_power(n) for n in basis]
 
-    def __init__(self, unit: Value) -> None:
-        self.unit = unit
-        self.divisor = 1  # the name is e^(unit/divisor)
-        self.largest = 0  # the largest power of it in use
-        self.atom: Atom | None = None
+
+def root_of_power(n: fmpz) -> fmpz:
+    """The smallest r of which n is a power."""
+    for k in range(2, n.bit_length() + 1 if n.bit_length() <= FACTORED_BITS else 12):
+        r = n.root(k)
+        if r > 1 and r**k == n:
+            return root_of_power(r)
+    return n
+
+
+def exponent_in(n: fmpz, b: fmpz) -> tuple[int, fmpz]:
+    """(k, rest): n = b^k · rest, and b does not divide the rest."""
+    k = 0
+    while n % b == 0:
+        n, k = n // b, k + 1
+    return k, n
 
 
 class Functions(Decisions):
     """The functions a transformer needs."""
 
-    _exponents: dict[object, ExponentClass]
+    _exponents: dict[object, Multiples]
     _roots: dict[object, Atom]
+    _logarithms: dict[fmpz, Atom]  # of pairwise coprime integers
 
     # ------------------------------------------------------------------- taking apart
 
@@ -145,7 +170,7 @@ class Functions(Decisions):
                 found = self.rational_power(a.argument, fmpq(1, 2 * a.degree))
                 if found is not None:
                     return found
-        a = self.atom("sqrt", (int(f.q.p), f.key), f)
+        a = self.atom("sqrt", self.argument_key(f), f)
         a.degree, a.power = 2, f
         return self.power(a)
 
@@ -171,12 +196,19 @@ class Functions(Decisions):
             while two > 1:
                 root, two = self.sqrt(root), two // 2
             result = self.multiply(result, self.integer_power(root, a))
-        if b:
-            name, n = self.root_name(f, int(odd))
+        for part, k in self.parts_of(f) if b else ():
+            name, n = self.root_name(part, int(odd))
             if name is None:
                 return None
-            result = self.multiply(result, self.integer_power(self.power(name), b * n // int(odd)))
+            power = self.integer_power(self.power(name), k * b * n // int(odd))
+            result = self.multiply(result, power)
         return result
+
+    def parts_of(self, f: Value) -> list[tuple[Value, int]]:
+        """An integer as its primes, so that their roots are shared; anything else whole."""
+        if f.num is not None:
+            return [(f, 1)]
+        return [(self.plain(fmpq(p)), k) for p, k in integer_factors(f.q.p)]
 
     def root_name(self, f: Value, n: int) -> tuple[Atom | None, int]:
         """(name, m): the m-th root of f under one name, where n divides m; roots are merged."""
@@ -203,10 +235,7 @@ class Functions(Decisions):
         q, factors = self.split(x)
         parts: list[tuple[fmpq, Value]] = []
         for n, side in ((q.p, 1), (q.q, -1)):
-            parts += [
-                (fmpq(side * k), self.logarithm_name(self.plain(fmpq(p))))
-                for p, k in integer_factors(n)
-            ]
+            parts += [(fmpq(side * k), self.power(a)) for k, a in self.integer_logarithm(n)]
         parts += [(fmpq(k), self.logarithm_name(f)) for f, k in factors]
         total = self.combine([c for c, _v in parts], [v for _c, v in parts])
         return total.made(How("ln", x))
@@ -219,7 +248,42 @@ class Functions(Decisions):
                 return a.argument
             if a.kind in ("sqrt", "root") and a.argument is not None:
                 return self.ln(a.argument).times(fmpq(1, a.degree))
-        return self.power(self.atom("ln", (int(f.q.p), f.key), f))
+        return self.power(self.atom("ln", self.argument_key(f), f))
+
+    def integer_logarithm(self, n: fmpz) -> list[tuple[int, Atom]]:
+        """(k, ln b) such that ln n is the sum of k · ln b, over integers b without common factors.
+
+        ln 10 is a name until ln 2 or ln 5 is met; then it becomes ln 2 + ln 5.
+        """
+        found, rest = [], n
+        for b, atom in list(self._logarithms.items()):
+            k, rest = exponent_in(rest, b)
+            if k:
+                found.append((k, atom))
+            common = rest.gcd(b)
+            if common > 1:
+                self.split_logarithm(b, common)
+                return self.integer_logarithm(n)
+        if rest > 1:
+            b = root_of_power(rest)
+            found.append((exponent_in(rest, b)[0], self.new_logarithm(b, None)))
+        return found
+
+    def new_logarithm(self, b: fmpz, place: Atom | None) -> Atom:
+        atom = self.atom("ln", (1, 1, int(b)), self.plain(fmpq(b)), place=place)
+        self._logarithms[b] = atom
+        return atom
+
+    def split_logarithm(self, b: fmpz, common: fmpz) -> None:
+        """ln b becomes a sum over the coprime parts of b."""
+        old = self._logarithms.pop(b)
+        terms: dict[int, int] = {}
+        for part in coprime_basis([common, b // common]):
+            terms[self.new_logarithm(part, old).id] = exponent_in(b, part)[0]
+        atoms = self.sorted(terms)
+        gens = self.ring(len(atoms))[1]
+        image = sum((x * terms[i] for x, i in zip(gens, atoms, strict=True)), gens[0] * 0)
+        self.refine(old, atoms, image)
 
     def exp(self, x: Value) -> Value:
         """e^x; logarithms in the exponent leave it: e^(a + r·ln f) = f^r · e^a."""
@@ -265,29 +329,21 @@ class Functions(Decisions):
         ]
 
     def exponential_name(self, x: Value) -> Value:
-        """e^x as a power of one name for all rational multiples of x, or as a name of its own."""
-        found = self._exponents.get(x.key)
-        if found is None:
+        """e^x as a power of one name for all multiples of x with small powers of each other."""
+        multiples = self._exponents.get(x.key)
+        if multiples is None:
             unit = self.plain(ONE) if x.num is None else x.times(1 / abs(x.q))
-            found = self._exponents[x.key] = ExponentClass(unit)
-        ratio = x.q * found.unit.q  # x = ratio · unit, and the unit's coefficient is 1 or -1
-        divisor = lcm(int(ratio.q), found.divisor)
-        e = int(ratio * divisor)
-        largest = max(abs(e), found.largest * (divisor // found.divisor))
-        if largest > self.limits.degree:  # huge powers would hang gcd
-            size = abs(ratio)
-            a = self.atom("exp", (x.key, int(size.p), int(size.q)), found.unit.times(size))
-            return self.power(a, 1 if ratio > 0 else -1)
-        if found.atom is None or divisor != found.divisor:
-            old = found.atom
-            argument = found.unit.times(fmpq(1, divisor))
-            found.atom = self.atom("exp", (x.key, divisor), argument, place=old)
-            if old is not None and old is not found.atom:
-                image = self.ring(1)[1][0] ** (divisor // found.divisor)
-                self.refine(old, (found.atom.id,), image)
-            found.divisor = divisor
-        found.largest = largest
-        return self.power(found.atom, e)
+            multiples = self._exponents[x.key] = Multiples(unit)
+        found, k, finer = multiples.find(x.q / multiples.unit.q, self.limits.degree)
+        old = found.atom
+        if old is None or finer > 1:
+            found.divisor *= finer
+            key = (x.key, found.number, found.divisor)
+            found.atom = self.atom("exp", key, multiples.named(found), place=old)
+            if old is not None:
+                self.refine(old, (found.atom.id,), self.ring(1)[1][0] ** finer)
+        assert found.atom is not None
+        return self.power(found.atom, k)
 
     # ------------------------------------------------------------------- the others
 
@@ -299,8 +355,7 @@ class Functions(Decisions):
             return self.plain(x.q, how)
         minus = x.q < 0
         argument = x.times(MINUS_ONE) if minus else x
-        q = argument.q
-        a = self.atom(kind, (int(q.p), int(q.q), x.key), argument)
+        a = self.atom(kind, self.argument_key(argument), argument)
         return self.power(a).times(MINUS_ONE if minus else ONE, how)
 
     def relu(self, x: Value) -> tuple[Value, bool]:
@@ -310,7 +365,7 @@ class Functions(Decisions):
         except Undecided:
             seen = self.use(x)
             unit = seen.times(1 / abs(seen.q))
-            a = self.atom("relu", (int(unit.q.p), unit.key), unit)
+            a = self.atom("relu", self.argument_key(unit), unit)
             return self.power(a).times(abs(seen.q), How("relu", x)), False
 
     def value(self, number: Fraction | float) -> Value:

@@ -26,6 +26,7 @@ ONE = fmpq(1)
 MINUS_ONE = fmpq(-1)
 ZERO = fmpq(0)
 HALF = fmpq(1, 2)
+CLASSED = ("exp", "cos", "sin", "root")  # found through classes of multiples, not by argument
 OVERSIZE = 10**9  # the size of a value whose degrees are over the limit
 
 
@@ -112,7 +113,8 @@ class Names(ABC):
                 # The letter stands for the first such value and serves its multiples.
                 a = self.atom("letter", v.key, v)
                 assert a.argument is not None
-                v._letter = self.power(a).times(v.q / a.argument.q)
+                unit = a.argument if a.argument.key == v.key else self.fine(a.argument)
+                v._letter = self.power(a).times(v.q / unit.q)
         return v._letter
 
     def use(self, v: Value) -> Value:
@@ -138,6 +140,22 @@ class Names(ABC):
                 self.finer[a] = rest, p.compose(*to, ctx=context(len(rest))[0])
         self.finer[coarse.id] = atoms, image
         self.epoch += 1
+        self.rename()
+
+    def rename(self) -> None:
+        """After a merge, atoms are found under the finer names of their arguments too."""
+        for a in list(self.atoms):
+            v = a.argument
+            if v is None or a.kind in CLASSED or not any(i in self.finer for i in v.atoms):
+                continue
+            v = self.fine(v)
+            key = v.key if a.kind == "letter" else self.argument_key(v)
+            self.table.setdefault((a.kind, key), a)
+
+    @staticmethod
+    def argument_key(v: Value) -> object:
+        """The key of a function of v."""
+        return int(v.q.p), int(v.q.q), v.key
 
     def fine(self, v: Value) -> Value:
         """v in the finest names."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -19,6 +19,8 @@ from byhand.errors import InputError, Undecided
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Note, Numbers, Prediction, Printed
+from byhand.numbers.exact.activations import ACTIVATIONS, softmax_row
+from byhand.numbers.exact.largest import predict
 from byhand.numbers.exact.names import HALF, ONE, Limits
 from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
@@ -167,9 +169,11 @@ class Exact(Numbers):
             seen = [space.use(entry) for entry in row]
             plain = all(entry.num is None for entry in seen)
             few = len({i for entry in seen for i in entry.atoms}) <= space.limits.terms
+            own = middle.how is not None and middle.how.operation == "mean"
+            own = own and all(a is b for a, b in zip(middle.how.parts[0], row, strict=True))
             for k in range(width):
                 how = How("linear", (ONE, -ONE), (row[k], middle))
-                if plain or not few:
+                if plain or not few or not own:
                     parts = [(ONE, row[k], one), (-ONE, middle, one)]
                 else:
                     parts = [(ONE * (j == k) - share, v, one) for j, v in enumerate(seen)]
@@ -205,12 +209,13 @@ class Exact(Numbers):
     def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
         space = self.space
         one = space.plain(ONE)
-        gain = np.full(x.shape[-1], one) if gain is None else gain
+        if gain is None:
+            return x if bias is None else self._each(space.add, x, bias)
         if bias is None:
             return self._each(space.multiply, x, gain)
 
         def entry(v: Value, g: Value, b: Value) -> Value:
-            return space.total([(ONE, v, g), (ONE, b, one)], How("dot", (v, b), (g, one), ONE))
+            return space.total([(ONE, v, g), (ONE, b, one)], How("dot", (v,), (g,), ONE, b))
 
         return self._each(entry, x, gain, bias)
 
@@ -245,11 +250,14 @@ class Exact(Numbers):
         return array([v for row in results for v in row], (*x.shape[:-1], rows.shape[0]))
 
     def _named_row(self, x: Array, weights: Array, k: int, bias: Array | None) -> Value:
-        one = self.space.plain(ONE)
+        space = self.space
         xs, ys = list(x), list(weights)
-        if bias is not None:
-            xs, ys = [*xs, bias[k]], [*ys, one]
-        return self.space.dot(xs, ys)
+        if bias is None:
+            return space.dot(xs, ys)
+        parts = [(ONE, u, w) for u, w in zip(xs, ys, strict=True)]
+        return space.total(
+            [*parts, (ONE, bias[k], space.plain(ONE))], How("dot", xs, ys, ONE, bias[k])
+        )
 
     @operation
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
@@ -320,8 +328,9 @@ class Exact(Numbers):
                 parts = [(ONE, space.dot(xs, ys), factor)]
             how = How("scores", xs, ys, factor)
             if slopes is not None:
-                parts.append((fmpq(keys[j] - queries[i]), slopes[h], one))
-                how.parts += ((fmpq(keys[j] - queries[i]), slopes[h]),)
+                distance = fmpq(abs(queries[i] - keys[j]))
+                parts.append((-distance, slopes[h], one))
+                how.parts += ((-distance, slopes[h]),)
             if offset is not None:
                 parts.append((ONE, offset, one))
                 how.parts += ((ONE, offset),)
@@ -333,28 +342,10 @@ class Exact(Numbers):
         result = np.full(x.shape, ABSENT, dtype=object)
         for place in np.ndindex(x.shape[:-1]):
             present = [j for j, score in enumerate(x[place]) if score is not ABSENT]
-            row = self.space_softmax([x[(*place, j)] for j in present])
+            row = softmax_row(self.space, [x[(*place, j)] for j in present])
             for j, weight in zip(present, row, strict=True):
                 result[(*place, j)] = weight
         return result
-
-    def space_softmax(self, scores: list[Value]) -> list[Value]:
-        """The softmax of one row, shifted by a score that is the lowest where that is decided."""
-        space = self.space
-        if not scores:
-            return []
-        low = scores[0]
-        for score in scores[1:]:
-            try:
-                low = score if space.compare(score, low) < 0 else low
-            except Undecided:
-                continue  # either serves: the shift cancels
-        exponentials = [space.exp(space.subtract(score, low)) for score in scores]
-        total = space.combine([ONE] * len(scores), exponentials)
-        return [
-            space.divide(e, total, How("softmax", scores, position=k))
-            for k, e in enumerate(exponentials)
-        ]
 
     @operation
     def mix(self, weights: Array, v: Array) -> Array:
@@ -393,10 +384,9 @@ class Exact(Numbers):
             return x
         if kind == "relu":
             return self._relu(x)
-        function = {"gelu": self.gelu, "gelu_tanh": self.gelu_tanh, "silu": self.silu}.get(kind)
-        if function is None:
+        if kind not in ACTIVATIONS:
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
-        return self._each(function, x)
+        return self._each(partial(ACTIVATIONS[kind], self.space), x)
 
     def _relu(self, x: Array) -> Array:
         result = np.empty_like(x)
@@ -406,35 +396,8 @@ class Exact(Numbers):
                 self.notes.append(Note("undecided-sign", place))
         return result
 
-    def gelu(self, x: Value) -> Value:
-        """x · (1 + erf(x/√2)) / 2."""
-        space = self.space
-        inner = space.odd_function("erf", space.divide(x, space.sqrt(space.plain(fmpq(2)))))
-        return space.total(
-            [(HALF, x, space.plain(ONE)), (HALF, x, inner)], How("gelu", x, inner)
-        )
-
-    def gelu_tanh(self, x: Value) -> Value:
-        """x · (1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2."""
-        space = self.space
-        factor = space.sqrt(space.divide(space.plain(fmpq(2)), space.pi()))
-        cube = space.multiply(space.multiply(x, x), x)
-        argument = space.combine((ONE, fmpq(44715, 1_000_000)), (x, cube))
-        inner = space.odd_function("tanh", space.multiply(factor, argument))
-        return space.total(
-            [(HALF, x, space.plain(ONE)), (HALF, x, inner)], How("gelu", x, inner)
-        )
-
-    def silu(self, x: Value) -> Value:
-        """x / (1 + e^-x)."""
-        space = self.space
-        below = space.combine((ONE, ONE), (space.plain(ONE), space.exp(x.times(fmpq(-1)))))
-        return space.divide(x, below)
-
     @operation
     def argmax(self, x: Array) -> list[Prediction]:
-        from byhand.numbers.exact.largest import predict
-
         return [predict(self.space, list(row)) for row in x]
 
     @operation

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from flint import fmpq
+from flint import fmpq, fmpz
 
-from byhand.numbers.exact.angles import AngleClass, Angles
-from byhand.numbers.exact.functions import ExponentClass
+from byhand.numbers.exact.angles import Angles
+from byhand.numbers.exact.multiples import MultipleClass, Multiples
 from byhand.numbers.exact.names import Limits
 from byhand.numbers.exact.value import Atom, Value
 
@@ -22,10 +22,22 @@ class Space(Angles):
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__(limits)
-        self._exponents: dict[object, ExponentClass] = {}
+        self._exponents: dict[object, Multiples] = {}
+        self._logarithms: dict[fmpz, Atom] = {}
         self._roots: dict[object, Atom] = {}
-        self._angles: dict[object, AngleClass] = {}
+        self._angles: dict[object, Multiples] = {}
+        self._turns: dict[int, MultipleClass] = {}
         self._printed = 0
+
+    def rename(self) -> None:
+        """After a merge, what was found under coarse names is found under the finer ones too."""
+        super().rename()
+        for table in (self._exponents, self._angles):
+            for multiples in list(table.values()):
+                unit = self.fine(multiples.unit)
+                if unit is not multiples.unit and unit.num is not None:
+                    multiples.unit = unit
+                    table.setdefault(unit.key, multiples)
 
     def printed(self, number: Printed) -> Value:
         """A number known to lie within half a unit of its last place: each time another name."""

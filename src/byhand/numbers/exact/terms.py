@@ -31,7 +31,7 @@ Term = tuple[int, tuple[Factor, ...]]
 
 
 def terms_of(space: Space, p: fmpz_mpoly, atoms: tuple[int, ...]) -> list[Term]:
-    """The terms of p, low degrees first, or the other way round if that starts with a plus."""
+    """The terms of p, low degrees first."""
     plain = sorted(
         ((tuple(int(e) for e in m), int(c)) for m, c in p.terms()),
         key=lambda term: (sum(term[0]), [-e for e in term[0]]),
@@ -43,7 +43,7 @@ def terms_of(space: Space, p: fmpz_mpoly, atoms: tuple[int, ...]) -> list[Term]:
         monomials = angles_shown(space, monomials)
     if sum(space.atoms[i].kind == "ln" for i in atoms) > 1:
         monomials = logarithms_joined(space, monomials)
-    return positive_first(monomials)
+    return monomials
 
 
 def positive_first(terms: list[Term]) -> list[Term]:

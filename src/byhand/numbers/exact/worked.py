@@ -43,8 +43,8 @@ def worked_form(value: Value, short: Short) -> Expression | None:
             )
         case "mean", (xs,):
             return over(sum_of([short(x) for x in xs]), len(xs))
-        case "dot", (xs, ys, *scale):
-            return scaled(dot(xs, ys, short), scale[0] if scale else fmpq(1))
+        case "dot", (xs, ys, scale, *more):
+            return sum_of([scaled(dot(xs, ys, short), scale), *map(short, more)])
         case "scores", (xs, ys, factor, *more):
             tree = scores_form(dot(xs, ys, short), factor, short)
             return sum_of([tree, *(term(c, [short(x)]) for c, x in more)])
@@ -60,11 +60,9 @@ def worked_form(value: Value, short: Short) -> Expression | None:
 
 
 def dot(xs: Sequence[Value], ys: Sequence[Value], short: Short) -> Expression:
-    terms = []
+    terms: list[Expression] = []
     for x, y in zip(xs, ys, strict=True):
-        if y.num is None and y.q == 1:
-            terms.append(short(x))
-        elif x is y:
+        if x is y:
             terms.append(Power(short(x), Number(Fraction(2))))
         else:
             terms.append(Product((short(x), short(y))))

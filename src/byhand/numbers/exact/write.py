@@ -120,7 +120,8 @@ class Writer:
     def label(self, value: Value, entry: Entry) -> None:
         """`value` is the number at this address; the first label of a value names it."""
         self._entries[entry] = value
-        self._labels.setdefault(key_of(value), (entry, value))
+        meaning = self.opened(value)
+        self._labels.setdefault(key_of(meaning), (entry, meaning))
 
     def binding(self, leaf: Name | Entry) -> Value | None:
         """The value of a letter or a labelled entry, for reading back."""
@@ -166,16 +167,23 @@ class Writer:
 
     def by_letter(self, value: Value) -> Expression:
         """A rational times a letter.  Giving it changes nothing in the space."""
-        atom = self.space.atoms[value.atoms[0]] if value.is_name else None
-        if atom is not None and atom.kind == "letter" and atom.argument is not None:
-            value, atom = atom.argument.times(value.q), None
+        value = self.opened(value)
         key = key_of(value)
         found = self._letters.get(key)
         if found is None:
             entry, meaning = self._labels.get(key, (None, value))
+            atom = self.space.atoms[value.atoms[0]] if value.is_name else None
             found = _Letter(self._next_name(entry, atom), meaning, entry, atom)
             self._letters[key] = self._names[found.name] = found
         return times(value.q / found.value.q, Name(found.name))
+
+    def opened(self, value: Value) -> Value:
+        """A multiple of one of the space's letters, as the multiple of what that stands for."""
+        if value.is_name:
+            atom = self.space.atoms[value.atoms[0]]
+            if atom.kind == "letter" and atom.argument is not None:
+                return atom.argument.times(value.q)
+        return value
 
     def _next_name(self, entry: Entry | None, atom: Atom | None) -> str:
         letter = "u"

@@ -1,0 +1,37 @@
+"""`byhand count`: the parameters of a model, to the digit."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from byhand.cli.speaking import Command, json_option, language_option, later
+
+
+@click.command(
+    cls=Command,
+    short_help=later("the parameters of a model, to the digit"),
+    help=later(
+        "Counts the parameters of a model by component, each with its formula, with and without "
+        "biases; tied and shared ones once, buffers apart."
+    ),
+    arguments={"MODEL": later("a built-in model (see byhand models) or a model file")},
+)
+@click.argument("model", metavar="MODEL")
+@json_option
+@language_option
+def command(model: str, as_json: bool) -> int:
+    from byhand.cli.opening import architecture
+    from byhand.cli.printing import print_lines
+    from byhand.count import count
+    from byhand.render.listing import inventory_data, inventory_lines
+
+    spec, weights = architecture(model)
+    inventory = count(spec, weights)
+    if as_json:
+        click.echo(json.dumps(inventory_data(inventory), ensure_ascii=False, indent=1))
+    else:
+        known = weights is not None
+        print_lines(lambda width, ink: inventory_lines(inventory, known, width, ink))
+    return 0

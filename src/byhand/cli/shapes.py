@@ -1,0 +1,38 @@
+"""`byhand trace --shapes`: the plan with its shapes; the weights are not needed."""
+
+from __future__ import annotations
+
+import sys
+
+from byhand.cli.opening import architecture, opened
+
+
+def show_shapes(
+    model: str, text: str | None, only: tuple[str, ...], heads: bool, target: bool, as_json: bool
+) -> int:
+    """Prints the plan for a text; without one, for the model's own or as long as it may be."""
+    from byhand import forward
+
+    spec, _weights = architecture(model)
+    length = len_of_text(model, text) or min(spec.context or 8, 8)
+    plan = forward.plan(spec, length, target=target, head_outputs=heads)
+    shown = set(plan.matching(only)) if only else {step.address for step in plan}
+    if as_json:
+        from byhand.render.data import write_plan_json
+
+        write_plan_json(plan, sys.stdout, only)
+    else:
+        from byhand.cli.printing import print_lines
+        from byhand.render.listing import plan_lines
+
+        print_lines(lambda width, ink: plan_lines(plan, shown, width, ink))
+    return 0
+
+
+def len_of_text(model: str, text: str | None) -> int | None:
+    """How many tokens the text has; None where there is neither a text nor a vocabulary."""
+    whole = opened(model)
+    if whole is None:
+        return None if text is None else len(text.split())
+    words = whole.text if text is None else text
+    return None if words is None else len(whole.vocabulary.encode(words))

@@ -1,0 +1,60 @@
+"""The functions between the products: softmax of a row, and the smooth activations."""
+
+from __future__ import annotations
+
+from flint import fmpq
+
+from byhand.errors import Undecided
+from byhand.numbers.exact.names import HALF, MINUS_ONE, ONE
+from byhand.numbers.exact.space import Space
+from byhand.numbers.exact.value import How, Value
+
+
+def softmax_row(space: Space, scores: list[Value]) -> list[Value]:
+    """The softmax of one row; the weights add up to exactly 1.
+
+    It is shifted by the lowest score where that is known, which makes for small forms.  Any score
+    serves as well, since the shift cancels.
+    """
+    if not scores:
+        return []
+    low = scores[0]
+    for score in scores[1:]:
+        try:
+            low = score if space.compare(score, low) < 0 else low
+        except Undecided:
+            continue
+    exponentials = [space.exp(space.subtract(score, low)) for score in scores]
+    total = space.combine([ONE] * len(scores), exponentials)
+    return [
+        space.divide(e, total, How("softmax", scores, position=k))
+        for k, e in enumerate(exponentials)
+    ]
+
+
+def gelu(space: Space, x: Value) -> Value:
+    """x · (1 + erf(x/√2)) / 2."""
+    inner = space.odd_function("erf", space.divide(x, space.sqrt(space.plain(fmpq(2)))))
+    return half_of_one_more(space, x, inner)
+
+
+def gelu_tanh(space: Space, x: Value) -> Value:
+    """x · (1 + tanh(√(2/π) · (x + 0.044715·x³))) / 2."""
+    factor = space.sqrt(space.divide(space.plain(fmpq(2)), space.pi()))
+    cube = space.multiply(space.multiply(x, x), x)
+    argument = space.combine((ONE, fmpq(44715, 1_000_000)), (x, cube))
+    return half_of_one_more(space, x, space.odd_function("tanh", space.multiply(factor, argument)))
+
+
+def half_of_one_more(space: Space, x: Value, inner: Value) -> Value:
+    parts = [(HALF, x, space.plain(ONE)), (HALF, x, inner)]
+    return space.total(parts, How("gelu", x, inner))
+
+
+def silu(space: Space, x: Value) -> Value:
+    """x / (1 + e^-x)."""
+    below = space.add(space.plain(ONE), space.exp(x.times(MINUS_ONE)))
+    return space.divide(x, below)
+
+
+ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh, "silu": silu}

@@ -1,0 +1,171 @@
+"""Trace → the JSON document of `byhand trace --json`: every number, with its form and decimals.
+
+A form that is too long to write is told by the address of its own entry: the step's formula and
+reads say how it comes about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from byhand.address import write_index
+from byhand.expression import write
+from byhand.numbers.base import ABSENT, Prediction
+from byhand.plan import Plan, Step
+from byhand.render.forms import Forms, is_letter, letters_in
+from byhand.trace import Trace, Worked
+
+PLACES = 10  # decimals beside a form
+
+
+def write_json(trace: Trace, to: TextIO, only: Iterable[str] = ()) -> None:
+    """Writes the document, one line a step."""
+    _write(document_of(trace, only), to)
+
+
+def write_plan_json(plan: Plan, to: TextIO, only: Iterable[str] = ()) -> None:
+    """Writes a plan alone: its steps without values."""
+    wanted = tuple(only)
+    shown = set(plan.matching(wanted)) if wanted else {step.address for step in plan}
+    steps = [step_record(step) for step in plan if step.address in shown]
+    _write({"model": plan.spec.name, "length": plan.length, "steps": steps}, to)
+
+
+def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
+    """The document as Python data."""
+    data = _Data(trace)
+    wanted = tuple(only)
+    shown = set(trace.plan.matching(wanted)) if wanted else set(trace.steps)
+    steps = [data.step(worked) for worked in trace if worked.address in shown]
+    next, loss = data.next(), data.loss()
+    return {
+        "model": trace.model.name,
+        "numbers": trace.numbers.name,
+        "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
+        "letters": data.letters(),
+        "steps": steps,
+        "next": next,
+        "loss": loss,
+    }
+
+
+def step_record(step: Step) -> dict[str, Any]:
+    """What a step is, without its value."""
+    return {
+        "address": step.address,
+        "op": step.op,
+        "reads": list(step.reads),
+        "axes": list(step.axes),
+        "shape": list(step.shape),
+        "formula": step.formula,
+    }
+
+
+def _write(document: dict[str, Any], to: TextIO) -> None:
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    to.write("{")
+    for place, (key, value) in enumerate(document.items()):
+        to.write(",\n" if place else "\n")
+        if key == "steps" and value:
+            lines = ",\n".join(map(text, value))
+            to.write(f"{text(key)}: [\n{lines}\n]")
+        else:
+            to.write(f"{text(key)}: {text(value)}")
+    to.write("\n}\n")
+
+
+class _Data:
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.forms = Forms(trace.numbers, PLACES)
+        self.forms.label(trace)
+        self.used: dict[str, None] = {}  # letters, in the order of their use
+
+    def step(self, worked: Worked) -> dict[str, Any]:
+        record = step_record(worked.step)
+        record["register"] = worked.register
+        if worked.missing is not None:
+            missing = {"kind": worked.missing.kind, "cause": worked.missing.cause}
+            return {**record, "value": None, "decimal": None, "missing": missing}
+        if worked.step.op == "given":
+            value = worked.value
+            return {**record, "value": list(value) if isinstance(value, tuple) else value}
+        if worked.step.op == "argmax":
+            return {**record, "value": [found.id for found in worked.value]}
+        if len({worked.register_at(index) for index, _entry in worked.entries()} - {None}) > 1:
+            record["registers"] = _nested(worked, worked.register_at)
+        entries = {index: self.entry(worked, index) for index, _entry in worked.entries()}
+        record["value"] = _nested(worked, lambda index: entries[index][0])
+        record["decimal"] = _nested(worked, lambda index: entries[index][1])
+        if worked.notes:
+            notes = [{"kind": note.kind, "index": list(note.index)} for note in worked.notes]
+            record["notes"] = notes
+        return record
+
+    def entry(self, worked: Worked, index: tuple[int, ...]) -> tuple[Any, str | None]:
+        """(value, decimal) of an entry as JSON has them."""
+        entry = worked.value[index]
+        return self.value(entry, worked.address + write_index(index))
+
+    def value(self, entry: Any, address: str | None) -> tuple[Any, str | None]:
+        if entry is ABSENT:
+            return None, None
+        if self.forms.writer is None:
+            text = self.forms.text(entry)
+            return text, text
+        if self.trace.numbers.register(entry) == "enclosed":
+            middle, radius = entry.interval(PLACES)
+            return {"mid": middle, "rad": radius}, None
+        tree = self.forms.in_place(entry)
+        if tree is None or is_letter(tree):
+            return address, entry.decimal(PLACES)
+        self.used.update(dict.fromkeys(letters_in(tree)))
+        return write(tree), entry.decimal(PLACES)
+
+    def letters(self) -> dict[str, Any]:
+        return {
+            letter.name: {"definition": write(letter.definition), "decimal": letter.decimal}
+            for letter in self.forms.definitions(list(self.used))
+        }
+
+    def next(self) -> list[dict[str, Any]] | None:
+        found = self.trace.next
+        if found is None:
+            return None
+        return [self.prediction(position, prediction) for position, prediction in enumerate(found)]
+
+    def prediction(self, position: int, found: Prediction) -> dict[str, Any]:
+        margin = None
+        if found.margin is not None:
+            value, decimal = self.value(found.margin, None)
+            margin = {"value": value, "decimal": decimal}
+        return {
+            "position": position,
+            "token": None if found.id is None else self.trace.token(found.id),
+            "id": found.id,
+            "margin": margin,
+            "proven": found.proven,
+            "tied": list(found.tied),
+            **({"candidates": list(found.candidates)} if found.id is None else {}),
+        }
+
+    def loss(self) -> dict[str, Any] | None:
+        if self.trace.loss is None or self.trace.target is None:
+            return None
+        value, decimal = self.value(self.trace.loss, "loss[0]")
+        return {"target": self.trace.token(self.trace.target), "value": value, "decimal": decimal}
+
+
+def _nested(worked: Worked, at: Any) -> Any:
+    """A list of lists with what `at` says of each index."""
+
+    def level(index: tuple[int, ...]) -> Any:
+        if len(index) == len(worked.step.shape):
+            return at(index)
+        return [level((*index, i)) for i in range(worked.step.shape[len(index)])]
+
+    return level(())

@@ -1,0 +1,177 @@
+"""Plain listings: the parameter inventory, the built-in models, a plan with its shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from byhand.language import _
+from byhand.render import words
+from byhand.render.ink import Ink, padded, width_of
+
+if TYPE_CHECKING:
+    from byhand.count import Group, Inventory, Line
+    from byhand.plan import Plan
+
+INDENT = "  "
+
+
+def columns(rows: Iterable[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
+    """Rows of text in aligned columns; `right` says which stand to the right."""
+    table = [list(row) for row in rows]
+    widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        cells = (
+            " " * (width - width_of(text)) * to_right + padded(text, 0 if to_right else width)
+            for text, width, to_right in zip(row, widths, right, strict=True)
+        )
+        yield (INDENT + "   ".join(cells)).rstrip()
+
+
+def whole(count: int) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{count:,}".replace(",", _(","))
+
+
+def paragraph(text: str, width: int, indent: str = INDENT) -> list[str]:
+    return wrap(text, width, initial_indent=indent, subsequent_indent=indent)
+
+
+# ------------------------------------------------------------------ the parameter inventory
+
+
+def inventory_lines(
+    inventory: Inventory, weights_known: bool, width: int, ink: Ink
+) -> Iterator[str]:
+    """The inventory as a table by component, then the totals."""
+    yield ink(inventory.model, "strong")
+    yield ""
+    layers = any(group.times > 1 for group in inventory.groups)
+    head = [_("component"), _("formula"), _("layers") if layers else "", _("parameters")]
+    rows = [_inventory_row(group) for group in inventory.groups]
+    totals = [["", "", "", ""], *_totals(inventory, weights_known)]
+    lines = list(columns([head, *rows, *totals], (False, False, True, True)))
+    rule = INDENT + "─" * (max(map(width_of, lines)) - len(INDENT))
+    yield ink(lines[0], "quiet")
+    yield from (line or ink(rule, "quiet") for line in lines[1:])
+    for note in _inventory_notes(inventory):
+        yield ""
+        yield from paragraph(note, width)
+    if inventory.buffers:
+        yield ""
+        yield from paragraph(_("Buffers, which are needed but not learned:"), width)
+        buffers = [(_component(b, (b.layer,)), _formula(b), "") for b in inventory.buffers]
+        yield from columns(buffers, (False, False, True))
+
+
+def _inventory_row(group: Group) -> list[str]:
+    times = f"× {group.times}" if group.times > 1 else ""
+    return [_component(group.line, group.layers), _formula(group.line), times, whole(group.total)]
+
+
+def _formula(line: Line) -> str:
+    """4·d² = 4·64² = 16,384"""
+    return " = ".join(dict.fromkeys([line.formula, line.numbers, whole(line.count)]))
+
+
+def _component(line: Line, layers: Sequence[int | None]) -> str:
+    names = {
+        "embedding": _("token embedding"),
+        "position": _("position embedding"),
+        "attention": _("attention"),
+        "mlp": _("MLP"),
+        "norm": _("norms"),
+        "head": _("head"),
+    }
+    name = names[line.part]
+    if line.address == "count.final.norm":
+        name = _("final norm")
+    if line.kind == "bias":
+        name = _("{part}, biases").format(part=name)
+    known = [layer for layer in layers if layer is not None]
+    if not known:
+        return name
+    if known == list(range(known[0], known[-1] + 1)) and len(known) > 1:
+        which = f"{known[0]}–{known[-1]}"
+    else:
+        which = ", ".join(map(str, known))
+    return _("block {which} · {part}").format(which=which, part=name)
+
+
+def _totals(inventory: Inventory, weights_known: bool) -> Iterator[list[str]]:
+    found = [(_("total"), inventory.total), (_("without biases"), inventory.without_biases)]
+    if weights_known:  # which tensors are the same one, only the weights tell
+        found.append((_("unique"), inventory.unique))
+    for layer, size in enumerate(inventory.layers):
+        found.append((_("block {which}").format(which=layer), size))
+    yield from ([name, "", "", whole(size)] for name, size in found)
+
+
+def _inventory_notes(inventory: Inventory) -> Iterator[str]:
+    if inventory.without_biases != inventory.total and inventory.norms:
+        yield _(
+            "Without biases means without those of attention, MLP and head; "
+            "the norms keep their {count} gains and biases."
+        ).format(count=whole(inventory.norms))
+    if inventory.tied:
+        yield _("The head is tied: it is the token embedding again and adds nothing.")
+    for name, owner in inventory.shared:
+        yield _("{name} is {owner}, counted once under unique.").format(name=name, owner=owner)
+
+
+def inventory_data(inventory: Inventory) -> dict[str, Any]:
+    """The inventory as JSON has it."""
+    return {
+        "model": inventory.model,
+        "total": inventory.total,
+        "without_biases": inventory.without_biases,
+        "norms": inventory.norms,
+        "unique": inventory.unique,
+        "tied": inventory.tied,
+        "shared": [{"name": name, "same_as": owner} for name, owner in inventory.shared],
+        "lines": [_line_data(line) for line in inventory.lines],
+        "buffers": [_line_data(line) for line in inventory.buffers],
+        "numbers": inventory.numbers,
+    }
+
+
+def _line_data(line: Line) -> dict[str, Any]:
+    return {
+        "address": line.address,
+        "part": line.part,
+        "kind": line.kind,
+        "layer": line.layer,
+        "names": list(line.names),
+        "formula": line.formula,
+        "symbols": dict(line.symbols),
+        "count": line.count,
+    }
+
+
+# ------------------------------------------------------------------ a plan with its shapes
+
+
+def plan_lines(plan: Plan, shown: set[str], width: int, ink: Ink) -> Iterator[str]:
+    """Every step of a plan with its formula and its axes, by stage; no number is known."""
+    yield ink(plan.spec.name, "strong")
+    yield _("a plan for {count} tokens: {steps} steps, no numbers").format(
+        count=plan.length, steps=len(shown)
+    )
+    place = None
+    for step in plan:
+        if step.address not in shown:
+            continue
+        if (here := words.place_of(step.address)) != place:
+            place = here
+            title = words.stage_title(place)
+            yield ""
+            yield ink(f"── {title} {'─' * (width - width_of(title) - 4)}", "stage")
+        left = f"{INDENT}{step.address} = {step.formula}"
+        right = words.axes_text(step.axes, step.shape)
+        room = width - width_of(left) - width_of(right)
+        if room >= 2:
+            yield f"{left}{' ' * room}{ink(right, 'quiet')}"
+        else:
+            yield left
+            yield " " * (width - width_of(right)) + ink(right, "quiet")
