@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -27,7 +27,7 @@ LOCALE = SOURCES / "locale"
 TEMPLATE = LOCALE / "byhand.pot"
 TRANSLATED = ("es",)
 KEYWORDS = {"_": None, "later": None}
-THEN = datetime(2026, 1, 1, tzinfo=timezone.utc)  # dates would change the files for nothing
+THEN = datetime(2026, 1, 1, tzinfo=UTC)  # dates would change the files for nothing
 
 
 def po_file(language: str) -> Path:
@@ -51,8 +51,15 @@ def found() -> Iterator[tuple[str, str]]:
 
 def template() -> Catalog:
     """Every message of the sources, untranslated."""
-    catalog = Catalog(project="byhand", version="1", creation_date=THEN, charset="utf-8")
-    catalog.header_comment = "# Messages of byhand.  Written by tools/messages.py."
+    catalog = Catalog(
+        project="byhand",
+        version="1",
+        msgid_bugs_address="none",
+        creation_date=THEN,
+        charset="utf-8",
+    )
+    catalog.header_comment = "# The messages of byhand, as tools/messages.py finds them."
+    catalog.fuzzy = False
     for name, message in found():
         catalog.add(message, locations=[(name, None)])
     return catalog
@@ -69,11 +76,19 @@ def merged(language: str) -> Catalog:
         old = read(language)
     except FileNotFoundError:
         old = Catalog(locale=language)
-    catalog = Catalog(locale=language, project="byhand", version="1", charset="utf-8")
-    catalog.creation_date = catalog.revision_date = THEN
-    catalog.last_translator = "The byhand authors"
-    catalog.language_team = language
-    catalog.header_comment = old.header_comment or "# Translation of byhand."
+    catalog = Catalog(
+        locale=language,
+        header_comment="# The messages of byhand in another language: fill in every msgstr.",
+        project="byhand",
+        version="1",
+        msgid_bugs_address="none",
+        creation_date=THEN,
+        revision_date=THEN,
+        last_translator="The byhand authors",
+        language_team=language,
+        charset="utf-8",
+        fuzzy=False,
+    )
     for message in template():
         if message.id:
             known = old.get(message.id)
@@ -94,31 +109,42 @@ def compiled(catalog: Catalog) -> bytes:
     return buffer.getvalue()
 
 
-def files() -> Iterator[tuple[Path, bytes]]:
-    """Every file of the translations as it should be."""
-    yield TEMPLATE, as_po(template())
+def update() -> None:
+    """Writes the template, the translations with today's messages, and what they compile to."""
+    LOCALE.mkdir(exist_ok=True)
+    TEMPLATE.write_bytes(as_po(template()))
     for language in TRANSLATED:
         catalog = merged(language)
-        yield po_file(language), as_po(catalog)
-        yield po_file(language).with_suffix(".mo"), compiled(catalog)
+        po_file(language).parent.mkdir(parents=True, exist_ok=True)
+        po_file(language).write_bytes(as_po(catalog))
+        po_file(language).with_suffix(".mo").write_bytes(compiled(catalog))
 
 
-def untranslated(language: str) -> list[str]:
-    return [str(message.id) for message in merged(language) if message.id and not message.string]
+def texts(catalog: Catalog) -> dict[str, str]:
+    """Message → translation."""
+    return {str(message.id): str(message.string) for message in catalog if message.id}
+
+
+def complaints() -> Iterator[str]:
+    """What is out of date or not translated."""
+    today = set(texts(template()))
+    with TEMPLATE.open("rb") as file:
+        if set(texts(read_po(file))) != today:
+            yield f"{TEMPLATE.relative_to(ROOT)} is not up to date"
+    for language in TRANSLATED:
+        known = texts(read(language))
+        yield from (f"{language}: no longer used: {text!r}" for text in set(known) - today)
+        yield from (
+            f"{language}: not translated: {text!r}" for text in today if not known.get(text)
+        )
 
 
 def main(arguments: list[str]) -> int:
-    stale = [path for path, data in files() if not path.exists() or path.read_bytes() != data]
     if "--check" not in arguments:
-        for path, data in files():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-    elif stale:
-        print("not up to date:", *(path.relative_to(ROOT) for path in stale))
-    missing = [(language, text) for language in TRANSLATED for text in untranslated(language)]
-    for language, text in missing:
-        print(f"{language}: not translated: {text!r}")
-    return 1 if missing or (stale and "--check" in arguments) else 0
+        update()
+    found = list(complaints())
+    print("\n".join(found) or "every message is translated")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

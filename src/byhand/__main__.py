@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from byhand.cli import run
+from byhand.cli import main
 
-sys.exit(run(sys.argv[1:] or ["trace", "tiny", "a b"]))
+main(sys.argv[1:] or ["trace", "tiny", "a b"])

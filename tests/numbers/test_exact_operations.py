@@ -112,6 +112,14 @@ def test_equal_values_under_unequal_weights_come_back(numbers):
     assert mixed[0, 0, 1].register == "named"
 
 
+def test_equal_values_under_many_weights_come_back_too(numbers):
+    scores = [f"sqrt({n})" for n in range(2, 42)]
+    weights = numbers.softmax(admit(numbers, [[scores]]))
+    mixed = numbers.mix(weights, admit(numbers, [[[F(-7, 3), n] for n in range(40)]]))
+    assert mixed[0, 0, 0].fraction == F(-7, 3)
+    assert mixed[0, 0, 1].register == "named"
+
+
 def test_products_of_roots_come_back(numbers):
     x = admit(numbers, [["sqrt(2)", "sqrt(3)", "1/sqrt(6)"]])
     w = admit(numbers, [["sqrt(8)"], ["sqrt(12)"], ["sqrt(6)"]])

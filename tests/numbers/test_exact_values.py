@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from arb_tree import ball_of, rational
+from flint import fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from byhand.errors import InputError, Undecided
 from byhand.expression import parse
 from byhand.numbers.base import Printed
 from byhand.numbers.exact import Exact, Limits
+from byhand.numbers.exact.decide import simplest_between
 
 
 @pytest.fixture
@@ -177,9 +179,20 @@ def test_a_printed_number_is_an_interval_that_algebra_still_knows(numbers):
     middle, radius = w.interval(4)
     assert middle == "0.1234"
     assert Fraction("0.00005") <= Fraction(radius) < Fraction("0.000052")
+    assert w.decimal(4) == "0.1234"
+    with pytest.raises(Undecided, match="not known narrowly enough"):
+        w.decimal(5)
     for question in (lambda: w == v, lambda: w > v, lambda: w < Fraction("0.1234")):
         with pytest.raises(Undecided):
             question()
+
+
+def test_a_value_next_to_a_rational_is_not_taken_for_it(numbers):
+    near = value(numbers, "1/3 + exp(-200)*exp(-200*sqrt(2))")
+    assert numbers.space.settled(near) is near
+    same = value(numbers, "2*sqrt(2 + sqrt(3)) - sqrt(6) - sqrt(2) + 1/3")
+    assert same.fraction is None
+    assert numbers.space.settled(same).fraction == Fraction(1, 3)
 
 
 def test_relu_of_an_open_sign_keeps_the_two_sides_apart(numbers):
@@ -226,3 +239,13 @@ def test_the_field_axioms_hold(first, second, third, terms):
     assert a / a == 1
     assert (a / b) * b == a
     assert a + (-a) == 0
+
+
+@given(st.fractions(-1000, 1000), st.fractions(0, 1, max_denominator=10**6))
+def test_the_simplest_fraction_of_an_interval_is_in_it(low, width):
+    a, b = (fmpq(q.numerator, q.denominator) for q in (low, low + width))
+    found = simplest_between(a, b)
+    assert a <= found <= b
+    assert found.q <= a.q
+    for denominator in range(1, min(int(found.q), 50)):
+        assert (a * denominator).ceil() > b * denominator

@@ -9,25 +9,66 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from byhand.cli.count import command as count
+from byhand.cli.models import command as models
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
+from byhand.cli.trace import command as trace
 from byhand.errors import ByhandError
 from byhand.language import LANGUAGES, _, preferred, speak
 
 INTERRUPTED, UNREAD = 130, 141  # what a shell says of a program that SIGINT or SIGPIPE ended
 
-COMMANDS = {
-    "trace": "byhand.cli.trace",
-    "models": "byhand.cli.models",
-    "count": "byhand.cli.count",
-}
+
+class Byhand(Group):
+    """The group of all commands, which tells every error on stderr and never shows a traceback."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        status = self.run(sys.argv[1:] if args is None else args)
+        if standalone_mode:
+            sys.exit(status)
+        return status
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Runs one command line and returns its exit status."""
+        speak(_language(arguments))
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? where it has no sign
+                stream.reconfigure(errors="replace")
+        try:
+            with self.make_context("byhand", list(arguments)) as ctx:
+                status = self.invoke(ctx)
+            sys.stdout.flush()
+            return status if isinstance(status, int) else 0
+        except click.exceptions.Exit as ending:
+            return ending.exit_code
+        except click.ClickException as error:
+            return _tell(complaint(error))
+        except ByhandError as error:
+            return _tell(error)
+        except KeyboardInterrupt:
+            print("\n" + _("interrupted"), file=sys.stderr)
+            return INTERRUPTED
+        except BrokenPipeError:
+            # What is still in the buffer must not be written at the end of the process either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return UNREAD
 
 
 @click.command(
-    cls=Group,
-    modules=COMMANDS,
+    cls=Byhand,
+    commands={"trace": trace, "models": models, "count": count},
     invoke_without_command=True,
     help=later(
         "Works a transformer out by hand: every number from the text to the next token, exact "
@@ -37,44 +78,13 @@ COMMANDS = {
 @click.option("--version", cls=Option, is_flag=True, help=later("say the version and stop"))
 @language_option
 @click.pass_context
-def group(ctx: click.Context, version: bool) -> None:
+def main(ctx: click.Context, version: bool) -> None:
     if version:
         from byhand import __version__
 
         click.echo(f"byhand {__version__}")
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-def main() -> None:
-    """The console entry point."""
-    sys.exit(run(sys.argv[1:]))
-
-
-def run(arguments: Sequence[str]) -> int:
-    """Runs one command line and returns its exit status; every error is told on stderr."""
-    speak(_language(arguments))
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? where it has no sign
-            stream.reconfigure(errors="replace")
-    try:
-        with group.make_context("byhand", list(arguments)) as ctx:
-            status = group.invoke(ctx)
-        sys.stdout.flush()
-        return status if isinstance(status, int) else 0
-    except click.exceptions.Exit as ending:
-        return ending.exit_code
-    except click.ClickException as error:
-        return _tell(complaint(error))
-    except ByhandError as error:
-        return _tell(error)
-    except KeyboardInterrupt:
-        print("\n" + _("interrupted"), file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # What is still in the buffer must not be written at the end of the process either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
 
 
 def _tell(error: ByhandError) -> int:

@@ -6,8 +6,7 @@ that `--lang` and the locale are known by then.  What a command does is not here
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -15,10 +14,18 @@ import click
 from byhand.errors import UsageError, nearest
 from byhand.language import LANGUAGES, _
 
+HELP = ["-h", "--help"]
+MOST_DIGITS = 4  # of a number in an option
+
 
 def later(message: str) -> str:
     """Marks a message that is translated when it is shown."""
     return message
+
+
+def translated(marked: str | None) -> str:
+    """A message that was marked with `later`, in the language spoken now."""
+    return _(marked) if marked else ""
 
 
 class Option(click.Option):
@@ -26,16 +33,27 @@ class Option(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         record = super().get_help_record(ctx)
-        return None if record is None else (record[0], _(self.help or ""))
+        return None if record is None else (record[0], translated(self.help))
 
 
 class Command(click.Command):
     """A command; `arguments` explains its arguments, each with a line."""
 
     def __init__(self, *args: Any, arguments: dict[str, str] | None = None, **rest: Any) -> None:
-        rest.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
         super().__init__(*args, **rest)
+        self.context_settings = {"help_option_names": HELP, "allow_extra_args": True}
         self.arguments = arguments or {}
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx.args:
+            raise UsageError(
+                _("too many arguments"),
+                found=" ".join(ctx.args),
+                hint=_("put a text of several words in quotation marks")
+                if "[TEXT]" in self.arguments
+                else _see_help(ctx),
+            )
+        return super().invoke(ctx)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         return _help_option(super().get_help_option(ctx))
@@ -49,38 +67,33 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.arguments:
             with formatter.section(_("Arguments")):
-                formatter.write_dl([(name, _(text)) for name, text in self.arguments.items()])
+                formatter.write_dl(
+                    [(name, translated(text)) for name, text in self.arguments.items()]
+                )
         _write_options(self, ctx, formatter)
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        return _(self.short_help or "")
+        return translated(self.short_help)
 
 
 class Group(click.Group):
-    """The commands by name, in the order of their listing; each lives in the file of its name."""
+    """Commands in the order in which they were given."""
 
-    def __init__(self, *args: Any, modules: dict[str, str], **rest: Any) -> None:
-        rest.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+    def __init__(self, *args: Any, **rest: Any) -> None:
         super().__init__(*args, **rest)
-        self.modules = modules
+        self.context_settings = {"help_option_names": HELP}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.modules)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.modules:
-            return None
-        command: click.Command = import_module(self.modules[cmd_name]).command
-        return command
+        return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.modules and not args[0].startswith("-"):
+        if args[0] not in self.commands and not args[0].startswith("-"):
             raise UsageError(
                 _("there is no command {name}").format(name=repr(args[0])),
-                expected=", ".join(self.modules),
-                hint=nearest(args[0], self.modules),
+                expected=", ".join(self.commands),
+                hint=_hint_for(args[0], self.commands),
             )
         return super().resolve_command(ctx, args)
 
@@ -105,6 +118,19 @@ class Group(click.Group):
         _write_options(self, ctx, formatter)
 
 
+def _hint_for(word: str, commands: Iterable[str]) -> str | None:
+    from byhand.models import builtin_names
+
+    if word in builtin_names():
+        return _("did you mean {names}?").format(names=f"byhand trace {word}")
+    return nearest(word, commands)
+
+
+def _see_help(ctx: click.Context | None) -> str:
+    command = "byhand" if ctx is None else ctx.command_path
+    return _("see {command} --help").format(command=command)
+
+
 def _help_option(option: click.Option | None) -> click.Option | None:
     if option is not None:
         option.help = _("show this help and stop")
@@ -118,7 +144,7 @@ def _write_usage(ctx: click.Context, formatter: click.HelpFormatter, pieces: str
 def _write_paragraphs(formatter: click.HelpFormatter, text: str | None) -> None:
     formatter.write_paragraph()
     with formatter.indentation():
-        formatter.write_text(_(text or ""))
+        formatter.write_text(translated(text))
 
 
 def _write_options(
@@ -130,6 +156,33 @@ def _write_options(
         formatter.write_dl([record for record in records if record is not None])
 
 
+# ------------------------------------------------------------------ kinds of values
+
+
+def whole_number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A whole number that is not negative."""
+    if value is None:
+        return None
+    if not (value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS):
+        raise _does_not_fit(param, _("a whole number of at least {low}").format(low=0), value)
+    return int(value)
+
+
+def known_language(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A language that byhand speaks."""
+    if value is not None and value not in LANGUAGES:
+        raise _does_not_fit(param, ", ".join(LANGUAGES), value)
+    return value
+
+
+def _does_not_fit(param: click.Parameter, expected: str, value: str) -> UsageError:
+    return UsageError(
+        _("{name} has a value that does not fit").format(name=param.opts[0]),
+        expected=expected,
+        found=repr(value[:40]),
+    )
+
+
 # ------------------------------------------------------------------ options that all commands have
 
 
@@ -138,7 +191,7 @@ def language_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--lang",
         cls=Option,
-        type=click.Choice(LANGUAGES),
+        callback=known_language,
         metavar="LANG",
         expose_value=False,
         help=later("speak this language: en or es (else that of the locale)"),
@@ -157,43 +210,22 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def complaint(error: click.ClickException) -> UsageError:
     """What click has to say about a call, as one of byhand's own errors."""
-    command = getattr(getattr(error, "ctx", None), "command_path", "byhand")
-    see = _("see {command} --help").format(command=command)
+    ctx = getattr(error, "ctx", None)
     match error:
         case click.NoSuchOption():
             close = ", ".join(error.possibilities or ())
             return UsageError(
                 _("there is no option {name}").format(name=error.option_name),
-                hint=_("did you mean {names}?").format(names=close) if close else see,
+                hint=_("did you mean {names}?").format(names=close) if close else _see_help(ctx),
             )
         case click.MissingParameter():
-            name = error.param.make_metavar(error.ctx) if error.param and error.ctx else "?"
-            return UsageError(_("{name} is missing").format(name=name), hint=see)
-        case click.BadParameter():
-            return _bad_value(error, see)
+            name = (error.param.metavar if error.param else None) or "?"
+            return UsageError(_("{name} is missing").format(name=name), hint=_see_help(ctx))
         case click.BadOptionUsage():
             return UsageError(
                 _("{name} cannot be used like this").format(name=error.option_name),
                 expected=_("one value after it, or none if it takes none"),
-                hint=see,
+                hint=_see_help(ctx),
             )
-        case click.UsageError() if error.ctx is not None and error.ctx.args:
-            found = " ".join(error.ctx.args)
-            quoted = _("put a text of several words in quotation marks")
-            return UsageError(_("too many arguments"), found=found, hint=quoted)
         case _:
-            return UsageError(error.format_message(), hint=see)
-
-
-def _bad_value(error: click.BadParameter, see: str) -> UsageError:
-    parameter, kind = error.param, error.param.type if error.param else None
-    name = parameter.opts[0] if parameter else "?"
-    message = _("{name} has a value that does not fit").format(name=name)
-    match kind:
-        case click.IntRange(min=low):
-            expected = _("a whole number of at least {low}").format(low=low)
-        case click.Choice(choices=choices):
-            expected = ", ".join(map(str, choices))
-        case _:
-            return UsageError(message, found=error.message, hint=see)
-    return UsageError(message, expected=expected, hint=see)
+            return UsageError(error.format_message(), hint=_see_help(ctx))

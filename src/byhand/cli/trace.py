@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.speaking import Command, Option, json_option, language_option, later
-from byhand.errors import UsageError
+from byhand.cli.speaking import (
+    Command,
+    Option,
+    json_option,
+    language_option,
+    later,
+    whole_number,
+)
+from byhand.errors import AddressError, UsageError
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -61,7 +70,7 @@ if TYPE_CHECKING:
 @click.option(
     "--decimals",
     cls=Option,
-    type=click.IntRange(min=0),
+    callback=whole_number,
     metavar="D",
     help=later("as with a pencil: every line rounded to D decimals"),
 )
@@ -101,55 +110,82 @@ def command(
         from byhand.cli.shapes import show_shapes
 
         return show_shapes(model, text, only, heads, target is not None, as_json)
-    from byhand.address import read_address
     from byhand.api import trace as work_out
     from byhand.cli.progress import telling
     from byhand.models import open_model
-    from byhand.plan import WEIGHT
 
-    names = [read_address(address).name for address in at]
-    steps = [name for name in names if not name.startswith(WEIGHT)]
-    with telling() as progress:
+    wanted = (*only, *steps_of(at))
+    with hinting(model, wanted), telling() as progress:
         trace = work_out(
             open_model(model),
             text,
             decimals=decimals,
             target=target,
-            only=(*only, *steps),
+            only=wanted or (("tokens",) if at else ()),
             heads=heads,
             progress=progress,
         )
-    if out is not None:
-        save_to(trace, out)
-    if as_json:
-        from byhand.render.data import write_json
+        if out is not None:
+            save_to(trace, out)
+        if as_json:
+            from byhand.render.data import write_json
 
-        write_json(trace, sys.stdout, only)
-    elif out is None or at or only:
-        from byhand.cli.printing import print_parts
-        from byhand.render.at import workings
+            write_json(trace, sys.stdout, wanted)
+        elif out is None or wanted or at:
+            show(trace, only, at, stop_at_boundary)
+    return 1 if undecided(trace, wanted) else 0
+
+
+def steps_of(addresses: Iterable[str]) -> list[str]:
+    """The steps that hold the numbers at some addresses; weights need none."""
+    from byhand.address import read_address
+    from byhand.plan import WEIGHT
+
+    names = [read_address(address).name for address in addresses]
+    return [name for name in names if not name.startswith(WEIGHT)]
+
+
+@contextmanager
+def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
+    """An address that is like none at all gets a hint where to find them."""
+    try:
+        yield
+    except AddressError as error:
+        if "loss" in wanted and "loss" in error.message:
+            error.hint = _("the loss needs a target: --target WORD")
+        elif error.hint is None and error.expected is None:
+            error.hint = _("{command} lists every step").format(
+                command=f"byhand trace {model} --shapes"
+            )
+        raise
+
+
+def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool) -> None:
+    from byhand.cli.printing import print_parts
+
+    if only or not at:
         from byhand.render.document import document
 
-        if only or not at:
-            print_parts(document(trace, only=only, stop_at_boundary=stop_at_boundary))
-        for address in at:
-            print_parts(workings(trace, address))
-    return 1 if undecided(trace, only) else 0
+        print_parts(document(trace, only=only, stop_at_boundary=stop))
+    for address in at:
+        from byhand.render.at import workings
+
+        print_parts(workings(trace, address))
 
 
 def save_to(trace: Trace, folder: str) -> None:
     from byhand.golden import save
 
     save(trace, folder)
-    print(_("saved {count} steps in {folder}").format(count=len(trace.steps), folder=folder),
-          file=sys.stderr)  # fmt: skip
+    text = _("saved {count} steps in {folder}").format(count=len(trace.steps), folder=folder)
+    print(text, file=sys.stderr)
 
 
-def undecided(trace: Trace, only: tuple[str, ...]) -> bool:
+def undecided(trace: Trace, wanted: tuple[str, ...]) -> bool:
     """Whether a proof was asked for and not found."""
-    asked = set(trace.plan.matching(only)) if only else set(trace.steps)
+    asked = trace.plan.matching(wanted) if wanted else tuple(trace.steps)
     for address in asked:
-        worked = trace.steps[address]
-        if worked.missing is not None and worked.missing.kind == "undecided":
+        missing = trace.steps[address].missing
+        if missing is not None and missing.kind == "undecided":
             return True
     return "next" in asked and any(found.id is None for found in trace.next or ())

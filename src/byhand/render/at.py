@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice, product
+from typing import Any
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.errors import AddressError, nearest
@@ -21,11 +22,12 @@ from byhand.expression import (
     write,
 )
 from byhand.language import _
-from byhand.numbers.base import ABSENT
+from byhand.numbers.base import ABSENT, Unknown
 from byhand.plan import WEIGHT, Step
 from byhand.render import words
 from byhand.render.forms import Forms, rational_cell
 from byhand.render.given import symbol_of, weight_cell
+from byhand.render.layout import plain
 from byhand.render.parts import MASKED, Cell, Mark, Part, WorkingLine
 from byhand.trace import Trace, Worked
 from byhand.working import Working
@@ -92,10 +94,17 @@ class _At:
         return weights[address.removeprefix(WEIGHT)].shape
 
     def weight(self, address: str, index: Index) -> WorkingLine:
-        return WorkingLine(address + write_index(index), cell=self.weight_cell(address, index))
+        name, cell = address + write_index(index), self.weight_cell(address, index)
+        if isinstance(self.weight_entry(address, index), Unknown):
+            text = _("{name} is unknown").format(name=address)
+            return WorkingLine(name, cell=cell, marks=(Mark("more", text),), missing=True)
+        return WorkingLine(name, cell=cell)
 
     def weight_cell(self, address: str, index: Index) -> Cell:
-        return weight_cell(self.trace.model.weights[address.removeprefix(WEIGHT)].data[index])
+        return weight_cell(self.weight_entry(address, index))
+
+    def weight_entry(self, address: str, index: Index) -> Any:
+        return self.trace.model.weights[address.removeprefix(WEIGHT)].data[index]
 
     # ------------------------------------------------------------------ steps
 
@@ -167,15 +176,20 @@ class _At:
             if worked.missing is not None:
                 return None
             cell = self.forms.cell(worked.value[leaf.index])
-        if cell.form is not None and (
-            cell.decimal is None or len(write(cell.form)) <= WIDEST_VALUE
-        ):
+        if cell.form is not None and (cell.decimal is None or short(cell)):
             return cell.form, False
         if cell.decimal is None:
             return None
         negative = cell.decimal.startswith("-")
         decimal = Name(cell.decimal.removeprefix("-"))
         return (Negative(decimal) if negative else decimal), cell.register != "rounded"
+
+
+def short(cell: Cell) -> bool:
+    """Whether a form is short enough to be written into another."""
+    if cell.register == "exact":
+        return plain(cell)
+    return cell.form is not None and len(write(cell.form)) <= WIDEST_VALUE
 
 
 def shortened(tree: Expression) -> tuple[Expression, int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from byhand.expression import Entry
 from byhand.language import _
 from byhand.numbers.base import REGISTERS
 from byhand.numbers.base import Prediction as Predicted
@@ -140,7 +141,7 @@ class _Document:
         trace = self.trace
         worked = [trace.steps[address] for address in shown]
         facts = [
-            (_("text"), trace.model.vocabulary.decode(trace.tokens)),
+            (_("text"), words.printable(trace.model.vocabulary.decode(trace.tokens))),
             (_("numbers"), _numbers_name(trace.numbers.name)),
         ]
         if trace.target is not None:
@@ -148,7 +149,7 @@ class _Document:
         rows = [w.row_registers or (w.register,) for w in worked if w.step.op not in WHOLE]
         registers = {register for row in rows for register in row}
         return Title(
-            name=trace.model.name,
+            name=words.printable(trace.model.name),
             about=trace.model.about,
             facts=tuple(facts),
             registers=tuple(register for register in REGISTERS if register in registers),
@@ -216,12 +217,13 @@ class _Document:
     def loss(self, plain: StepPart, worked: Worked) -> Part:
         assert self.trace.target is not None
         forms = Forms(self.trace.numbers)
-        forms.label(self.trace)
+        last = len(self.trace.tokens) - 1
+        forms.label(self.trace, Entry("probs", (last, self.trace.target)))
         cell = forms.full(worked.value[0])
         return Loss(
             plain,
             target=words.token_label(self.trace.token(self.trace.target)),
-            after=self.position_name(len(self.trace.tokens) - 1),
+            after=self.position_name(last),
             cell=cell,
             letters=forms.letters([cell.worked, cell.form]),
         )
@@ -232,12 +234,12 @@ class _Document:
         step = worked.step
         if step.op in WHOLE:
             yield self.ids(worked)
-        elif len(step.shape) == 3:
+        elif step.axes[0] in ("head", "kv_head"):
             shown = self.window.head_places(step.shape[0])
             for head in shown:
                 title = f"{step.axes[0]} {head}" if step.shape[0] > 1 else ""
-                left_out = step.shape[0] - len(shown) if head == shown[-1] else 0
-                yield self.table(worked, (head,), title, left_out)
+                table = self.table(worked, (head,), title, step.shape[0] - len(shown))
+                yield table if head == shown[-1] else replace(table, left_out="")
         else:
             yield self.table(worked, (), "", 0)
 

@@ -44,13 +44,16 @@ class Forms:
         self.places = places
         self.writer: Writes | None = numbers.writer() if hasattr(numbers, "writer") else None
 
-    def label(self, trace: Trace) -> None:
-        """Letters are named after the entries they stand for."""
-        if self.writer is not None:
-            for worked in trace:
-                for index, entry in worked.entries():
-                    if entry is not None and entry.fraction is None:
-                        self.writer.label(entry, Entry(worked.address, index))
+    def label(self, trace: Trace, *first: Entry) -> None:
+        """Letters are named after the entries they stand for; of equal ones, the first."""
+        if self.writer is None:
+            return
+        for leaf in first:
+            self.writer.label(trace.steps[leaf.address].value[leaf.index], leaf)
+        for worked in trace:
+            for index, entry in worked.entries():
+                if entry is not None and entry.fraction is None:
+                    self.writer.label(entry, Entry(worked.address, index))
 
     def cell(self, entry: Any, *, form: bool = True, worked: bool = False) -> Cell:
         """The entry as a table shows it: short, and without letters, which need definitions.

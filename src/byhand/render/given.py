@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def _given(name: str, address: str, data: Any, trace: Trace) -> Given:
         columns=tuple(range(len(rows[0]))),
         heads=tuple(_labels(axes[-1], len(rows[0]), trace)) if axes[-1] == "vocab" else (),
         rows=tuple(
-            Row(place, down[place], "exact", tuple(map(weight_cell, row)))
+            Row(place, down[place], "exact", tuple(map(_as_printed, row)))
             for place, row in enumerate(rows)
         ),
     )
@@ -95,15 +96,21 @@ def _word(entries: list[Any], axes: int) -> str:
     return _("ones") if all(x == 1 for x in entries) else ""
 
 
+def _as_printed(entry: Any) -> Cell:
+    """A weight in a table: of a printed one, what is printed."""
+    return replace(weight_cell(entry), radius=None)
+
+
 def weight_cell(entry: Any) -> Cell:
-    """A weight as it was given."""
+    """A weight as it was given; an unknown one has no register."""
     match entry:
         case None:
             return MASKED
         case Printed(value=value, places=places):
             sign = "-" if value < 0 else ""
             whole, rest = divmod(abs(value.numerator) * 10**places // value.denominator, 10**places)
-            return Cell("enclosed", decimal=f"{sign}{whole}.{rest:0{places}d}")
+            printed = f"{sign}{whole}.{rest:0{places}d}" if places else f"{sign}{whole}"
+            return Cell("enclosed", decimal=printed, radius="0." + "0" * places + "5")
         case Fraction() | int():
             return rational_cell(entry)
         case Unknown():

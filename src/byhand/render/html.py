@@ -24,7 +24,7 @@ from byhand.render.parts import (
     Title,
     WorkingLine,
 )
-from byhand.render.terminal import MARKS, forms_of, legend, predicted, register_sign
+from byhand.render.terminal import MARKS, forms_of, legend, register_sign, verdict
 from byhand.trace import Trace
 
 STYLE = """
@@ -68,7 +68,7 @@ def _part(part: Part) -> Iterator[str]:
             yield f"<p class='quiet'>{names}</p>"
         case Predictions():
             yield _head(part.step)
-            rows = [(p.label, "→", predicted(p)) for p in part.predictions]
+            rows = [(p.label, "→", p.token or "?", verdict(p)) for p in part.predictions]
             yield from _plain_table(rows)
         case Loss():
             yield _head(part.step)
@@ -101,15 +101,17 @@ def _step(step: StepPart) -> Iterator[str]:
 
 
 def _head(step: StepPart) -> str:
-    left = f"<code><b>{escape(step.address)}</b> = {escape(step.formula)}</code>"
+    left = (
+        f"<code><b>{escape(step.address)}</b> = {escape(words.formula_text(step.formula))}</code>"
+    )
     axes = words.axes_text(step.axes, step.shape)
     right = f"{escape(axes)} &nbsp; {escape(register_sign(step.register))}"
     return f"<div class='head'>{left}<span class='quiet'>{right}</span></div>"
 
 
 def _given(given: Given) -> Iterator[str]:
-    name = escape(f"{_('with')} {given.name} = {given.word}".rstrip())
-    yield f"<p class='quiet'>{name}</p>"
+    what = f"{given.name} = {given.word}".rstrip()
+    yield _sentence(_("with {what}").format(what=what), "quiet")
     if given.table is not None:
         yield from _table(given.table, signs=False)
 
@@ -155,8 +157,8 @@ def _equation(cell: Cell) -> Iterator[str]:
 
 
 def _letter(letter: Letter) -> str:
-    text = f"{_('where')} {letter.name} = {write(letter.definition)} ≈ {letter.decimal}"
-    return _sentence(text, "quiet")
+    text = _("where {name} =").format(name=letter.name)
+    return _sentence(f"{text} {write(letter.definition)} ≈ {letter.decimal}", "quiet")
 
 
 def _mark(mark: Mark) -> str:

@@ -59,7 +59,7 @@ def fit(table: Table, width: int, ink: Ink, signs: bool = True) -> Fitted:
 
 def _has_forms(table: Table) -> bool:
     return any(
-        not cell.masked and cell.radius is None and cell.register != "rounded" and not _plain(cell)
+        not cell.masked and cell.radius is None and cell.register != "rounded" and not plain(cell)
         for row in table.rows
         for cell in row.cells
     )
@@ -75,7 +75,7 @@ def _tells(table: Table) -> bool:
     return any(_telling(cell) for row in table.rows for cell in row.cells)
 
 
-def _plain(cell: Cell) -> bool:
+def plain(cell: Cell) -> bool:
     """A cell that a table of decimals shows in full."""
     if cell.register != "exact" or cell.form is None:
         return False
@@ -118,12 +118,12 @@ def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
         return [("", f"{cell.decimal} ± {cell.radius}")]
     if cell.form is None:
         return [("≈" if cell.register == "named" else "", cell.decimal or "")]
-    if not manner.form and not _plain(cell) and cell.decimal is not None:
+    if not manner.form and not plain(cell) and cell.decimal is not None:
         return [("≈", cell.decimal)]
     lines = [("", write(cell.form))]
     if cell.worked is not None and manner.worked and (not manner.stacked or _telling(cell)):
         lines = [("", write(cell.worked)), ("=", lines[0][1])]
-    if not _plain(cell) and cell.decimal is not None:
+    if not plain(cell) and cell.decimal is not None:
         lines.append(("≈", cell.decimal))
     return lines
 

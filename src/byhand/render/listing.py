@@ -167,7 +167,7 @@ def plan_lines(plan: Plan, shown: set[str], width: int, ink: Ink) -> Iterator[st
             title = words.stage_title(place)
             yield ""
             yield ink(f"── {title} {'─' * (width - width_of(title) - 4)}", "stage")
-        left = f"{INDENT}{step.address} = {step.formula}"
+        left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
         right = words.axes_text(step.axes, step.shape)
         room = width - width_of(left) - width_of(right)
         if room >= 2:

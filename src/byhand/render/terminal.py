@@ -10,7 +10,7 @@ from byhand.expression import write
 from byhand.language import _
 from byhand.render import words
 from byhand.render.ink import SIGNS, Ink, padded, width_of
-from byhand.render.layout import MASK, fit
+from byhand.render.layout import MASK, fit, plain
 from byhand.render.parts import (
     Cell,
     Given,
@@ -74,7 +74,7 @@ class Terminal:
             self.width,
             initial_indent=lead,
             subsequent_indent=indent,
-            break_long_words=False,
+            break_long_words=True,
             break_on_hyphens=False,
         )
 
@@ -87,9 +87,12 @@ class Terminal:
         yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)
         for name, fact in title.facts:
-            yield f"{INDENT}{self.ink(padded(name, room), 'quiet')}  {fact}"
-        yield ""
-        for sign, register, text in legend(title):
+            lead = f"{INDENT}{padded(name, room)}  "
+            yield from self.paragraph(fact, " " * width_of(lead), lead)
+        signs = list(legend(title))
+        if signs:
+            yield ""
+        for sign, register, text in signs:
             lead = f"{INDENT}{padded(sign, 1)}  "
             first, *rest = self.paragraph(text, " " * len(lead), lead)
             yield first.replace(sign, self.ink(sign, register), 1) if sign else first
@@ -114,8 +117,7 @@ class Terminal:
     def step(self, step: StepPart) -> Iterator[str]:
         yield ""
         yield from self.header(step)
-        for given in step.given:
-            yield from self.given(given)
+        yield from self.given(step.given)
         for table in step.tables:
             yield from self.table(table, step)
         for mark in step.marks:
@@ -126,7 +128,7 @@ class Terminal:
         right = words.axes_text(step.axes, step.shape)
         sign = register_sign(step.register)
         tail = f"{right}   {sign}".rstrip()
-        left = f"{step.address} = {step.formula}"
+        left = f"{step.address} = {words.formula_text(step.formula)}"
         said = self.ink(step.address, "strong") + left[len(step.address) :]
         end = self.ink(right, "quiet") + ("   " + self.ink(sign, step.register) if sign else "")
         room = self.width - width_of(left) - width_of(tail)
@@ -144,14 +146,22 @@ class Terminal:
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
 
-    def given(self, given: Given) -> Iterator[str]:
-        lead = f"{INDENT}{_('with')} {given.name} = "
-        if given.table is None:
-            yield self.ink(lead + given.word, "quiet")
-            return
-        fitted = fit(given.table, self.width - width_of(lead), Ink(), signs=False)
+    def given(self, weights: Iterable[Given]) -> Iterator[str]:
+        """The weights a step reads: those that a word describes on one line, then the tables."""
+        if said := [f"{given.name} = {given.word}" for given in weights if given.table is None]:
+            text = _("with {what}").format(what=", ".join(said))
+            for line in self.paragraph(text, INDENT * 2, INDENT):
+                yield self.ink(line, "quiet")
+        for given in weights:
+            if given.table is not None:
+                yield from self.weight_table(given.name, given.table)
+
+    def weight_table(self, name: str, table: Table) -> Iterator[str]:
+        lead = INDENT + _("with {what}").format(what=f"{name} =") + " "
+        fitted = fit(table, self.width - width_of(lead), Ink(), signs=False)
         for place, line in enumerate(fitted.lines):
-            yield self.ink((lead if place == 0 else " " * width_of(lead)) + line, "quiet")
+            text = (lead if place == 0 else " " * width_of(lead)) + line
+            yield self.ink(text.rstrip(), "quiet")
 
     def table(self, table: Table, step: StepPart) -> Iterator[str]:
         if table.title:
@@ -168,8 +178,9 @@ class Terminal:
 
     def hint(self, step: StepPart, table: Table) -> Iterator[str]:
         """Where the forms are that had no room; said once."""
-        row = table.rows[-1]
-        index = [0] * (len(step.shape) - 2) + [row.place, 0][: len(step.shape)]
+        before = 1 if step.axes[0] in ("head", "kv_head") else 0
+        index = [0] * len(step.axes)
+        index[before] = table.rows[-1].place
         address = f"{step.address}[{','.join(map(str, index))}]"
         text = _("≈ decimals, proven; the form of each is shown by --at '{address}'")
         for line in self.paragraph(text.format(address=address), INDENT):
@@ -187,7 +198,7 @@ class Terminal:
         if len(definition) > LONGEST_DEFINITION:
             definition = _("a sum of {count} signs").format(count=len(definition))
         text = f"{definition} ≈ {letter.decimal}"
-        lead = f"{INDENT}{_('where')} {letter.name} = "
+        lead = INDENT + _("where {name} =").format(name=letter.name) + " "
         yield from self.paragraph(text, " " * len(lead), lead)
 
     def mark(self, mark: Mark) -> Iterator[str]:
@@ -200,7 +211,7 @@ class Terminal:
         yield ""
         yield from self.paragraph(part.reason)
         for step in part.steps:
-            left = f"{INDENT}{step.address} = {step.formula}"
+            left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
             right = words.axes_text(step.axes, step.shape)
             room = self.width - width_of(left) - width_of(right)
             yield f"{left}{' ' * room}{self.ink(right, 'quiet')}" if room >= 2 else left
@@ -211,9 +222,11 @@ class Terminal:
         yield ""
         yield from self.header(part.step)
         room = max((width_of(p.label) for p in part.predictions), default=0)
-        for prediction in part.predictions:
-            lead = f"{INDENT}{padded(prediction.label, room)}  →  "
-            yield from self.paragraph(predicted(prediction), " " * width_of(lead), lead)
+        also = max((width_of(p.token or "?") for p in part.predictions), default=0)
+        for found in part.predictions:
+            token = padded(found.token or "?", also)
+            lead = f"{INDENT}{padded(found.label, room)}  →  {token}   "
+            yield from self.paragraph(verdict(found), " " * width_of(lead), lead)
 
     def loss(self, part: Loss) -> Iterator[str]:
         yield ""
@@ -254,19 +267,17 @@ class Terminal:
             yield from self.mark(mark)
 
 
-def predicted(found: Prediction) -> str:
+def verdict(found: Prediction) -> str:
     """What is known of the next token, in words."""
     if found.token is None:
-        text = _("undecided between {tokens}")
-        return text.format(tokens=words.joined(found.candidates))
+        return _("undecided between {tokens}").format(tokens=words.joined(found.candidates))
     proof = _("proven") if found.proven else _("not proven")
     if found.tied:
-        text = _("{token}   {tokens} tie; the lowest id is taken, {proof}")
-        return text.format(token=found.token, tokens=words.joined(found.tied), proof=proof)
+        text = _("{tokens} tie; the lowest id is taken, {proof}")
+        return text.format(tokens=words.joined(found.tied), proof=proof)
     if found.margin is None:
-        return f"{found.token}   {proof}"
-    text = _("{token}   ahead by {margin}, {proof}")
-    return text.format(token=found.token, margin=one_line(found.margin), proof=proof)
+        return proof
+    return _("ahead by {margin}, {proof}").format(margin=one_line(found.margin), proof=proof)
 
 
 def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:
@@ -299,7 +310,7 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
             yield "=", write(cell.worked)
         if cell.form is not None:
             yield "=", write(cell.form)
-        if cell.decimal is not None and cell.register != "exact":
+        if cell.decimal is not None and not plain(cell):
             yield "≈", cell.decimal
 
 

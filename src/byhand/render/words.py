@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byhand.language import _
 from byhand.trace import Missing
+
+LONGEST_LABEL = 24  # characters of a token in a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +161,29 @@ def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
     return " × ".join(f"{axis} {size}" for axis, size in zip(axes, shape, strict=True))
 
 
+def formula_text(formula: str) -> str:
+    """A formula whose words are in the language spoken; signs and names of steps stay."""
+    for pattern, text in (
+        (r"text → ids", _("text → ids")),
+        (r"text → id", _("text → id")),
+        (r"heads side by side", _("heads side by side")),
+        (r"mixed of one head · its slice of W_out", _("mixed of one head · its slice of W_out")),
+        (r"the columns of (?P<name>\w+) in qkv", _("the columns of {name} in qkv")),
+        (
+            r"pair i of (?P<name>\w+) turned by (?P<angle>.*)",
+            _("pair i of {name} turned by {angle}"),
+        ),
+        (r"sin, cos of (?P<angle>.*)", _("sin, cos of {angle}")),
+    ):
+        if match := re.fullmatch(pattern, formula):
+            return text.format(**match.groupdict())
+    return formula
+
+
 def token_label(token: str) -> str:
-    """A token as it can stand in a table: white space and signs that do not print are quoted."""
-    return token if token.isprintable() and token.strip() == token and token else repr(token)
+    """A token as it can stand in a table: what does not print is quoted, what is long is cut."""
+    shown = token if token.isprintable() and token.strip() == token and token else repr(token)
+    return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
 
 
 def why_missing(missing: Missing) -> str:
@@ -174,4 +197,9 @@ def why_missing(missing: Missing) -> str:
 
 def told(text: str) -> str:
     """What a model says of itself; a built-in model says it in the language spoken."""
-    return _(text) if text else ""
+    return printable(_(text)) if text else ""
+
+
+def printable(text: str) -> str:
+    """The text itself, or quoted where a terminal would not show it as it is."""
+    return text if text.isprintable() and " ".join(text.split()) == text else repr(text)

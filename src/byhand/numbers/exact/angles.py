@@ -93,9 +93,7 @@ class Angles(Functions):
             self.merge(found, *names, finer, None)
         return self.multiple(found, k)
 
-    def names_of_angle(
-        self, key: object, x: Value, found: MultipleClass
-    ) -> tuple[Atom, Atom]:
+    def names_of_angle(self, key: object, x: Value, found: MultipleClass) -> tuple[Atom, Atom]:
         """The names 2cos x and 2sin x, finer than those of the class and in their place."""
         c = self.atom("cos", key, x, place=found.atom)
         s = self.atom("sin", key, x, place=found.other)

@@ -18,11 +18,45 @@ from byhand.numbers.exact.names import ONE
 from byhand.numbers.exact.value import How, Value
 
 DEEPEST_PROOF = 12
+LARGEST_GUESS = 2**16  # numerator and denominator of a rational that a value may turn out to be
 
 
 def power_size(p: fmpz_mpoly, e: int) -> int:
     """A bound on the number of terms of p^e."""
     return min(comb(len(p) + e - 1, e), prod(e * d + 1 for d in p.degrees()))
+
+
+def simplest_fraction(ball: arb) -> fmpq | None:
+    """The fraction of smallest denominator in the ball; None where the ball is wide or huge."""
+    if not ball.is_finite() or ball.rad() > arb(2) ** -30 or abs(ball) > LARGEST_GUESS:
+        return None
+    ends = []
+    for end in (ball.lower(), ball.upper()):
+        mantissa, exponent = end.mid().man_exp()
+        if abs(exponent) > 10_000:
+            return fmpq(0) if ball.contains(0) else None
+        ends.append(fmpq(mantissa) * fmpq(2) ** int(exponent))
+    return simplest_between(*ends)
+
+
+def simplest_between(low: fmpq, high: fmpq) -> fmpq:
+    """The fraction of smallest denominator in an interval, by continued fractions."""
+    if low <= 0 <= high:
+        return fmpq(0)
+    if high < 0:
+        return -simplest_between(-high, -low)
+    parts: list[fmpz] = []
+    while True:
+        whole = low.ceil()
+        if whole <= high:
+            parts.append(whole)
+            break
+        parts.append(low.floor())
+        low, high = 1 / (high - parts[-1]), 1 / (low - parts[-1])
+    found = fmpq(parts.pop())
+    while parts:
+        found = parts.pop() + 1 / found
+    return found
 
 
 class Decisions(Field):
@@ -105,6 +139,22 @@ class Decisions(Field):
                 square = self.multiply(square, square)
         return result
 
+    # ------------------------------------------------------------------- coming back
+
+    def settled(self, v: Value) -> Value:
+        """v, or the small rational that it is, where its form does not show it but a proof does."""
+        kinds = [self.atoms[i].kind for i in v.atoms]
+        if "letter" not in kinds and kinds.count("exp") + kinds.count("sqrt") < 2:
+            return v
+        guess = fmpq(0)
+        for bits in (64, 192):  # a coincidence is unlikely at first, and then next to impossible
+            found = simplest_fraction(self.ball(v, bits))
+            if found is None or max(abs(found.p), found.q) > LARGEST_GUESS:
+                return v
+            guess = found
+        same = self.proves_zero(self.subtract(v, self.plain(guess)))
+        return self.plain(guess, v.how) if same else v
+
     # ------------------------------------------------------------------- proofs
 
     def proves_zero(self, v: Value) -> bool:
@@ -173,7 +223,7 @@ class Decisions(Field):
         if not definitions:
             return None
         first = next(iter(definitions.values()))
-        batch = {k: d for k, d in definitions.items() if _below(d) == _below(first)}
+        batch = {k: d for k, d in definitions.items() if self._below(d) == self._below(first)}
         others = [k for k in range(len(atoms)) if k not in batch]
         new = self.closure(
             [atoms[k] for k in others] + [i for d in batch.values() for i in d.atoms]
@@ -185,7 +235,8 @@ class Decisions(Field):
         top = max(sum(e) for e in parts)
         for e, part in parts.items():
             above = prod(
-                power_size(d.num, x) for d, x in zip(batch.values(), e, strict=True)
+                power_size(d.num, x)
+                for d, x in zip(batch.values(), e, strict=True)
                 if d.num is not None
             )
             below = 1 if first.den is None else power_size(first.den, top - sum(e))
@@ -193,6 +244,13 @@ class Decisions(Field):
         if self._spent > self.limits.proof or top > self.limits.degree:
             return None
         return self._opened(batch, parts, top, tuple(atoms[k] for k in others), new)
+
+    def _below(self, v: Value) -> object:
+        """The same for values of the same denominator."""
+        if v.den is None or v.den.is_constant():
+            return None
+        used = tuple(i for i, e in zip(v.atoms, v.den.degrees(), strict=True) if e)
+        return used, str(self.move(v.den, v.atoms, used))
 
     def _opened(
         self,
@@ -267,17 +325,10 @@ class Decisions(Field):
         n = len(exponents)
         rows = [[*(fmpz(int(r == c)) for c in range(n)), d] for r, d in enumerate(digits)]
         reduced = fmpz_mat(rows).lll().tolist()
-        return [
-            row[:-1] for row in reduced if abs(row[-1]) < 2**32 and max(map(abs, row)) < 2**32
-        ]
+        return [row[:-1] for row in reduced if abs(row[-1]) < 2**32 and max(map(abs, row)) < 2**32]
 
     def _holds(self, row: list[fmpz], exponents: list[Value]) -> bool:
         v = self.combine([fmpq(c) for c in row], exponents)
         if v.num is None:
             return v.q == 0
         return self.vanishes(v.num, v.atoms)
-
-
-def _below(v: Value) -> object:
-    """The same for values of the same denominator."""
-    return None if v.den is None or v.den.is_constant() else (v.atoms, str(v.den))

@@ -15,6 +15,7 @@ from byhand.numbers.exact.names import ONE, OVERSIZE, ZERO, Names
 from byhand.numbers.exact.value import Atom, How, Monomial, Value
 
 Part = tuple[fmpq, Value, Value]  # one product c · x · y of a sum
+LONGEST_INVERSE = 10_000  # bits, about, of the coefficients of an inverse modulo a polynomial
 
 
 class Field(Names):
@@ -123,7 +124,7 @@ class Field(Names):
             return None
         # d is a polynomial in this atom alone: its inverse modulo the minimal polynomial.
         old, relation = self.relation(a)
-        if len(old) != 1:
+        if len(old) != 1 or a.degree * max(c.bit_length() for c in d.coeffs()) > LONGEST_INVERSE:
             return None
         dense = [ZERO] * (d.degrees()[k] + 1)
         for exponents, c in d.terms():
@@ -200,13 +201,28 @@ class Field(Names):
         terms = {m: c for m, c in sorted(terms.items()) if c != 0}
         if len(terms) <= self.limits.terms:
             return self.from_terms(terms, how)
-        lead = next(iter(terms.values()))
-        key = tuple((m, int((c / lead).p), int((c / lead).q)) for m, c in terms.items())
+        return self.wide_letter(tuple(terms), list(terms.values()), how)
+
+    def wide_letter(
+        self, monomials: tuple[Monomial, ...], coefficients: list[fmpq], how: How | None
+    ) -> Value:
+        """A letter for a sum, or a multiple of the letter that a multiple of the sum has."""
+        numerators, _below = fmpq_mat(1, len(coefficients), coefficients).numer_denom()
+        whole = numerators.entries()
+        share = fmpz(0)
+        for n in whole:
+            share = share.gcd(n)
+            if share == 1:
+                break
+        if whole[0] < 0:
+            share = -share
+        key = monomials, tuple(int(n // share) for n in whole)
         a = self.atom("letter", key)
         if a.wide is None:
-            a.wide, a.how = terms, how
-            a.enclosed = any(self.atoms[i].enclosed for m in terms for i in m)
-        value = self.power(a).times(lead / next(iter(a.wide.values())))
+            a.wide = dict(zip(monomials, coefficients, strict=True))
+            a.how = how
+            a.enclosed = any(self.atoms[i].enclosed for m in monomials for i in m)
+        value = self.power(a).times(coefficients[0] / next(iter(a.wide.values())))
         value.how = how
         value._letter = value
         return value
@@ -268,15 +284,38 @@ class Field(Names):
                 for r, (row, b) in enumerate(zip(rows, offsets, strict=True))
             ]
         seen = [self.use(x) for x in xs]
-        small = len({i for x in seen for i in x.atoms}) <= self.limits.terms
-        if not small:
-            seen = [self.letter(x) for x in seen]
+        if len({i for x in seen for i in x.atoms}) > self.limits.terms:
+            return self.wide_rows(rows, xs, [self.letter(x) for x in seen], offsets)
         results = []
         for row, b in zip(rows, offsets, strict=True):
-            parts = [(c, x, one) for c, x in zip(row, seen, strict=True) if c != 0 and x.q != 0]
-            parts.extend((ONE, self.letter(v) if not small else v, one) for v in b if v.q != 0)
+            parts = [(c, x, one) for c, x in zip(row, seen, strict=True)]
+            parts.extend((ONE, v, one) for v in b)
+            results.append(self.total(parts, self.row_made(row, xs, b)))
+        return results
+
+    def wide_rows(
+        self,
+        rows: Sequence[Sequence[fmpq]],
+        xs: Sequence[Value],
+        letters: Sequence[Value],
+        offsets: Sequence[list[Value]],
+    ) -> list[Value]:
+        """The rows times letters, which are put in order once for all rows."""
+        order = sorted(range(len(letters)), key=lambda j: letters[j].atoms)
+        monomials = tuple(letters[j].atoms for j in order)
+        factors = [letters[j].q for j in order]
+        apart = all(monomials) and len(set(monomials)) == len(monomials)
+        one = self.plain(ONE)
+        results = []
+        for row, b in zip(rows, offsets, strict=True):
             how = self.row_made(row, xs, b)
-            results.append(self.total(parts, how) if small else self.wide(parts, how))
+            coefficients = [row[j] * q for j, q in zip(order, factors, strict=True)]
+            if apart and not any(v.q != 0 for v in b) and all(coefficients):
+                results.append(self.wide_letter(monomials, coefficients, how))
+            else:
+                parts = [(c, x, one) for c, x in zip(row, letters, strict=True) if c != 0]
+                parts.extend((ONE, self.letter(self.use(v)), one) for v in b)
+                results.append(self.wide(parts, how))
         return results
 
     @staticmethod

@@ -42,14 +42,17 @@ def number(q: Fraction | int) -> Expression:
         return Number(q)
     if q.denominator != 1:
         return Quotient(number(q.numerator), number(q.denominator))
-    high, low = divmod(q.numerator, LONGEST_INTEGER)
-    ten = Power(Number(Fraction(10)), Number(Fraction(4000)))
+    half = q.numerator.bit_length() * 3 // 20
+    high, low = divmod(q.numerator, 10**half)
+    ten = Power(Number(Fraction(10)), Number(Fraction(half)))
     return Sum((Product((number(high), ten)), number(low)))
 
 
 def product(factors: list[Expression]) -> Expression:
-    return Number(Fraction(1)) if not factors else (
-        factors[0] if len(factors) == 1 else Product(tuple(factors))
+    return (
+        Number(Fraction(1))
+        if not factors
+        else (factors[0] if len(factors) == 1 else Product(tuple(factors)))
     )
 
 

@@ -26,6 +26,14 @@ DEEPEST_ROOT = 64  # p^(1/64) is six nested roots
 FEW_TERMS = 3  # exponents of so many terms are taken apart: e^(1 + √2) = e · e^√2
 
 
+def exponent_in(n: fmpz, b: fmpz) -> tuple[int, fmpz]:
+    """(k, rest): n = b^k · rest, and b does not divide the rest."""
+    if n % b != 0:
+        return 0, n
+    k, rest = exponent_in(n // b, b * b)  # by squares: a power of thousands is no long work
+    return (2 * k + 2, rest // b) if rest % b == 0 else (2 * k + 1, rest)
+
+
 def integer_factors(n: fmpz) -> list[tuple[fmpz, int]]:
     """n > 0 as a product of powers; every base a prime, but for a large part left whole."""
     if n.bit_length() <= FACTORED_BITS:
@@ -33,9 +41,7 @@ def integer_factors(n: fmpz) -> list[tuple[fmpz, int]]:
     found = []
     rest = n
     for p in range(2, 1000):
-        k = 0
-        while rest % p == 0:
-            rest, k = rest // p, k + 1
+        k, rest = exponent_in(rest, fmpz(p))
         if k:
             found.append((fmpz(p), k))
     if rest.bit_length() <= FACTORED_BITS:
@@ -76,14 +82,6 @@ def root_of_power(n: fmpz) -> fmpz:
         if r > 1 and r**k == n:
             return root_of_power(r)
     return n
-
-
-def exponent_in(n: fmpz, b: fmpz) -> tuple[int, fmpz]:
-    """(k, rest): n = b^k · rest, and b does not divide the rest."""
-    k = 0
-    while n % b == 0:
-        n, k = n // b, k + 1
-    return k, n
 
 
 class Functions(Decisions):

@@ -18,11 +18,11 @@ from flint import fmpq
 from byhand.errors import InputError, Undecided
 from byhand.expression import Expression
 from byhand.language import _
-from byhand.numbers.base import ABSENT, Array, Note, Numbers, Prediction, Printed
+from byhand.numbers.base import ABSENT, Array, Note, Numbers, Prediction
 from byhand.numbers.exact.activations import ACTIVATIONS, softmax_row
 from byhand.numbers.exact.largest import predict
 from byhand.numbers.exact.names import HALF, ONE, Limits
-from byhand.numbers.exact.read import evaluate
+from byhand.numbers.exact.read import admitted, evaluate
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import How, Value
 from byhand.numbers.exact.write import Writer
@@ -79,21 +79,8 @@ class Exact(Numbers):
         entries = np.asarray(data)
         if entries.dtype != object:
             entries = entries.astype(object)
-        flat = [self._admitted(entry) for entry in entries.ravel()]
+        flat = [admitted(entry, self.space) for entry in entries.ravel()]
         return array(flat, entries.shape)
-
-    def _admitted(self, entry: Any) -> Value | None:
-        if isinstance(entry, Value) or entry is ABSENT:
-            return entry
-        if isinstance(entry, Fraction | int):
-            return self.space.value(entry)
-        if isinstance(entry, Printed):
-            return self.space.printed(entry)
-        if isinstance(entry, Expression):
-            return self.scalar(entry)
-        if isinstance(entry, str) or not hasattr(entry, "__float__"):
-            raise InputError(_("not a number"), found=repr(entry)[:60])
-        return self.space.value(float(entry))
 
     def register(self, entry: Any) -> str:
         return entry.register if isinstance(entry, Value) else "exact"
@@ -101,9 +88,7 @@ class Exact(Numbers):
     # ------------------------------------------------------------------- embedding and sums
 
     @operation
-    def embed(
-        self, table: Array, ids: Sequence[int], *, scale: Expression | None = None
-    ) -> Array:
+    def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
         rows = table[list(ids)]
         if scale is None:
             return rows
@@ -201,7 +186,8 @@ class Exact(Numbers):
                 self.notes.append(Note("zero-variance", place))
                 row = array([self.space.plain(fmpq(0)) for _entry in row], row.shape)
             else:
-                row = array([self.space.divide(entry, divisor) for entry in row], row.shape)
+                quotients = [self.space.divide(entry, divisor) for entry in row]
+                row = array([self.space.settled(v) for v in quotients], row.shape)
             result[place] = row
         return result
 
@@ -356,7 +342,8 @@ class Exact(Numbers):
             present = [j for j, weight in enumerate(weights[h, i]) if weight is not ABSENT]
             row = [weights[h, i, j] for j in present]
             for d in range(v.shape[-1]):
-                result[h, i, d] = self.space.dot(row, [v[h // group, j, d] for j in present])
+                total = self.space.dot(row, [v[h // group, j, d] for j in present])
+                result[h, i, d] = self.space.settled(total)
         return result
 
     @operation

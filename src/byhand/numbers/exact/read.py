@@ -1,8 +1,10 @@
-"""An expression tree becomes a value.  What would go beyond all bounds is refused, not tried."""
+"""What people write becomes a value.  What would go beyond all bounds is refused, not tried."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 from flint import fmpq
 
@@ -21,12 +23,13 @@ from byhand.expression import (
     write,
 )
 from byhand.language import _
+from byhand.numbers.base import ABSENT, Printed
 from byhand.numbers.exact.names import ONE
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Value
 
 LARGEST_EXPONENT = 1_000_000  # of e, in what a person writes
-MOST_BITS = 400_000  # of a rational power
+MOST_BITS = 100_000  # of a rational power
 Binding = Callable[[Name | Entry], Value | None]
 
 
@@ -39,6 +42,21 @@ def evaluate(
     unknown name and, where `bounded`, for numbers too large to write down.
     """
     return _Evaluation(space, binding, bounded).value(tree)
+
+
+def admitted(entry: Any, space: Space) -> Value | None:
+    """The value of a weight, exactly: a rational, an expression, a printed number or a float."""
+    if isinstance(entry, Value) or entry is ABSENT:
+        return entry
+    if isinstance(entry, Fraction | int):
+        return space.value(entry)
+    if isinstance(entry, Printed):
+        return space.printed(entry)
+    if isinstance(entry, Expression):
+        return evaluate(entry, space)
+    if isinstance(entry, str) or not hasattr(entry, "__float__"):
+        raise InputError(_("not a number"), found=repr(entry)[:60])
+    return space.value(float(entry))
 
 
 class _Evaluation:

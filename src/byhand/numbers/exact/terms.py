@@ -34,7 +34,7 @@ def terms_of(space: Space, p: fmpz_mpoly, atoms: tuple[int, ...]) -> list[Term]:
     """The terms of p, low degrees first."""
     plain = sorted(
         ((tuple(int(e) for e in m), int(c)) for m, c in p.terms()),
-        key=lambda term: (sum(term[0]), [-e for e in term[0]]),
+        key=lambda term: (sum(term[0]), [-e for e in reversed(term[0])]),
     )
     monomials = [
         (c, tuple(Factor(i, e) for i, e in zip(atoms, m, strict=True) if e)) for m, c in plain

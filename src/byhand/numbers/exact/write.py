@@ -114,6 +114,8 @@ class Writer:
         self._names: dict[str, _Letter] = {}
         self._count: dict[str, int] = {}
         self._trees: dict[object, Expression] = {}
+        self._defined: dict[str, Expression] = {}  # in the order of the names
+        self._by_working: set[str] = set()
 
     # ------------------------------------------------------------------- labels
 
@@ -143,11 +145,10 @@ class Writer:
 
     def in_place(self, value: Value, width: int) -> Expression | None:
         """The simplified form, if it is not wider than that."""
-        if value.num is None:
-            digits = (value.q.p.bit_length() + value.q.q.bit_length()) * 3 // 10
-            return number(value.fraction or 0) if digits <= width else None
-        if 3 * value.size > width:  # a term takes three places or more
+        if 3 * value.size > width or digits_of(value) > width:  # a term takes three places or more
             return None
+        if value.num is None:
+            return number(value.fraction or 0)
         key = value.key, value.q.p, value.q.q
         tree = self._trees.get(key)
         if tree is None:
@@ -199,23 +200,33 @@ class Writer:
 
     def definitions(self) -> dict[str, Definition]:
         """Every letter used so far, and those used to define them, in the order of first use."""
-        found: dict[str, Expression] = {}
-        while len(found) < len(self._names):
-            for name, letter in list(self._names.items()):
-                if name not in found:
-                    found[name] = self._working(letter)
-                    if name in reached(name, found):  # no letter is defined by way of itself
-                        found[name] = self._full_form(letter)
-        return {name: Definition(name, self._names[name].value, found[name]) for name in found}
+        while len(self._defined) < len(self._names):
+            for name in list(self._names)[len(self._defined) :]:
+                self._define(name)
+        return {
+            name: Definition(name, letter.value, self._defined[name])
+            for name, letter in self._names.items()
+        }
 
-    def _working(self, letter: _Letter) -> Expression:
-        """The address of what the letter stands for, or a line of working in other letters."""
+    def _define(self, name: str) -> None:
+        """By the address of what the letter stands for, by its form, or by a line of working."""
+        letter = self._names[name]
         if letter.entry is not None:
-            return letter.entry
-        full = self._full_form(letter)
-        length = len(write(full))
+            self._defined[name] = letter.entry
+            return
+        tree = self._full_form(letter)
+        length = len(write(tree))
         line = worked_form(letter.value, self.short) if length > self.longest else None
-        return full if line is None or len(write(line)) > length else line
+        if line is not None and len(write(line)) < length:
+            self._defined[name] = line
+            self._by_working.add(name)
+        else:
+            self._defined[name] = tree
+        # Forms use only what was made before them, but a line of working may lead in a circle.
+        if self._by_working and name in (circle := reached(name, self._defined)):
+            for other in circle & self._by_working:
+                self._defined[other] = self._full_form(self._names[other])
+            self._by_working -= circle
 
     def _full_form(self, letter: _Letter) -> Expression:
         """The form in names that were made before it, however long it is."""
@@ -225,6 +236,14 @@ class Writer:
         elif atom is not None and atom.kind == "printed" and atom.argument is not None:
             value = atom.argument.times(value.q)
         return self.form.of(value)
+
+
+def digits_of(value: Value) -> int:
+    """About how many digits the coefficients of a value have; no more than they really have."""
+    bits = value.q.p.bit_length() + value.q.q.bit_length()
+    for p in (value.num, value.den):
+        bits += 0 if p is None else sum(c.bit_length() for c in p.coeffs())
+    return (bits - 4 * value.size) * 3 // 10
 
 
 def key_of(value: Value) -> object:
