@@ -25,10 +25,10 @@ format: .venv/tested ## lay the code out
 	$(BIN)/ruff format .
 
 docs: .venv/tested ## write the transcripts in README and docs anew
-	$(BIN)/python -m cogapp -I docs -r README.md README.es.md docs/*.md
+	$(BIN)/python -m cogapp -P -I docs --markers='{{{cog }}} {{{end}}}' -r README.md README.es.md docs/*.md
 
 messages: .venv/tested ## collect the messages and compile the translations
-	$(BIN)/python tests/messages.py
+	$(BIN)/python tools/messages.py
 
 bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks

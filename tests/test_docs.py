@@ -15,13 +15,14 @@ from byhand.cli import main
 from byhand.models import builtin_names
 
 ROOT = Path(__file__).parent.parent
+MARKERS = "--markers={{{cog }}} {{{end}}}"
 PAGES = [ROOT / "README.md", ROOT / "README.es.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_transcript_is_what_the_command_prints(page: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cogapp", "-I", "docs", "--check", "--diff", str(page)],
+        [sys.executable, "-m", "cogapp", "-P", "-I", "docs", MARKERS, "--check", "--diff", str(page)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -59,7 +60,7 @@ def test_every_built_in_model_is_in_the_readme(page: Path) -> None:
 def outline(page: Path) -> list[str]:
     """Headings as levels, commands, code: all that does not depend on the language."""
     text = page.read_text("utf-8")
-    text = re.sub(r"<!-- \[\[\[cog.*?\[\[\[end\]\]\] -->", "cog", text, flags=re.DOTALL)
+    text = re.sub(r"<!-- {{{cog.*?{{{end}}} -->", "cog", text, flags=re.DOTALL)
     code = re.findall(r"`[^`\n]+`|```.*?```", text, re.DOTALL)
     headings = [line.split()[0] for line in text.splitlines() if line.startswith("#")]
     return [*headings, str(text.count("cog")), *sorted(set(code))]
