@@ -1,10 +1,15 @@
-"""What all tests share: the same examples on every run, and the models of the documents."""
+"""What all tests share: the same examples on every run, the models of the documents, a call."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from byhand.cli import main
+from byhand.language import speak
 from byhand.model import Model
 from byhand.models import open_model
 
@@ -26,3 +31,29 @@ def tiny() -> Model:
 @pytest.fixture(scope="session")
 def journey() -> Model:
     return open_model("journey")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call of the command line left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def byhand(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Outcome]]:
+    """Calls `byhand …`: English unless --lang says otherwise, 80 columns, no colour."""
+    for variable in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.setenv(variable, "C.UTF-8")
+
+    def call(*arguments: str) -> Outcome:
+        status = main.run(arguments)
+        captured = capsys.readouterr()
+        return Outcome(status, captured.out, captured.err)
+
+    yield call
+    speak("en")

@@ -14,8 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byhand.api import trace
-    from byhand.count import count
+    from byhand.api import count, trace
     from byhand.errors import ByhandError, Undecided
     from byhand.golden import open_trace
     from byhand.model import Model
@@ -31,7 +30,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "ModelSpec": "byhand.spec",
     "Trace": "byhand.trace",
     "Undecided": "byhand.errors",
-    "count": "byhand.count",
+    "count": "byhand.api",
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
     "trace": "byhand.api",

@@ -1,4 +1,4 @@
-"""`byhand.trace`: the whole working of a text, in one call."""
+"""`byhand.trace` and `byhand.count`: the whole job in one call, from a name to the result."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from byhand import evaluate
+from byhand.count import Inventory
+from byhand.count import count as count_parameters
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Numbers
+from byhand.spec import ModelSpec
 from byhand.trace import Trace
 
 
@@ -49,3 +52,14 @@ def numbers_for(decimals: int | None) -> Numbers:
     from byhand.numbers.pencil import Pencil
 
     return Pencil(decimals)
+
+
+def count(model: str | Path | Model | ModelSpec) -> Inventory:
+    """The parameters of a model, to the digit, by component and with formulas.
+
+    `model` is a built-in name, a model file, a Model, or an architecture without weights.
+    """
+    if isinstance(model, ModelSpec):
+        return count_parameters(model)
+    opened = model if isinstance(model, Model) else open_model(model)
+    return count_parameters(opened.spec, opened.weights)
