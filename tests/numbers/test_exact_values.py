@@ -212,6 +212,10 @@ def test_floats_are_the_dyadic_rationals_they_are(numbers):
     entry = numbers.admit(np.array([0.1], dtype=np.float32))[0]
     assert entry.fraction == Fraction(13421773, 134217728)
     assert numbers.admit([0.1])[0].fraction == Fraction(0.1)
+    whole = numbers.admit(np.array([np.int64(2**62 + 1), None], dtype=object))[0]
+    assert whole.fraction == 2**62 + 1
+    long = np.longdouble(1) + np.longdouble(2) ** -60
+    assert numbers.admit(np.array([long]))[0].fraction == Fraction(*long.as_integer_ratio())
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), "0.5", object()])

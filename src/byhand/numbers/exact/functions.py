@@ -368,10 +368,8 @@ class Functions(Decisions):
 
     def value(self, number: Fraction | float) -> Value:
         """The value of a rational; a float is the dyadic rational it is."""
-        if isinstance(number, float) and (number != number or number in (INFINITE, -INFINITE)):
-            raise InputError(_("not a finite number"), found=str(number))
-        p, q = number.as_integer_ratio()
-        return self.plain(fmpq(p, q))
-
-
-INFINITE = float("inf")
+        try:
+            p, q = number.as_integer_ratio()
+        except (ValueError, OverflowError):  # NaN, infinity
+            raise InputError(_("not a finite number"), found=str(number)) from None
+        return self.plain(fmpq(int(p), int(q)))

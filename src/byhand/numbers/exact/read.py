@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from numbers import Rational
 from typing import Any
 
 from flint import fmpq
@@ -50,13 +51,15 @@ def admitted(entry: Any, space: Space) -> Value | None:
         return entry
     if isinstance(entry, Fraction | int):
         return space.value(entry)
+    if isinstance(entry, Rational):  # NumPy's integers are
+        return space.value(Fraction(entry))
     if isinstance(entry, Printed):
         return space.printed(entry)
     if isinstance(entry, Expression):
         return evaluate(entry, space)
     if isinstance(entry, str) or not hasattr(entry, "__float__"):
         raise InputError(_("not a number"), found=repr(entry)[:60])
-    return space.value(float(entry))
+    return space.value(entry if hasattr(entry, "as_integer_ratio") else float(entry))
 
 
 class _Evaluation:
