@@ -6,16 +6,12 @@ a slow machine changes both sides alike.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
 
 from benchmarks import sympy_pass
 from byhand.evaluate import trace

@@ -15,14 +15,14 @@ from byhand.cli import main
 from byhand.models import builtin_names
 
 ROOT = Path(__file__).parent.parent
-MARKERS = "--markers={{{cog }}} {{{end}}}"
+COG = ("-P", "-I", "docs", "--markers={{{cog }}} {{{end}}}")  # as in `make docs`
 PAGES = [ROOT / "README.md", ROOT / "README.es.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_transcript_is_what_the_command_prints(page: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "cogapp", "-P", "-I", "docs", MARKERS, "--check", "--diff", str(page)],
+        [sys.executable, "-m", "cogapp", *COG, "--check", "--diff", str(page)],
         cwd=ROOT,
         capture_output=True,
         text=True,
