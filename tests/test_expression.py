@@ -31,6 +31,7 @@ from byhand.expression import (
     substitute,
     write,
 )
+from oracles.arb_tree import ball_of, constant
 
 
 def number(p: int, q: int = 1) -> Number:
@@ -38,38 +39,19 @@ def number(p: int, q: int = 1) -> Number:
 
 
 # An evaluation of its own, in balls, so that nothing is compared with itself.
-def ball(tree: Expression) -> arb:
-    match tree:
-        case Number(value=v):
-            return arb(fmpq(v.numerator, v.denominator))
-        case Name(text="e"):
-            return arb(1).exp()
-        case Name(text="pi"):
-            return arb.pi()
+def leaf(name: Name | Entry) -> arb:
+    """Some value for every name and entry."""
+    match name:
+        case Name(text="e" | "pi"):
+            return constant(name)
         case Name(text=text):
             return arb(sum(map(ord, text))) / 97
         case Entry(address=address, index=index):
             return arb(len(address) + sum(index)) / 89
-        case Negative(of=x):
-            return -ball(x)
-        case Sum(terms=terms):
-            return sum((ball(x) for x in terms), arb(0))
-        case Product(factors=factors):
-            total = arb(1)
-            for x in factors:
-                total *= ball(x)
-            return total
-        case Quotient(top=a, bottom=b):
-            return ball(a) / ball(b)
-        case Power(base=a, exponent=b):
-            return ball(a) ** ball(b)
-        case Call(function="ln", argument=x):
-            return ball(x).log()
-        case Call(function="relu", argument=x):
-            return arb.max(ball(x), arb(0))
-        case Call(function=f, argument=x):
-            value: arb = getattr(ball(x), f)()
-            return value
+
+
+def ball(tree: Expression) -> arb:
+    return ball_of(tree, leaf)
 
 
 NUMBERS = st.fractions(min_value=-50, max_value=50, max_denominator=30).map(Number)

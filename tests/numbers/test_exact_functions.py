@@ -6,7 +6,6 @@ from fractions import Fraction
 from math import lcm
 
 import pytest
-from arb_tree import ball_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from byhand.errors import InputError
 from byhand.expression import parse
 from byhand.numbers.exact import Exact, Limits
 from byhand.numbers.exact.angles import LARGEST_MULTIPLE
+from oracles.arb_tree import precise_ball
 
 
 def value(text, numbers=None):
@@ -113,8 +113,8 @@ def test_every_part_of_a_turn_lies_on_the_circle_at_its_angle(n):
     for k in {1, 2, n // 3, n - 1}:
         c, s = value(f"cos(2*pi*{k}/{n})", numbers), value(f"sin(2*pi*{k}/{n})", numbers)
         assert c * c + s * s == 1
-        assert c.ball(300).overlaps(ball_of(parse(f"cos(2*pi*{k}/{n})")))
-        assert s.ball(300).overlaps(ball_of(parse(f"sin(2*pi*{k}/{n})")))
+        assert c.ball(300).overlaps(precise_ball(parse(f"cos(2*pi*{k}/{n})")))
+        assert s.ball(300).overlaps(precise_ball(parse(f"sin(2*pi*{k}/{n})")))
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_conjugate_that_is_zero_is_not_used():
     both = nested + flat  # its conjugate, flat - nested, is zero
     inverse = 1 / both
     assert inverse * both == 1
-    assert inverse.ball(300).overlaps(ball_of(parse("1/(2*√(2 + √3) + √6 + √2)")))
+    assert inverse.ball(300).overlaps(precise_ball(parse("1/(2*√(2 + √3) + √6 + √2)")))
     assert not numbers.space.proves_zero(both)
 
 
@@ -182,8 +182,8 @@ def test_letters_stand_for_the_first_of_their_multiples():
     assert space.letter(double).is_name
     square = value("1 + 2*e + e^2 + 2*pi + 2*e*pi + pi^2", numbers)
     for power, text in ((square, "(1 + e + π)^2"), (1 / square, "1/(1 + e + π)^2")):
-        assert space.ln(power).ball(300).overlaps(ball_of(parse(f"ln({text})")))
-        assert space.sqrt(power).ball(300).overlaps(ball_of(parse(f"√({text})")))
+        assert space.ln(power).ball(300).overlaps(precise_ball(parse(f"ln({text})")))
+        assert space.sqrt(power).ball(300).overlaps(precise_ball(parse(f"√({text})")))
 
 
 @given(st.integers(2, 10**6), st.integers(2, 10**6))

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from arb_tree import ball_of, rational
-from flint import fmpq
+from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from byhand.expression import parse
 from byhand.numbers.base import Printed
 from byhand.numbers.exact import Exact, Limits
 from byhand.numbers.exact.decide import simplest_between
+from oracles.arb_tree import precise_ball
 
 
 @pytest.fixture
@@ -163,8 +163,9 @@ def test_decimals_of_an_exponential_are_within_half_a_unit(q, places):
     numbers = Exact()
     number = numbers.space.exp(numbers.value(q))
     shown = Fraction(number.decimal(places))
-    exact = ball_of(parse(f"exp({q})"))
-    assert abs(rational(shown) - exact) <= rational(Fraction(1, 2 * 10**places)) * 1.001
+    with ctx.workprec(400):
+        difference = precise_ball(parse(f"exp({q})")) - arb(fmpq(*shown.as_integer_ratio()))
+        assert abs(difference) <= arb(fmpq(1, 2 * 10**places))
 
 
 def test_a_printed_number_is_an_interval_that_algebra_still_knows(numbers):

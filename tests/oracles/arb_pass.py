@@ -6,48 +6,25 @@ the operations of a number system, only the formulas, which `torch_pass` then ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import reduce
 from itertools import product
-from operator import add, mul
 from typing import Any
 
 from flint import arb, ctx, fmpq
 
-from byhand.expression import (
-    Call,
-    Entry,
-    Expression,
-    Name,
-    Negative,
-    Number,
-    Power,
-    Product,
-    Quotient,
-    Sum,
-)
+from byhand.expression import Entry, Expression, Name, Quotient
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT, Plan
 from byhand.weights import Weights
 from byhand.working import Working
+from oracles import arb_tree
+from oracles.arb_tree import Leaf, constant
 
 BITS = 400
 VANISHING = arb(2) ** -300  # what is below this at 400 bits is taken for zero
 
 Index = tuple[int, ...]
-Leaf = Callable[[Name | Entry], arb]
-
-_FUNCTIONS: dict[str, Callable[[arb], arb]] = {
-    "exp": arb.exp,
-    "ln": arb.log,
-    "sin": arb.sin,
-    "cos": arb.cos,
-    "tanh": arb.tanh,
-    "erf": arb.erf,
-    "relu": lambda x: x.max(arb(0)),
-    "sqrt": lambda x: arb(0) if vanishes(x) else x.sqrt(),
-}
 
 
 def vanishes(x: arb) -> bool:
@@ -55,37 +32,12 @@ def vanishes(x: arb) -> bool:
     return bool(x.contains(arb(0)) and abs(x) < VANISHING)
 
 
-def constant(name: Name | Entry) -> arb:
-    """The leaves that every tree may have: e and π."""
-    known = {"e": lambda: arb(1).exp(), "pi": arb.pi}
-    assert isinstance(name, Name), name
-    return known[name.text]()
+FUNCTIONS = {**arb_tree.FUNCTIONS, "sqrt": lambda x: arb(0) if vanishes(x) else x.sqrt()}
 
 
 def ball_of(tree: Expression, leaf: Leaf = constant) -> arb:
-    """Returns a ball that contains the value of the tree, at the working precision."""
-    match tree:
-        case Number(value=v):
-            return arb(fmpq(v.numerator, v.denominator))
-        case Name() | Entry():
-            return leaf(tree)
-        case Negative(of=x):
-            return -ball_of(x, leaf)
-        case Sum(terms=terms):
-            return reduce(add, (ball_of(term, leaf) for term in terms), arb(0))
-        case Product(factors=factors):
-            return reduce(mul, (ball_of(factor, leaf) for factor in factors), arb(1))
-        case Quotient(top=a, bottom=b):
-            return ball_of(a, leaf) / ball_of(b, leaf)
-        case Power(base=Name(text="e"), exponent=x):
-            return ball_of(x, leaf).exp()
-        case Power(base=base, exponent=Number(value=n)) if n.denominator == 1:
-            power = reduce(mul, [ball_of(base, leaf)] * abs(n.numerator), arb(1))
-            return power if n >= 0 else 1 / power
-        case Power(base=base, exponent=x):
-            return (ball_of(x, leaf) * ball_of(base, leaf).log()).exp()
-        case Call(function=function, argument=x):
-            return _FUNCTIONS[function](ball_of(x, leaf))
+    """Returns a ball that contains the value of the tree; the root of what vanishes is zero."""
+    return arb_tree.ball_of(tree, leaf, FUNCTIONS)
 
 
 def weight_ball(entry: Any) -> arb | None:
