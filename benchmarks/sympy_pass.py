@@ -1,29 +1,60 @@
-"""The forward pass of a post-norm model with identity matrices in SymPy, simplified as it goes.
+"""The forward pass of a post-norm model in SymPy, with SymPy's own simplification at every step.
 
-The same arithmetic as `tiny` and `deep.yaml`, written the way one would by hand in SymPy: exact
-rationals, `exp` and `sqrt`, `simplify` on every value that may contain one.
+The same steps as the trace of `tiny` and of `deep.yaml` shows, from the embedding to the next
+token: exact rationals, `exp` and `sqrt`, every step's values through `simplify`.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 
 import sympy as sp
 
-
-def layer_norm(row: list[sp.Expr]) -> list[sp.Expr]:
-    mean = sum(row) / sp.Integer(len(row))
-    centered = [sp.simplify(x - mean) for x in row]
-    std = sp.sqrt(sp.simplify(sum(x**2 for x in centered) / len(row)))
-    return [sp.simplify(x / std) if std != 0 else sp.Integer(0) for x in centered]
+Row = list[sp.Expr]
 
 
-def softmax(scores: list[sp.Expr]) -> list[sp.Expr]:
+@dataclass(frozen=True)
+class Toy:
+    """What the pass needs; every matrix inside the blocks is the identity, as in the models."""
+
+    tokens: list[int]
+    embed: list[list[int]]
+    places: list[list[int]]
+    blocks: int
+
+
+def simplified(row: Row) -> Row:
+    return [sp.simplify(x) for x in row]
+
+
+def times(row: Row, matrix: sp.Matrix) -> Row:
+    return simplified(list(sp.Matrix([row]) * matrix))
+
+
+def add(first: Row, second: Row) -> Row:
+    return simplified([a + b for a, b in zip(first, second, strict=True)])
+
+
+def dot(first: Row, second: Row) -> sp.Expr:
+    return sp.simplify(sum(a * b for a, b in zip(first, second, strict=True)))
+
+
+def softmax(scores: Row) -> Row:
     powers = [sp.exp(score) for score in scores]
-    return [sp.simplify(power / sum(powers)) for power in powers]
+    return simplified([power / sum(powers) for power in powers])
 
 
-def largest(row: list[sp.Expr]) -> int:
+def layer_norm(row: Row, gain: Row, bias: Row) -> Row:
+    mean = sp.simplify(sum(row) / sp.Integer(len(row)))
+    centered = simplified([x - mean for x in row])
+    variance = sp.simplify(sum(x**2 for x in centered) / len(row))
+    std = sp.simplify(sp.sqrt(variance))
+    normalized = simplified([x / std if std != 0 else sp.Integer(0) for x in centered])
+    return simplified([x * g + b for x, g, b in zip(normalized, gain, bias, strict=True)])
+
+
+def largest(row: Row) -> int:
     best = 0
     for place in range(1, len(row)):
         if sp.simplify(row[place] - row[best]).is_positive:
@@ -31,39 +62,34 @@ def largest(row: list[sp.Expr]) -> int:
     return best
 
 
-def block(stream: list[list[sp.Expr]]) -> list[list[sp.Expr]]:
+def block(stream: list[Row], matrix: sp.Matrix, gain: Row, bias: Row) -> list[Row]:
+    q, k, v = ([times(x, matrix) for x in stream] for _name in "qkv")
     after = []
     for place, x in enumerate(stream):
-        scores = [sum(a * b for a, b in zip(x, k, strict=True)) for k in stream[: place + 1]]
-        weights = softmax([sp.simplify(score) for score in scores])
-        mixed = [
-            sp.simplify(sum(w * v[i] for w, v in zip(weights, stream, strict=False)))
-            for i in range(len(x))
-        ]
-        h = layer_norm([a + b for a, b in zip(x, mixed, strict=True)])
-        after.append(layer_norm([a + sp.Max(0, a) for a in h]))
+        weights = softmax([dot(q[place], key) for key in k[: place + 1]])
+        mixed = [dot(weights, [v[key][i] for key in range(place + 1)]) for i in range(len(x))]
+        h = layer_norm(add(x, mixed), gain, bias)
+        act = [sp.Max(0, entry) for entry in times(h, matrix)]
+        after.append(layer_norm(add(h, times(act, matrix)), gain, bias))
     return after
 
 
-def forward(
-    tokens: list[int], embed: list[list[int]], places: list[list[int]], blocks: int
-) -> list[tuple[list[sp.Expr], list[sp.Expr], int]]:
+def forward(toy: Toy) -> list[tuple[Row, Row, int]]:
     """Logits, probabilities and next token at every position."""
+    width = len(toy.embed[0])
+    gain, bias = [sp.Integer(1)] * width, [sp.Integer(0)] * width
     stream = [
-        [sp.Integer(a + b) for a, b in zip(embed[token], place, strict=True)]
-        for token, place in zip(tokens, places, strict=False)
+        add(list(map(sp.Integer, toy.embed[token])), list(map(sp.Integer, place)))
+        for token, place in zip(toy.tokens, toy.places, strict=False)
     ]
-    for _layer in range(blocks):
-        stream = block(stream)
-    logits = [
-        [sp.simplify(sum(a * b for a, b in zip(x, row, strict=True))) for row in embed]
-        for x in stream
-    ]
+    for _layer in range(toy.blocks):
+        stream = block(stream, sp.eye(width), gain, bias)
+    logits = [[dot(x, list(map(sp.Integer, row))) for row in toy.embed] for x in stream]
     return [(row, softmax(row), largest(row)) for row in logits]
 
 
-TINY = ([0, 1], [[1, 0], [0, 1], [1, 1]], [[0, 0], [1, 0]], 1)
-DEEP = (
+TINY = Toy([0, 1], [[1, 0], [0, 1], [1, 1]], [[0, 0], [1, 0]], 1)
+DEEP = Toy(
     [0, 1, 2, 3, 0, 2, 1, 3],
     [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]],
     [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [0, 1, 1], [1, 0, 1], [2, 0, 1]],
@@ -71,4 +97,4 @@ DEEP = (
 )
 
 if __name__ == "__main__":
-    print(forward(*{"tiny": TINY, "deep": DEEP}[sys.argv[1]]))
+    print(forward({"tiny": TINY, "deep": DEEP}[sys.argv[1]]))

@@ -59,7 +59,7 @@ class Prediction:
 
 @dataclass
 class Numbers(ABC):
-    """One number system.  `notes` collects what the last operation has to say."""
+    """One number system.  `notes` collects what operations have to say; the reader clears it."""
 
     notes: list[Note] = field(default_factory=list, init=False)
 

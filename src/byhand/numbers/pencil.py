@@ -66,7 +66,6 @@ class Pencil(Numbers):
 
     def _worked(self, operate: Callable[[Exact], Array]) -> Array:
         """An operation on exact values, every entry of the result rounded."""
-        self.notes = []
         exact = Exact()
         result = operate(exact)
         self.notes.extend(exact.notes)
@@ -205,7 +204,6 @@ class Pencil(Numbers):
 
     def argmax(self, x: Array) -> list[Prediction]:
         """The largest of the rounded numbers: never proven of the model itself."""
-        self.notes = []
         predictions = []
         for row in x:
             best = max(row)

@@ -16,8 +16,8 @@ def softmax_row(space: Space, scores: list[Value]) -> list[Value]:
     It is shifted by the lowest score where that is known, which makes for small forms.  Any score
     serves as well, since the shift cancels.
     """
-    if not scores:
-        return []
+    if len(scores) < 2:
+        return [space.plain(ONE, How("softmax", scores)) for _score in scores]
     low = scores[0]
     for score in scores[1:]:
         try:
@@ -25,9 +25,9 @@ def softmax_row(space: Space, scores: list[Value]) -> list[Value]:
         except Undecided:
             continue
     exponentials = [space.exp(space.subtract(score, low)) for score in scores]
-    total = space.combine([ONE] * len(scores), exponentials)
+    share = space.inverse(space.combine([ONE] * len(scores), exponentials))
     return [
-        space.divide(e, total, How("softmax", scores, position=k))
+        space.total([(ONE, e, share)], How("softmax", scores, position=k))
         for k, e in enumerate(exponentials)
     ]
 

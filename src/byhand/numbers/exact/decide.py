@@ -115,14 +115,16 @@ class Decisions(Field):
 
     def divide(self, a: Value, b: Value, how: How | None = None) -> Value:
         """a / b.  Raises ZeroDivisionError where b is 0, Undecided where that is open."""
+        return self.total([(ONE, a, self.inverse(b))], how or How("divide", a, b))
+
+    def inverse(self, b: Value) -> Value:
+        """1 / b.  Raises ZeroDivisionError where b is 0, Undecided where that is open."""
         if self.sign(b) == 0:
             raise ZeroDivisionError(_("division by a value proven to be 0"))
-        how = how or How("divide", a, b)
         below = self.use(b)
         if below.num is None or below.den is None:
-            return self.total([(1 / below.q, a, self.plain(ONE))], how)
-        inverse = self.make(1 / below.q, below.den, below.num, below.atoms)
-        return self.total([(ONE, a, inverse)], how)
+            return self.plain(1 / below.q)
+        return self.make(1 / below.q, below.den, below.num, below.atoms)
 
     def integer_power(self, v: Value, e: int) -> Value:
         """The e-th power, by squaring; a negative e needs v ≠ 0."""

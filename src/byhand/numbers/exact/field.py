@@ -69,13 +69,15 @@ class Field(Names):
         if not d.is_constant() and not n.is_constant():
             n, d = self.cancel(n, d)
         above, n = n.primitive()
-        below, d = d.primitive()
         if n.leading_coefficient() < 0:
             n, above = -n, -above
-        if d.leading_coefficient() < 0:
-            d, below = -d, -below
-        q = q * fmpq(above, below)
-        degrees = [max(pair) for pair in zip(n.degrees(), d.degrees(), strict=True)]
+        q = q * above
+        if not d.is_one():
+            below, d = d.primitive()
+            if d.leading_coefficient() < 0:
+                d, below = -d, -below
+            q = q / below
+        degrees = list(map(max, n.degrees(), d.degrees()))
         used = tuple(i for i, degree in zip(atoms, degrees, strict=True) if degree)
         if not used:
             return self.plain(q, how)
@@ -147,6 +149,8 @@ class Field(Names):
 
         A sum that is wide even in letters becomes a letter itself.
         """
+        if all(x.num is None and y.num is None for _c, x, y in parts):
+            return self.plain(sum((c * x.q * y.q for c, x, y in parts), ZERO), how)
         parts = [
             (c, self.use(x), self.use(y)) for c, x, y in parts if c != 0 and x.q != 0 and y.q != 0
         ]
@@ -168,22 +172,25 @@ class Field(Names):
         work = self.limits.work
         if len(atoms) > self.limits.terms or sum(x.size * y.size for _c, x, y in parts) > work:
             return None
-        context = self.ring(len(atoms))[0]
-        one = context.constant(1)
+        one = self.ring(len(atoms))[0].constant(1)
         groups: dict[str, tuple[fmpz_mpoly, fmpz_mpoly, fmpz]] = {}  # by denominator
         for c, x, y in parts:
-            q = c * x.q * y.q
-            num = den = one
+            q, num, den = c * x.q * y.q, one, one
             for v in (x, y):
                 if v.num is not None and v.den is not None:
-                    num = num * self.move(v.num, v.atoms, atoms)
+                    own = self.move(v.num, v.atoms, atoms)
+                    num = own if num is one else num * own
                     if not v.den.is_one():
-                        den = den * self.move(v.den, v.atoms, atoms)
-            key = str(den)
-            below, above, scale = groups.get(key) or (den, context.constant(0), fmpz(1))
-            common = scale.lcm(q.q)
-            above = above * (common // scale) + num * (q * common).p
-            groups[key] = below, above, common
+                        own = self.move(v.den, v.atoms, atoms)
+                        den = own if den is one else den * own
+            key = "" if den is one else str(den)
+            found = groups.get(key)
+            if found is None:
+                groups[key] = den, num * q.p, q.q
+            else:
+                _den, above, scale = found
+                common = scale.lcm(q.q)
+                groups[key] = den, above * (common // scale) + num * (q * common).p, common
         (d, n, s), *more = groups.values()
         for d2, n2, s2 in more:
             if max(len(d) * len(d2), len(n) * len(d2) + len(n2) * len(d)) > work:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -26,20 +26,6 @@ from byhand.numbers.exact.read import admitted, evaluate
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import How, Value
 from byhand.numbers.exact.write import Writer
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def operation(method: Callable[Concatenate[Exact, P], R]) -> Callable[Concatenate[Exact, P], R]:
-    """An operation starts with no notes."""
-
-    @wraps(method)
-    def run(self: Exact, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        self.notes = []
-        return method(self, *args, **kwargs)
-
-    return run
 
 
 def array(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
@@ -87,7 +73,6 @@ class Exact(Numbers):
 
     # ------------------------------------------------------------------- embedding and sums
 
-    @operation
     def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
         rows = table[list(ids)]
         if scale is None:
@@ -95,7 +80,6 @@ class Exact(Numbers):
         factor = self.scalar(scale)
         return self._each(lambda x: self.space.multiply(factor, x), rows)
 
-    @operation
     def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
         space = self.space
         result = np.empty((len(positions), width), dtype=object)
@@ -114,15 +98,14 @@ class Exact(Numbers):
         return space.exp(space.ln(space.value(base)) * exponent)
 
     def _each(self, function: Callable[..., Value], *xs: Array) -> Array:
-        spread = np.broadcast_arrays(*xs)
-        flat = [function(*entries) for entries in zip(*(x.ravel() for x in spread), strict=True)]
-        return array(flat, spread[0].shape)
+        if any(x.shape != xs[0].shape for x in xs):
+            xs = np.broadcast_arrays(*xs)
+        flat = [function(*entries) for entries in zip(*(x.ravel() for x in xs), strict=True)]
+        return array(flat, xs[0].shape)
 
-    @operation
     def add(self, x: Array, y: Array) -> Array:
         return self._each(self.space.add, x, y)
 
-    @operation
     def multiply(self, x: Array, y: Array) -> Array:
         return self._each(self.space.multiply, x, y)
 
@@ -132,7 +115,6 @@ class Exact(Numbers):
         rows = x.reshape(-1, x.shape[-1])
         return array([function(list(row)) for row in rows], x.shape[:-1])
 
-    @operation
     def mean(self, x: Array) -> Array:
         share = fmpq(1, x.shape[-1])
         one = self.space.plain(ONE)
@@ -142,7 +124,6 @@ class Exact(Numbers):
 
         return self._rows(of_row, x)
 
-    @operation
     def center(self, x: Array, mean: Array) -> Array:
         space = self.space
         width = x.shape[-1]
@@ -165,17 +146,14 @@ class Exact(Numbers):
                 result[(*place, k)] = space.total(parts, how)
         return result
 
-    @operation
     def mean_square(self, x: Array) -> Array:
         share = fmpq(1, x.shape[-1])
         return self._rows(lambda row: self.space.dot(row, row, share), x)
 
-    @operation
     def root(self, x: Array, *, eps: Fraction) -> Array:
         shift = self.space.value(eps)
         return self._each(lambda v: self.space.sqrt(v if eps == 0 else v + shift), x)
 
-    @operation
     def normalize(self, x: Array, by: Array) -> Array:
         result = np.empty_like(x)
         for place in np.ndindex(x.shape[:-1]):
@@ -186,12 +164,15 @@ class Exact(Numbers):
                 self.notes.append(Note("zero-variance", place))
                 row = array([self.space.plain(fmpq(0)) for _entry in row], row.shape)
             else:
-                quotients = [self.space.divide(entry, divisor) for entry in row]
-                row = array([self.space.settled(v) for v in quotients], row.shape)
+                inverse = self.space.inverse(divisor)
+                row = array([self._quotient(entry, divisor, inverse) for entry in row], row.shape)
             result[place] = row
         return result
 
-    @operation
+    def _quotient(self, entry: Value, divisor: Value, inverse: Value) -> Value:
+        quotient = self.space.total([(ONE, entry, inverse)], How("divide", entry, divisor))
+        return self.space.settled(quotient)
+
     def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
         space = self.space
         one = space.plain(ONE)
@@ -207,7 +188,6 @@ class Exact(Numbers):
 
     # ------------------------------------------------------------------- products
 
-    @operation
     def linear(
         self,
         x: Array,
@@ -245,17 +225,14 @@ class Exact(Numbers):
             [*parts, (ONE, bias[k], space.plain(ONE))], How("dot", xs, ys, ONE, bias[k])
         )
 
-    @operation
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
         return np.stack(
             [x[:, start + h * stride : start + h * stride + width] for h in range(heads)]
         )
 
-    @operation
     def merge_heads(self, x: Array) -> Array:
         return np.concatenate(list(x), axis=1)
 
-    @operation
     def rotate(
         self,
         x: Array,
@@ -285,7 +262,6 @@ class Exact(Numbers):
 
     # ------------------------------------------------------------------- attention
 
-    @operation
     def scores(
         self,
         q: Array,
@@ -323,7 +299,6 @@ class Exact(Numbers):
             result[h, i, j] = space.total(parts, how)
         return result
 
-    @operation
     def softmax(self, x: Array) -> Array:
         result = np.full(x.shape, ABSENT, dtype=object)
         for place in np.ndindex(x.shape[:-1]):
@@ -333,7 +308,6 @@ class Exact(Numbers):
                 result[(*place, j)] = weight
         return result
 
-    @operation
     def mix(self, weights: Array, v: Array) -> Array:
         heads, queries, _keys = weights.shape
         group = heads // v.shape[0]
@@ -346,7 +320,6 @@ class Exact(Numbers):
                 result[h, i, d] = self.space.settled(total)
         return result
 
-    @operation
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
         heads, positions, width = mixed.shape
         zero = self.space.plain(fmpq(0))
@@ -365,7 +338,6 @@ class Exact(Numbers):
 
     # ------------------------------------------------------------------- activations and the end
 
-    @operation
     def activate(self, x: Array, *, kind: str) -> Array:
         if kind == "identity":
             return x
@@ -383,11 +355,9 @@ class Exact(Numbers):
                 self.notes.append(Note("undecided-sign", place))
         return result
 
-    @operation
     def argmax(self, x: Array) -> list[Prediction]:
         return [predict(self.space, list(row)) for row in x]
 
-    @operation
     def loss(self, probs: Array, *, target: int) -> Array:
         p = probs[-1, target]
         value = self.space.ln(p).times(fmpq(-1), How("loss", p))
