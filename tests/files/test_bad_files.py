@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from byhand.errors import InputError, ModelFileError, ShapeError
 from byhand.files import parse_model
+from conftest import Outcome
 
 GOOD = """\
 name: small
@@ -368,6 +371,20 @@ def test_a_bad_file_is_refused_with_its_place_and_reason(bad: Bad) -> None:
     if bad.hint is not None:
         assert error.hint == bad.hint
     assert str(error).startswith(f"small.yaml:{bad.where}: {bad.message}")
+
+
+@pytest.mark.parametrize("bad", CASES, ids=str)
+def test_the_command_line_tells_it_on_stderr_and_exits_with_2(
+    byhand: Callable[..., Outcome], tmp_path: Path, bad: Bad
+) -> None:
+    file = tmp_path / "small.yaml"
+    file.write_text(GOOD.replace(bad.old, bad.new, 1), "utf-8")
+    outcome = byhand("trace", str(file))
+    assert outcome.status == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("error: ")
+    assert bad.message in " ".join(outcome.err.split())
+    assert "Traceback" not in outcome.err
 
 
 def test_there_are_at_least_forty_of_them() -> None:
