@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.expression import Expression
+
 Data = npt.NDArray[Any]
 
 
@@ -36,6 +38,11 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(self.data.shape)
+
+    @property
+    def expressions(self) -> bool:
+        """Whether an entry is an expression, such as sqrt(2)/2, rather than a rational."""
+        return not self.floats and any(isinstance(x, Expression) for x in self.data.flat)
 
     @property
     def floats(self) -> bool:

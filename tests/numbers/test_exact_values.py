@@ -168,6 +168,22 @@ def test_decimals_of_an_exponential_are_within_half_a_unit(q, places):
         assert abs(difference) <= arb(fmpq(1, 2 * 10**places))
 
 
+@given(
+    st.lists(st.tuples(st.fractions(-9, 9, max_denominator=9), st.integers(-999, 999)), max_size=4),
+    st.integers(0, 8),
+)
+def test_the_interval_of_a_sum_of_printed_numbers_holds_it_and_little_more(parts, places):
+    numbers = Exact()
+    printed = numbers.admit([Printed(Fraction(n, 100), 2) for _c, n in parts])
+    total = sum((w * c for w, (c, _n) in zip(printed, parts, strict=True)), numbers.value(1))
+    middle, radius = map(Fraction, total.interval(places))
+    center = 1 + sum(c * Fraction(n, 100) for c, n in parts)
+    half = sum(abs(c) * Fraction(1, 200) for c, _n in parts)
+    needed = half + abs(middle - center)
+    assert needed <= radius <= needed * Fraction(11, 10)
+    assert abs(middle - center) <= Fraction(1, 2 * 10**places)
+
+
 def test_a_printed_number_is_an_interval_that_algebra_still_knows(numbers):
     (w, v) = numbers.admit([Printed(Fraction("0.1234"), 4), Printed(Fraction("0.1234"), 4)])
     assert w.register == v.register == (w + 1).register == "enclosed"

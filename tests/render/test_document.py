@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import byhand
 from byhand import evaluate
 from byhand.errors import InputError
+from byhand.files import parse_model
 from byhand.model import Model
 from byhand.numbers.pencil import Pencil
 from byhand.render.at import workings
@@ -147,3 +149,58 @@ def test_nothing_a_model_says_reaches_the_terminal_as_an_escape_code() -> None:
     assert "\x1b" not in lines
     assert "\x07" not in lines
     assert r"text     '\x1b\n'" in lines
+
+
+def marks_of(model: str | Model, text: str | None = None) -> dict[str, list[str]]:
+    parts = document(byhand.trace(model, text))
+    return {p.address: [m.text for m in p.marks] for p in parts if isinstance(p, StepPart)}
+
+
+EXAMPLES = Path(__file__).parent.parent.parent / "docs" / "examples"
+SMALL = """
+vocabulary: [a, b]
+text: a b
+model:
+  d_model: 2
+  layers: 1
+  attention: {heads: 1}
+  mlp: {d_ff: 2, activation: gelu}
+weights:
+  embed.token: identity
+  block.*.attn.q: identity
+  block.*.attn.k: identity
+  block.*.attn.v: identity
+  block.*.attn.out: zeros
+  block.*.mlp.hidden: identity
+  block.*.mlp.out: zeros
+"""
+
+
+def test_a_boundary_says_why_it_is_one() -> None:
+    marks = marks_of(str(EXAMPLES / "thermometer.yaml"))
+    (scores,) = marks["block.0.attn.scores"]
+    assert scores.endswith("leave the exact numbers here: a weight read here is not rational")
+    (back,) = marks["block.0.mlp.act"]
+    assert back.endswith("are back in the exact numbers here: relu cuts the names off")
+    (back,) = marks["block.0.attn.weights"]
+    assert back.endswith("are back in the exact numbers here: the names cancel")
+
+
+def test_a_boundary_at_the_scale_or_the_activation_says_so() -> None:
+    marks = marks_of(parse_model(SMALL))
+    assert "the scale is not rational" in marks["block.0.attn.scores"][0]
+    assert "the activation is not rational" in marks["block.0.mlp.act"][0]
+
+
+def test_a_position_that_reads_a_named_key_says_that_it_was_the_other() -> None:
+    scaled = SMALL.replace("heads: 1", "heads: 1, scale: none, score_table: true")
+    table = "context: 2\n  layers: 1"
+    looking = scaled.replace("layers: 1", table).replace(
+        "embed.token: identity",
+        "embed.token: [[sqrt(2), 0], [0, 1]]\n"
+        "  block.0.attn.score_table: [[[0, masked], [0, masked]]]",
+    )
+    (mark,) = marks_of(parse_model(looking))["block.0.attn.mixed"]
+    assert mark == (
+        "position 1 (b) leaves the exact numbers here: another position read here has left them"
+    )

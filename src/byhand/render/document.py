@@ -315,17 +315,16 @@ class _Document:
     # ------------------------------------------------------------------ marks
 
     def marks(self, worked: Worked) -> Iterator[Mark]:
-        op, register = worked.step.op, worked.register or "exact"
         here = [c for c in self.trace.crossings if c.address == worked.address]
         here = [c for c in here if (c.address, c.position) not in self.beyond]
         left = [self.position_name(c.position) for c in here if not c.returns]
         back = [self.position_name(c.position) for c in here if c.returns]
         if left and self.stop:
-            yield Mark("stops", words.stops(left, op))
+            yield Mark("stops", words.stops(left, worked.step.op))
         elif left:
-            yield Mark("leaves", words.leaves(left, op, register))
+            yield Mark("leaves", words.leaves(left, words.why_left(self.trace, worked)))
         if back:
-            yield Mark("returns", words.returns(back))
+            yield Mark("returns", words.returns(back, worked.step.attributes.get("kind")))
         yield from self.notes(worked)
 
     def notes(self, worked: Worked) -> Iterator[Mark]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byhand.language import _
-from byhand.trace import Missing
+from byhand.plan import WEIGHT
+from byhand.trace import Missing, Trace, Worked
 
 LONGEST_LABEL = 24  # characters of a token in a table
 
@@ -107,39 +108,47 @@ def joined(words: Sequence[str]) -> str:
     return _("{most} and {last}").format(most=", ".join(words[:-1]), last=words[-1])
 
 
-def leaves(positions: Sequence[str], op: str, register: str) -> str:
+def leaves(positions: Sequence[str], reason: str) -> str:
     """The sentence at a boundary."""
     if len(positions) == 1:
         text = _("position {which} leaves the exact numbers here")
     else:
         text = _("positions {which} leave the exact numbers here")
-    reason = _("known only to the decimals printed") if register == "enclosed" else _reason(op)
     return text.format(which=joined(positions)) + (f": {reason}" if reason else "")
 
 
-def _reason(op: str) -> str:
-    match op:
+def why_left(trace: Trace, worked: Worked) -> str:
+    """Why a step's values are not all rational, where what it reads in its own row is."""
+    if worked.register == "enclosed":
+        return _("known only to the decimals printed")
+    step = worked.step
+    match step.op:
         case "softmax":
             return _("powers of e do not cancel")
         case "root":
             return _("the square root is not rational")
         case "rotate" | "sinusoid":
             return _("sines and cosines are not rational")
+        case "activate":
+            return _("the activation is not rational")
         case "loss":
             return _("the logarithm is not rational")
-        case "scores" | "mix":
-            return _("an earlier position it reads has left them")
-        case _:
-            return ""
+    weights = [read.removeprefix(WEIGHT) for read in step.reads if read.startswith(WEIGHT)]
+    if any(trace.model.weights[name].expressions for name in weights):
+        return _("a weight read here is not rational")
+    if any(trace.steps[read].register != "exact" for read in step.reads if read in trace.steps):
+        return _("another position read here has left them")
+    return _("the scale is not rational") if "scale" in step.attributes else ""
 
 
-def returns(positions: Sequence[str]) -> str:
-    """The sentence where the names cancel."""
+def returns(positions: Sequence[str], kind: str | None) -> str:
+    """The sentence where the names are gone again; `kind` is that of an activation."""
+    reason = _("relu cuts the names off") if kind == "relu" else _("the names cancel")
     if len(positions) == 1:
-        text = _("position {which} is back in the exact numbers here: the names cancel")
+        text = _("position {which} is back in the exact numbers here: {reason}")
     else:
-        text = _("positions {which} are back in the exact numbers here: the names cancel")
-    return text.format(which=joined(positions))
+        text = _("positions {which} are back in the exact numbers here: {reason}")
+    return text.format(which=joined(positions), reason=reason)
 
 
 def stops(positions: Sequence[str], op: str) -> str:

@@ -146,6 +146,11 @@ def decimal_exponent(v: Value) -> fmpz:
 
 def interval(v: Value, places: int) -> tuple[str, str]:
     """(middle, radius) as decimals: v lies within radius of middle."""
+    exactly = sum_of_printed(v)
+    if exactly is not None and abs(exactly[0]) < fmpq(10) ** LONGEST:
+        center, radius = exactly
+        shown = nearest_integer(center * fmpq(10) ** places)
+        return point(shown, places), upward(radius + abs(center - fmpq(shown, fmpz(10) ** places)))
     before = ctx.prec
     ctx.prec = 192
     try:
@@ -165,6 +170,38 @@ def interval(v: Value, places: int) -> tuple[str, str]:
         return at_point(middle, places - large), at_point(above, shift)
     finally:
         ctx.prec = before
+
+
+def sum_of_printed(v: Value) -> tuple[fmpq, fmpq] | None:
+    """(middle, radius), where v is a rational plus rational multiples of printed numbers."""
+    if v.num is None or v.den is None:
+        return v.q, fmpq(0)
+    if not v.den.is_one():
+        return None
+    middle = radius = fmpq(0)
+    for exponents, c in v.num.terms():
+        here = [v.space.atoms[i] for i, e in zip(v.atoms, exponents, strict=True) if e]
+        if not here:
+            middle += c
+        elif len(here) == 1 and sum(exponents) == 1 and here[0].kind == "printed":
+            assert here[0].argument is not None
+            assert here[0].radius is not None
+            middle += c * here[0].argument.q
+            radius += abs(c) * here[0].radius
+        else:
+            return None
+    return v.q * middle, abs(v.q) * radius
+
+
+def upward(x: fmpq) -> str:
+    """A decimal of at most two significant digits, not below x ≥ 0."""
+    if x == 0:
+        return "0"
+    shift = 1 - decimal_size(arb(x))
+    digits = (x * fmpq(10) ** shift).ceil()
+    while digits % 10 == 0:
+        digits, shift = digits // 10, shift - 1
+    return at_point(digits, shift)
 
 
 def decimal_size(x: arb) -> int:
