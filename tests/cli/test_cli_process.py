@@ -54,6 +54,27 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert done.stderr == ""
 
 
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    full = command.replace("byhand ", f"{sys.executable} -m byhand ")
+    return subprocess.run(
+        ["bash", "-c", full], capture_output=True, text=True, env=PLAIN, check=False
+    )
+
+
+def test_a_full_disk_behind_stdout_is_told_and_exits_with_2() -> None:
+    for command in ("trace tiny", "trace tiny --json", "models"):
+        done = shell(f"byhand {command} > /dev/full")
+        assert done.returncode == 2
+        assert done.stderr == (
+            "error: the output cannot be written\n  found: No space left on device\n"
+        )
+
+
+def test_closed_streams_are_no_error() -> None:
+    assert shell("byhand trace tiny >&-").returncode == 0
+    assert shell("byhand trace tinny 2>&-").returncode == 2
+
+
 def test_an_interrupted_run_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "byhand", "trace", "minigpt-init", "--out", str(tmp_path / "x")],

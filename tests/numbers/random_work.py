@@ -104,6 +104,9 @@ class RandomWork:
             return
         ctx.prec = BITS
         difference = expected - other_ball
+        if order and difference.contains(0) and difference.rad() < arb(2) ** -(BITS // 2):
+            self.counts["finer than the balls"] += 1  # 1 and erf(34), say: decided at more bits
+            return
         self.counts["equal" if order == 0 else "ordered"] += 1
         right = difference.contains(0) if order == 0 else difference * order > 0
         if not right:

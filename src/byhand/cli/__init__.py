@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from io import StringIO
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from byhand.cli.count import command as count
 from byhand.cli.models import command as models
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
 from byhand.cli.trace import command as trace
-from byhand.errors import ByhandError
+from byhand.errors import ByhandError, OutputError
 from byhand.language import LANGUAGES, _, preferred, speak
 
 INTERRUPTED, UNREAD = 130, 141  # what a shell says of a program that SIGINT or SIGPIPE ended
@@ -43,6 +44,8 @@ class Byhand(Group):
     def run(self, arguments: Sequence[str]) -> int:
         """Runs one command line and returns its exit status."""
         speak(_language(arguments))
+        sys.stdout = sys.stdout or StringIO()  # where the caller has closed it
+        sys.stderr = sys.stderr or StringIO()
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? where it has no sign
                 stream.reconfigure(errors="replace")
@@ -61,9 +64,12 @@ class Byhand(Group):
             print("\n" + _("interrupted"), file=sys.stderr)
             return INTERRUPTED
         except BrokenPipeError:
-            # What is still in the buffer must not be written at the end of the process either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             return UNREAD
+        except OSError as error:
+            _drop_output()
+            full = OutputError(_("the output cannot be written"), found=error.strerror)
+            return _tell(full)
 
 
 @click.command(
@@ -85,6 +91,11 @@ def main(ctx: click.Context, version: bool) -> None:
         click.echo(f"byhand {__version__}")
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+def _drop_output() -> None:
+    """What is still in the buffer must not be written at the end of the process either."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(error: ByhandError) -> int:
