@@ -187,8 +187,8 @@ class _Document:
             return Predictions(plain, tuple(self.predictions(worked)))
         if worked.address == "loss":
             return self.loss(plain, worked)
-        return StepPart(
-            **{name: getattr(plain, name) for name in StepPart.__slots__[:6]},
+        return replace(
+            plain,
             given=tuple(weights_read(worked.step, self.trace, self.window, self.told)),
             tables=tuple(self.tables(worked)),
             marks=tuple(self.marks(worked)),
