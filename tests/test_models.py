@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byhand.count import count
+from byhand.counting import count
 from byhand.errors import ModelFileError, UsageError
 from byhand.models import builtin_names, open_model, open_spec
 from byhand.numbers.base import Printed, Unknown

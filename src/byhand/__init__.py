@@ -8,9 +8,7 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from byhand.model import Model
     from byhand.models import open_model
     from byhand.spec import ModelSpec
-    from byhand.trace import Trace
+    from byhand.tracing import Trace
 
 __version__ = "0.1.0"
 
@@ -28,7 +26,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "ByhandError": "byhand.errors",
     "Model": "byhand.model",
     "ModelSpec": "byhand.spec",
-    "Trace": "byhand.trace",
+    "Trace": "byhand.tracing",
     "Undecided": "byhand.errors",
     "count": "byhand.api",
     "open_model": "byhand.models",
@@ -60,17 +58,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Package(ModuleType):
-    """`byhand.trace` and `byhand.count` are the functions, although modules have these names too.
-
-    Importing a submodule sets an attribute of its package; for the public names it must not.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from byhand import evaluate
-from byhand.count import Inventory
-from byhand.count import count as count_parameters
+from byhand.counting import Inventory
+from byhand.counting import count as count_parameters
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Numbers
 from byhand.spec import ModelSpec
-from byhand.trace import Trace
+from byhand.tracing import Trace
 
 
 def trace(

@@ -17,7 +17,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.passes import no_key
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.trace import Missing, Trace, Worked
+from byhand.tracing import Missing, Trace, Worked
 from byhand.weights import Weights
 
 Progress = Callable[[Step], None]

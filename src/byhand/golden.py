@@ -28,7 +28,7 @@ from byhand.address import read_address, within
 from byhand.errors import AddressError, InputError, OutputError, Undecided, nearest
 from byhand.language import _
 from byhand.numbers.base import ABSENT
-from byhand.trace import Trace, Worked
+from byhand.tracing import Trace, Worked
 
 FORMAT, VERSION = "byhand trace", 1
 MANIFEST, VALUES, EXACT = "manifest.json", "values.safetensors", "exact.json"

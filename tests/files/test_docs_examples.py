@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from byhand.count import count
+from byhand.counting import count
 from byhand.evaluate import trace
 from byhand.files import parse_model
 from byhand.model import Model

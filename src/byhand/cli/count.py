@@ -24,7 +24,7 @@ from byhand.cli.speaking import Command, json_option, language_option, later
 def command(model: str, as_json: bool) -> int:
     from byhand.cli.opening import architecture
     from byhand.cli.printing import print_lines
-    from byhand.count import count
+    from byhand.counting import count
     from byhand.render.listing import inventory_data, inventory_lines
 
     spec, weights = architecture(model)

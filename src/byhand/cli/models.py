@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @language_option
 def command(as_json: bool) -> int:
     from byhand.cli.printing import print_lines
-    from byhand.count import count
+    from byhand.counting import count
     from byhand.models import builtin_names, open_model
 
     found = [(model, count(model.spec).total) for model in map(open_model, builtin_names())]

@@ -21,7 +21,7 @@ from byhand.errors import AddressError, UsageError
 from byhand.language import _
 
 if TYPE_CHECKING:
-    from byhand.trace import Trace
+    from byhand.tracing import Trace
 
 
 @click.command(

@@ -29,7 +29,7 @@ from byhand.render.forms import Forms, rational_cell
 from byhand.render.given import symbol_of, weight_cell
 from byhand.render.layout import plain
 from byhand.render.parts import MASKED, Cell, Mark, Part, WorkingLine
-from byhand.trace import Trace, Worked
+from byhand.tracing import Trace, Worked
 from byhand.working import Working
 
 MOST_LINES = 64  # of one address with slices

@@ -15,7 +15,7 @@ from byhand.expression import write
 from byhand.numbers.base import ABSENT, Prediction
 from byhand.plan import Plan, Step
 from byhand.render.forms import Forms, is_letter, letters_in
-from byhand.trace import Trace, Worked
+from byhand.tracing import Trace, Worked
 
 PLACES = 10  # decimals beside a form
 

@@ -26,7 +26,7 @@ from byhand.render.parts import (
     Table,
     Title,
 )
-from byhand.trace import WHOLE, Trace, Worked, weakest
+from byhand.tracing import WHOLE, Trace, Worked, weakest
 
 COPIES = ("embed", "split_heads", "merge_heads")  # operations that make no new number
 

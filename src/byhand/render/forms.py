@@ -19,7 +19,7 @@ from byhand.expression import (
 )
 from byhand.numbers.base import Numbers
 from byhand.render.parts import MASKED, Cell, Letter
-from byhand.trace import Trace
+from byhand.tracing import Trace
 
 PLACES = 4  # decimals shown beside a form
 WIDEST_FORM = 60  # characters of a form in a table; a wider one is shown by its decimals

@@ -17,7 +17,7 @@ from byhand.render.forms import rational_cell
 from byhand.render.parts import MASKED, Cell, Given, Row, Table
 from byhand.render.words import token_label
 from byhand.spec import parameters
-from byhand.trace import Trace
+from byhand.tracing import Trace
 
 if TYPE_CHECKING:
     from byhand.render.document import Window

@@ -25,7 +25,7 @@ from byhand.render.parts import (
     WorkingLine,
 )
 from byhand.render.terminal import MARKS, forms_of, legend, register_sign, verdict
-from byhand.trace import Trace
+from byhand.tracing import Trace
 
 STYLE = """
 .byhand { max-width: 60em; font-variant-numeric: tabular-nums; }

@@ -11,7 +11,7 @@ from byhand.render import words
 from byhand.render.ink import Ink, padded, width_of
 
 if TYPE_CHECKING:
-    from byhand.count import Group, Inventory, Line
+    from byhand.counting import Group, Inventory, Line
     from byhand.plan import Plan
 
 INDENT = "  "

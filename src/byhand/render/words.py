@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from byhand.language import _
 from byhand.plan import WEIGHT
-from byhand.trace import Missing, Trace, Worked
+from byhand.tracing import Missing, Trace, Worked
 
 LONGEST_LABEL = 24  # characters of a token in a table
 

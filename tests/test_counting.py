@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from byhand.count import count
+from byhand.counting import count
 from byhand.errors import AddressError
 from byhand.files import parse_model, parse_spec
 from byhand.models import open_model

@@ -19,7 +19,7 @@ from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
 from byhand.tokens import Vocabulary
-from byhand.trace import Crossing, Trace, weakest
+from byhand.tracing import Crossing, Trace, weakest
 from byhand.weights import Tensor, Weights
 
 
