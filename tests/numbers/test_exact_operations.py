@@ -133,6 +133,34 @@ def test_centred_multiples_of_one_named_value_come_back(numbers):
     assert weighted[0, 0].fraction == 2
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("1 + sqrt(2)", "0"),
+        ("sqrt(2) + sqrt(3) + sqrt(5) + sqrt(7)", "ln(10)*cos(1)"),
+        (
+            "sin(1)*cos(2)*sqrt(2) + ln(3)*exp(sqrt(2)) - erf(1)",
+            "sin(3) + exp(1/3)*sqrt(7)/(1 + e)",
+        ),
+        ("exp(sin(1))/(1 + exp(cos(1))) + sqrt(1 + sqrt(2))", "tanh(1)*sqrt(3 + sin(1)) + pi^3/30"),
+    ],
+)
+def test_a_layernorm_in_two_dimensions_leaves_just_a_sign(numbers, row):
+    x = admit(numbers, [list(row)])
+    centered, _variance, std, normalized = layernorm(numbers, x)
+    sign = 1 if x[0, 0] > x[0, 1] else -1
+    assert [v.fraction for v in normalized[0]] == [sign, -sign]
+    assert std[0] == abs(centered[0, 0])
+
+
+def test_multiples_of_one_wide_value_come_back_in_any_dimension(numbers):
+    c = "(sqrt(2) + sqrt(3)*sin(1) + ln(5) + exp(cos(1))/(2 + e))"
+    x = admit(numbers, [[f"3*{c}", f"-{c}", f"-2*{c}", 0]])
+    *_parts, normalized = layernorm(numbers, x)
+    root = numbers.scalar(parse("sqrt(7/2)"))
+    assert [(v * root).fraction for v in normalized[0]] == [3, -1, -2, 0]
+
+
 def test_a_slope_of_ln_ten_gives_exact_weights(numbers):
     q = k = admit(numbers, [[[0]] * 4])
     scores, weights, _mixed = attend(numbers, q, k, k, 4, slopes=admit(numbers, ["ln(10)"]))

@@ -27,6 +27,8 @@ from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import How, Value
 from byhand.numbers.exact.write import Writer
 
+SIMPLE = 8  # terms of a form whose square is multiplied out
+
 
 def array(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
     """An object array of this shape."""
@@ -148,7 +150,26 @@ class Exact(Numbers):
 
     def mean_square(self, x: Array) -> Array:
         share = fmpq(1, x.shape[-1])
-        return self._rows(lambda row: self.space.dot(row, row, share), x)
+
+        def of_row(row: list[Value]) -> Value:
+            self._as_multiples_of_one_letter(row)
+            return self.space.dot(row, row, share)
+
+        return self._rows(of_row, x)
+
+    def _as_multiples_of_one_letter(self, row: list[Value]) -> None:
+        """Entries that are multiples of one larger value c are from now on seen as such.
+
+        Then their mean square is a rational times c², as a letter's square, and its root is |c|.
+        Multiplied out, the square of a larger form would not always be known for what it is.  In
+        two dimensions centred entries are c and -c, so a layernorm leaves just their signs.
+        """
+        named = [entry for entry in row if entry.q != 0]
+        if named and all(entry.key == named[0].key for entry in named):
+            roots = any(self.space.atoms[i].degree for i in named[0].atoms)
+            if named[0].size > (2 if roots else SIMPLE):
+                for entry in named:
+                    self.space.letter(entry)
 
     def root(self, x: Array, *, eps: Fraction) -> Array:
         shift = self.space.value(eps)
