@@ -14,10 +14,27 @@ from typing import Any
 import numpy as np
 
 from byhand.errors import InputError
-from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Numbers, Prediction, Printed
 from byhand.numbers.exact import Exact, Value
+
+
+def _rounding(name: str) -> Callable[..., Array]:
+    """The operation of this name on exact values, every entry of its result rounded."""
+
+    def operation(self: Pencil, *inputs: Any, **settings: Any) -> Array:
+        exact = Exact()
+
+        def admitted(given: Any) -> Any:
+            return exact.admit(given) if isinstance(given, np.ndarray) else given
+
+        values = {role: admitted(given) for role, given in settings.items()}
+        result = getattr(exact, name)(*map(admitted, inputs), **values)
+        self.notes.extend(exact.notes)
+        return _array([v if v is ABSENT else self.rounded(v) for v in result.flat], result.shape)
+
+    operation.__doc__ = getattr(Numbers, name).__doc__
+    return operation
 
 
 class Pencil(Numbers):
@@ -64,143 +81,35 @@ class Pencil(Numbers):
         cut = len(digits) - self.decimals
         return sign + digits[:cut] + ("." + digits[cut:] if self.decimals else "")
 
-    def _worked(self, operate: Callable[[Exact], Array]) -> Array:
-        """An operation on exact values, every entry of the result rounded."""
-        exact = Exact()
-        result = operate(exact)
-        self.notes.extend(exact.notes)
-        flat = [v if v is ABSENT else self.rounded(v) for v in result.ravel()]
-        return _array(flat, result.shape)
-
     # ------------------------------------------------------------------- the operations
 
-    def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
-        return self._worked(lambda n: n.embed(n.admit(table), ids, scale=scale))
-
-    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return self._worked(lambda n: n.sinusoid(positions=positions, width=width, base=base))
-
-    def add(self, x: Array, y: Array) -> Array:
-        return self._worked(lambda n: n.add(n.admit(x), n.admit(y)))
-
-    def multiply(self, x: Array, y: Array) -> Array:
-        return self._worked(lambda n: n.multiply(n.admit(x), n.admit(y)))
-
-    def mean(self, x: Array) -> Array:
-        return self._worked(lambda n: n.mean(n.admit(x)))
-
-    def center(self, x: Array, mean: Array) -> Array:
-        """x - mean, with the mean as it was rounded."""
-        return self._worked(lambda n: n.add(n.admit(x), n.admit(-mean[..., np.newaxis])))
-
-    def mean_square(self, x: Array) -> Array:
-        return self._worked(lambda n: n.mean_square(n.admit(x)))
-
-    def root(self, x: Array, *, eps: Fraction) -> Array:
-        return self._worked(lambda n: n.root(n.admit(x), eps=eps))
+    embed = _rounding("embed")
+    sinusoid = _rounding("sinusoid")
+    add = _rounding("add")
+    multiply = _rounding("multiply")
+    mean = _rounding("mean")
+    mean_square = _rounding("mean_square")
+    root = _rounding("root")
+    affine = _rounding("affine")
+    linear = _rounding("linear")
+    split_heads = _rounding("split_heads")
+    merge_heads = _rounding("merge_heads")
+    rotate = _rounding("rotate")
+    scores = _rounding("scores")
+    softmax = _rounding("softmax")
+    mix = _rounding("mix")
+    head_outputs = _rounding("head_outputs")
+    activate = _rounding("activate")
+    center = _rounding("center")
+    _quotients = _rounding("normalize")
+    _logarithm = _rounding("loss")
 
     def normalize(self, x: Array, by: Array) -> Array:
+        """x / by, row by row; a divisor that was rounded to 0 is an error."""
         for place in np.ndindex(by.shape):
             if by[place] == 0 and any(entry != 0 for entry in x[place]):
                 raise self._lost(_("the divisor of row {row} became 0").format(row=list(place)))
-        return self._worked(lambda n: n.normalize(n.admit(x), n.admit(by)))
-
-    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
-        return self._worked(
-            lambda n: n.affine(
-                n.admit(x),
-                gain=None if gain is None else n.admit(gain),
-                bias=None if bias is None else n.admit(bias),
-            )
-        )
-
-    def linear(
-        self,
-        x: Array,
-        weight: Array,
-        *,
-        bias: Array | None = None,
-        layout: str,
-        heads: int | None = None,
-    ) -> Array:
-        return self._worked(
-            lambda n: n.linear(
-                n.admit(x),
-                n.admit(weight),
-                bias=None if bias is None else n.admit(bias),
-                layout=layout,
-                heads=heads,
-            )
-        )
-
-    def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
-        cut = [x[:, start + h * stride : start + h * stride + width] for h in range(heads)]
-        return np.stack(cut)
-
-    def merge_heads(self, x: Array) -> Array:
-        return np.concatenate(list(x), axis=1)
-
-    def rotate(
-        self,
-        x: Array,
-        *,
-        frequencies: Array | None = None,
-        positions: Sequence[int],
-        width: int,
-        base: Fraction,
-        pairing: str,
-    ) -> Array:
-        return self._worked(
-            lambda n: n.rotate(
-                n.admit(x),
-                frequencies=None if frequencies is None else n.admit(frequencies),
-                positions=positions,
-                width=width,
-                base=base,
-                pairing=pairing,
-            )
-        )
-
-    def scores(
-        self,
-        q: Array,
-        k: Array,
-        *,
-        table: Array | None = None,
-        slopes: Array | None = None,
-        scale: Expression | None = None,
-        mask: Sequence[Sequence[bool]],
-        queries: Sequence[int],
-        keys: Sequence[int],
-    ) -> Array:
-        return self._worked(
-            lambda n: n.scores(
-                n.admit(q),
-                n.admit(k),
-                table=None if table is None else n.admit(table),
-                slopes=None if slopes is None else n.admit(slopes),
-                scale=scale,
-                mask=mask,
-                queries=queries,
-                keys=keys,
-            )
-        )
-
-    def softmax(self, x: Array) -> Array:
-        return self._worked(lambda n: n.softmax(n.admit(x)))
-
-    def mix(self, weights: Array, v: Array) -> Array:
-        return self._worked(lambda n: n.mix(n.admit(weights), n.admit(v)))
-
-    def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
-        return self._worked(
-            lambda n: n.head_outputs(
-                n.admit(mixed), weight=None if weight is None else n.admit(weight), layout=layout
-            )
-        )
-
-    def activate(self, x: Array, *, kind: str) -> Array:
-        return self._worked(lambda n: n.activate(n.admit(x), kind=kind))
+        return self._quotients(x, by)
 
     def argmax(self, x: Array) -> list[Prediction]:
         """The largest of the rounded numbers: never proven of the model itself."""
@@ -216,9 +125,10 @@ class Pencil(Numbers):
         return predictions
 
     def loss(self, probs: Array, *, target: int) -> Array:
+        """-ln probs[last position, target]; a probability that was rounded to 0 is an error."""
         if probs[-1, target] <= 0:
             raise self._lost(_("the probability of the target became 0, which has no logarithm"))
-        return self._worked(lambda n: n.loss(n.admit(probs), target=target))
+        return self._logarithm(probs, target=target)
 
     def _lost(self, what: str) -> InputError:
         return InputError(
