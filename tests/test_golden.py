@@ -137,6 +137,16 @@ def test_beyond_the_range_of_floats_is_infinite() -> None:
     assert golden.nearest_float(Exact().scalar(parse("exp(-1000)"))) == 0
 
 
+def test_towers_of_powers_are_infinite_or_nothing_in_floats() -> None:
+    """Their digits alone would not fit into any memory."""
+    space = Exact().space
+    tower = space.exp(space.exp(space.value(80)))
+    assert golden.nearest_float(tower) == np.inf
+    assert golden.nearest_float(-tower) == -np.inf
+    assert golden.nearest_float(1 / tower) == 0
+    assert golden.nearest_float(tower / (1 + tower)) == 1
+
+
 # ------------------------------------------------------------------ whole or not at all
 
 

@@ -25,13 +25,15 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import read_address, within
-from byhand.errors import AddressError, InputError, OutputError, Undecided, nearest
+from byhand.errors import AddressError, InputError, OutputError, nearest
 from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.tracing import Trace, Worked
 
 FORMAT, VERSION = "byhand trace", 1
 MANIFEST, VALUES, EXACT = "manifest.json", "values.safetensors", "exact.json"
+BEYOND = Fraction(2) ** 1024  # what float64 calls infinite
+VANISHING = Fraction(1, 2**1075)  # below this, the nearest float64 is 0
 ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
 
 
@@ -163,11 +165,12 @@ def nearest_float(entry: Any) -> float:
         return _to_float(fraction)
     if entry.register == "enclosed":
         return _to_float(Fraction(entry.interval(20)[0]))
+    if not -BEYOND < entry < BEYOND:  # told apart first: e^(e^80) has more digits than fit anywhere
+        return float("inf") if entry > 0 else float("-inf")
+    if -VANISHING < entry < VANISHING:  # also what is not separated from 0
+        return 0.0
     for digits in (20, 40, 80):
-        try:
-            text: str = entry.significant(digits)
-        except Undecided:  # not separated from 0
-            return _to_float(Fraction(entry.interval(400)[0]))
+        text: str = entry.significant(digits)
         middle, unit = Fraction(text), _last_unit(text)
         low, high = _to_float(middle - unit), _to_float(middle + unit)
         if low == high:
