@@ -76,14 +76,20 @@ def test_closed_streams_are_no_error() -> None:
 
 
 def test_an_interrupted_run_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = ["trace", "minigpt-init", "--out", str(tmp_path / "x")]
+    code = f"from byhand.cli import main; print('ready', flush=True); main({command})"
     process = subprocess.Popen(
-        [sys.executable, "-m", "byhand", "trace", "minigpt-init", "--out", str(tmp_path / "x")],
+        [sys.executable, "-c", code],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=PLAIN,
+        # Whoever runs the tests in the background has SIGINT ignored, and so would the child.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    time.sleep(1.5)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     _out, talk = process.communicate(timeout=60)
     assert process.returncode == 130
