@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from fractions import Fraction
 from typing import Any
 
@@ -10,15 +11,17 @@ import pytest
 
 from byhand import forward
 from byhand.errors import AddressError, ByhandError, InputError, ShapeError, TextError, Undecided
-from byhand.evaluate import trace, work_out
+from byhand.evaluate import prepare, trace, work_out
 from byhand.expression import parse
 from byhand.model import Model
+from byhand.models import open_model
 from byhand.numbers.base import ABSENT, Note, Unknown
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 from byhand.plan import Step
 from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
 from byhand.tokens import Vocabulary
+from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
 from oracles.architectures import spread
 
@@ -287,3 +290,46 @@ def test_a_vocabulary_of_one_word_predicts_it() -> None:
     assert found.next is not None
     assert (found.next[0].id, found.next[0].proven, found.next[0].tied) == (0, True, ())
     assert found.loss.fraction == 0
+
+
+# ------------------------------------------------------------------ what is kept
+
+
+def test_rounded_numbers_are_kept_where_they_were_asked_for_and_nowhere_else() -> None:
+    model = open_model("journey")
+    found = trace(model, numbers=Pencil(4), only=["block.0.attn.weights", "logits"])
+    assert list(found.steps) == ["block.0.attn.weights", "logits"]
+    whole = trace(model, numbers=Pencil(4))
+    assert found["logits"].value.tolist() == whole["logits"].value.tolist()
+    with pytest.raises(AddressError, match="probs"):
+        found["probs"]
+
+
+def test_exact_numbers_keep_what_their_letters_stand_for() -> None:
+    found = trace(open_model("journey"), only=["logits"])
+    assert "block.0.attn.scores" in found.steps
+    assert found.asked == ("logits",)
+
+
+def test_values_live_from_their_step_to_their_last_reader() -> None:
+    job = prepare(open_model("journey"), numbers=Pencil(3))
+    alive: dict[str, weakref.ref[Any]] = {}
+    most = 0
+
+    def sink(worked: Worked) -> None:
+        nonlocal most
+        alive[worked.address] = weakref.ref(worked)
+        most = max(most, sum(ref() is not None for ref in alive.values()))
+
+    assert not job.work(keep=(), sink=sink).steps
+    assert list(alive) == [step.address for step in job.plan]
+    assert most < len(job.plan) / 3
+
+
+def test_steps_asked_for_with_what_they_read_are_kept_together() -> None:
+    job = prepare(open_model("journey"), numbers=Pencil(3), at=["block.0.attn.scores"])
+    assert set(job.work().steps) == {
+        "block.0.attn.scores",
+        "block.0.attn.q",
+        "block.0.attn.k",
+    }

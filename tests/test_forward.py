@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from byhand.evaluate import work_out
+from byhand import forward
+from byhand.evaluate import Admitted, work_out
 from byhand.numbers.exact import Exact
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 from byhand.weights import Tensor, Weights
@@ -55,6 +56,29 @@ def in_arb(case: Case) -> ArbPass:
 
 def exactly(case: Case) -> dict[str, Any]:
     return work_out(case.plan(), case.weights, case.tokens, Exact(), target=case.target)
+
+
+def test_a_text_after_its_past_is_worked_out_as_the_whole_text_at_once() -> None:
+    cases = spread(25, seed=5, wishes={"length": 3, "first position": 0, "extra mask": False})
+    for case in cases:
+        if not all(b.attention is None or b.attention.causal for b in case.spec.blocks):
+            continue
+        weights = Admitted(case.weights, Exact())
+        whole = work_out(forward.plan(case.spec, 3), weights, case.tokens, weights.numbers)
+        first = work_out(forward.plan(case.spec, 2), weights, case.tokens[:2], weights.numbers)
+        later = forward.plan(case.spec, 1, past=2)
+        past = {}
+        for step in later:
+            if step.op == "join":
+                past[step.inputs["x"]] = first[step.inputs["y"]]
+        last = work_out(later, weights, case.tokens[2:], weights.numbers, given=past)
+        for address, worked in last.items():
+            if worked.step.op in ("given", "join", "argmax"):
+                continue
+            at = worked.step.position_axis
+            assert at is not None
+            rows = np.take(whole[address].value, [2], axis=at)
+            assert worked.value.tolist() == rows.tolist(), (address, str(case))
 
 
 def test_the_wide_cases_give_every_answer_to_every_question() -> None:

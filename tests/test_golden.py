@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import byhand
-from byhand import golden
 from byhand.errors import AddressError, InputError, OutputError
 from byhand.expression import parse
-from byhand.numbers.exact import Exact
+from byhand.golden import writing
+from byhand.numbers.exact import Exact, nearest_float
 
 
 @pytest.fixture
@@ -87,6 +87,9 @@ def test_a_step_that_was_not_worked_out_has_no_tensor(tmp_path: Path) -> None:
     assert saved["logits"].values is None
     with pytest.raises(AddressError, match="logits was not worked out"):
         saved["logits[0]"]
+    with pytest.raises(AddressError, match="logits was not worked out"):
+        saved.exact("logits[0]")
+    assert saved.exact("logits") is None
     assert saved["stream.0[0,0]"] == 0.8828
     with pytest.raises(AddressError, match="did you mean logits"):
         saved["logit"]
@@ -103,8 +106,8 @@ def test_pencil_values_are_saved_as_they_were_rounded(tmp_path: Path) -> None:
 
 @given(st.fractions(max_denominator=10**30))
 def test_the_nearest_float_of_a_rational_is_pythons(value: Fraction) -> None:
-    assert golden.nearest_float(Exact().value(value)) == float(value)
-    assert golden.nearest_float(value) == float(value)
+    assert nearest_float(Exact().value(value)) == float(value)
+    assert nearest_float(value) == float(value)
 
 
 @pytest.mark.parametrize(
@@ -122,29 +125,29 @@ def test_the_nearest_float_of_a_named_value_is_that_of_a_ball_of_400_bits(text: 
         assert isinstance(ball, arb)
     finally:
         ctx.prec = before
-    assert golden.nearest_float(value) == expected
+    assert nearest_float(value) == expected
 
 
 def test_a_value_beside_the_middle_of_two_floats_goes_to_its_own_side() -> None:
     above = Exact().scalar(parse("1 + 2^-53 + exp(-60)"))
     below = Exact().scalar(parse("1 + 2^-53 - exp(-60)"))
-    assert golden.nearest_float(above) == 1 + 2**-52
-    assert golden.nearest_float(below) == 1
+    assert nearest_float(above) == 1 + 2**-52
+    assert nearest_float(below) == 1
 
 
 def test_beyond_the_range_of_floats_is_infinite() -> None:
-    assert golden.nearest_float(Exact().scalar(parse("-exp(1000)"))) == -np.inf
-    assert golden.nearest_float(Exact().scalar(parse("exp(-1000)"))) == 0
+    assert nearest_float(Exact().scalar(parse("-exp(1000)"))) == -np.inf
+    assert nearest_float(Exact().scalar(parse("exp(-1000)"))) == 0
 
 
 def test_towers_of_powers_are_infinite_or_nothing_in_floats() -> None:
     """Their digits alone would not fit into any memory."""
     space = Exact().space
     tower = space.exp(space.exp(space.value(80)))
-    assert golden.nearest_float(tower) == np.inf
-    assert golden.nearest_float(-tower) == -np.inf
-    assert golden.nearest_float(1 / tower) == 0
-    assert golden.nearest_float(tower / (1 + tower)) == 1
+    assert nearest_float(tower) == np.inf
+    assert nearest_float(-tower) == -np.inf
+    assert nearest_float(1 / tower) == 0
+    assert nearest_float(tower / (1 + tower)) == 1
 
 
 # ------------------------------------------------------------------ whole or not at all
@@ -159,6 +162,14 @@ def test_an_older_trace_is_replaced_and_nothing_else_is_left(folder: Path) -> No
         "manifest.json",
         "values.safetensors",
     ]
+
+
+def test_a_link_to_a_trace_stays_a_link(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    byhand.trace("tiny", "c").save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert byhand.open_trace(folder).text == "c"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["golden", "link"]
 
 
 def test_an_empty_folder_is_used(tmp_path: Path) -> None:
@@ -192,7 +203,7 @@ def test_a_full_disk_or_an_interruption_leaves_the_old_trace_and_no_draft(
         path.write_bytes(data[:10])
         raise stopped_by
 
-    monkeypatch.setattr(golden, "_write_bytes", write)
+    monkeypatch.setattr(writing, "write_bytes", write)
     expected: type[BaseException] = (
         OutputError if isinstance(stopped_by, OSError) else KeyboardInterrupt
     )
@@ -251,5 +262,82 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, manifest: str | None, messa
 
 def test_a_broken_tensor_file_is_an_input_error(folder: Path) -> None:
     (folder / "values.safetensors").write_bytes(b"\x00" * 20)
+    with pytest.raises(InputError, match="this is not a whole safetensors file"):
+        byhand.open_trace(folder)["logits[0]"]
+
+
+def test_a_truncated_tensor_file_is_an_input_error(folder: Path) -> None:
+    path = folder / "values.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="it is truncated"):
+        byhand.open_trace(folder)["tokens"].values  # noqa: B018
+
+
+def test_numbers_of_another_trace_are_an_input_error(folder: Path, tmp_path: Path) -> None:
+    byhand.trace("tiny", "c", target="b").save(tmp_path / "other")
+    (tmp_path / "other" / "values.safetensors").replace(folder / "values.safetensors")
+    with pytest.raises(InputError) as caught:
+        byhand.open_trace(folder)["logits[0]"]
+    assert caught.value.message == "the numbers are not those of the manifest"
+    assert caught.value.expected == "float64 [2, 3]"
+    assert caught.value.found == "float64 [1, 3]"
+
+
+BROKEN: list[tuple[tuple[Any, ...], Any]] = [
+    (("model",), 3),
+    (("tokens",), None),
+    (("tokens", 0), 7),
+    (("tokens", 0, "id"), "x"),
+    (("steps",), {}),
+    (("steps", 1), []),
+    (("steps", 1, "address"), None),
+    (("steps", 1, "shape"), [-1, 2]),
+    (("steps", 1, "shape"), ["2", 2]),
+    (("steps", 1, "reads"), [3]),
+    (("steps", 1, "dtype"), 8),
+    (("next",), 3),
+    (("aliases",), []),
+    (("aliases", "stream.0"), 3),
+    (("names",), 3),
+    (("exact",), 3),
+    (("steps", 1, "byhand"), 3),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), BROKEN, ids=lambda x: str(x))
+def test_a_manifest_with_something_else_in_it_is_refused(
+    folder: Path, path: tuple[Any, ...], value: Any
+) -> None:
+    manifest = json.loads((folder / "manifest.json").read_text())
+    inner = manifest
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="this is not a saved trace"):
-        byhand.open_trace(folder)["logits"]
+        byhand.open_trace(folder)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"values": [], "letters": {}}'])
+def test_broken_exact_values_are_an_input_error(folder: Path, text: str) -> None:
+    (folder / "exact.json").write_text(text)
+    with pytest.raises(InputError, match="this is not a saved trace"):
+        byhand.open_trace(folder).exact("logits")
+
+
+def test_exact_values_of_another_shape_are_an_input_error(folder: Path) -> None:
+    exact = json.loads((folder / "exact.json").read_text())
+    exact["values"]["logits"] = [["1", "2"], ["3"]]
+    (folder / "exact.json").write_text(json.dumps(exact))
+    with pytest.raises(InputError, match="this is not a saved trace"):
+        byhand.open_trace(folder).exact("logits[1,2]")
+
+
+def test_a_trace_of_an_earlier_version_is_read_as_ever(folder: Path) -> None:
+    """Without the keys that came later: names, exact."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["names"], manifest["exact"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    saved = byhand.open_trace(folder)
+    assert saved.names == "byhand"
+    assert saved.exact("logits[0]").tolist() == ["1", "-1", "0"]

@@ -19,23 +19,29 @@ def trace(
     model: str | Path | Model,
     text: str | None = None,
     *,
+    exact: bool = False,
     decimals: int | None = None,
+    float: str | None = None,
+    device: str | None = None,
     target: str | None = None,
     only: Iterable[str] = (),
     heads: bool = False,
     progress: evaluate.Progress | None = None,
 ) -> Trace:
-    """Every number from the text to the next token: exact, or rounded to `decimals` line by line.
+    """Every number from the text to the next token.
 
-    `model` is a built-in name, a model file or a Model; without a text, its own is taken.
-    `target` asks for the loss, `only` for some steps and what they need, `heads` for each head's
-    own part of the attention output.
+    `model` is a built-in name, a model file, the folder of a checkpoint or a Model; without a
+    text, its own is taken.  The numbers are `exact`, rounded to `decimals` line by line, in the
+    format `float` ("float64", "float32", "bfloat16", "float16"), or torch tensors on a `device`;
+    where nothing is said, exact up to 2,000 parameters and floats above.  `target` asks for the
+    loss, `only` for some steps (the others are worked out as far as they are needed), `heads` for
+    each head's own part of the attention output.
     """
     opened = model if isinstance(model, Model) else open_model(model)
     return evaluate.trace(
         opened,
         text,
-        numbers_for(decimals),
+        numbers_for(opened, exact=exact, decimals=decimals, float=float, device=device),
         target=target,
         only=(only,) if isinstance(only, str) else only,
         head_outputs=heads,
@@ -43,21 +49,44 @@ def trace(
     )
 
 
-def numbers_for(decimals: int | None) -> Numbers:
-    """The exact number system, or the pencil that rounds to so many decimals."""
-    if decimals is None:
+def numbers_for(
+    model: Model,
+    *,
+    exact: bool = False,
+    decimals: int | None = None,
+    float: str | None = None,
+    device: str | None = None,
+    many: bool = False,
+) -> Numbers:
+    """The number system asked for; where nothing is said, the one that suits the model.
+
+    `many` says that many passes will use the same weights, so that converting them once pays.
+    """
+    if exact:
         from byhand.numbers.exact import Exact
 
         return Exact()
-    from byhand.numbers.pencil import Pencil
+    if decimals is not None:
+        from byhand.numbers.pencil import Pencil
 
-    return Pencil(decimals)
+        return Pencil(decimals)
+    if device is not None:
+        from byhand.numbers.tensors import Tensors
+
+        return Tensors(float or evaluate.usual_format(model), device)
+    if float is None and evaluate.pencil_sized(model):
+        from byhand.numbers.exact import Exact
+
+        return Exact()
+    from byhand.numbers.floats import Floats
+
+    return Floats(float or evaluate.usual_format(model), convert_once=many)
 
 
 def count(model: str | Path | Model | ModelSpec) -> Inventory:
     """The parameters of a model, to the digit, by component and with formulas.
 
-    `model` is a built-in name, a model file, a Model, or an architecture without weights.
+    `model` is a built-in name, a model file, a checkpoint, a Model, or an architecture alone.
     """
     if isinstance(model, ModelSpec):
         return count_parameters(model)

@@ -1,11 +1,13 @@
 """Working a plan out: every step in a number system, one after the other.
 
-plan (value-free steps) + weights + tokens + numbers → Trace
+model + text + numbers → Job (a plan, tokens, what is asked for) → Trace
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,25 +19,79 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.passes import no_key
 from byhand.plan import WEIGHT, Plan, Step
+from byhand.spec import parameters
 from byhand.tracing import Missing, Trace, Worked
-from byhand.weights import Weights
+from byhand.weights import Tensor, Weights
+
+PENCIL_SIZED = 2_000  # parameters up to which exact numbers are the usual ones
 
 Progress = Callable[[Step], None]
+Sink = Callable[[Worked], None]
 
 
-def trace(
+@dataclass(frozen=True)
+class Job:
+    """A text that is to be worked out: everything is known but the numbers."""
+
+    model: Model
+    plan: Plan
+    numbers: Numbers
+    text: str
+    tokens: tuple[int, ...]
+    target: int | None = None
+    asked: tuple[str, ...] = ()  # the steps asked for; none: all of the plan
+
+    def work(
+        self,
+        *,
+        progress: Progress | None = None,
+        keep: Collection[str] | None = None,
+        sink: Sink | None = None,
+    ) -> Trace:
+        """The trace.  `sink` sees each step as it is worked out; what is not in `keep` is dropped
+        after its last reader.
+
+        Unless `keep` says otherwise, rounded numbers are kept where they were asked for.  Exact
+        and named ones are all kept: a letter stands for the number at another step's address.
+        """
+        if keep is None and self.asked and self.numbers.uniform == "rounded":
+            keep = self.asked
+        steps = work_out(
+            self.plan,
+            self.model.weights,
+            self.tokens,
+            self.numbers,
+            target=self.target,
+            progress=progress,
+            keep=keep,
+            sink=sink,
+        )
+        return Trace(
+            self.model,
+            self.plan,
+            self.numbers,
+            self.text,
+            self.tokens,
+            steps,
+            self.target,
+            self.asked,
+        )
+
+
+def prepare(
     model: Model,
     text: str | None = None,
     numbers: Numbers | None = None,
     *,
     target: str | None = None,
     only: Iterable[str] = (),
+    at: Iterable[str] = (),
     head_outputs: bool = False,
-    progress: Progress | None = None,
-) -> Trace:
+) -> Job:
     """The whole working of one text, or of just the steps asked for and what they need.
 
     Without a text, the model's own; without numbers, exact ones; a target asks for the loss.
+    `only` asks for steps, `at` for steps together with what they read.
     """
     if text is None and model.text is None:
         raise InputError(
@@ -48,52 +104,105 @@ def trace(
     tokens = model.vocabulary.encode(words)
     goal = None if target is None else model.vocabulary.id(target)
     plan = forward.plan(model.spec, len(tokens), target=goal is not None, head_outputs=head_outputs)
-    wanted = tuple(only)
-    if wanted:
-        plan = plan.only(plan.matching(wanted))
+    asked = plan.matching(only)
+    for step in map(plan.__getitem__, at):
+        reads = (read for read in step.reads if not read.startswith(WEIGHT))
+        asked = (*asked, step.address, *reads)
+    if asked:
+        plan = plan.only(asked)
     if numbers is None:
         from byhand.numbers.exact import Exact
 
         numbers = Exact()
-    steps = work_out(plan, model.weights, tokens, numbers, target=goal, progress=progress)
-    return Trace(model, plan, numbers, words, tokens, steps, goal)
+    return Job(model, plan, numbers, words, tokens, goal, tuple(dict.fromkeys(asked)))
+
+
+def trace(
+    model: Model,
+    text: str | None = None,
+    numbers: Numbers | None = None,
+    *,
+    progress: Progress | None = None,
+    **asked: Any,
+) -> Trace:
+    """A text worked out: `prepare` and `Job.work` in one call."""
+    return prepare(model, text, numbers, **asked).work(progress=progress)
+
+
+def pencil_sized(model: Model) -> bool:
+    """Whether exact numbers are the usual ones: a model file of up to 2,000 parameters."""
+    size = sum(parameter.size for parameter in parameters(model.spec))
+    return size <= PENCIL_SIZED and model.family is None
+
+
+def usual_format(model: Model) -> str:
+    """The usual float format: float32, unless a weight is finer than that."""
+    finer = model.weights.finer_than_float32
+    if model.family is None:  # a model file, whose weights may be any numbers
+        finer = finer or not all(map(_holds, model.weights.values()))
+    return "float64" if finer else "float32"
+
+
+def _holds(tensor: Tensor) -> bool:
+    """Whether float32 holds every entry that is not a float already."""
+    if tensor.floats:
+        return True
+    known = (x for x in tensor.data.flat if x is not ABSENT and not isinstance(x, Unknown))
+    return all(isinstance(x, Fraction) and np.float32(x) == x for x in known)
 
 
 def work_out(
     plan: Plan,
-    weights: Weights,
+    weights: Weights | Admitted,
     tokens: Sequence[int],
     numbers: Numbers,
     *,
     target: int | None = None,
     given: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
+    keep: Collection[str] | None = None,
+    sink: Sink | None = None,
 ) -> dict[str, Worked]:
     """The plan's steps with their values, in order.  What cannot be known is marked missing.
 
-    `given` holds, by address, values that stand in for what a step would give; with
-    `plan.only([address], given=…)` a single step is worked out again from given inputs.
+    `given` holds, by address, values that stand in for what a step would give (a Worked one is
+    taken as it is); with `plan.only([address], given=…)` a single step is worked out again from
+    given inputs.  With `keep`, other values are dropped as soon as nothing reads them any more,
+    and weights likewise; `sink` sees each step before that.  Weights admitted before can be used
+    again.
     """
     ids = {"tokens": tuple(tokens), "target": target}
     instead = {plan[address].address: value for address, value in (given or {}).items()}
-    admitted = _Admitted(weights, numbers)
+    admitted = weights if isinstance(weights, Admitted) else Admitted(weights, numbers)
     done: dict[str, Worked] = {}
     for step in plan:
-        _check_reach(step, weights)
+        _check_reach(step, admitted.weights)
+    last_reader = {read: step.address for step in plan for read in step.reads}
     for step in plan:
         if progress:
             progress(step)
-        if step.op == "given":
-            done[step.address] = Worked(step, ids[step.address], numbers)
-        elif step.address in instead:
-            done[step.address] = Worked(step, _admit(step, instead[step.address], numbers), numbers)
+        if step.address in instead:
+            worked = _given(step, instead[step.address], numbers)
+        elif step.op == "given":
+            worked = Worked(step, ids[step.address], numbers)
         else:
-            done[step.address] = _work_out_step(step, done, admitted, numbers)
+            worked = _work_out_step(step, done, admitted, numbers)
+        done[step.address] = worked
+        if sink:
+            sink(worked)
+        if keep is not None:
+            over = [read for read in (*step.reads, step.address)
+                    if last_reader.get(read, step.address) == step.address]  # fmt: skip
+            for address in over:
+                if address.startswith(WEIGHT):
+                    admitted.drop(address.removeprefix(WEIGHT))
+                elif address not in keep:
+                    done.pop(address, None)
     return done
 
 
 def _work_out_step(
-    step: Step, done: dict[str, Worked], admitted: _Admitted, numbers: Numbers
+    step: Step, done: dict[str, Worked], admitted: Admitted, numbers: Numbers
 ) -> Worked:
     arguments: dict[str, Any] = dict(step.attributes)
     for role, address in step.inputs.items():
@@ -135,7 +244,9 @@ def _check_reach(step: Step, weights: Weights) -> None:
                 raise error
 
 
-def _admit(step: Step, value: Any, numbers: Numbers) -> Any:
+def _given(step: Step, value: Any, numbers: Numbers) -> Worked:
+    if isinstance(value, Worked):
+        return Worked(step, value.value, numbers)
     data = np.asarray(value)
     if data.shape != step.shape:
         raise ShapeError(
@@ -144,10 +255,10 @@ def _admit(step: Step, value: Any, numbers: Numbers) -> Any:
             expected=" × ".join(map(str, step.shape)),
             found=" × ".join(map(str, data.shape)),
         )
-    return numbers.admit(data)
+    return Worked(step, numbers.admit(data), numbers)
 
 
-class _Admitted:
+class Admitted:
     """The weights as values of one number system, each admitted once."""
 
     def __init__(self, weights: Weights, numbers: Numbers) -> None:
@@ -167,3 +278,7 @@ class _Admitted:
                 error.where = error.where or WEIGHT + name
                 raise
         return self.values[name]
+
+    def drop(self, name: str) -> None:
+        """Forgets the admitted values of a weight."""
+        self.values.pop(name, None)

@@ -27,6 +27,7 @@ def plan(
     spec: ModelSpec,
     length: int,
     *,
+    past: int = 0,
     positions: Sequence[int] | None = None,
     mask: Mask | None = None,
     target: bool = False,
@@ -34,13 +35,15 @@ def plan(
 ) -> Plan:
     """The steps of one forward pass over `length` tokens, in spine order.
 
-    `positions` (from 0 unless given) and `mask` (True where a query may look at a key, on top of
-    each block's causal mask) are data, so that padding and caches need no code of their own.
+    `past` counts the tokens before these, whose keys and values are given (a cache), `positions`
+    go on from there unless given, and `mask` (True where a query may look at a key) comes on top
+    of each block's causal mask: all data, so that caches and padding need no pass of their own.
     `target` asks for the loss, `head_outputs` for each head's own part of the attention output.
     """
-    places = tuple(range(length)) if positions is None else tuple(positions)
-    run = Pass(spec, length, places, mask, head_outputs)
-    w = Sheet(pos=length, query=length, key=length, d=spec.d_model, vocab=spec.vocab, one=1)
+    places = tuple(range(past, past + length)) if positions is None else tuple(positions)
+    run = Pass(spec, length, places, mask, head_outputs, past)
+    w = Sheet(pos=length, query=length, key=past + length, past=past)
+    w.sizes |= {"d": spec.d_model, "vocab": spec.vocab, "one": 1}
 
     w.line("tokens", "given", "text → ids", ("pos",))
     stream = _embed(w, run)
@@ -211,6 +214,9 @@ def _attention(w: Sheet, run: Pass, at: str, attn: AttentionSpec, x: str) -> str
     if attn.rotary:
         q = _rotate(w, run, at, attn, "q", q)
         k = _rotate(w, run, at, attn, "k", k)
+    if run.past:
+        k = _after_past(w, at, "k", k)
+        v = _after_past(w, at, "v", v)
     scores = w.line(
         f"{at}.scores",
         "scores",
@@ -225,9 +231,9 @@ def _attention(w: Sheet, run: Pass, at: str, attn: AttentionSpec, x: str) -> str
             "slopes": f"{WEIGHT}{at}.slopes" if attn.alibi else None,
         },
         scale=attn.scale,
-        mask=run.mask(attn.causal),
+        mask=run.mask(attn.causal, attn.window),
         queries=run.positions,
-        keys=run.positions,
+        keys=run.keys,
     )
     weights = w.line(
         f"{at}.weights", "softmax", "softmax(scores)", ("head", "query", "key"), {"x": scores}
@@ -300,6 +306,13 @@ def _rotate(w: Sheet, run: Pass, at: str, attn: AttentionSpec, name: str, x: str
         base=rotary.base,
         pairing=rotary.pairing,
     )
+
+
+def _after_past(w: Sheet, at: str, name: str, x: str) -> str:
+    """The keys or values of the tokens before, which are given, and then those of these tokens."""
+    past = w.line(f"{at}.past_{name}", "given", "from before", ("kv_head", "past", "d_head"))
+    both = {"x": past, "y": x}
+    return w.line(f"{at}.all_{name}", "join", "past, then new", ("kv_head", "key", "d_head"), both)
 
 
 # ------------------------------------------------------------------ the MLP

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import and_
 
 from byhand.errors import InputError, TextError
 from byhand.language import _
@@ -24,31 +26,49 @@ class Pass:
     positions: tuple[int, ...]
     allowed: Mask | None
     head_outputs: bool
+    past: int = 0  # tokens before these, whose keys and values are given
 
     def __post_init__(self) -> None:
         _check_length(self.spec, self.length, self.positions)
         if self.allowed is not None:
             rows = [len(row) for row in self.allowed]
-            if rows != [self.length] * self.length:
+            if rows != [self.past + self.length] * self.length:
                 raise InputError(
                     _("the mask does not fit the text"),
-                    expected=_("{count} rows of {count}").format(count=self.length),
+                    expected=_("{count} rows of {keys}").format(
+                        count=self.length, keys=self.past + self.length
+                    ),
                     found=_("rows of {lengths}").format(lengths=", ".join(map(str, rows))),
                 )
 
-    def mask(self, causal: bool) -> tuple[tuple[bool, ...], ...]:
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The positions of the keys: those of the past, then those of the text."""
+        return (*range(self.past), *self.positions)
+
+    def mask(self, causal: bool, window: int | None = None) -> tuple[tuple[bool, ...], ...]:
         """True where a query may look at a key; each may look at one at least."""
-        rows = tuple(
-            tuple(
-                (not causal or key <= query) and (self.allowed is None or bool(self.allowed[i][j]))
-                for j, key in enumerate(self.positions)
-            )
-            for i, query in enumerate(self.positions)
-        )
-        for position, row in enumerate(rows):
+        if (causal, window) not in self._masks:
+            self._masks[causal, window] = self._mask(causal, window)
+        return self._masks[causal, window]
+
+    @cached_property
+    def _masks(self) -> dict[tuple[bool, int | None], tuple[tuple[bool, ...], ...]]:
+        return {}
+
+    def _mask(self, causal: bool, window: int | None) -> tuple[tuple[bool, ...], ...]:
+        keys = self.keys
+        rows = []
+        for place, query in enumerate(self.positions):
+            last = query if causal else max(keys)
+            first = 0 if window is None else query - window + 1
+            row = tuple(first <= key <= last for key in keys)
+            if self.allowed is not None:
+                row = tuple(map(and_, row, map(bool, self.allowed[place])))
             if not any(row):
-                raise no_key(position)
-        return rows
+                raise no_key(place)
+            rows.append(row)
+        return tuple(rows)
 
 
 def no_key(position: int) -> InputError:

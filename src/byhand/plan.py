@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
+from byhand import names
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.spec import ModelSpec
@@ -60,14 +61,24 @@ class Plan:
         return len(self.steps)
 
     def __getitem__(self, address: str) -> Step:
-        """The step at an address (or its alias); an AddressError with the nearest names."""
-        name = self.aliases.get(address, address)
-        if name in self._by_address:
+        """The step at an address, under any of its names; an AddressError with the nearest."""
+        name = self.known.get(address) or names.steps(self.spec, self.known).get(address)
+        if name is not None:
             return self._by_address[name]
-        known = [*self._by_address, *self.aliases]
         raise AddressError(
-            _("there is no step {name}").format(name=repr(address)), hint=nearest(address, known)
+            _("there is no step {name}").format(name=repr(address)),
+            hint=nearest(address, self.known),
         )
+
+    @cached_property
+    def known(self) -> Mapping[str, str]:
+        """Every name of byhand's own, aliases included, with the address of its step."""
+        return {**{step.address: step.address for step in self.steps}, **self.aliases}
+
+    def in_style(self, style: str) -> Mapping[str, str]:
+        """What each step is called in a style of `names.STYLES`; byhand's name where it has none."""
+        found = names.names(style, self.spec, self.known)
+        return {step.address: found.get(step.address, step.address) for step in self.steps}
 
     @cached_property
     def _by_address(self) -> dict[str, Step]:
@@ -77,14 +88,14 @@ class Plan:
         """The addresses that the patterns name: a step, a group (`block.0.attn`), or with *."""
         found: dict[str, None] = {}
         for pattern in patterns:
-            names = [
-                self.aliases.get(name, name)
-                for name in (*(step.address for step in self.steps), *self.aliases)
+            addresses = [
+                address
+                for name, address in self.known.items()
                 if fnmatchcase(name, pattern) or name.startswith(pattern + ".")
-            ]
-            if not names:
+            ] or names.matching(pattern, self.spec, self.known)
+            if not addresses:
                 self[pattern]  # raises, with the nearest names
-            found.update(dict.fromkeys(names))
+            found.update(dict.fromkeys(addresses))
         return tuple(step.address for step in self.steps if step.address in found)
 
     def only(self, addresses: Iterable[str], given: Iterable[str] = ()) -> Plan:

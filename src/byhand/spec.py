@@ -91,6 +91,7 @@ class AttentionSpec:
     kv_heads: int
     scale: Expression | None = None  # None: the scores are not scaled
     causal: bool = True
+    window: int | None = None  # how many keys back a query sees, its own included; None: all
     rotary: RotarySpec | None = None
     alibi: bool = False
     score_table: bool = False
@@ -107,6 +108,10 @@ class AttentionSpec:
         _positive("attention.heads", self.heads)
         _positive("attention.d_head", self.d_head)
         _positive("attention.kv_heads", self.kv_heads)
+        if self.window is not None:
+            _positive("attention.window", self.window)
+            if not self.causal:
+                raise _refuse("attention.window", _("nothing, without a causal mask"), self.window)
         if self.heads % self.kv_heads:
             raise _refuse(
                 "attention.kv_heads",

@@ -13,6 +13,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from byhand.address import Address, read_address, within
 from byhand.errors import AddressError, ByhandError, InputError, Undecided
 from byhand.language import _
@@ -64,27 +66,41 @@ class Worked:
     def address(self) -> str:
         return self.step.address
 
+    @property
+    def whole(self) -> bool:
+        """Whether the entries are ids, not numbers of the number system."""
+        return self.step.op in WHOLE and self.step.axes in ((), ("pos",))
+
+    @cached_property
+    def array(self) -> Any:
+        """The value as an array on this machine."""
+        return self.numbers.entries(self.value)
+
     def __getitem__(self, index: Any) -> Any:
         """An entry or a part of the value; where the step is missing, the error that says why."""
         if self.missing is not None:
             raise self.missing.error(self.address)
-        if self.step.op in WHOLE and isinstance(index, tuple):
-            return self.value[index[0]]
-        return self.value[index]
+        if self.whole:
+            return self.value[index[0] if isinstance(index, tuple) else index]
+        return _absent_or(self.array[index])
+
+    def at(self, index: tuple[int, ...]) -> Any:
+        """One entry; ABSENT where it is masked."""
+        return _absent_or(self.array[index])
 
     def entries(self) -> Iterator[tuple[tuple[int, ...], Any]]:
         """Every entry with its index; masked ones are ABSENT.  None where the step is missing."""
-        if self.missing is None and self.step.op not in WHOLE:
+        if self.missing is None and not self.whole:
             for index in product(*map(range, self.step.shape)):
-                yield index, self.value[index]
+                yield index, self.at(index)
 
     def register_at(self, index: tuple[int, ...]) -> str | None:
         """The register of one entry; None where it is masked or missing."""
         if self.missing is not None:
             return None
-        if self.step.op in WHOLE:
-            return "exact"
-        entry = self.value[index]
+        if self.whole:
+            return self.register
+        entry = self.at(index)
         return None if entry is ABSENT else self.numbers.register(entry)
 
     @cached_property
@@ -92,8 +108,10 @@ class Worked:
         """The weakest register of the entries; None where the step is missing."""
         if self.missing is not None:
             return None
-        if self.step.op in WHOLE:
+        if self.step.op == "given" and self.whole:
             return "exact"
+        if self.numbers.uniform or self.whole:
+            return self.numbers.uniform or "exact"
         return weakest(self.numbers.register(x) for _i, x in self.entries() if x is not ABSENT)
 
     @cached_property
@@ -102,8 +120,8 @@ class Worked:
         axis = self.step.position_axis
         if axis is None or self.missing is not None:
             return ()
-        if self.step.op in WHOLE:
-            return ("exact",) * self.step.shape[axis]
+        if self.numbers.uniform or self.whole:
+            return (self.register or "exact",) * self.step.shape[axis]
         rows: list[list[str]] = [[] for _row in range(self.step.shape[axis])]
         for index, entry in self.entries():
             if entry is not ABSENT:
@@ -114,7 +132,13 @@ class Worked:
         shape = "×".join(map(str, self.step.shape))
         if self.missing is not None:
             return f"<{self.address} {shape} {self.missing.kind}: {self.missing.cause}>"
-        return f"<{self.address} {shape} {self.register}: {_short(self.value)}>"
+        shown = self.value if self.whole else self.array
+        return f"<{self.address} {shape} {self.register}: {_short(shown)}>"
+
+
+def _absent_or(entry: Any) -> Any:
+    """NumPy's way to say that an entry is masked, in byhand's."""
+    return ABSENT if entry is np.ma.masked else entry
 
 
 def weakest(registers: Any) -> str:
@@ -123,6 +147,9 @@ def weakest(registers: Any) -> str:
 
 
 def _short(value: Any, width: int = 60) -> str:
+    if isinstance(value, np.ndarray) and value.size > width:  # more than fits, whatever it is
+        first = value[(0,) * (value.ndim - 1)][:width]
+        return ("[" * (value.ndim - 1) + _plain(first.tolist()))[: width - 1] + "…"
     nested = value.tolist() if hasattr(value, "tolist") else value
     text = _plain(nested)
     return text if len(text) <= width else text[: width - 1] + "…"
@@ -153,6 +180,7 @@ class Trace:
     tokens: tuple[int, ...]
     steps: Mapping[str, Worked]
     target: int | None = None
+    asked: tuple[str, ...] = ()  # the steps asked for; none: all of the plan
 
     def __getitem__(self, address: str) -> Any:
         """A step by its address or alias; with an index, an entry or a part of its value."""
@@ -183,7 +211,7 @@ class Trace:
     def loss(self) -> Any:
         """-ln of the target's probability; None where no target was given."""
         worked = self.steps.get("loss")
-        return None if worked is None or worked.missing else worked.value[0]
+        return None if worked is None or worked.missing else worked.at((0,))
 
     def token(self, id: int) -> str:
         return self.model.vocabulary.tokens[id]
@@ -192,12 +220,14 @@ class Trace:
     def crossings(self) -> tuple[Crossing, ...]:
         """Where each position leaves the exact numbers and where it comes back, in spine order."""
         found: list[Crossing] = []
+        if self.numbers.uniform == "rounded":
+            return ()
         for worked in self:
             found.extend(self._crossings_at(worked, {crossing.position for crossing in found}))
         return tuple(found)
 
     def _crossings_at(self, worked: Worked, crossed: set[int]) -> Iterator[Crossing]:
-        if worked.missing is not None or worked.step.op in WHOLE:
+        if worked.missing is not None or worked.whole:
             return
         for position, register in enumerate(worked.row_registers):
             own = [row for row in self._rows_read(worked, position) if row[1] == position]
@@ -238,7 +268,7 @@ class Trace:
         shares = worked if worked.step.op == "scores" else self.steps[worked.step.inputs["weights"]]
         heads, _queries, keys = shares.step.shape
         for key in range(keys):
-            if any(shares.value[head, position, key] is not ABSENT for head in range(heads)):
+            if any(shares.at((head, position, key)) is not ABSENT for head in range(heads)):
                 yield key
 
     def stopped_at(self, position: int) -> str | None:

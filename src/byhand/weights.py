@@ -7,8 +7,8 @@ array (every entry the dyadic rational it holds) or an object array of Fraction,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,25 +19,49 @@ from byhand.expression import Expression
 Data = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
 class Tensor:
     """One tensor.  `same_as` names the tensor whose parameters these are: tied or referenced.
 
-    The data is read-only: tensors that refer to each other share it.
+    The data is read-only: tensors that refer to each other share it.  A tensor made by `Tensor.at`
+    knows its shape from the start and opens its data when first asked for it.
     """
 
-    name: str
-    data: Data
-    same_as: str | None = None
+    __slots__ = ("_data", "_open", "dtype", "name", "same_as", "shape")
 
-    def __post_init__(self) -> None:
-        frozen = self.data.view()
-        frozen.flags.writeable = False
-        object.__setattr__(self, "data", frozen)
+    def __init__(self, name: str, data: Data, same_as: str | None = None) -> None:
+        self.name = name
+        self.same_as = same_as
+        self.shape: tuple[int, ...] = tuple(data.shape)
+        self.dtype: np.dtype[Any] = data.dtype
+        self._data: Data | None = _read_only(data)
+        self._open: Callable[[], Data] | None = None
+
+    @classmethod
+    def at(
+        cls,
+        name: str,
+        opening: Callable[[], Data],
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        same_as: str | None = None,
+    ) -> Tensor:
+        """A tensor whose data `opening` gives, called once and only when the data is needed."""
+        tensor = cls(name, np.empty(0, dtype), same_as)
+        tensor.shape = shape
+        tensor._data, tensor._open = None, opening
+        return tensor
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.data.shape)
+    def data(self) -> Data:
+        if self._data is None:
+            assert self._open is not None
+            self._data = _read_only(self._open())
+            self._open = None
+        return self._data
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
 
     @property
     def expressions(self) -> bool:
@@ -47,7 +71,16 @@ class Tensor:
     @property
     def floats(self) -> bool:
         """Whether the entries are floats, rather than objects."""
-        return self.data.dtype != np.dtype(object)
+        return self.dtype != np.dtype(object)
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.name}: {'×'.join(map(str, self.shape))} {self.dtype}>"
+
+
+def _read_only(data: Data) -> Data:
+    frozen = data.view()
+    frozen.flags.writeable = False
+    return frozen
 
 
 class Weights(Mapping[str, Tensor]):
@@ -65,6 +98,11 @@ class Weights(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._tensors)
 
+    @property
+    def finer_than_float32(self) -> bool:
+        """Whether a tensor holds float64, of which float32 would lose bits."""
+        return any(tensor.dtype == np.float64 for tensor in self._tensors.values())
+
     def __repr__(self) -> str:
-        size = sum(tensor.data.size for tensor in self._tensors.values())
+        size = sum(tensor.size for tensor in self._tensors.values())
         return f"<Weights: {len(self)} tensors, {size:,} numbers>"

@@ -146,6 +146,13 @@ class Working:
         width = self.shape(step.inputs["x"])[2]
         return Entry(step.inputs["x"], (at[1] // width, at[0], at[1] % width))
 
+    def _join(self, step: Step, at: Index) -> Expression:
+        head, position, inner = at
+        past = self.shape(step.inputs["x"])[1]
+        if position < past:
+            return Entry(step.inputs["x"], at)
+        return Entry(step.inputs["y"], (head, position - past, inner))
+
     def _rotate(self, step: Step, at: Index) -> Expression:
         x, settings = step.inputs["x"], step.attributes
         head, position, inner = at

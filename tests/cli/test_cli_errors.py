@@ -18,14 +18,14 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown command": (
         ["trac", "tiny"],
         """error: there is no command 'trac'
-  expected: trace, models, count
+  expected: trace, generate, models, count
   hint: did you mean trace?
 """,
     ),
     "a model where a command belongs": (
         ["tiny"],
         """error: there is no command 'tiny'
-  expected: trace, models, count
+  expected: trace, generate, models, count
   hint: did you mean byhand trace tiny?
 """,
     ),
@@ -127,8 +127,37 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     ),
     "a boundary of rounded numbers": (
         ["trace", "tiny", "--stop-at-boundary", "--decimals", "2"],
-        """error: --stop-at-boundary and --decimals exclude each other
-  hint: rounded numbers have no boundary: leave one of them out
+        """error: --stop-at-boundary needs exact numbers
+  found: decimals 2
+  hint: rounded numbers have no boundary: add --exact
+""",
+    ),
+    "two kinds of numbers": (
+        ["trace", "tiny", "--exact", "--float", "float32"],
+        """error: --exact and --float exclude each other
+  hint: leave one of them out
+""",
+    ),
+    "an unknown format": (
+        ["trace", "tiny", "--float", "float8"],
+        """error: --float has a value that does not fit
+  expected: float64, float32, bfloat16, float16
+  found: 'float8'
+""",
+    ),
+    "an unknown style of names": (
+        ["trace", "tiny", "--names", "lama"],
+        """error: --names has a value that does not fit
+  expected: byhand, transformer_lens, gpt2, llama, gpt_neox, hf
+  found: 'lama'
+  hint: did you mean llama?
+""",
+    ),
+    "names of a checkpoint that is none": (
+        ["trace", "tiny", "--names", "hf"],
+        """error: this model comes from no checkpoint, so it has no names of its own
+  expected: byhand, transformer_lens, gpt2, llama, gpt_neox
+  found: hf
 """,
     ),
     "an unknown word": (
@@ -256,7 +285,7 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
         ),
         (
             ["--lang=es", "trac"],
-            "error: no existe la orden 'trac'\n  se esperaba: trace, models, count\n"
+            "error: no existe la orden 'trac'\n  se esperaba: trace, generate, models, count\n"
             "  pista: ¿quizá trace?\n",
         ),
         (

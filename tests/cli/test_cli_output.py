@@ -35,9 +35,16 @@ PAGES = {
     "the shapes of abc-walkthrough in Spanish": [
         "trace", "abc-walkthrough", "--shapes", "--lang", "es",
     ],
-    "the embedding of minigpt-init": ["trace", "minigpt-init", "--only", "embed.token"],
+    "the embedding of minigpt-init": ["trace", "minigpt-init", "--exact", "--only", "embed.token"],
     "the first scores of minigpt-init": [
-        "trace", "minigpt-init", "she is", "--only", "block.0.attn.weights",
+        "trace", "minigpt-init", "she is", "--exact", "--only", "block.0.attn.weights",
+    ],
+    "minigpt-init in floats": [
+        "trace", "minigpt-init", "she is walking", "--float", "float64",
+        "--only", "block.0.attn.weights", "--only", "logits", "--only", "next",
+    ],
+    "tiny in bfloat16 as TransformerLens calls it": [
+        "trace", "tiny", "--float", "bfloat16", "--names", "tl",
     ],
     "count minigpt-init": ["count", "minigpt-init"],
     "count abc-walkthrough in Spanish": ["count", "abc-walkthrough", "--lang", "es"],
@@ -87,7 +94,9 @@ def test_the_working_of_a_number_is_as_it_was(
     byhand: Call, snapshot: SnapshotAssertion, page: str
 ) -> None:
     model, address = WORKINGS[page]
-    shown = byhand("trace", model, *(["she is"] * (model == "minigpt-init")), "--at", address)
+    shown = byhand(
+        "trace", model, *(["she is"] * (model == "minigpt-init")), "--exact", "--at", address
+    )
     assert (shown.status, shown.err) == (0, "")
     assert shown.out == snapshot
     assert [line for line in shown.out.splitlines() if width_of(line) > 80] == []
@@ -161,7 +170,7 @@ def test_a_position_stops_at_its_boundary_as_in_the_documents(byhand: Call) -> N
 
 
 def test_what_is_left_out_of_a_large_table_is_said(byhand: Call) -> None:
-    out = byhand("trace", "minigpt-init", "--only", "embed.token").out
+    out = byhand("trace", "minigpt-init", "--exact", "--only", "embed.token").out
     assert "… left out: 59 more columns" in out
     assert "--at 'embed.token[7,0]'" in out
 

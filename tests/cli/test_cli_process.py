@@ -76,7 +76,7 @@ def test_closed_streams_are_no_error() -> None:
 
 
 def test_an_interrupted_run_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    command = ["trace", "minigpt-init", "--out", str(tmp_path / "x")]
+    command = ["trace", "minigpt-init", "--exact", "--out", str(tmp_path / "x")]
     code = f"from byhand.cli import main; print('ready', flush=True); main({command})"
     process = subprocess.Popen(
         [sys.executable, "-c", code],

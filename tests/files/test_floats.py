@@ -48,7 +48,7 @@ def test_floats_are_the_dyadic_rationals_they_are(tmp_path: Path, kind: Any) -> 
     tensor = model.weights["embed.token"]
     assert tensor.floats
     assert Fraction(float(tensor.data[0, 0])) == Fraction(float(stored["embed.token"][0, 0]))
-    assert tensor.data.dtype == (np.float32 if kind is ml_dtypes.bfloat16 else kind)
+    assert tensor.data.dtype == kind
     assert model.weights["block.0.attn.q"].data[0, 0] == Fraction(1)
     assert model.weights["block.0.attn.k"].data[0, 0] == 0
 
@@ -67,6 +67,11 @@ def test_what_is_not_a_number_is_refused_with_tensor_and_index(tmp_path: Path, b
     error = refused(model_in(tmp_path, {**VALUES, "embed.token": values}))
     assert error.message == "embed.token[1,0] is not a number"
     assert error.found == str(bad)
+
+
+def test_values_are_views_of_the_mapped_file(tmp_path: Path) -> None:
+    model = read_model(model_in(tmp_path, VALUES))
+    assert not model.weights["embed.token"].data.flags.owndata
 
 
 def test_integers_are_refused(tmp_path: Path) -> None:
@@ -115,7 +120,11 @@ def test_a_lying_header_is_refused(tmp_path: Path) -> None:
     )
     raw = struct.pack("<Q", len(header)) + header.encode() + bytes(32)
     (tmp_path / "w.safetensors").write_bytes(raw)
-    assert "this is not a whole safetensors file" in refused(path).message
+    error = refused(path)
+    assert error.message == (
+        "this is not a whole safetensors file: a tensor's data has another size than its shape"
+    )
+    assert (error.expected, error.found) == ("32 bytes for 2×2 of F64", "387,420,489 bytes")
 
 
 class Trap:

@@ -163,12 +163,14 @@ def _attention(ask: Choose, of: str, d: int, largest: int) -> AttentionSpec:
     packings = (None, "concatenated", "per_head") if heads == kv_heads else (None, "concatenated")
     packed = ask(of + "packed", packings)
     q_bias = ask(of + "q_bias", YES_NO)
+    causal = ask(of + "causal", YES_NO)
     return AttentionSpec(
         heads=heads,
         d_head=d_head,
         kv_heads=kv_heads,
         scale=ask(of + "scale", (None, over_root(d_head), HALF_ROOT_TWO, Number(Fraction(-2, 3)))),
-        causal=ask(of + "causal", YES_NO),
+        causal=causal,
+        window=ask(of + "window", (None, 1, 2)) if causal else None,
         rotary=_rotary(ask, of, d_head) if d_head > 1 and ask(of + "rope", YES_NO) else None,
         alibi=ask(of + "alibi", YES_NO),
         score_table=ask(of + "score table", YES_NO),

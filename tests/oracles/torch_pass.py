@@ -206,6 +206,8 @@ class TorchPass:
             table = self.w[f"{at}.score_table"]
             bias = bias + table[:, self.places][:, :, self.places]
         may_look = self.may_look.tril() if attn.causal else self.may_look
+        if attn.window is not None:
+            may_look = may_look.triu(1 - attn.window)
         return bias.masked_fill(~may_look, -math.inf)
 
     def _mlp(self, at: str, mlp: MlpSpec, x: Tensor) -> Tensor:

@@ -6,12 +6,13 @@ import io
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 import byhand
 from byhand.expression import LONGEST_TEXT, Name, leaves, parse
 from byhand.numbers.exact import Exact
-from byhand.render.data import document_of, write_json
+from byhand.render.data import document_of, float_data, write_json
 
 DOCUMENT = ["model", "numbers", "tokens", "letters", "steps", "next", "loss"]
 STEP = {"address", "op", "reads", "axes", "shape", "register", "formula", "value"}
@@ -121,7 +122,7 @@ def test_a_form_too_long_is_told_by_its_own_address() -> None:
 
 
 def test_a_value_that_became_a_letter_is_told_by_its_own_address_too() -> None:
-    trace = byhand.trace("minigpt-init", "she", only="block.0.mlp.out")
+    trace = byhand.trace("minigpt-init", "she", exact=True, only="block.0.mlp.out")
     document = document_of(trace, ["block.0.mlp.out"])
     values = steps(document)["block.0.mlp.out"]["value"][0]
     assert values[63] == "block.0.mlp.out[0,63]"
@@ -150,3 +151,31 @@ def test_rounded_values_are_decimals() -> None:
 def test_only_the_steps_asked_for_are_in_it() -> None:
     document = document_of(byhand.trace("tiny", "a b", only="logits"), ["logits"])
     assert list(steps(document)) == ["logits"]
+
+
+# ------------------------------------------------------------------ floats
+
+
+def test_floats_are_numbers_that_read_back_to_themselves_in_their_format() -> None:
+    for format in ("float64", "float32", "float16", "bfloat16"):
+        trace = byhand.trace("minigpt-init", "she is", float=format, only=["logits", "next"])
+        document = document_of(trace, ["logits"])
+        step = steps(json.loads(json.dumps(document, allow_nan=False)))["logits"]
+        array = trace["logits"].array
+        assert step["register"] == "rounded"
+        assert "decimal" not in step
+        assert (np.array(step["value"]).astype(array.dtype) == array).all()
+        assert document["numbers"] == format
+
+
+def test_the_shortest_decimal_of_a_float_is_written() -> None:
+    assert float_data(np.float32([0.1, 1e-20])) == [0.1, 1e-20]
+    assert float_data(np.array([[0.1, 2.0]])) == [[0.1, 2.0]]
+    assert float_data(np.asarray(np.float16(0.1))) == 0.1
+
+
+def test_what_json_has_no_number_for_is_text_and_what_is_masked_is_null() -> None:
+    array = np.ma.MaskedArray(
+        np.float32([[1, -np.inf], [np.nan, np.inf]]), mask=[[False, True], [False, False]]
+    )
+    assert float_data(array) == [[1.0, None], ["nan", "inf"]]

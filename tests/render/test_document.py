@@ -15,11 +15,12 @@ from byhand.model import Model
 from byhand.numbers.pencil import Pencil
 from byhand.render.at import workings
 from byhand.render.data import document_of
-from byhand.render.document import Window, document
+from byhand.render.document import document
 from byhand.render.html import page
 from byhand.render.ink import width_of
 from byhand.render.parts import Loss, NotWorked, Predictions, Stage, StepPart, Title
 from byhand.render.terminal import Terminal
+from byhand.render.window import Window
 from byhand.render.words import token_label
 from byhand.tokens import Vocabulary
 from oracles.architectures import Case, nasty, spread

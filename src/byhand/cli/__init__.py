@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from byhand.cli.count import command as count
+from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
 from byhand.cli.trace import command as trace
@@ -74,7 +75,7 @@ class Byhand(Group):
 
 @click.command(
     cls=Byhand,
-    commands={"trace": trace, "models": models, "count": count},
+    commands={"trace": trace, "generate": generate, "models": models, "count": count},
     invoke_without_command=True,
     help=later(
         "Works a transformer out by hand: every number from the text to the next token, exact "

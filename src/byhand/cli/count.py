@@ -16,7 +16,11 @@ from byhand.cli.speaking import Command, json_option, language_option, later
         "Counts the parameters of a model by component, each with its formula, with and without "
         "biases; tied and shared ones once, buffers apart."
     ),
-    arguments={"MODEL": later("a built-in model (see byhand models) or a model file")},
+    arguments={
+        "MODEL": later(
+            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
+        )
+    },
 )
 @click.argument("model", metavar="MODEL")
 @json_option

@@ -3,35 +3,47 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from byhand.cli.opening import architecture, opened
 
+if TYPE_CHECKING:
+    from byhand.model import Model
+
 
 def show_shapes(
-    model: str, text: str | None, only: tuple[str, ...], heads: bool, target: bool, as_json: bool
+    model: str,
+    text: str | None,
+    only: tuple[str, ...],
+    heads: bool,
+    target: bool,
+    names: str,
+    as_json: bool,
 ) -> int:
     """Prints the plan for a text; without one, for the model's own or as long as it may be."""
     from byhand import forward
+    from byhand.cli.naming import style_of
 
     spec, _weights = architecture(model)
-    length = len_of_text(model, text) or min(spec.context or 8, 8)
+    whole = opened(model)
+    style = style_of(names, None if whole is None else whole.family)
+    length = length_of(whole, text) or min(spec.context or 8, 8)
     plan = forward.plan(spec, length, target=target, head_outputs=heads)
     shown = set(plan.matching(only)) if only else {step.address for step in plan}
     if as_json:
         from byhand.render.data import write_plan_json
 
-        write_plan_json(plan, sys.stdout, only)
+        write_plan_json(plan, sys.stdout, only, style)
     else:
         from byhand.cli.printing import print_lines
         from byhand.render.listing import plan_lines
 
-        print_lines(lambda width, ink: plan_lines(plan, shown, width, ink))
+        print_lines(lambda width, ink: plan_lines(plan, shown, width, ink, style))
     return 0
 
 
-def len_of_text(model: str, text: str | None) -> int | None:
+def length_of(whole: Model | None, text: str | None) -> int | None:
     """How many tokens the text has; None where there is neither a text nor a vocabulary."""
-    whole = opened(model)
     if whole is None:
         return None if text is None else len(text.split())
     words = whole.text if text is None else text

@@ -175,6 +175,17 @@ def known_language(ctx: click.Context, param: click.Parameter, value: str | None
     return value
 
 
+def one_of(*known: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """One of some words."""
+
+    def check(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value is not None and value not in known:
+            raise _does_not_fit(param, ", ".join(known), value)
+        return value
+
+    return check
+
+
 def _does_not_fit(param: click.Parameter, expected: str, value: str) -> UsageError:
     return UsageError(
         _("{name} has a value that does not fit").format(name=param.opts[0]),

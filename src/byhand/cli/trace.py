@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.naming import names_option, style_of
 from byhand.cli.speaking import (
     Command,
     Option,
     json_option,
     language_option,
     later,
-    whole_number,
 )
 from byhand.errors import AddressError, UsageError
 from byhand.language import _
 
 if TYPE_CHECKING:
+    from byhand.evaluate import Job, Progress
     from byhand.tracing import Trace
 
 
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
         "exact where they can be, named where they can't."
     ),
     arguments={
-        "MODEL": later("a built-in model (see byhand models) or a model file"),
+        "MODEL": later(
+            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
+        ),
         "[TEXT]": later("the text; without it, the model's own"),
     },
 )
@@ -64,16 +68,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help=later("work each position only as far as its numbers stay exact"),
 )
-@click.option(
-    "--exact", cls=Option, is_flag=True, help=later("exact or named numbers (the default)")
-)
-@click.option(
-    "--decimals",
-    cls=Option,
-    callback=whole_number,
-    metavar="D",
-    help=later("as with a pencil: every line rounded to D decimals"),
-)
+@numbers_options
 @click.option("--heads", cls=Option, is_flag=True, help=later("each head's own part of the output"))
 @click.option(
     "--shapes", cls=Option, is_flag=True, help=later("the plan with its shapes, without numbers")
@@ -81,6 +76,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out", cls=Option, metavar="DIR", help=later("save every number as a folder of golden files")
 )
+@names_option
 @json_option
 @language_option
 def command(
@@ -90,49 +86,53 @@ def command(
     at: tuple[str, ...],
     target: str | None,
     stop_at_boundary: bool,
-    exact: bool,
-    decimals: int | None,
+    chosen: Chosen,
     heads: bool,
     shapes: bool,
     out: str | None,
+    names: str,
     as_json: bool,
 ) -> int:
-    if exact and decimals is not None:
-        raise UsageError(
-            _("--exact and --decimals exclude each other"), hint=_("leave one of them out")
-        )
-    if stop_at_boundary and decimals is not None:
-        raise UsageError(
-            _("--stop-at-boundary and --decimals exclude each other"),
-            hint=_("rounded numbers have no boundary: leave one of them out"),
-        )
     if shapes:
         from byhand.cli.shapes import show_shapes
 
-        return show_shapes(model, text, only, heads, target is not None, as_json)
-    from byhand.api import trace as work_out
+        return show_shapes(model, text, only, heads, target is not None, names, as_json)
     from byhand.cli.progress import telling
+    from byhand.evaluate import prepare
     from byhand.models import open_model
 
-    wanted = (*only, *steps_of(at))
+    inside = steps_of(at)
+    wanted = (*only, *inside)
     with hinting(model, wanted), telling() as progress:
-        trace = work_out(
-            open_model(model),
+        opened = open_model(model)
+        numbers = chosen.numbers(opened)
+        if stop_at_boundary and numbers.uniform == "rounded":
+            raise UsageError(
+                _("--stop-at-boundary needs exact numbers"),
+                found=numbers.name,
+                hint=_("rounded numbers have no boundary: add --exact"),
+            )
+        job = prepare(
+            opened,
             text,
-            decimals=decimals,
+            numbers,
             target=target,
-            only=wanted or (("tokens",) if at else ()),
-            heads=heads,
-            progress=progress,
+            only=only or (("tokens",) if at else ()),
+            at=inside,
+            head_outputs=heads,
         )
-        if out is not None:
-            save_to(trace, out)
+        style = style_of(names, opened.family)
+        shown = out is None or as_json or bool(wanted or at)
+        if out is None:
+            trace = job.work(progress=progress)
+        else:
+            trace = save_to(job, out, style, shown, progress)
         if as_json:
             from byhand.render.data import write_json
 
-            write_json(trace, sys.stdout, wanted)
-        elif out is None or wanted or at:
-            show(trace, only, at, stop_at_boundary)
+            write_json(trace, sys.stdout, wanted, style)
+        elif shown:
+            show(trace, only, at, stop_at_boundary, style)
     return 1 if undecided(trace, wanted) else 0
 
 
@@ -160,25 +160,31 @@ def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
         raise
 
 
-def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool) -> None:
+def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool, style: str) -> None:
     from byhand.cli.printing import print_parts
 
     if only or not at:
         from byhand.render.document import document
 
-        print_parts(document(trace, only=only, stop_at_boundary=stop))
+        print_parts(document(trace, only=only, stop_at_boundary=stop, names=style))
     for address in at:
         from byhand.render.at import workings
 
         print_parts(workings(trace, address))
 
 
-def save_to(trace: Trace, folder: str) -> None:
-    from byhand.golden import save
+def save_to(job: Job, folder: str, style: str, shown: bool, progress: Progress | None) -> Trace:
+    """Saves the trace while it is worked out; what is also shown is kept."""
+    from byhand.golden import save, save_working
 
-    save(trace, folder)
-    text = _("saved {count} steps in {folder}").format(count=len(trace.steps), folder=folder)
-    print(text, file=sys.stderr)
+    if shown:
+        trace = job.work(progress=progress)
+        save(trace, folder, names=style)
+    else:
+        trace = save_working(job, folder, progress=progress, names=style)
+    count = len(job.asked or job.plan)
+    print(_("saved {count} steps in {folder}").format(count=count, folder=folder), file=sys.stderr)
+    return trace
 
 
 def undecided(trace: Trace, wanted: tuple[str, ...]) -> bool:

@@ -327,10 +327,11 @@ class _Reader:
             scalars.word(node, "none")
             return None
         table = self.table(
-            node, "heads", "kv_heads", "d_head", "scale", "causal", "bias", "packed", "out",
-            "q_norm", "k_norm", "score_table", "norm",
+            node, "heads", "kv_heads", "d_head", "scale", "causal", "window", "bias", "packed",
+            "out", "q_norm", "k_norm", "score_table", "norm",
         )  # fmt: skip
         heads, kv_heads, scale, packed = map(table.get, ("heads", "kv_heads", "scale", "packed"))
+        window = table.get("window")
         count = 1 if heads is None else scalars.whole(heads, 1, WIDEST)
         width = self.head_width(table, count)
         out = self.flag(table, "out", True)
@@ -344,6 +345,7 @@ class _Reader:
                 kv_heads=count if kv_heads is None else scalars.whole(kv_heads, 1, WIDEST),
                 scale=over_root(width) if scale is None else self.scale(scale),
                 causal=self.flag(table, "causal", True),
+                window=None if window is None else scalars.whole(window, 1, WIDEST),
                 rotary=self.rotary(positions.rope, width) if positions.rope else None,
                 alibi=positions.alibi,
                 score_table=self.flag(table, "score_table", False),

@@ -20,13 +20,31 @@ def builtin_names() -> tuple[str, ...]:
 
 
 def open_model(name_or_path: str | Path) -> Model:
-    """The built-in model of this name, or the model of this file."""
-    return read_model(_find(name_or_path))
+    """The built-in model of this name, or the model of this file or checkpoint folder."""
+    path = _find(name_or_path)
+    if _checkpoint(path):
+        from byhand.models import huggingface
+
+        return huggingface.open_checkpoint(path)
+    return read_model(path)
 
 
 def open_spec(name_or_path: str | Path) -> ModelSpec:
-    """Its architecture alone: the file may leave the weights out."""
-    return read_spec(_find(name_or_path))
+    """Its architecture alone: the file may leave the weights out, and a config.json will do."""
+    path = _find(name_or_path)
+    if _checkpoint(path):
+        from byhand.models import huggingface
+
+        return huggingface.read_spec(path)
+    return read_spec(path)
+
+
+def _checkpoint(path: Path) -> bool:
+    if path.suffix in (".yaml", ".yml") and path.is_file():
+        return False
+    from byhand.models import huggingface  # only now: model files need none of it
+
+    return huggingface.recognises(path)
 
 
 def _find(name_or_path: str | Path) -> Path:

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from byhand.expression import Expression
 
@@ -42,7 +42,7 @@ class Printed:
 class Note:
     """Something a reader should know about one entry of a step: a limit taken, a sign left open."""
 
-    kind: str  # "zero-variance" | "undecided-sign"
+    kind: str  # "zero-variance" | "undecided-sign" | "not-finite"
     index: tuple[int, ...]
 
 
@@ -61,6 +61,7 @@ class Prediction:
 class Numbers(ABC):
     """One number system.  `notes` collects what operations have to say; the reader clears it."""
 
+    uniform: ClassVar[str | None] = None  # the register of every entry, where all have the same
     notes: list[Note] = field(default_factory=list, init=False)
 
     @property
@@ -77,6 +78,11 @@ class Numbers(ABC):
     @abstractmethod
     def register(self, entry: Any) -> str:
         """The register of one entry, a name of REGISTERS."""
+
+    def entries(self, value: Array) -> Array:
+        """The value as an array on this machine, to be indexed; masked entries are ABSENT or
+        masked as NumPy masks them."""
+        return value
 
     # ----------------------------------------------------------------------- the operations
 
@@ -143,6 +149,10 @@ class Numbers(ABC):
     @abstractmethod
     def merge_heads(self, x: Array) -> Array:
         """(head, pos, d_head) → (pos, head·d_head)."""
+
+    @abstractmethod
+    def join(self, x: Array, y: Array) -> Array:
+        """The positions of x and then those of y: (head, pos, d_head), both."""
 
     @abstractmethod
     def rotate(

@@ -40,6 +40,8 @@ def _rounding(name: str) -> Callable[..., Array]:
 class Pencil(Numbers):
     """Decimals rounded by hand: every line to `decimals` places."""
 
+    uniform = "rounded"
+
     def __init__(self, decimals: int) -> None:
         super().__init__()
         if decimals < 0:
@@ -94,6 +96,7 @@ class Pencil(Numbers):
     linear = _rounding("linear")
     split_heads = _rounding("split_heads")
     merge_heads = _rounding("merge_heads")
+    join = _rounding("join")
     rotate = _rounding("rotate")
     scores = _rounding("scores")
     softmax = _rounding("softmax")

@@ -57,7 +57,7 @@ class _At:
 
     def absent(self, address: str, index: Index) -> bool:
         worked = self.trace.steps[address]
-        return worked.missing is None and worked.value[index] is ABSENT
+        return worked.missing is None and worked.at(index) is ABSENT
 
     def parts(self, wanted: Address) -> Iterator[Part]:
         indices = self.indices(wanted)
@@ -117,7 +117,7 @@ class _At:
         if worked.step.op == "argmax":
             return self.next(name, worked, index[0])
         symbols = self.working.of(worked.address, index)
-        cell = MASKED if worked.missing else self.forms.full(worked.value[index])
+        cell = MASKED if worked.missing else self.forms.full(worked.at(index))
         line = WorkingLine(name, cell=cell)
         if symbols is None:
             return line
@@ -175,7 +175,7 @@ class _At:
             worked = self.trace.steps[leaf.address]
             if worked.missing is not None:
                 return None
-            cell = self.forms.cell(worked.value[leaf.index])
+            cell = self.forms.cell(worked.at(leaf.index))
         if cell.form is not None and (cell.decimal is None or short(cell)):
             return cell.form, False
         if cell.decimal is None:

@@ -1,5 +1,8 @@
 """Trace → the JSON document of `byhand trace --json`: every number, with its form and decimals.
 
+Floats are JSON numbers, the shortest that read back to the same float in their format; what JSON
+has no number for is text: "inf", "-inf", "nan".
+
 A form that is too long to write is told by the address of its own entry: the step's formula and
 reads say how it comes about.
 """
@@ -8,7 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any, TextIO
+
+import numpy as np
 
 from byhand.address import write_index
 from byhand.expression import write
@@ -20,16 +26,20 @@ from byhand.tracing import Trace, Worked
 PLACES = 10  # decimals beside a form
 
 
-def write_json(trace: Trace, to: TextIO, only: Iterable[str] = ()) -> None:
-    """Writes the document, one line a step."""
-    _write(document_of(trace, only), to)
+def write_json(trace: Trace, to: TextIO, only: Iterable[str] = (), names: str = "byhand") -> None:
+    """Writes the document, one line a step, with the steps' names in some style."""
+    document = document_of(trace, only)
+    document["steps"] = in_style(document["steps"], trace.plan, names)
+    _write(document, to)
 
 
-def write_plan_json(plan: Plan, to: TextIO, only: Iterable[str] = ()) -> None:
+def write_plan_json(
+    plan: Plan, to: TextIO, only: Iterable[str] = (), names: str = "byhand"
+) -> None:
     """Writes a plan alone: its steps without values."""
     wanted = tuple(only)
     shown = set(plan.matching(wanted)) if wanted else {step.address for step in plan}
-    steps = [step_record(step) for step in plan if step.address in shown]
+    steps = in_style([step_record(s) for s in plan if s.address in shown], plan, names)
     _write({"model": plan.spec.name, "length": plan.length, "steps": steps}, to)
 
 
@@ -49,6 +59,22 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
         "next": next,
         "loss": loss,
     }
+
+
+def in_style(steps: list[dict[str, Any]], plan: Plan, style: str) -> list[dict[str, Any]]:
+    """The steps under their names in a style; byhand's own stands beside as "byhand"."""
+    if style == "byhand":
+        return steps
+    called = plan.in_style(style)
+    return [
+        {
+            **step,
+            "address": called[step["address"]],
+            "byhand": step["address"],
+            "reads": [called.get(read, read) for read in step["reads"]],
+        }
+        for step in steps
+    ]
 
 
 def step_record(step: Step) -> dict[str, Any]:
@@ -91,29 +117,34 @@ class _Data:
         if worked.missing is not None:
             missing = {"kind": worked.missing.kind, "cause": worked.missing.cause}
             return {**record, "value": None, "decimal": None, "missing": missing}
-        if worked.step.op == "given":
-            value = worked.value
-            return {**record, "value": list(value) if isinstance(value, tuple) else value}
         if worked.step.op == "argmax":
             return {**record, "value": [found.id for found in worked.value]}
+        if worked.whole:
+            value = worked.value
+            return {**record, "value": list(value) if isinstance(value, tuple) else value}
+        if floats(worked.array):
+            return {**record, "value": float_data(worked.array), **self.notes(worked)}
         if len({worked.register_at(index) for index, _entry in worked.entries()} - {None}) > 1:
             record["registers"] = _nested(worked, worked.register_at)
         entries = {index: self.entry(worked, index) for index, _entry in worked.entries()}
         record["value"] = _nested(worked, lambda index: entries[index][0])
         record["decimal"] = _nested(worked, lambda index: entries[index][1])
-        if worked.notes:
-            notes = [{"kind": note.kind, "index": list(note.index)} for note in worked.notes]
-            record["notes"] = notes
-        return record
+        return {**record, **self.notes(worked)}
+
+    def notes(self, worked: Worked) -> dict[str, Any]:
+        notes = [{"kind": note.kind, "index": list(note.index)} for note in worked.notes]
+        return {"notes": notes} if notes else {}
 
     def entry(self, worked: Worked, index: tuple[int, ...]) -> tuple[Any, str | None]:
         """(value, decimal) of an entry as JSON has them."""
-        entry = worked.value[index]
+        entry = worked.at(index)
         return self.value(entry, worked.address + write_index(index))
 
     def value(self, entry: Any, address: str | None) -> tuple[Any, str | None]:
         if entry is ABSENT:
             return None, None
+        if floats(np.asarray(entry)):
+            return float_data(np.asarray(entry)), None
         if self.forms.writer is None:
             text = self.forms.text(entry)
             return text, text
@@ -158,6 +189,30 @@ class _Data:
             return None
         value, decimal = self.value(self.trace.loss, "loss[0]")
         return {"target": self.trace.token(self.trace.target), "value": value, "decimal": decimal}
+
+
+def floats(array: Any) -> bool:
+    """Whether these are floats, not exact values or decimals worked out by hand."""
+    return isinstance(array, np.ndarray) and array.dtype != np.dtype(object)
+
+
+def float_data(array: Any) -> Any:
+    """Floats as JSON has them, in lists of lists; None where masked."""
+    if isinstance(array, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(array).flat
+        seen = zip(array.data.flat, hidden, strict=True)
+        flat: list[Any] = [None if masked else _number(x) for x, masked in seen]
+    else:
+        flat = [_number(x) for x in array.flat]
+    for size in reversed(array.shape):
+        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
+    return flat[0]
+
+
+def _number(entry: Any) -> float | str:
+    """The shortest decimal that reads back to the float; its name where it is not finite."""
+    number = float(str(entry))
+    return number if isfinite(number) else str(number)
 
 
 def _nested(worked: Worked, at: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from byhand.expression import Entry
 from byhand.language import _
@@ -26,35 +26,10 @@ from byhand.render.parts import (
     Table,
     Title,
 )
-from byhand.tracing import WHOLE, Trace, Worked, weakest
+from byhand.render.window import Window
+from byhand.tracing import Trace, Worked, weakest
 
 COPIES = ("embed", "split_heads", "merge_heads")  # operations that make no new number
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How much of a large tensor is shown; what is smaller is shown whole."""
-
-    rows: int = 12
-    columns: int = 12
-    heads: int = 4
-    terms: int = 8  # of a sum that is written out
-    weights: int = 64  # the entries of the largest weight that is shown
-
-    def row_places(self, size: int) -> tuple[int, ...]:
-        return _ends(size, self.rows, 6, 2)
-
-    def column_places(self, size: int) -> tuple[int, ...]:
-        return _ends(size, self.columns, 4, 1)
-
-    def head_places(self, size: int) -> tuple[int, ...]:
-        return tuple(range(size)) if size <= self.heads else (0, 1)
-
-
-def _ends(size: int, most: int, first: int, last: int) -> tuple[int, ...]:
-    if size <= most:
-        return tuple(range(size))
-    return (*range(first), *range(size - last, size))
 
 
 def document(
@@ -63,13 +38,17 @@ def document(
     only: Iterable[str] = (),
     window: Window | None = None,
     stop_at_boundary: bool = False,
+    names: str = "byhand",
 ) -> Iterator[Part]:
-    """The parts of a whole working, in spine order; with `only`, of the steps it names."""
-    return _Document(trace, window or Window(), stop_at_boundary).parts(tuple(only))
+    """The parts of a whole working, in spine order; with `only`, of the steps it names.
+
+    In another style of names, each step's name in it stands among its second names.
+    """
+    return _Document(trace, window or Window(), stop_at_boundary, names).parts(tuple(only))
 
 
 class _Document:
-    def __init__(self, trace: Trace, window: Window, stop: bool) -> None:
+    def __init__(self, trace: Trace, window: Window, stop: bool, names: str) -> None:
         self.trace = trace
         self.window = window
         self.beyond = trace.beyond_boundary if stop else frozenset()
@@ -77,8 +56,10 @@ class _Document:
         self.forms = Forms(trace.numbers)
         self.told: set[str] = set()  # weights already shown
         self.also: dict[str, list[str]] = {}
-        for alias, address in trace.plan.aliases.items():
-            self.also.setdefault(address, []).append(alias)
+        called = {name: address for address, name in trace.plan.in_style(names).items()}
+        for alias, address in (*called.items(), *trace.plan.aliases.items()):
+            if alias != address:
+                self.also.setdefault(address, []).append(alias)
 
     # ------------------------------------------------------------------ the order of the parts
 
@@ -142,24 +123,25 @@ class _Document:
         worked = [trace.steps[address] for address in shown]
         facts = [
             (_("text"), words.printable(trace.model.vocabulary.decode(trace.tokens))),
-            (_("numbers"), _numbers_name(trace.numbers.name)),
+            (_("numbers"), numbers_name(trace.numbers.name)),
         ]
         if trace.target is not None:
             facts.append((_("target"), words.token_label(trace.token(trace.target))))
-        rows = [w.row_registers or (w.register,) for w in worked if w.step.op not in WHOLE]
+        rows = [w.row_registers or (w.register,) for w in worked if not w.whole]
         registers = {register for row in rows for register in row}
         return Title(
             name=words.printable(trace.model.name),
             about=trace.model.about,
             facts=tuple(facts),
             registers=tuple(register for register in REGISTERS if register in registers),
-            masked=any(
-                not all(map(all, w.step.attributes.get("mask", ())))
-                for w in worked
-                if w.missing is None
-            ),
+            masked=any(self.masks(w.step) for w in worked if w.missing is None),
             notes=trace.model.notes,
         )
+
+    def masks(self, step: Step) -> bool:
+        """Whether entries are masked: of scores, or of the weights made of them."""
+        scores = self.trace.plan[step.inputs["x"]] if step.op == "softmax" else step
+        return not all(map(all, scores.attributes.get("mask", ())))
 
     # ------------------------------------------------------------------ one step
 
@@ -219,7 +201,7 @@ class _Document:
         forms = Forms(self.trace.numbers)
         last = len(self.trace.tokens) - 1
         forms.label(self.trace, Entry("probs", (last, self.trace.target)))
-        cell = forms.full(worked.value[0])
+        cell = forms.full(worked.at((0,)))
         return Loss(
             plain,
             target=words.token_label(self.trace.token(self.trace.target)),
@@ -232,7 +214,7 @@ class _Document:
 
     def tables(self, worked: Worked) -> Iterator[Table]:
         step = worked.step
-        if step.op in WHOLE:
+        if worked.whole:
             yield self.ids(worked)
         elif step.axes[0] in ("head", "kv_head"):
             shown = self.window.head_places(step.shape[0])
@@ -255,7 +237,7 @@ class _Document:
         step = worked.step
         wide = len(step.shape) > len(head) + 1
         size = step.shape[-1] if wide else 1
-        columns = self.window.column_places(size)
+        columns = self.window.columns_of(worked) if wide else (0,)
         length = step.shape[len(head)]
         places = [
             place
@@ -268,7 +250,7 @@ class _Document:
             at = (*head, place)
             indices = [(*at, column) for column in columns] if wide else [at]
             cells = tuple(
-                self.forms.cell(worked.value[index], form=len(columns) == size, worked=written_out)
+                self.forms.cell(worked.at(index), form=len(columns) == size, worked=written_out)
                 for index in indices
             )
             rows.append(Row(place, self.row_label(place), self.row_register(worked, at), cells))
@@ -278,7 +260,9 @@ class _Document:
             columns=columns,
             heads=self.heads(step.axes[-1], columns, size) if wide else (),
             rows=tuple(rows),
-            left_out=_left_out(hidden, size - len(columns), heads_left_out),
+            left_out=_left_out(
+                hidden, size - len(columns), heads_left_out, list(columns) != sorted(columns)
+            ),
         )
 
     def shows_working(self, step: Step) -> bool:
@@ -292,6 +276,8 @@ class _Document:
         """The weakest register of a row, the entries left out included."""
         if len(worked.step.shape) == len(at):
             return worked.register_at(at) or "exact"
+        if worked.numbers.uniform:
+            return worked.numbers.uniform
         found = (worked.register_at((*at, i)) for i in range(worked.step.shape[-1]))
         return weakest(register for register in found if register is not None)
 
@@ -325,7 +311,18 @@ class _Document:
             yield Mark("leaves", words.leaves(left, words.why_left(self.trace, worked)))
         if back:
             yield Mark("returns", words.returns(back, worked.step.attributes.get("kind")))
+        if worked.address == "tokens":
+            yield from self.special_tokens()
         yield from self.notes(worked)
+
+    def special_tokens(self) -> Iterator[Mark]:
+        """The tokens that the text does not show."""
+        special = self.trace.model.vocabulary.special
+        places = [place for place, id in enumerate(self.trace.tokens) if special(id)]
+        if places:
+            which = words.joined([self.position_name(place) for place in places])
+            text = _("position {which}: a special token, a sign for the model and no text")
+            yield Mark("more", text.format(which=which))
 
     def notes(self, worked: Worked) -> Iterator[Mark]:
         axis = worked.step.position_axis or 0
@@ -335,6 +332,7 @@ class _Document:
         sentences: dict[str, Callable[[str], str]] = {
             "zero-variance": _zero_variance,
             "undecided-sign": _undecided_sign,
+            "not-finite": _not_finite,
         }
         for kind, positions in said.items():
             shown = [p for p in sorted(positions) if (worked.address, p) not in self.beyond]
@@ -356,19 +354,30 @@ def _undecided_sign(which: str) -> str:
     ).format(which=which)
 
 
-def _numbers_name(name: str) -> str:
+def _not_finite(which: str) -> str:
+    return _(
+        "position {which}: a number here is too large for this format, or is no number at all"
+    ).format(which=which)
+
+
+def numbers_name(name: str) -> str:
     if name == "exact":
         return _("exact where it can be, named where it can't")
     kind, _blank, places = name.partition(" ")
     if kind == "decimals":
         return _("every line rounded to {places} decimals").format(places=places)
-    return name
+    return _("{name}, with its roundings").format(name=name)
 
 
-def _left_out(rows: int, columns: int, heads: int) -> str:
+def _left_out(rows: int, columns: int, heads: int, largest_shown: bool = False) -> str:
     said = [
         (rows, _("{count} more rows")),
-        (columns, _("{count} more columns")),
+        (
+            columns,
+            _("{count} more columns, none larger in the last row")
+            if largest_shown
+            else _("{count} more columns"),
+        ),
         (heads, _("{count} more heads")),
     ]
     return ", ".join(text.format(count=count) for count, text in said if count > 0)

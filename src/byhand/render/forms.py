@@ -49,7 +49,7 @@ class Forms:
         if self.writer is None:
             return
         for leaf in first:
-            self.writer.label(trace.steps[leaf.address].value[leaf.index], leaf)
+            self.writer.label(trace.steps[leaf.address].at(leaf.index), leaf)
         for worked in trace:
             for index, entry in worked.entries():
                 if entry is not None and entry.fraction is None:

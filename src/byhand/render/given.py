@@ -20,7 +20,7 @@ from byhand.spec import parameters
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
-    from byhand.render.document import Window
+    from byhand.render.window import Window
 
 SYMBOLS = {"bias": "b", "gain": "gain", "slopes": "slope", "frequencies": "θ", "table": "table"}
 

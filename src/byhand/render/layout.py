@@ -162,7 +162,9 @@ class _Block:
         shown = self.table.columns
         if not place and not self.signs and not self.label_width:
             return ""
-        return GAP + "…" + GAP if place and shown[place] != shown[place - 1] + 1 else GAP
+        if not place or shown != tuple(sorted(shown)):  # not in their own order: nothing between
+            return GAP
+        return GAP if shown[place] == shown[place - 1] + 1 else GAP + "…" + GAP
 
     def lines(self, ink: Ink) -> Iterator[str]:
         lead = " " * (2 * self.signs + self.label_width)

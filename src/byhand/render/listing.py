@@ -103,8 +103,12 @@ def _totals(inventory: Inventory, weights_known: bool) -> Iterator[list[str]]:
     found = [(_("total"), inventory.total), (_("without biases"), inventory.without_biases)]
     if weights_known:  # which tensors are the same one, only the weights tell
         found.append((_("unique"), inventory.unique))
-    for layer, size in enumerate(inventory.layers):
-        found.append((_("block {which}").format(which=layer), size))
+    layers = inventory.layers
+    if len(layers) > 1 and len(set(layers)) == 1:
+        found.append((_("each of the {count} blocks").format(count=len(layers)), layers[0]))
+    else:
+        for layer, size in enumerate(layers):
+            found.append((_("block {which}").format(which=layer), size))
     yield from ([name, "", "", whole(size)] for name, size in found)
 
 
@@ -152,8 +156,11 @@ def _line_data(line: Line) -> dict[str, Any]:
 # ------------------------------------------------------------------ a plan with its shapes
 
 
-def plan_lines(plan: Plan, shown: set[str], width: int, ink: Ink) -> Iterator[str]:
+def plan_lines(
+    plan: Plan, shown: set[str], width: int, ink: Ink, names: str = "byhand"
+) -> Iterator[str]:
     """Every step of a plan with its formula and its axes, by stage; no number is known."""
+    called = plan.in_style(names)
     yield ink(plan.spec.name, "strong")
     yield _("a plan for {count} tokens: {steps} steps, no numbers").format(
         count=plan.length, steps=len(shown)
@@ -167,7 +174,7 @@ def plan_lines(plan: Plan, shown: set[str], width: int, ink: Ink) -> Iterator[st
             title = words.stage_title(place)
             yield ""
             yield ink(f"── {title} {'─' * (width - width_of(title) - 4)}", "stage")
-        left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
+        left = f"{INDENT}{called[step.address]} = {words.formula_text(step.formula)}"
         right = words.axes_text(step.axes, step.shape)
         room = width - width_of(left) - width_of(right)
         if room >= 2:

@@ -97,7 +97,7 @@ def register_about(register: str) -> str:
         "exact": _("exact (no sign): a rational number"),
         "named": _("named: not rational, so written with e^…, √… or a letter; never rounded"),
         "enclosed": _("enclosed: lies within ± of the decimal, proven"),
-        "rounded": _("rounded: to so many decimals, line by line"),
+        "rounded": _("rounded: to the decimals or the format named above, line by line"),
     }[register]
 
 

@@ -254,6 +254,9 @@ class Exact(Numbers):
     def merge_heads(self, x: Array) -> Array:
         return np.concatenate(list(x), axis=1)
 
+    def join(self, x: Array, y: Array) -> Array:
+        return np.concatenate([x, y], axis=-2)
+
     def rotate(
         self,
         x: Array,

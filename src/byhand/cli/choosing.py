@@ -1,0 +1,99 @@
+"""Which numbers a command works in: --exact, --decimals, --float, --device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from byhand.cli.speaking import Option, later, one_of, whole_number
+from byhand.errors import UsageError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.model import Model
+    from byhand.numbers.base import Numbers
+
+FORMATS = ("float64", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the user said about the numbers; nothing said leaves it to the model."""
+
+    exact: bool = False
+    decimals: int | None = None
+    float: str | None = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        said = {
+            "--exact": self.exact,
+            "--decimals": self.decimals is not None,
+            "--float": self.float is not None,
+            "--device": self.device is not None,
+        }
+        names = [name for name, given in said.items() if given]
+        if len(names) > 1 and names != ["--float", "--device"]:
+            raise UsageError(
+                _("{one} and {other} exclude each other").format(one=names[0], other=names[1]),
+                hint=_("leave one of them out"),
+            )
+
+    def numbers(self, model: Model, *, many: bool = False) -> Numbers:
+        """The number system for a model; `many`: for many passes over the same weights."""
+        from byhand.api import numbers_for
+
+        return numbers_for(
+            model,
+            exact=self.exact,
+            decimals=self.decimals,
+            float=self.float,
+            device=self.device,
+            many=many,
+        )
+
+
+def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options; the command gets a `chosen`."""
+
+    @wraps(command)
+    def choosing(
+        exact: bool, decimals: int | None, float: str | None, device: str | None, **rest: Any
+    ) -> Any:
+        return command(chosen=Chosen(exact, decimals, float, device), **rest)
+
+    options = (
+        click.option(
+            "--exact",
+            cls=Option,
+            is_flag=True,
+            help=later("exact or named numbers (the default up to 2,000 parameters)"),
+        ),
+        click.option(
+            "--decimals",
+            cls=Option,
+            callback=whole_number,
+            metavar="D",
+            help=later("as with a pencil: every line rounded to D decimals"),
+        ),
+        click.option(
+            "--float",
+            cls=Option,
+            callback=one_of(*FORMATS),
+            metavar="FORMAT",
+            help=later("floats: float64, float32, bfloat16 or float16 (the default above that)"),
+        ),
+        click.option(
+            "--device",
+            cls=Option,
+            metavar="DEVICE",
+            help=later("floats as torch tensors on this device: cpu, cuda, cuda:1"),
+        ),
+    )
+    for option in reversed(options):
+        choosing = option(choosing)
+    return choosing

@@ -1,0 +1,285 @@
+"""A generation: the prompt worked out once, then one position a token, keys and values kept.
+
+Nothing here knows numbers: the plan after a past (`forward.plan(…, past=…)`) is worked out like
+any other plan, with the keys and values of before given to it.  So the cache holds in every number
+system, the exact one included, where each token comes with a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from byhand import forward
+from byhand.errors import ByhandError, InputError, Undecided, UsageError
+from byhand.evaluate import Admitted, Progress, prepare, work_out
+from byhand.generating.sampling import Rational, Sampling, as_rational
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import Numbers
+from byhand.plan import Plan
+from byhand.spec import ModelSpec
+from byhand.tokens import Continuation
+from byhand.tracing import Worked
+
+COUNT, END_TOKEN, CONTEXT = "count", "end token", "context"  # why a generation ends
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One more token, and what is known of the choice."""
+
+    position: int  # where it stands in the text
+    id: int
+    token: str  # as the vocabulary has it
+    text: str  # what it adds to the text; empty for an end, and within a character
+    probability: Any  # that the model gives it, in the numbers of the system
+    proven: bool = False  # it is the most probable one, whatever floats would say
+    tied: tuple[int, ...] = ()  # all ids that share the largest logit, where there are several
+    margin: Any = None  # largest logit minus the next smaller one; None where it was drawn
+    rank: int = 1  # 1: no token is more probable
+    chance: float | None = None  # with which it was drawn; None where it was not
+
+
+class _Held(Admitted):
+    """Weights that stay admitted: every token needs them again."""
+
+    def drop(self, name: str) -> None:
+        pass
+
+
+class Generation(Iterator[Chosen]):
+    """Tokens that come as they are asked for; `choices` are those that have come.
+
+    >>> import byhand
+    >>> generation = byhand.generate("tiny", "c", count=2)
+    >>> [(chosen.token, chosen.probability, chosen.proven) for chosen in generation]
+    [('a', 1/3, True), ('a', e^2/(1 + e + e^2), True)]
+    >>> generation.text, generation.ended
+    ('c a a', 'count')
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        numbers: Numbers,
+        prompt: Iterable[int],
+        *,
+        count: int,
+        sampling: Sampling | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.model = model
+        self.numbers = numbers
+        self.prompt = tuple(prompt)
+        self.count = count
+        self.sampling = sampling
+        self.choices: list[Chosen] = []
+        self.ended: str | None = None  # "count", "end token" or "context", once it has
+        self.progress = progress  # may be another one for each token
+        self._weights = _Held(model.weights, numbers)
+        self._cache: dict[str, Worked] = {}  # what a later plan is given, by address
+        self._cached = 0  # tokens whose keys and values are in the cache
+        self._causal = is_causal(model.spec)
+        self._dice = sampling.dice() if sampling else None
+        self._continuation = Continuation(model.vocabulary, self.prompt)
+        self._rest = ""
+
+    @property
+    def seed(self) -> int | None:
+        """What draws the same tokens again; None where none are drawn."""
+        return self.sampling.seed if self.sampling else None
+
+    @property
+    def last(self) -> int:
+        """The position of the last token there can be."""
+        last, context = len(self.prompt) + self.count - 1, self.model.spec.context
+        return last if context is None else min(last, context)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The prompt and what has been chosen so far."""
+        return (*self.prompt, *(chosen.id for chosen in self.choices))
+
+    @property
+    def added(self) -> str:
+        """The text that the chosen tokens add."""
+        return "".join(chosen.text for chosen in self.choices) + self._rest
+
+    @property
+    def text(self) -> str:
+        """The whole text: the prompt and what was added."""
+        return self.model.vocabulary.decode(self.prompt) + self.added
+
+    def __next__(self) -> Chosen:
+        """The next token; an Undecided where no token is proven to be the most probable one."""
+        if self.ended is not None:
+            raise StopIteration
+        chosen = self._choose(self._work_out())
+        self.choices.append(chosen)
+        self.ended = self._why_ended(chosen)
+        if self.ended is not None:
+            self._rest = self._continuation.rest()
+        return chosen
+
+    def _why_ended(self, chosen: Chosen) -> str | None:
+        if chosen.id in self.model.ends:
+            return END_TOKEN
+        if len(self.choices) >= self.count:
+            return COUNT
+        if chosen.position == self.last:
+            return CONTEXT  # the token stands just beyond it, where nothing can be read
+        return None
+
+    # ------------------------------------------------------------------ working out
+
+    def _work_out(self) -> dict[str, Worked]:
+        """The steps from which the next token is chosen."""
+        wanted = ("logits", "probs") if self.sampling else ("logits", "probs", "next")
+        tokens = self.tokens
+        if not self._causal:  # a new token changes every position before it
+            done = self._pass(tokens, wanted, cached=False)
+        else:
+            before = len(tokens) - 1
+            if before > self._cached:  # of these only keys and values will be read
+                self._pass(tokens[:before], ())
+            done = self._pass(tokens, wanted)
+        for name in wanted:
+            if (missing := done[name].missing) is not None:
+                raise missing.error(name)
+        return done
+
+    def _pass(
+        self, tokens: tuple[int, ...], wanted: tuple[str, ...], *, cached: bool = True
+    ) -> dict[str, Worked]:
+        """Works out what is not in the cache yet, and puts its keys and values there."""
+        new = tokens[self._cached :]
+        plan = forward.plan(self.model.spec, len(new), past=self._cached)
+        kept = keys_and_values(plan) if cached else {}
+        done: dict[str, Worked] = {}
+        if wanted or kept:
+            done = work_out(
+                plan.only([*wanted, *kept.values()]),
+                self._weights,
+                new,
+                self.numbers,
+                given=self._cache,
+                progress=self.progress,
+                keep={*wanted, *kept.values()},
+            )
+        if cached:
+            self._cache = {past: done[address] for past, address in kept.items()}
+            self._cached = len(tokens)
+        return done
+
+    # ------------------------------------------------------------------ choosing
+
+    def _choose(self, done: dict[str, Worked]) -> Chosen:
+        position = len(self.prompt) + len(self.choices)
+        probs = done["probs"]
+        if self.sampling is None:
+            found = done["next"].value[-1]
+            if found.id is None:
+                raise self._undecided(position, found.candidates)
+            return Chosen(
+                position,
+                found.id,
+                self.model.vocabulary.tokens[found.id],
+                self._adds(found.id),
+                probs.at((-1, found.id)),
+                found.proven,
+                found.tied,
+                found.margin,
+            )
+        assert self._dice is not None
+        chances = self.sampling.chances(done["logits"], probs)
+        id = self._dice.draw(chances)
+        return Chosen(
+            position,
+            id,
+            self.model.vocabulary.tokens[id],
+            self._adds(id),
+            probs.at((-1, id)),
+            rank=1 + int((chances > chances[id]).sum()),
+            chance=float(chances[id]),
+        )
+
+    def _adds(self, id: int) -> str:
+        return "" if id in self.model.ends else self._continuation.add(id)
+
+    def _undecided(self, position: int, candidates: tuple[int, ...]) -> ByhandError:
+        where = f"next[{position - 1}]"
+        if not candidates:  # floats have left their range
+            return InputError(
+                _("the logits are not finite numbers, so there is no next token"),
+                where=where,
+                hint=_("use a wider float format"),
+            )
+        tokens = ", ".join(repr(self.model.vocabulary.tokens[id]) for id in candidates)
+        return Undecided(
+            _("the next token cannot be decided between {tokens}").format(tokens=tokens),
+            where=where,
+        )
+
+
+def is_causal(spec: ModelSpec) -> bool:
+    """Whether no position looks at a later one, so that what is worked out stays as it is."""
+    return all(block.attention is None or block.attention.causal for block in spec.blocks)
+
+
+def keys_and_values(plan: Plan) -> dict[str, str]:
+    """The steps that attention reads as keys and values, by the address a later plan gives them."""
+    found = {}
+    for step in plan:
+        layer = step.address.rpartition(".")[0]
+        if step.op == "scores":
+            found[f"{layer}.past_k"] = step.inputs["k"]
+        elif step.op == "mix":
+            found[f"{layer}.past_v"] = step.inputs["v"]
+    return found
+
+
+def generate(
+    model: Model,
+    text: str | None = None,
+    numbers: Numbers | None = None,
+    *,
+    count: int = 20,
+    temperature: Rational | None = None,
+    top_k: int | None = None,
+    top_p: Rational | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Generation:
+    """The text's next tokens, at most `count`, worked out as they are asked for.
+
+    Each is the most probable one; a temperature, a top k or a top p asks for drawing instead.
+    Without a text, the model's own; without numbers, exact ones.  It ends after `count` tokens, at
+    a token that ends a text, or where the model's context is full.
+    """
+    if count < 1:
+        raise UsageError(
+            _("the number of tokens has a value that does not fit"),
+            expected=_("a whole number of at least {low}").format(low=1),
+            found=str(count),
+        )
+    sampling = None
+    if temperature is not None or top_k is not None or top_p is not None:
+        given: dict[str, Any] = {"top_k": top_k}
+        if temperature is not None:
+            given["temperature"] = as_rational(temperature)
+        if top_p is not None:
+            given["top_p"] = as_rational(top_p)
+        if seed is not None:
+            given["seed"] = seed
+        sampling = Sampling(**given)
+    elif seed is not None:
+        raise UsageError(
+            _("a seed is given, but nothing is drawn"),
+            hint=_("give a temperature, a top-k or a top-p as well"),
+        )
+    job = prepare(model, text, numbers, only=("tokens",))
+    return Generation(
+        model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress
+    )

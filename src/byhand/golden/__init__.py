@@ -1,0 +1,15 @@
+"""Golden files: a trace saved as a folder that any program can read, and read back.
+
+    manifest.json        what was worked out: model, numbers, tokens, every step with its axes
+    values.safetensors   every step as an array
+    exact.json           every step's exact or named values as text, with the letters they use
+
+docs/golden-files.md describes them for people who write readers.  The rooms: `layout` (the bytes
+of values.safetensors), `manifest` (what is said beside them), `folder` (whole or not at all),
+`writing`, `reading`.
+"""
+
+from byhand.golden.reading import SavedStep, SavedTrace, open_trace
+from byhand.golden.writing import save, save_working
+
+__all__ = ["SavedStep", "SavedTrace", "open_trace", "save", "save_working"]

@@ -1,0 +1,87 @@
+"""A folder that appears whole or not at all: written beside its place, then renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from secrets import token_hex
+
+from byhand.errors import OutputError
+from byhand.language import _
+
+
+@contextmanager
+def drafting(target: Path, replaceable: Callable[[Path], bool]) -> Iterator[Path]:
+    """A folder to write into; at the end it takes the target's place, or is gone after an error.
+
+    What is at the target stays there until then; only an empty folder, or what is `replaceable`,
+    makes room.
+    """
+    if target.is_symlink():  # what it leads to is replaced, not the link
+        target = target.resolve()
+    draft = target.parent / f".{target.name}-{token_hex(4)}"
+    try:
+        with writing(target):
+            _refuse_what_is_not_ours(target, replaceable)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft.mkdir()
+        yield draft
+        with writing(target):
+            _put_in_place(draft, target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """What the system says against writing becomes an OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            _("cannot be written"),
+            where=str(target),
+            found=error.strerror or str(error),
+            hint=_("nothing was left there"),
+        ) from None
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes a file and waits until it is on the disk."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _refuse_what_is_not_ours(target: Path, replaceable: Callable[[Path], bool]) -> None:
+    empty = target.is_dir() and not any(target.iterdir())
+    if not target.exists() or empty or replaceable(target):
+        return
+    raise OutputError(
+        _("this is there already, and it is not a saved trace"),
+        where=str(target),
+        expected=_("a new folder, or a saved trace to replace"),
+        hint=_("choose another folder"),
+    )
+
+
+def _put_in_place(draft: Path, target: Path) -> None:
+    """Renames the finished draft; what it replaces is moved aside first, and back if that fails."""
+    if not target.exists() or not any(target.iterdir()):
+        draft.replace(target)
+        return
+    aside = draft.with_name(draft.name + ".old")
+    try:
+        target.rename(aside)
+        draft.rename(target)
+    except BaseException:
+        if aside.exists() and not target.exists():
+            aside.rename(target)
+        raise
+    finally:
+        if target.exists():  # else the old one stays aside rather than nowhere
+            shutil.rmtree(aside, ignore_errors=True)

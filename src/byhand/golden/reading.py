@@ -1,0 +1,312 @@
+"""Reading golden files back: the numbers as views of the file, so that opening costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.address import read_address, within
+from byhand.errors import AddressError, InputError, nearest
+from byhand.files.mapped import Stored, open_tensors
+from byhand.golden.manifest import (
+    BYHAND,
+    EXACT,
+    FORMAT,
+    MANIFEST,
+    VALUES,
+    VERSION,
+    manifest_of,
+    not_a_trace,
+    read_json,
+)
+from byhand.language import _
+
+SHIPPED = Path(__file__).parent.parent / "models" / "golden"  # of built-in models
+
+
+@dataclass(frozen=True)
+class SavedStep:
+    """One step of a saved trace."""
+
+    address: str
+    byhand: str  # its address, where `address` is its name in another style
+    op: str
+    reads: tuple[str, ...]
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    formula: str
+    register: str | None
+    dtype: str | None
+    _trace: SavedTrace = field(repr=False, compare=False)
+
+    @cached_property
+    def values(self) -> npt.NDArray[Any] | None:
+        """The numbers, as a read-only view of the file; None where it was not worked out."""
+        return None if self.dtype is None else self._trace._array(self)
+
+    @property
+    def exact(self) -> Any:
+        """The exact values as nested lists of text (None where masked), or None without them."""
+        return self._trace._exact["values"].get(self.address)
+
+    def __repr__(self) -> str:
+        shape = "×".join(map(str, self.shape))
+        return f"<{self.address} {shape} {self.register or 'missing'}>"
+
+
+@dataclass(frozen=True)
+class SavedTrace:
+    """A trace read back from its folder: arrays, and the exact values as text."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def model(self) -> str:
+        return str(self.manifest["model"])
+
+    @property
+    def numbers(self) -> str:
+        return str(self.manifest["numbers"])
+
+    @property
+    def text(self) -> str:
+        return str(self.manifest["text"])
+
+    @property
+    def names(self) -> str:
+        """The style of its names; "byhand" where they are addresses."""
+        return str(self.manifest.get("names", BYHAND))
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        return tuple(token["id"] for token in self.manifest["tokens"])
+
+    @property
+    def next(self) -> list[dict[str, Any]] | None:
+        found: list[dict[str, Any]] | None = self.manifest["next"]
+        return found
+
+    @property
+    def loss(self) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = self.manifest["loss"]
+        return found
+
+    @property
+    def letters(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._exact["letters"]
+        return found
+
+    @cached_property
+    def _exact(self) -> dict[str, Any]:
+        """What exact.json says; nothing where the trace has none."""
+        if self.manifest.get("exact", EXACT) is None:
+            return {"letters": {}, "values": {}}
+        exact = read_json(self.folder / EXACT)
+        _check_keys(self.folder / EXACT, "", exact, {"letters": dict, "values": dict})
+        return exact
+
+    @cached_property
+    def _stored(self) -> dict[str, Stored]:
+        return open_tensors(self.folder / VALUES)
+
+    def _array(self, step: SavedStep) -> npt.NDArray[Any]:
+        stored, array, found = self._stored.get(step.address), None, _("nothing")
+        if stored is not None:
+            array = stored.ids() if stored.dtype == "I64" else stored.array()
+            found = f"{array.dtype} {list(array.shape)}"
+        if array is None or (str(array.dtype), array.shape) != (step.dtype, step.shape):
+            raise InputError(
+                _("the numbers are not those of the manifest"),
+                where=f"{self.folder / VALUES}: {step.address}",
+                expected=f"{step.dtype} {list(step.shape)}",
+                found=found,
+            )
+        return array
+
+    @cached_property
+    def steps(self) -> dict[str, SavedStep]:
+        """The steps by address, in spine order."""
+        return {
+            step["address"]: SavedStep(
+                address=step["address"],
+                byhand=step.get("byhand", step["address"]),
+                op=step["op"],
+                reads=tuple(step["reads"]),
+                axes=tuple(step["axes"]),
+                shape=tuple(step["shape"]),
+                formula=step["formula"],
+                register=step["register"],
+                dtype=step["dtype"],
+                _trace=self,
+            )
+            for step in self.manifest["steps"]
+        }
+
+    @cached_property
+    def _second_names(self) -> dict[str, str]:
+        """Aliases and addresses → what the step is called in the files."""
+        own = {step.byhand: step.address for step in self.steps.values()}
+        return {**self.manifest["aliases"], **own}
+
+    def __iter__(self) -> Iterator[SavedStep]:
+        return iter(self.steps.values())
+
+    def step(self, name: str) -> SavedStep:
+        """A step by its name in the files, its address or its alias."""
+        found = self.steps.get(name) or self.steps.get(self._second_names.get(name, ""))
+        if found is None:
+            raise AddressError(
+                _("there is no step {name}").format(name=repr(name)),
+                hint=nearest(name, [*self.steps, *self._second_names]),
+            )
+        return found
+
+    def __getitem__(self, address: str) -> Any:
+        """A step by its address or alias; with an index, its entry or a part as floats."""
+        wanted = read_address(address)
+        step = self.step(wanted.name)
+        if not wanted.index:
+            return step
+        return self._worked_out(step)[within(wanted, step.shape)]
+
+    def _worked_out(self, step: SavedStep) -> npt.NDArray[Any]:
+        if step.values is None:
+            raise AddressError(_("{name} was not worked out").format(name=step.address))
+        return step.values
+
+    def exact(self, address: str) -> Any:
+        """The exact or named value at an address as text; a part of it as nested lists."""
+        wanted = read_address(address)
+        step = self.step(wanted.name)
+        if not wanted.index and step.dtype is None:
+            return None
+        self._worked_out(step)
+        if step.exact is None:
+            raise AddressError(
+                _("{name} is saved in floats alone").format(name=wanted.name),
+                where=str(self.folder),
+                expected=EXACT,
+                found=_("nothing"),
+            )
+        index = within(wanted, step.shape)
+        if not index:
+            return step.exact
+        table = _table(step.exact, len(step.shape))
+        if table is None or table.shape != step.shape:
+            raise _not_as_expected(self.folder / EXACT, wanted.name)
+        return table[index]
+
+    def __repr__(self) -> str:
+        return (
+            f"Saved trace of {self.model} on {self.text!r} ({self.numbers}): "
+            f"{len(self.manifest['steps'])} steps in {self.folder}"
+        )
+
+
+def _table(nested: Any, depth: int) -> npt.NDArray[Any] | None:
+    """Nested lists as an array of what is in them at that depth; None if their lengths differ."""
+    shape: list[int] = []
+    level = [nested]
+    for _axis in range(depth):
+        if not all(isinstance(row, list) and len(row) == len(level[0]) for row in level):
+            return None
+        shape.append(len(level[0]))
+        level = [entry for row in level for entry in row]
+    table = np.empty(len(level), dtype=object)
+    for place, entry in enumerate(level):
+        table[place] = entry
+    return table.reshape(shape)
+
+
+def open_trace(folder: str | Path) -> SavedTrace:
+    """The trace saved in a folder, or shipped for a built-in model of that name.
+
+    A folder comes first; an InputError if there is neither.
+    """
+    path = Path(folder)
+    if isinstance(folder, str) and folder in shipped_names() and not path.exists():
+        path = SHIPPED / folder
+    manifest = manifest_of(path)
+    if manifest["format"] != FORMAT or manifest.get("version") != VERSION:
+        raise InputError(
+            _("this is not a saved trace that can be read"),
+            where=str(path / MANIFEST),
+            expected=f"{FORMAT}, version {VERSION}",
+            found=f"{manifest['format']}, version {manifest.get('version')}",
+        )
+    _check(path / MANIFEST, manifest)
+    return SavedTrace(path, manifest)
+
+
+def shipped_names() -> tuple[str, ...]:
+    """The built-in models that come with a golden file of their default text."""
+    return tuple(sorted(path.name for path in SHIPPED.iterdir()))
+
+
+# ------------------------------------------------------------------ what a manifest must have
+
+Kinds = Mapping[str, type | tuple[type, ...]]
+NOTHING = type(None)
+KEYS: Kinds = {
+    "model": str,
+    "numbers": str,
+    "text": str,
+    "tokens": list,
+    "steps": list,
+    "next": (list, NOTHING),
+    "loss": (dict, NOTHING),
+    "aliases": dict,
+}
+TOKEN_KEYS: Kinds = {"id": int, "text": str}
+STEP_KEYS: Kinds = {
+    "address": str,
+    "op": str,
+    "reads": list,
+    "axes": list,
+    "shape": list,
+    "formula": str,
+    "register": (str, NOTHING),
+    "dtype": (str, NOTHING),
+}
+
+
+def _check(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Refuses a manifest in which something is missing or is not what it should be."""
+    later = {"names": BYHAND, "exact": None}  # keys that not every trace has
+    _check_keys(path, "", {**later, **manifest}, {**KEYS, "names": str, "exact": (str, NOTHING)})
+    for place, token in enumerate(manifest["tokens"]):
+        _check_keys(path, f"tokens[{place}].", token, TOKEN_KEYS)
+    for place, step in enumerate(manifest["steps"]):
+        at = f"steps[{place}]."
+        _check_keys(path, at, step, STEP_KEYS)
+        _check_keys(path, at, {"byhand": "", **step}, {"byhand": str})
+        _check_all(path, f"{at}reads", step["reads"], str)
+        _check_all(path, f"{at}axes", step["axes"], str)
+        _check_all(path, f"{at}shape", step["shape"], int)
+        if min(step["shape"], default=0) < 0:
+            raise _not_as_expected(path, f"{at}shape")
+    _check_all(path, "aliases", manifest["aliases"].values(), str)
+
+
+def _check_keys(path: Path, at: str, found: Any, kinds: Kinds) -> None:
+    if not isinstance(found, dict):
+        raise _not_as_expected(path, at.rstrip("."))
+    for key, kind in kinds.items():
+        if key not in found or not isinstance(found[key], kind):
+            raise _not_as_expected(path, at + key)
+
+
+def _check_all(path: Path, at: str, found: Iterable[Any], kind: type) -> None:
+    if not all(isinstance(item, kind) for item in found):
+        raise _not_as_expected(path, at)
+
+
+def _not_as_expected(path: Path, key: str) -> InputError:
+    return not_a_trace(path, _("{key} is missing, or something else").format(key=key))

@@ -1,0 +1,208 @@
+"""Writing golden files: a finished trace, or one that is saved while it is worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.golden import manifest
+from byhand.golden.folder import drafting, write_bytes, writing
+from byhand.golden.layout import FORMATS, Form, TensorFile
+from byhand.golden.manifest import BYHAND, EXACT, FORMAT, MANIFEST, VALUES, VERSION, Names
+from byhand.numbers.base import ABSENT, Numbers, Unknown
+from byhand.numbers.exact.nearest import nearest_float
+from byhand.plan import WEIGHT
+from byhand.tracing import Trace, Worked
+from byhand.weights import Tensor
+
+if TYPE_CHECKING:  # a job works itself out: nothing is worked out here
+    from byhand.evaluate import Job, Progress
+
+ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
+IDS, TRUE = np.dtype(np.int64), np.dtype(np.float64)
+SMALL = ("tokens", "target", "next", "loss")  # kept whatever is asked for
+METADATA = {"format": FORMAT, "version": str(VERSION)}
+
+
+def save(trace: Trace, folder: str | Path, *, names: str = BYHAND, exact_text: bool = True) -> None:
+    """Writes a trace as a folder, whole or not at all; an older trace there is replaced.
+
+    Where steps were asked for, just those.  `names` is the style of their names.  Exact values
+    are also written as text, unless `exact_text` says no.
+    """
+    target = Path(folder)
+    steps = [trace.steps[address] for address in trace.asked or trace.steps]
+    called = Names(trace.plan, names)
+    with drafting(target, manifest.is_trace) as draft:
+        arrays = {worked.address: _array(worked) for worked in steps if worked.missing is None}
+        forms = {address: Form(a.dtype, a.shape) for address, a in arrays.items()}
+        if _format(trace.numbers) is None:
+            facts, exact = _exact_facts(trace, steps, forms, called, exact_text)
+        else:
+            records = [manifest.step_facts(worked) for worked in steps]
+            facts, exact = _facts(trace, records, forms, called), None
+        with writing(target):
+            if exact is not None:
+                write_bytes(draft / EXACT, manifest.as_json(exact))
+            with _tensors(draft, forms, called) as file:
+                for address, array in arrays.items():
+                    file.put(called[address], array)
+                file.finish()
+            write_bytes(draft / MANIFEST, manifest.as_json(facts))
+
+
+def save_working(
+    job: Job,
+    folder: str | Path,
+    *,
+    progress: Progress | None = None,
+    names: str = BYHAND,
+    keep: Collection[str] = (),
+) -> Trace:
+    """Works a job out and saves it on the way, whole or not at all; the trace has what is kept.
+
+    Floats go to the disk as they come and are dropped after their last reader, so that memory
+    stays near one layer.  Exact numbers and the pencil's are kept, all of them, as `save` does.
+    """
+    format = _format(job.numbers)
+    if format is None:
+        trace = job.work(progress=progress)
+        save(trace, folder, names=names)
+        return trace
+    target = Path(folder)
+    wanted = [job.plan[address] for address in job.asked] if job.asked else list(job.plan)
+    called = Names(job.plan, names)
+    missing = _missing(job)
+    forms = {
+        step.address: Form(IDS if Worked(step, None, job.numbers).whole else format, step.shape)
+        for step in wanted
+        if step.address not in missing
+    }
+    records: dict[str, dict[str, Any]] = {}
+    asked = {step.address for step in wanted}
+    with drafting(target, manifest.is_trace) as draft:
+        with writing(target):
+            file = _tensors(draft, forms, called)
+
+        def sink(worked: Worked) -> None:
+            if worked.address not in asked:
+                return
+            records[worked.address] = manifest.step_facts(worked)
+            if worked.missing is None:
+                array = _array(worked)
+                with writing(target):
+                    file.put(called[worked.address], array)
+
+        with file:
+            trace = job.work(progress=progress, keep={*keep, *SMALL}, sink=sink)
+            with writing(target):
+                file.finish()
+        facts = _facts(trace, records.values(), forms, called)
+        with writing(target):
+            write_bytes(draft / MANIFEST, manifest.as_json(facts))
+    return trace
+
+
+def _tensors(draft: Path, forms: Mapping[str, Form], called: Names) -> TensorFile:
+    tensors = {called[address]: form for address, form in forms.items()}
+    return TensorFile(draft / VALUES, tensors, METADATA)
+
+
+# ------------------------------------------------------------------ what is known beforehand
+
+
+def _format(numbers: Numbers) -> np.dtype[Any] | None:
+    """The format of a system of floats; None for numbers that are not floats."""
+    format = getattr(numbers, "format", None)
+    return None if format is None else np.dtype(format.dtype)
+
+
+def _missing(job: Job) -> set[str]:
+    """The steps that need an unknown weight: floats leave nothing else open."""
+    missing: set[str] = set()
+    for step in job.plan:
+        for read in step.reads:
+            name = read.removeprefix(WEIGHT)
+            if read in missing or (name != read and _unknown(job.model.weights[name])):
+                missing.add(step.address)
+    return missing
+
+
+def _unknown(weight: Tensor) -> bool:
+    return not weight.floats and any(isinstance(entry, Unknown) for entry in weight.data.flat)
+
+
+# ------------------------------------------------------------------ numbers and facts
+
+
+def _array(worked: Worked) -> npt.NDArray[Any]:
+    """The step in numbers: int64 ids (-1: undecided), floats as they are, and of exact or named
+    values and decimals the nearest float64 of each entry."""
+    if worked.step.op == "argmax":
+        return np.asarray([-1 if p.id is None else p.id for p in worked.value], dtype=IDS)
+    if worked.whole:
+        return np.asarray(worked.value, dtype=IDS)
+    array = worked.array
+    if array.dtype in FORMATS:
+        return np.asarray(array.data) if isinstance(array, np.ma.MaskedArray) else array
+    absent = ABSENT_AS.get(worked.step.op, np.nan)
+    flat = [absent if x is ABSENT else nearest_float(x) for _index, x in worked.entries()]
+    return np.asarray(flat, dtype=TRUE).reshape(worked.step.shape)
+
+
+def _facts(
+    trace: Trace, records: Iterable[Mapping[str, Any]], forms: Mapping[str, Form], called: Names
+) -> dict[str, Any]:
+    """The manifest of floats."""
+    steps = list(records)
+    return {
+        **manifest.heading(trace, called, exact=False),
+        "steps": [manifest.finished(step, forms.get(step["address"]), called) for step in steps],
+        "next": manifest.predictions(trace),
+        "loss": manifest.loss(trace),
+        "aliases": manifest.aliases(trace.plan, [step["address"] for step in steps], called),
+    }
+
+
+def _exact_facts(
+    trace: Trace,
+    steps: Iterable[Worked],
+    forms: Mapping[str, Form],
+    called: Names,
+    as_text: bool,
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The manifest, and the text of every value."""
+    from byhand.render.data import document_of
+
+    wanted = [worked.address for worked in steps]
+    document = document_of(trace, trace.asked)
+    records = [step for step in document["steps"] if step["address"] in wanted]
+    exact = {
+        "letters": document["letters"],
+        "values": {called[step["address"]]: step.pop("value") for step in records},
+        "decimals": {called[step["address"]]: step.pop("decimal", None) for step in records},
+    }
+    told = {"next": document["next"], "loss": document["loss"]}
+    if not as_text:
+        told = _without_forms(told)
+    facts = {
+        **manifest.heading(trace, called, exact=as_text),
+        "steps": [manifest.finished(step, forms.get(step["address"]), called) for step in records],
+        **told,
+        "aliases": manifest.aliases(trace.plan, wanted, called),
+    }
+    return facts, exact if as_text else None
+
+
+def _without_forms(told: dict[str, Any]) -> dict[str, Any]:
+    """The predictions and the loss in decimals alone: the letters of forms are defined nowhere."""
+    for prediction in told["next"] or ():
+        if prediction["margin"] is not None:
+            prediction["margin"]["value"] = None
+    if told["loss"] is not None:
+        told["loss"]["value"] = None
+    return told

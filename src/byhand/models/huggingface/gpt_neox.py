@@ -1,0 +1,90 @@
+"""gpt_neox (Pythia): RoPE on a part of each head, packed by head, parallel or serial blocks."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from byhand.language import _
+from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
+from byhand.models.huggingface.naming import ACTIVATIONS, Names
+from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
+
+
+def read(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    d = config.whole("hidden_size")
+    heads = config.whole("num_attention_heads")
+    layers = config.whole("num_hidden_layers", most=MOST_LAYERS)
+    if d % heads:
+        expected = _("a divisor of hidden_size, {d}").format(d=d)
+        raise config.refuse("num_attention_heads", expected, heads)
+    norm = NormSpec("layernorm", config.epsilon("layer_norm_eps", Fraction(1, 100_000)))
+    rope = read_rope(
+        config,
+        d // heads,
+        base_keys=("rotary_emb_base", "rope_theta"),
+        share_keys=("rotary_pct", "partial_rotary_factor"),
+        share=Fraction(1, 4),
+    )
+    bias = config.flag("attention_bias", True)
+    attention = AttentionSpec(
+        heads=heads,
+        d_head=d // heads,
+        kv_heads=heads,
+        scale=over_root(d // heads),
+        rotary=rope.spec if rope else None,
+        packed="per_head",
+        q_bias=bias,
+        k_bias=bias,
+        v_bias=bias,
+        out_bias=bias,
+    )
+    mlp = MlpSpec(
+        d_ff=config.whole("intermediate_size"),
+        activation=config.word("hidden_act", "gelu", ACTIVATIONS),
+        hidden_bias=True,
+        out_bias=True,
+    )
+    parallel = config.flag("use_parallel_residual", True)
+    spec = ModelSpec(
+        name=name,
+        vocab=config.whole("vocab_size"),
+        d_model=d,
+        context=config.whole("max_position_embeddings", 2048, most=LONGEST_CONTEXT),
+        blocks=(BlockSpec(attention, mlp, norm, norm, parallel=parallel),) * layers,
+        final_norm=norm,
+        tied=config.flag("tie_word_embeddings", False),
+        layout="out_in",
+    )
+    return spec, rope
+
+
+NAMES = Names(
+    prefix="gpt_neox.",
+    embedding="embed_in.weight",
+    heads=("lm_head.weight", "embed_out.weight"),
+    outside={
+        "final.norm.gain": "final_layer_norm.weight",
+        "final.norm.bias": "final_layer_norm.bias",
+    },
+    layer="layers.",
+    inside={
+        "attn.norm.gain": "input_layernorm.weight",
+        "attn.norm.bias": "input_layernorm.bias",
+        "attn.qkv": "attention.query_key_value.weight",
+        "attn.qkv_bias": "attention.query_key_value.bias",
+        "attn.out": "attention.dense.weight",
+        "attn.out_bias": "attention.dense.bias",
+        "mlp.norm.gain": "post_attention_layernorm.weight",
+        "mlp.norm.bias": "post_attention_layernorm.bias",
+        "mlp.hidden": "mlp.dense_h_to_4h.weight",
+        "mlp.hidden_bias": "mlp.dense_h_to_4h.bias",
+        "mlp.out": "mlp.dense_4h_to_h.weight",
+        "mlp.out_bias": "mlp.dense_4h_to_h.bias",
+    },
+    leftovers=re.compile(
+        r"(gpt_neox\.)?(layers\.\d+\.attention\.(bias|masked_bias|rotary_emb\.inv_freq)"
+        r"|rotary_emb\.inv_freq)"
+    ),
+)

@@ -1,0 +1,247 @@
+"""RoPE as config.json describes it: the old keys (rope_theta, rope_scaling) and the new ones
+(rope_parameters), with the scalings that real models use.
+
+    default    pair i turns by base^(-2i/width) a position: a plain RotarySpec
+    linear     the same, divided by a factor
+    llama3     long waves divided by the factor, short ones not, and a blend between
+
+The scaled ones are exact expressions, given to the model as a buffer of frequencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from byhand.errors import InputError, nearest
+from byhand.expression import Expression, Name, Number, Power, Product, Quotient, Sum
+from byhand.files.mapped import shown
+from byhand.language import _
+from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
+from byhand.spec import RotarySpec
+from byhand.weights import Data
+
+TYPES = ("default", "linear", "llama3")
+USUAL_BASE = Fraction(10_000)
+WIDEST = 65_536  # entries of a head that turn
+_SETTINGS = {
+    "default": (),
+    "linear": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+}
+
+
+@dataclass(frozen=True)
+class Rope:
+    """The rotation of one model: what the spec needs, and the frequencies where they are given."""
+
+    spec: RotarySpec
+    frequencies: Data | None
+
+
+@dataclass(frozen=True)
+class Bands:
+    """llama3: what is scaled, and between which wavelengths the scaling sets in."""
+
+    factor: Fraction
+    low: Fraction
+    high: Fraction
+    length: int
+
+
+def read_rope(
+    config: Config,
+    d_head: int,
+    *,
+    base_keys: tuple[str, ...],
+    share_keys: tuple[str, ...] = ("partial_rotary_factor",),
+    share: Fraction | None = None,
+) -> Rope | None:
+    """The rotation of heads of this width; None where no entry is turned.
+
+    `share` is the usual part of a head that turns; None says that the family turns whole heads,
+    whatever a config says, so that a part is refused.
+    """
+    table = _table(config)
+    kind = _kind(table)
+    base = _common(config, table, base_keys, "rope_theta", USUAL_BASE)
+    if base <= 0:
+        raise table.refuse("rope_theta", _("a number above 0"), base)
+    part = _common(config, table, share_keys, "partial_rotary_factor", share or Fraction(1))
+    if not 0 <= part <= 1 or (share is None and part != 1):
+        expected = _("a number from 0 to 1") if share is not None else _("1, or no such key")
+        raise table.refuse("partial_rotary_factor", expected, part)
+    # As the library does it: the product is rounded as a float, then cut.
+    width = int(d_head * float(part))
+    if width == 0:
+        return None
+    if width > WIDEST:
+        expected = _("heads of at most {count} entries").format(count=f"{WIDEST:,}")
+        raise config.refuse("head_dim", expected, width)
+    if width % 2:
+        raise table.refuse(
+            "partial_rotary_factor",
+            _("an even number of entries of each head"),
+            part,
+            message=_("RoPE turns pairs, but would turn {count} entries").format(count=width),
+        )
+    _only(table, {"type", "rope_type", "rope_theta", "partial_rotary_factor", *_SETTINGS[kind]})
+    if kind == "default":
+        return Rope(RotarySpec(width, base), None)
+    factor = table.positive("factor")
+    if kind == "linear":
+        every: Iterator[Expression] = (
+            _over(frequency, factor) for frequency in _usual(base, width)
+        )
+    else:
+        bands = _bands(config, table, factor)
+        every = (_banded(base, place, width, bands) for place in range(width // 2))
+    data = np.empty(width // 2, dtype=object)
+    for place, frequency in enumerate(every):
+        data[place] = frequency
+    return Rope(RotarySpec(width, base, given=True), data)
+
+
+# ------------------------------------------------------------------ the keys
+
+
+def _table(config: Config) -> Config:
+    """rope_parameters, or rope_scaling as it used to be called, or nothing."""
+    new, old = config.within("rope_parameters"), config.within("rope_scaling")
+    if new and old and new.table != old.table:
+        raise config.refuse("rope_scaling", _("the same as rope_parameters, or no such key"))
+    return new or old or Config(config.path, {})
+
+
+def _kind(table: Config) -> str:
+    key, found = table.value("rope_type", "default", "type")
+    if found not in TYPES:
+        words = found if isinstance(found, str) else ""
+        raise table.refuse(
+            key,
+            ", ".join(TYPES),
+            found,
+            message=_("byhand does not do RoPE of type {kind}").format(kind=shown(found)),
+            hint=nearest(words[:80], TYPES),
+        )
+    return str(found)
+
+
+def _common(
+    config: Config, table: Config, beside: tuple[str, ...], inner: str, usual: Fraction
+) -> Fraction:
+    """A setting that stands in the table, or beside it under older names; all must agree."""
+    said = [(config, key) for key in beside] + [(table, inner)]
+    there = [(at, key) for at, key in said if at.value(key, None)[1] is not None]
+    if not there:
+        return usual
+    last, name = there[-1]
+    value = last.number(name)
+    for at, key in there[:-1]:
+        if at.number(key) != value:
+            expected = _("the same as {key}, {value}").format(
+                key=last.prefix + name, value=shown(value)
+            )
+            raise at.refuse(key, expected)
+    return value
+
+
+def _only(table: Config, known: set[str]) -> None:
+    """Refuses further settings: what they would change is not known."""
+    for key, value in table.table.items():
+        if key not in known and value is not None:
+            raise table.refuse(
+                key,
+                ", ".join(sorted(known)),
+                key,
+                message=_("byhand does not know this setting of RoPE"),
+                hint=nearest(key[:80], known),
+            )
+
+
+def _bands(config: Config, table: Config, factor: Fraction) -> Bands:
+    key = "original_max_position_embeddings"
+    inner, outer = (at.whole_or_none(key, most=LONGEST_CONTEXT) for at in (table, config))
+    if inner and outer and inner != outer:
+        expected = _("the same as {key}, {value}").format(key=table.prefix + key, value=inner)
+        raise config.refuse(key, expected)
+    length = inner or outer
+    if length is None:
+        raise table.refuse(key, _("the length the model was first trained for"))
+    low, high = table.positive("low_freq_factor"), table.positive("high_freq_factor")
+    if low >= high:
+        expected = _("more than low_freq_factor, {value}").format(value=shown(low))
+        raise table.refuse("high_freq_factor", expected)
+    return Bands(factor, low, high, length)
+
+
+# ------------------------------------------------------------------ the frequencies
+
+
+def _usual(base: Fraction, width: int) -> Iterator[Expression]:
+    """base^(-2i/width) for each pair i."""
+    return (_frequency(base, place, width) for place in range(width // 2))
+
+
+def _frequency(base: Fraction, place: int, width: int) -> Expression:
+    if place == 0 or base == 1:
+        return Number(Fraction(1))
+    return Power(Number(base), Number(Fraction(-2 * place, width)))
+
+
+def _over(frequency: Expression, factor: Fraction) -> Expression:
+    match frequency:
+        case Number(value=value):
+            return Number(value / factor)
+    return frequency if factor == 1 else Quotient(frequency, Number(factor))
+
+
+def _banded(base: Fraction, place: int, width: int, bands: Bands) -> Expression:
+    """One frequency by its wavelength 2π/frequency against length/low and length/high.
+
+    The blend between is f·((1 - s)/factor + s) with s = (length·f/2π - low)/(high - low).
+    """
+    frequency = _frequency(base, place, width)
+    if _longer(base, place, width, bands.length / bands.low):
+        return _over(frequency, bands.factor)
+    if not _longer(base, place, width, bands.length / bands.high):
+        return frequency
+    turns = Quotient(
+        Product((Number(Fraction(bands.length)), frequency)),
+        Product((Number(Fraction(2)), Name("pi"))),
+    )
+    span = Number(bands.high - bands.low)
+    short = Quotient(Sum((turns, Number(-bands.low))), span)
+    long = Quotient(Sum((Number(bands.high), Product((Number(Fraction(-1)), turns)))), span)
+    blend = Sum((_scaled(long, bands.factor), short))
+    return blend if frequency == Number(Fraction(1)) else Product((frequency, blend))
+
+
+def _scaled(tree: Expression, factor: Fraction) -> Expression:
+    return tree if factor == 1 else Quotient(tree, Number(factor))
+
+
+def _longer(base: Fraction, place: int, width: int, wavelength: Fraction) -> bool:
+    """Whether 2π·base^(2i/width) is above a rational; proven, and never equal: π is no root."""
+    from flint import arb, ctx, fmpq
+
+    def ball(x: Fraction) -> Any:
+        return arb(fmpq(x.numerator, x.denominator))
+
+    for bits in (64, 256, 1024, 4096):
+        with ctx.workprec(bits):
+            wave = 2 * arb.pi() * ball(base) ** ball(Fraction(2 * place, width))
+            if wave > ball(wavelength):
+                return True
+            if wave < ball(wavelength):
+                return False
+    raise InputError(
+        _("the wavelength of RoPE pair {place} cannot be told from {value}").format(
+            place=place, value=shown(wavelength)
+        ),
+        where="config.json: rope_parameters",
+    )

@@ -1,0 +1,243 @@
+"""Steps under other people's names: TransformerLens hooks and Hugging Face modules.
+
+`ROWS` is the whole knowledge, one row a step; docs/names.md is printed from it.  A name stands for
+what the library computes at that place, up to the order of the axes, which the row tells.  Which
+step that is can depend on the model (`mlp.hook_pre` is the gate of a gated MLP, parallel blocks
+have no `hook_resid_mid`), so every question comes with the spec, and with what the plan knows:
+its addresses and aliases, each with the address of its step.
+
+    steps(spec, known)              every foreign name that has a step here → the step's address
+    matching(pattern, spec, known)  the addresses a foreign name, group or pattern with * stands for
+    names(style, spec, known)       the steps' addresses → their names in one style, one to one
+
+A plan asks `steps` where it does not know a name itself, and `matching` where a pattern fits none
+of its own names.  What is written under another style takes `names(…).get(address, address)`: a
+step that the library has no name for keeps its own; values and axes stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from byhand.errors import UsageError, nearest
+from byhand.language import _
+from byhand.spec import BlockSpec, ModelSpec
+
+FOREIGN = ("transformer_lens", "gpt2", "llama", "gpt_neox")
+STYLES = ("byhand", *FOREIGN)
+PREFIXES = ("transformer.", "model.", "gpt_neox.")  # may be left out of a Hugging Face name
+_LAYER = re.compile(r"\bL(\+1)?(?!\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step and its names.
+
+    Several addresses, separated by blanks, are alternatives: a model has one of them.  Of several
+    names the first is the one byhand writes; it reads them all.
+    """
+
+    address: str
+    what: str
+    transformer_lens: str = ""
+    gpt2: str = ""
+    llama: str = ""
+    gpt_neox: str = ""
+    remark: str = ""
+    when: str = ""  # what must be true of the block: pre, post, gated, plain, middle
+
+    def names(self, style: str) -> tuple[str, ...]:
+        """Its names in one style, the one byhand writes first."""
+        return tuple(getattr(self, style).split())
+
+
+def _norm_rows(at: str, hooks: str, what: str, flat: str = "") -> tuple[Row, Row]:
+    """What TransformerLens hooks inside a norm: before gain and bias."""
+    one = "TransformerLens keeps a last axis of 1"
+    return (
+        Row(f"{at}.std {at}.rms", f"{what}: what is divided by", f"{hooks}.hook_scale",
+            remark=flat or one),
+        Row(f"{at}.normalized", f"{what}, before gain and bias", f"{hooks}.hook_normalized",
+            remark=flat),
+    )  # fmt: skip
+
+
+_HEADS_LAST = "TransformerLens: pos, head, d_head"
+_FLAT = f"{_HEADS_LAST}; Hugging Face: pos, head·d_head"
+_ROWS_OF_HEADS = "TransformerLens: one row for each position and head"
+# fmt: off
+_IN = (
+    Row("tokens", "ids of the text", "hook_tokens"),
+    Row("embed.token", "rows of the token table", "hook_embed",
+        "transformer.wte", "model.embed_tokens", "gpt_neox.embed_in"),
+    Row("embed.position", "rows of the position table", "hook_pos_embed", "transformer.wpe"),
+    Row("stream.0", "what enters the first block", "blocks.0.hook_resid_pre", "transformer.drop",
+        gpt_neox="gpt_neox.emb_dropout"),
+)
+_BLOCK = (
+    Row("stream.L", "what enters block L", "blocks.L.hook_resid_pre"),
+    *_norm_rows("block.L.attn.norm", "blocks.L.ln1", "first norm"),
+    Row("block.L.attn.norm.out", "first norm", "", "transformer.h.L.ln_1",
+        "model.layers.L.input_layernorm", "gpt_neox.layers.L.input_layernorm"),
+    Row("block.L.attn.qkv", "q, k and v packed", "", "transformer.h.L.attn.c_attn", "",
+        "gpt_neox.layers.L.attention.query_key_value", "the same order of columns"),
+    Row("block.L.attn.q", "queries", "blocks.L.attn.hook_q",
+        llama="model.layers.L.self_attn.q_proj", remark=_FLAT),
+    Row("block.L.attn.k", "keys", "blocks.L.attn.hook_k",
+        llama="model.layers.L.self_attn.k_proj", remark=_FLAT),
+    Row("block.L.attn.v", "values", "blocks.L.attn.hook_v",
+        llama="model.layers.L.self_attn.v_proj", remark=_FLAT),
+    *_norm_rows("block.L.attn.q_norm", "blocks.L.attn.q_norm", "norm of queries", _ROWS_OF_HEADS),
+    Row("block.L.attn.q_norm", "norm of queries", llama="model.layers.L.self_attn.q_norm",
+        remark="Hugging Face: pos, head, d_head"),
+    *_norm_rows("block.L.attn.k_norm", "blocks.L.attn.k_norm", "norm of keys", _ROWS_OF_HEADS),
+    Row("block.L.attn.k_norm", "norm of keys", llama="model.layers.L.self_attn.k_norm",
+        remark="Hugging Face: pos, head, d_head"),
+    Row("block.L.attn.q_rotated", "queries after RoPE", "blocks.L.attn.hook_rot_q",
+        remark=_HEADS_LAST),
+    Row("block.L.attn.k_rotated", "keys after RoPE", "blocks.L.attn.hook_rot_k",
+        remark=_HEADS_LAST),
+    Row("block.L.attn.scores", "scores, scaled and masked", "blocks.L.attn.hook_attn_scores",
+        remark="masked: absent here, −∞ there"),
+    Row("block.L.attn.weights", "softmax of the scores", "blocks.L.attn.hook_pattern",
+        remark="masked: absent here, 0 there"),
+    Row("block.L.attn.mixed", "weighted sums of values", "blocks.L.attn.hook_z",
+        remark=_HEADS_LAST),
+    Row("block.L.attn.head_out", "each head through its part of W_out",
+        "blocks.L.attn.hook_result", remark="TransformerLens: pos, head, d"),
+    Row("block.L.attn.out", "what attention adds", "blocks.L.hook_attn_out",
+        "transformer.h.L.attn.c_proj transformer.h.L.attn transformer.h.L.attn.resid_dropout",
+        "model.layers.L.self_attn.o_proj model.layers.L.self_attn",
+        "gpt_neox.layers.L.attention.dense gpt_neox.layers.L.attention"
+        " gpt_neox.layers.L.post_attention_dropout",
+        "an attention module gives a tuple: this is its first"),
+    Row("block.L.attn.add", "the stream after attention", "blocks.L.hook_resid_mid",
+        remark="not in parallel blocks", when="middle"),
+    *_norm_rows("block.L.mlp.norm", "blocks.L.ln2", "second norm"),
+    Row("block.L.mlp.norm.out", "second norm", "", "transformer.h.L.ln_2",
+        "model.layers.L.post_attention_layernorm", "gpt_neox.layers.L.post_attention_layernorm"),
+    Row("block.L.mlp.gate", "gated MLP: the gate, before its activation", "blocks.L.mlp.hook_pre",
+        llama="model.layers.L.mlp.gate_proj", when="gated"),
+    Row("block.L.mlp.hidden", "gated MLP: what the gate multiplies", "blocks.L.mlp.hook_pre_linear",
+        llama="model.layers.L.mlp.up_proj", when="gated",
+        remark="a bias is in it here and in Hugging Face, not in TransformerLens"),
+    Row("block.L.mlp.hidden", "plain MLP: before the activation", "blocks.L.mlp.hook_pre",
+        "transformer.h.L.mlp.c_fc", "model.layers.L.mlp.up_proj",
+        "gpt_neox.layers.L.mlp.dense_h_to_4h", when="plain"),
+    Row("block.L.mlp.act", "gated MLP: activation of the gate", llama="model.layers.L.mlp.act_fn",
+        when="gated"),
+    Row("block.L.mlp.act", "plain MLP: activation", "blocks.L.mlp.hook_post",
+        "transformer.h.L.mlp.act", "model.layers.L.mlp.act_fn", "gpt_neox.layers.L.mlp.act",
+        when="plain"),
+    Row("block.L.mlp.gated", "gated MLP: act · hidden", "blocks.L.mlp.hook_post", when="gated"),
+    Row("block.L.mlp.out", "what the MLP adds", "blocks.L.hook_mlp_out",
+        "transformer.h.L.mlp.c_proj transformer.h.L.mlp transformer.h.L.mlp.dropout",
+        "model.layers.L.mlp.down_proj model.layers.L.mlp",
+        "gpt_neox.layers.L.mlp.dense_4h_to_h gpt_neox.layers.L.mlp"
+        " gpt_neox.layers.L.post_mlp_dropout"),
+    Row("block.L.mlp.add", "post-norm: the stream before its norm", "blocks.L.hook_resid_post",
+        when="post"),
+    Row("stream.L+1", "pre-norm: what leaves block L", "blocks.L.hook_resid_post",
+        "transformer.h.L", "model.layers.L", "gpt_neox.layers.L", when="pre"),
+    Row("stream.L+1", "post-norm: what leaves block L", "blocks.L.hook_normalized_resid_post",
+        "transformer.h.L", "model.layers.L", "gpt_neox.layers.L", when="post"),
+)
+_OUT = (
+    *_norm_rows("final.norm", "ln_final", "last norm"),
+    Row("final.norm.out", "last norm", "unembed.hook_in", "transformer.ln_f", "model.norm",
+        "gpt_neox.final_layer_norm", "the hooks of unembed: in newer TransformerLens"),
+    Row("logits", "logits", "unembed.hook_out", "lm_head", "lm_head", "lm_head embed_out",
+        "embed_out: in older transformers"),
+)
+# fmt: on
+ROWS = (*_IN, *_BLOCK, *_OUT)
+
+
+def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
+    """Every foreign name that has a step here, with the step's address.
+
+    A Hugging Face name may leave out its first word (`transformer`, `model`, `gpt_neox`).
+    """
+    found: dict[str, str] = {}
+    for style in FOREIGN:
+        for address, name in _pairs(style, spec, known):
+            found[name] = address
+            for prefix in PREFIXES:
+                if name.startswith(prefix):
+                    found[name.removeprefix(prefix)] = address
+    return found
+
+
+def matching(pattern: str, spec: ModelSpec, known: Mapping[str, str]) -> tuple[str, ...]:
+    """The addresses of the steps that a foreign name, group or pattern with * stands for.
+
+    A name is that one step, though others may lie under it: `transformer.h.0` is what block 0
+    gives, `blocks.0` all of its hooks.
+    """
+    found = steps(spec, known)
+    if pattern in found:
+        return (found[pattern],)
+    return tuple(dict.fromkeys(
+        address for name, address in found.items()
+        if fnmatchcase(name, pattern) or name.startswith(pattern + ".")
+    ))  # fmt: skip
+
+
+def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
+    """The steps' addresses with their names in one style; no two steps have the same name.
+
+    Steps without a name in this style are left out; the style "byhand" leaves out all.
+    """
+    if style not in STYLES:
+        raise UsageError(
+            _("there are no names of the style {style}").format(style=repr(style)),
+            expected=", ".join(STYLES),
+            found=repr(style),
+            hint=nearest(style, STYLES),
+        )
+    found: dict[str, str] = {}
+    for address, name in _pairs(style, spec, known) if style in FOREIGN else ():
+        found.setdefault(address, name)
+    return found
+
+
+def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """(address of a step, its name) in spine order; of several names the better one first."""
+    for row in _IN:
+        yield from _named(row, style, None, known)
+    for layer, block in enumerate(spec.blocks):
+        kind = _kind(block)
+        for row in _BLOCK:
+            if not row.when or row.when in kind:
+                yield from _named(row, style, layer, known)
+    for row in _OUT:
+        yield from _named(row, style, None, known)
+
+
+def _kind(block: BlockSpec) -> set[str]:
+    """What is true of a block, in the words of `Row.when`."""
+    kind = {block.norm_place}
+    if block.mlp:
+        kind.add("gated" if block.mlp.gated else "plain")
+        if not block.parallel:
+            kind.add("middle")  # there is a place between attention and MLP
+    return kind
+
+
+def _named(
+    row: Row, style: str, layer: int | None, known: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    for address in row.address.split():
+        if (step := known.get(_at(address, layer))) is not None:
+            for name in row.names(style):
+                yield step, _at(name, layer)
+
+
+def _at(template: str, layer: int | None) -> str:
+    """The template with the layer's number for L, and the next one's for L+1."""
+    if layer is None:
+        return template
+    return _LAYER.sub(lambda match: str(layer + bool(match.group(1))), template)

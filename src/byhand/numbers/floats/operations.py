@@ -1,0 +1,308 @@
+"""The operations of a transformer on NumPy float arrays.
+
+float64 and float32 are worked in themselves.  bfloat16 and float16 are worked in float32: the
+inputs are widened, the whole operation is done, and each entry of the result is rounded once.
+Masked scores and weights are `numpy.ma.MaskedArray`s, with -∞ and 0 below the mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from byhand.errors import InputError
+from byhand.expression import Expression
+from byhand.language import _
+from byhand.numbers.base import Array, Note, Numbers, Prediction
+from byhand.numbers.floats import attention
+from byhand.numbers.floats.activations import ACTIVATIONS
+from byhand.numbers.floats.angles import sinusoids, turns_in
+from byhand.numbers.floats.finite import first_not_finite
+from byhand.numbers.floats.formats import Data, find_format, narrowed, widened
+from byhand.numbers.floats.largest import predict
+from byhand.numbers.floats.nearest import admitted, constant
+from byhand.numbers.floats.products import times_matrix
+from byhand.numbers.floats.reading import short
+
+quiet = np.errstate  # overflow and the like are no errors of floats: NumPy shall not warn
+
+
+class Floats(Numbers):
+    """Floats of one format.
+
+    Weights of a narrower format are used as they lie in memory and widened piece by piece; with
+    `convert_once` they are converted when they are admitted, for whoever uses them often.
+    """
+
+    uniform: ClassVar[str | None] = "rounded"
+
+    def __init__(self, format: str = "float32", *, convert_once: bool = False) -> None:
+        super().__init__()
+        self.format = find_format(format)
+        self.dtype = self.format.dtype
+        self.convert_once = convert_once
+        self._work = self.format.working
+
+    @property
+    def name(self) -> str:
+        return self.format.name
+
+    # ------------------------------------------------------------------- values in and out
+
+    @quiet(all="ignore")
+    def admit(self, data: Any) -> Array:
+        """Floats of this or a narrower format as they are, without a copy; others rounded once.
+
+        A finite number that is too large for the format is an InputError.
+        """
+        values = admitted(data, self.format)
+        if self.convert_once and not isinstance(values, np.ma.MaskedArray):
+            return widened(values, self._work.dtype)
+        return values
+
+    def register(self, entry: Any) -> str:
+        return "rounded"
+
+    def text(self, entry: Any) -> str:
+        """Four decimals, or four digits and an exponent."""
+        return short(float(entry))
+
+    def _wide(self, x: Array) -> Data:
+        return widened(x, self._work.dtype)
+
+    def _give(self, result: Data, *made_of: Array | None) -> Array:
+        """The result in the format; notes its first entry that is not finite though they are."""
+        result = narrowed(result, self.dtype)
+        index = first_not_finite(result, made_of)
+        if index is not None:
+            self.notes.append(Note("not-finite", index))
+        return result
+
+    def _constant(self, value: Expression | Fraction) -> Any:
+        return constant(value, self._work)
+
+    # ------------------------------------------------------------------- embedding and sums
+
+    @quiet(all="ignore")
+    def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
+        rows = self._wide(table[np.asarray(ids, dtype=np.intp)])
+        if scale is not None:
+            rows = rows * self._constant(scale)
+        return self._give(rows, table)
+
+    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+        return narrowed(sinusoids(positions, width, base), self.dtype)
+
+    @quiet(all="ignore")
+    def add(self, x: Array, y: Array) -> Array:
+        return self._give(np.add(self._wide(x), self._wide(y)), x, y)
+
+    @quiet(all="ignore")
+    def multiply(self, x: Array, y: Array) -> Array:
+        return self._give(np.multiply(self._wide(x), self._wide(y)), x, y)
+
+    # ------------------------------------------------------------------- norms
+
+    @quiet(all="ignore")
+    def mean(self, x: Array) -> Array:
+        return self._give(self._mean(self._wide(x)), x)
+
+    def _mean(self, x: Data) -> Data:
+        total: Data = np.add.reduce(x, axis=-1)  # pairwise
+        total /= x.dtype.type(x.shape[-1])
+        return total
+
+    @quiet(all="ignore")
+    def center(self, x: Array, mean: Array) -> Array:
+        return self._give(np.subtract(self._wide(x), self._wide(mean)[..., None]), x, mean)
+
+    @quiet(all="ignore")
+    def mean_square(self, x: Array) -> Array:
+        wide = self._wide(x)
+        return self._give(self._mean(wide * wide), x)
+
+    @quiet(all="ignore")
+    def root(self, x: Array, *, eps: Fraction) -> Array:
+        under = self._wide(x) + self._constant(eps)
+        return self._give(np.sqrt(under, out=under), x)
+
+    @quiet(all="ignore")
+    def normalize(self, x: Array, by: Array) -> Array:
+        top, below = self._wide(x), self._wide(by)
+        result = np.divide(top, below[..., None])
+        for place in map(tuple, np.argwhere(below == 0)):
+            if not top[place].any():
+                result[place] = 0
+                self.notes.append(Note("zero-variance", tuple(map(int, place))))
+        return self._give(result, x, by)
+
+    @quiet(all="ignore")
+    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+        result = self._wide(x)
+        if gain is not None:
+            result = result * self._wide(gain)
+        if bias is not None:
+            result = np.add(result, self._wide(bias), out=None if gain is None else result)
+        return self._give(result, x, gain, bias)
+
+    # ------------------------------------------------------------------- products
+
+    @quiet(all="ignore")
+    def linear(
+        self,
+        x: Array,
+        weight: Array,
+        *,
+        bias: Array | None = None,
+        layout: str,
+        heads: int | None = None,
+    ) -> Array:
+        flat = self._wide(side_by_side(x) if x.ndim == 3 else x)
+        result = self._give(times_matrix(flat, weight, layout, bias), x, bias, weight)
+        if heads is None:
+            return result
+        return self.split_heads(
+            result,
+            start=0,
+            heads=heads,
+            width=result.shape[1] // heads,
+            stride=result.shape[1] // heads,
+        )
+
+    def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
+        """(pos, any) → (head, pos, width), without a copy."""
+        if stride == width:
+            flat = x[:, start : start + heads * width]
+            return flat.reshape(len(x), heads, width).transpose(1, 0, 2)
+        last = start + (heads - 1) * stride + 1  # where the last head begins, and one more
+        windows = np.lib.stride_tricks.sliding_window_view(x, width, axis=1)
+        return windows[:, start:last:stride].transpose(1, 0, 2)
+
+    def merge_heads(self, x: Array) -> Array:
+        return side_by_side(x)
+
+    def join(self, x: Array, y: Array) -> Array:
+        return np.concatenate((x, y), axis=-2)
+
+    @quiet(all="ignore")
+    def rotate(
+        self,
+        x: Array,
+        *,
+        frequencies: Array | None = None,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str,
+    ) -> Array:
+        given = None if frequencies is None else (frequencies.tobytes(), frequencies.dtype)
+        cos, sin = turns_in(self._work.dtype, tuple(positions), width, base, given)
+        wide = self._wide(x)
+        if pairing == "half":
+            first, second = slice(0, width // 2), slice(width // 2, width)
+        else:
+            first, second = slice(0, width, 2), slice(1, width, 2)
+        a, b = wide[..., first], wide[..., second]
+        result = np.empty_like(wide)
+        turned = result[..., first]
+        np.multiply(a, cos, out=turned)
+        turned -= b * sin
+        turned = result[..., second]
+        np.multiply(a, sin, out=turned)
+        turned += b * cos
+        result[..., width:] = wide[..., width:]
+        return self._give(result, x)
+
+    # ------------------------------------------------------------------- attention
+
+    @quiet(all="ignore")
+    def scores(
+        self,
+        q: Array,
+        k: Array,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        scale: Expression | None = None,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        result = attention.dot_products(self._wide(q), self._wide(k))
+        if scale is not None:
+            result *= self._constant(scale)
+        if slopes is not None:
+            distance = np.abs(np.subtract.outer(np.asarray(queries), np.asarray(keys)))
+            result -= self._wide(slopes)[:, None, None] * distance.astype(result.dtype)
+        hidden = attention.hidden(mask)
+        if table is not None:
+            here = table[np.ix_(range(len(table)), queries, keys)]
+            result += self._wide(np.ma.getdata(here))
+            if isinstance(table, np.ma.MaskedArray):
+                hidden = np.ma.getmaskarray(here) | (False if hidden is None else hidden)
+        scores = attention.masked(narrowed(result, self.dtype), hidden, below=-np.inf)
+        return self._give(scores, q, k, slopes, table)
+
+    @quiet(all="ignore")
+    def softmax(self, x: Array) -> Array:
+        data = self._wide(np.ma.getdata(x))
+        hidden = np.ma.getmaskarray(x) if isinstance(x, np.ma.MaskedArray) else None
+        if hidden is not None:
+            data = np.where(hidden, data.dtype.type(-np.inf), data)
+        shares = narrowed(attention.shares(data), self.dtype)
+        return self._give(attention.masked(shares, hidden, below=0), x)
+
+    @quiet(all="ignore")
+    def mix(self, weights: Array, v: Array) -> Array:
+        data = self._wide(np.ma.getdata(weights))
+        hidden = None
+        if isinstance(weights, np.ma.MaskedArray):
+            hidden = np.ma.getmaskarray(weights)
+            data = np.where(hidden, data.dtype.type(0), data)
+        return self._give(attention.mixed(data, self._wide(v), hidden), weights, v)
+
+    @quiet(all="ignore")
+    def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
+        heads, positions, width = mixed.shape
+        wide = self._wide(mixed)
+        parts = [slice(h * width, (h + 1) * width) for h in range(heads)]
+        if weight is None:
+            result = np.zeros((heads, positions, heads * width), dtype=wide.dtype)
+            for h, part in enumerate(parts):
+                result[h, :, part] = wide[h]
+        else:
+            cuts = [weight[part] if layout == "in_out" else weight[:, part] for part in parts]
+            rows = [times_matrix(wide[h], cut, layout) for h, cut in enumerate(cuts)]
+            result = np.stack(rows)
+        return self._give(result, mixed, weight)
+
+    # ------------------------------------------------------------------- activations and the end
+
+    @quiet(all="ignore")
+    def activate(self, x: Array, *, kind: str) -> Array:
+        if kind not in ACTIVATIONS:
+            raise InputError(_("there is no activation {name}").format(name=repr(kind)))
+        return self._give(ACTIVATIONS[kind](self._wide(x)), x)
+
+    @quiet(all="ignore")
+    def argmax(self, x: Array) -> list[Prediction]:
+        predictions = [predict(self._wide(row), self.dtype) for row in x]
+        for position, prediction in enumerate(predictions):
+            if prediction.id is None:
+                self.notes.append(Note("not-finite", (position,)))
+                break
+        return predictions
+
+    @quiet(all="ignore")
+    def loss(self, probs: Array, *, target: int) -> Array:
+        p = self._wide(probs[-1:, target])
+        return self._give(0 - np.log(p), probs)
+
+
+def side_by_side(x: Array) -> Array:
+    """(head, pos, width) → (pos, head·width), without a copy where they lie so already."""
+    heads, positions, width = x.shape
+    return x.transpose(1, 0, 2).reshape(positions, heads * width)
