@@ -1,4 +1,4 @@
-"""Generation: what is cached changes nothing, what is proven is true, what is drawn is pinned."""
+"""Generation: what is cached changes nothing, what is proven is true, and it ends in time."""
 
 from __future__ import annotations
 
@@ -10,33 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from transformers.generation.logits_process import (
-    TemperatureLogitsWarper,
-    TopKLogitsWarper,
-    TopPLogitsWarper,
-)
+import transformers
 
 from byhand import forward
-from byhand.errors import InputError, TextError, Undecided, UsageError
+from byhand.errors import InputError, TextError, Undecided
 from byhand.evaluate import work_out
-from byhand.expression import parse
 from byhand.generating import Generation, Sampling, generate
 from byhand.generating.generation import is_causal, keys_and_values
-from byhand.generating.sampling import Dice, nucleus
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Numbers, Prediction
-from byhand.numbers.exact import Exact, nearest_float
+from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.plan import Step
-from byhand.spec import ModelSpec
-from byhand.tokens import Ids, Vocabulary
+from byhand.tokens import Ids
 from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, given_answers, spread
+from oracles.counter import counter
 
 WHOLE = {"first position": 0, "extra mask": False, "vocab": 3}
 CAUSAL = {**WHOLE, "causal": True}
@@ -266,16 +258,6 @@ def test_an_unknown_weight_is_named() -> None:
 # ------------------------------------------------------------------ where it ends
 
 
-def counter(ends: tuple[int, ...] = (), context: int | None = None) -> Model:
-    """After each letter of a, b, c, d comes the next one, and after d comes a."""
-    table = np.array([[Fraction(i == j) for j in range(4)] for i in range(4)], dtype=object)
-    head = np.array([[Fraction(2 * (j == (i + 1) % 4)) for j in range(4)] for i in range(4)])
-    spec = ModelSpec("counter", 4, 4, context, (), tied=False)
-    tensors = {"embed.token": table, "head": head.astype(object)}
-    weights = Weights({name: Tensor(name, data) for name, data in tensors.items()})
-    return Model(spec, weights, Vocabulary(tuple("abcd"), "characters"), ends=ends)
-
-
 def test_it_ends_after_so_many_tokens() -> None:
     generation = generate(counter(), "a", count=6)
     assert [chosen.text for chosen in generation] == list("bcdabc")
@@ -328,191 +310,50 @@ def test_an_interrupted_pass_can_be_taken_up_again() -> None:
     assert generation.tokens == undisturbed.tokens
 
 
-# ------------------------------------------------------------------ drawing
-
-
-def floats_of(logits: np.ndarray[Any, Any]) -> tuple[Worked, Worked]:
-    class Plain(Pencil):
-        """Stands for any system of rounded numbers."""
-
-    step = Step("logits", "linear", {}, ("pos", "vocab"), (1, logits.size), "")
-    worked = Worked(step, logits.reshape(1, -1), Plain(3))
-    return worked, worked
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_chances_are_those_of_transformers(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    logits = random.normal(scale=3, size=random.integers(2, 60))
-    temperature = float(random.choice([0.3, 0.7, 1.0, 1.9]))
-    top_k = random.choice([None, 1, 3, 10, 1000])
-    top_p = random.choice([None, 0.1, 0.5, 0.9, 0.999])
-    scores = torch.from_numpy(logits).unsqueeze(0)
-    ids: Any = None
-    scores = TemperatureLogitsWarper(temperature)(ids, scores)
-    if top_k is not None:
-        scores = TopKLogitsWarper(int(top_k))(ids, scores)
-    if top_p is not None:
-        scores = TopPLogitsWarper(float(top_p))(ids, scores)
-    expected = scores.softmax(-1)[0].numpy()
-    sampling = Sampling(Fraction(str(temperature)), top_k, top_p and Fraction(str(top_p)), seed=0)
-    chances = sampling.chances(*floats_of(logits))
-    assert np.array_equal(chances > 0, expected > 0)
-    np.testing.assert_allclose(chances, expected, rtol=1e-13, atol=0)
-
-
-def test_all_that_tie_with_the_last_of_the_top_k_may_be_drawn() -> None:
-    logits = np.array([1.0, 2.0, 1.0, 0.0])
-    expected = TopKLogitsWarper(2)(None, torch.from_numpy(logits)[None]).softmax(-1)[0]
-    chances = Sampling(top_k=2, seed=0).chances(*floats_of(logits))
-    assert (chances > 0).tolist() == (expected > 0).tolist() == [True, True, True, False]
-
-
-def test_the_top_p_ends_with_the_token_that_reaches_it() -> None:
-    shares = np.array([0.25, 0.5, 0.25])
-    assert nucleus(shares, 0.5).tolist() == [False, True, False]
-    assert nucleus(shares, 0.51).tolist() == [True, True, False]  # of a tie, the lowest id
-    assert nucleus(shares, 0.01).tolist() == [False, True, False]  # always one at least
-    assert nucleus(shares, 0.76).tolist() == [True, True, True]
-    assert np.flatnonzero(nucleus(np.full(100, 0.01), 0.295)).tolist() == list(range(30))
-
-
-def test_a_top_p_of_one_leaves_every_token_in() -> None:
-    logits = np.array([0.0, -40.0, -45.0])
-    chances = Sampling(top_p=Fraction(1), seed=0).chances(*floats_of(logits))
-    assert (chances > 0).all()
-
-
-@pytest.mark.parametrize("temperature", ["1e-400", "1e-320", "1e308", "1e400"])
-def test_extreme_temperatures_are_their_limits(temperature: str) -> None:
-    logits = np.array([3.0, 1.0, 3.0, -np.inf])
-    chances = Sampling(Fraction(temperature), seed=0).chances(*floats_of(logits))
-    cold = temperature.startswith("1e-")
-    expected = [0.5, 0.0, 0.5, 0.0] if cold else [1 / 3, 1 / 3, 1 / 3, 0.0]
-    assert chances == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("wrong", [np.inf, np.nan])
-def test_nothing_is_drawn_from_what_is_not_a_number(wrong: float) -> None:
-    with pytest.raises(InputError, match="logits: the logits are not finite numbers"):
-        Sampling(seed=0).chances(*floats_of(np.array([1.0, wrong])))
-
-
-def test_exact_chances_are_exact_with_the_temperature_and_rounded_once(tiny: Model) -> None:
-    generation = generate(tiny, "a", temperature=0.5, seed=1)
-    chosen = next(generation)
-    logit = (2, -2, 0)[chosen.id]  # 1, -1 and 0, over one half
-    value = Exact().scalar(parse(f"exp({logit})/(exp(2) + exp(-2) + 1)"))
-    assert chosen.chance == nearest_float(value)
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20).filter(any), st.integers(0, 2**64 - 1))
-def test_what_has_no_chance_is_never_drawn(chances: list[float], seed: int) -> None:
-    array = np.array(chances)
-    assert array[Dice(seed).draw(array)] > 0
-
-
-@pytest.mark.parametrize(
-    ("throw", "chances", "drawn"),
-    [
-        (0.0, [0.0, 0.5, 0.5], 1),
-        (0.5, [0.5, 0.0, 0.5], 2),
-        (0.4999, [0.5, 0.0, 0.5], 0),
-        (1 - 2**-53, [0.1, 0.7, 0.2, 0.0], 2),
-        (1 - 2**-53, [0.1] * 10, 9),
-    ],
-)
-def test_a_throw_on_an_edge_draws_the_token_that_begins_there(
-    throw: float, chances: list[float], drawn: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Dice, "throw", lambda self: throw)
-    assert Dice(0).draw(np.array(chances)) == drawn
-
-
-def test_the_dice_are_those_of_numpy() -> None:
-    dice, generator = Dice(7), np.random.Generator(np.random.PCG64(7))
-    throws = [dice.throw() for _throw in range(1000)]
-    assert throws == generator.random(1000).tolist()
-
-
-def test_tokens_are_drawn_as_often_as_their_chances_say() -> None:
-    dice, chances = Dice(0), np.array([0.1, 0.0, 0.6, 0.3])
-    counts = np.bincount([dice.draw(chances) for _throw in range(20_000)], minlength=4)
-    assert counts / 20_000 == pytest.approx(chances, abs=0.01)
-
-
-def drawn(**settings: Any) -> str:
-    generation = generate(counter(), "a", count=24, **settings)
-    list(generation)
-    return generation.added
-
-
-def test_a_seed_draws_the_same_text_on_every_machine() -> None:
-    assert drawn(temperature=1, seed=1) == "bdadabcdaabcdbcdabccdabd"
-    assert drawn(temperature=1, seed=2) != drawn(temperature=1, seed=1)
-    assert drawn(top_k=4, seed=1) == drawn(temperature=1, seed=1)
-
-
-def test_a_cold_draw_is_the_most_probable_token_but_never_proven() -> None:
-    assert drawn(temperature=0.01, seed=1) == "bcdabcdabcdabcdabcdabcda"
-    assert drawn(top_k=1, seed=1) == "bcdabcdabcdabcdabcdabcda"
-    chosen = next(generate(counter(), "a", top_k=1, seed=1))
-    assert (chosen.proven, chosen.rank, chosen.chance, chosen.margin) == (False, 1, 1.0, None)
-
-
-def test_a_seed_that_was_not_given_is_told_and_draws_the_same_again() -> None:
-    first = generate(counter(), "a", temperature=1)
-    again = generate(counter(), "a", temperature=1, seed=first.seed)
-    assert [c.id for c in first] == [c.id for c in again]
-    assert generate(counter(), "a").seed is None
-    assert len({generate(counter(), "a", temperature=1).seed for _time in range(4)}) > 1
-
-
-def test_a_float_is_the_decimal_it_was_written_as() -> None:
-    generation = generate(counter(), "a", temperature=0.7, top_p=0.9)
-    assert generation.sampling is not None
-    assert generation.sampling.temperature == Fraction(7, 10)
-    assert generation.sampling.top_p == Fraction(9, 10)
-
-
-def test_the_rank_counts_the_more_probable_tokens() -> None:
-    for chosen in generate(counter(), "a", count=24, temperature=3, seed=5):
-        assert chosen.rank == (1 if chosen.probability > Fraction(1, 2) else 2)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"temperature": 0}, "the temperature has a value that does not fit\n"
-         "  expected: a number above 0\n  found: 0\n"
-         "  hint: without a temperature, the most probable token is taken"),
-        ({"temperature": -1.5}, "the temperature has a value that does not fit\n"
-         "  expected: a number above 0\n  found: -1.5"),
-        ({"temperature": float("nan")}, "an option has a value that does not fit\n"
-         "  expected: a finite number\n  found: nan"),
-        ({"top_k": 0}, "top-k has a value that does not fit\n"
-         "  expected: a whole number of at least 1\n  found: 0"),
-        ({"top_p": 0}, "top-p has a value that does not fit\n"
-         "  expected: a number above 0 and at most 1\n  found: 0"),
-        ({"top_p": 1.5}, "top-p has a value that does not fit\n"
-         "  expected: a number above 0 and at most 1\n  found: 1.5"),
-        ({"count": 0}, "the number of tokens has a value that does not fit\n"
-         "  expected: a whole number of at least 1\n  found: 0"),
-        ({"temperature": 1, "seed": -1}, "the seed has a value that does not fit\n"
-         "  expected: a whole number of at least 0\n  found: -1"),
-        ({"seed": 3}, "a seed is given, but nothing is drawn\n"
-         "  hint: give a temperature, a top-k or a top-p as well"),
-    ],
-)  # fmt: skip
-def test_a_wrong_option_is_told(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        generate(counter(), "a", **settings)
-    assert str(caught.value) == message
-
-
 def test_a_model_without_a_text_asks_for_one() -> None:
     with pytest.raises(InputError, match="no default text"):
         generate(counter())
+
+
+# ------------------------------------------------------------------ models of transformers
+
+SMALL: dict[str, Any] = {"vocab_size": 89, "bos_token_id": 1, "eos_token_id": 2}
+LAYERS: dict[str, Any] = {"num_hidden_layers": 2, "num_attention_heads": 4,
+                          "intermediate_size": 40, "max_position_embeddings": 48}  # fmt: skip
+FAMILIES = {
+    "gpt2": {"n_embd": 24, "n_layer": 2, "n_head": 4, "n_positions": 48},
+    "llama": {**LAYERS, "hidden_size": 24, "num_key_value_heads": 2},
+    "mistral": {**LAYERS, "hidden_size": 24, "num_key_value_heads": 1, "sliding_window": 5},
+    "qwen3": {**LAYERS, "hidden_size": 24, "num_key_value_heads": 2, "head_dim": 8},
+    "gpt_neox": {**LAYERS, "hidden_size": 32, "rotary_pct": 0.5},
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_checkpoint_writes_what_transformers_writes(family: str, tmp_path: Path) -> None:
+    config = transformers.AutoConfig.for_model(family, **SMALL, **FAMILIES[family])
+    torch.manual_seed(3)
+    theirs = transformers.AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            if parameter.ndim == 2:
+                parameter.mul_(8)  # as they come, all tokens are about as probable
+    theirs.save_pretrained(tmp_path)
+    prompt = [4, 8, 15, 16, 23, 42]
+    expected = theirs.generate(
+        torch.tensor([prompt]),
+        attention_mask=torch.ones(1, len(prompt), dtype=torch.int64),
+        do_sample=False,
+        max_new_tokens=30,
+        pad_token_id=0,
+    )
+    model = open_model(tmp_path)
+    assert model.ends == (2,)
+    text = " ".join(map(str, prompt))
+    generation = generate(model, text, Floats("float32", convert_once=True), count=30)
+    list(generation)
+    assert list(generation.tokens) == expected[0].tolist()
+    assert generation.ended == ("end token" if family == "mistral" else "count")
 
 
 # ------------------------------------------------------------------ a real model

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byhand.api import count, trace
+    from byhand.api import count, generate, trace
     from byhand.errors import ByhandError, Undecided
     from byhand.golden import open_trace
     from byhand.model import Model
@@ -29,6 +29,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "Trace": "byhand.tracing",
     "Undecided": "byhand.errors",
     "count": "byhand.api",
+    "generate": "byhand.api",
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
     "trace": "byhand.api",
@@ -42,6 +43,7 @@ __all__ = [
     "Undecided",
     "__version__",
     "count",
+    "generate",
     "open_model",
     "open_trace",
     "trace",

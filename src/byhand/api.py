@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from byhand import evaluate
 from byhand.counting import Inventory
@@ -13,6 +14,9 @@ from byhand.models import open_model
 from byhand.numbers.base import Numbers
 from byhand.spec import ModelSpec
 from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.generating import Generation
 
 
 def trace(
@@ -81,6 +85,45 @@ def numbers_for(
     from byhand.numbers.floats import Floats
 
     return Floats(float or evaluate.usual_format(model), convert_once=many)
+
+
+def generate(
+    model: str | Path | Model,
+    text: str | None = None,
+    *,
+    count: int = 20,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    exact: bool = False,
+    decimals: int | None = None,
+    float: str | None = None,
+    device: str | None = None,
+    progress: evaluate.Progress | None = None,
+) -> Generation:
+    """How a text goes on: an iterator of chosen tokens, each with its probability.
+
+    The most probable token each time; with a `temperature`, `top_k` or `top_p`, one that is drawn,
+    the same for the same `seed`.  The numbers are chosen as for `trace`.
+    """
+    from byhand.generating import generate as go_on
+
+    opened = model if isinstance(model, Model) else open_model(model)
+    numbers = numbers_for(
+        opened, exact=exact, decimals=decimals, float=float, device=device, many=True
+    )
+    return go_on(
+        opened,
+        text,
+        numbers,
+        count=count,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        progress=progress,
+    )
 
 
 def count(model: str | Path | Model | ModelSpec) -> Inventory:

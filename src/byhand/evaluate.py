@@ -168,8 +168,7 @@ def work_out(
     `given` holds, by address, values that stand in for what a step would give (a Worked one is
     taken as it is); with `plan.only([address], given=…)` a single step is worked out again from
     given inputs.  With `keep`, other values are dropped as soon as nothing reads them any more,
-    and weights likewise; `sink` sees each step before that.  Weights admitted before can be used
-    again.
+    and weights likewise, unless they come admitted; `sink` sees each step before that.
     """
     ids = {"tokens": tuple(tokens), "target": target}
     instead = {plan[address].address: value for address, value in (given or {}).items()}
@@ -195,7 +194,8 @@ def work_out(
                     if last_reader.get(read, step.address) == step.address]  # fmt: skip
             for address in over:
                 if address.startswith(WEIGHT):
-                    admitted.drop(address.removeprefix(WEIGHT))
+                    if admitted is not weights:
+                        admitted.drop(address.removeprefix(WEIGHT))
                 elif address not in keep:
                     done.pop(address, None)
     return done

@@ -27,6 +27,7 @@ from byhand.model import Model
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
+from byhand.numbers.tensors import Tensors
 from byhand.spec import BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
 from byhand.tokens import Vocabulary
 from byhand.weights import Tensor, Weights
@@ -52,11 +53,12 @@ def files(folder: Path) -> dict[str, bytes]:
 # ------------------------------------------------------------------ what is written
 
 
+@pytest.mark.parametrize("system", [Floats, Tensors])
 @pytest.mark.parametrize("format", FORMATS)
 def test_it_writes_the_very_bytes_that_a_kept_trace_is_saved_as(
-    tmp_path: Path, minigpt: Model, format: str
+    tmp_path: Path, minigpt: Model, format: str, system: type[Floats | Tensors]
 ) -> None:
-    job = prepare(minigpt, None, Floats(format), target="<end>", head_outputs=True)
+    job = prepare(minigpt, None, system(format), target="<end>", head_outputs=True)
     save_working(job, tmp_path / "streamed")
     save(job.work(), tmp_path / "kept")
     assert files(tmp_path / "streamed") == files(tmp_path / "kept")
@@ -111,6 +113,27 @@ def test_only_what_was_asked_for_is_written(tmp_path: Path, minigpt: Model) -> N
         assert saved["stream.0"].values.shape == (2, 64)
         assert saved.next is None
         assert set(load_file(tmp_path / place / "values.safetensors")) == set(saved.steps)
+
+
+def test_a_place_that_is_taken_is_told_before_the_work(tmp_path: Path, minigpt: Model) -> None:
+    (tmp_path / "mine").write_text("mine")
+    for numbers in (Floats("float32"), Exact()):
+        with pytest.raises(OutputError, match="it is not a saved trace"):
+            save_working(
+                prepare(minigpt, None, numbers),
+                tmp_path / "mine",
+                progress=stop_at("tokens", AssertionError("it began to work")),
+            )
+
+
+def test_steps_are_in_the_order_of_the_working_however_they_were_asked_for(
+    tmp_path: Path, minigpt: Model
+) -> None:
+    job = prepare(minigpt, "she is", Floats("float32"), only=["logits"], at=["embed.token"])
+    save_working(job, tmp_path / "streamed")
+    save(job.work(), tmp_path / "kept")
+    assert list(open_trace(tmp_path / "kept").steps) == ["tokens", "embed.token", "logits"]
+    assert files(tmp_path / "streamed") == files(tmp_path / "kept")
 
 
 def test_what_is_to_be_kept_is_in_the_trace(tmp_path: Path, minigpt: Model) -> None:
@@ -277,11 +300,13 @@ def test_a_disk_that_fails_on_the_way_leaves_nothing(
 
 
 LIMITED = """
-    import resource, sys
+    import os, resource, sys
     import byhand
     from byhand import evaluate, golden
     from byhand.numbers.floats import Floats
 
+    if sys.argv[2] == "found on the way":
+        del os.posix_fallocate
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
     job = evaluate.prepare(byhand.open_model("minigpt-init"), None, Floats("float32"))
     try:
@@ -291,8 +316,11 @@ LIMITED = """
 """
 
 
-def test_a_file_the_system_does_not_allow_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
-    program = [sys.executable, "-c", textwrap.dedent(LIMITED), str(tmp_path / "g")]
+@pytest.mark.parametrize("when", ["found before the work", "found on the way"])
+def test_a_file_the_system_does_not_allow_is_an_error_and_leaves_nothing(
+    tmp_path: Path, when: str
+) -> None:
+    program = [sys.executable, "-c", textwrap.dedent(LIMITED), str(tmp_path / "g"), when]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"{tmp_path / 'g'}: cannot be written\n  found: File too large")
     assert list(tmp_path.iterdir()) == []

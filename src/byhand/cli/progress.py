@@ -38,14 +38,28 @@ class _Status:
     def step(self, step: Step) -> None:
         self.count += 1
         if self.shown is None and time.monotonic() - self.started > PATIENCE:
-            from rich.console import Console  # heavy, and only needed when it takes long
-
-            self.shown = Console(stderr=True).status("")
+            self.shown = _spinner()
             self.shown.start()
         if self.shown is not None:
             text = _("working out {address} (step {count})")
-            self.shown.update(text.format(address=step.address, count=self.count))
+            self.shown.renderable.update(text=text.format(address=step.address, count=self.count))
 
     def stop(self) -> None:
         if self.shown is not None:
             self.shown.stop()
+
+
+def _spinner() -> Any:
+    """A line on stderr that moves and goes away.  What is printed elsewhere is not touched: rich
+    would else send it to stderr as well."""
+    from rich.console import Console  # heavy, and only needed when it takes long
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    return Live(
+        Spinner("dots"),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

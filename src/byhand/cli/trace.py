@@ -127,6 +127,7 @@ def command(
             trace = job.work(progress=progress)
         else:
             trace = save_to(job, out, style, shown, progress)
+    with hinting(model, wanted):
         if as_json:
             from byhand.render.data import write_json
 

@@ -42,18 +42,11 @@ class Chosen:
     chance: float | None = None  # with which it was drawn; None where it was not
 
 
-class _Held(Admitted):
-    """Weights that stay admitted: every token needs them again."""
-
-    def drop(self, name: str) -> None:
-        pass
-
-
 class Generation(Iterator[Chosen]):
     """Tokens that come as they are asked for; `choices` are those that have come.
 
-    >>> import byhand
-    >>> generation = byhand.generate("tiny", "c", count=2)
+    >>> from byhand.models import open_model
+    >>> generation = generate(open_model("tiny"), "c", count=2)
     >>> [(chosen.token, chosen.probability, chosen.proven) for chosen in generation]
     [('a', 1/3, True), ('a', e^2/(1 + e + e^2), True)]
     >>> generation.text, generation.ended
@@ -78,7 +71,7 @@ class Generation(Iterator[Chosen]):
         self.choices: list[Chosen] = []
         self.ended: str | None = None  # "count", "end token" or "context", once it has
         self.progress = progress  # may be another one for each token
-        self._weights = _Held(model.weights, numbers)
+        self._weights = Admitted(model.weights, numbers)
         self._cache: dict[str, Worked] = {}  # what a later plan is given, by address
         self._cached = 0  # tokens whose keys and values are in the cache
         self._causal = is_causal(model.spec)

@@ -13,6 +13,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -59,7 +60,7 @@ class TensorFile:
             self._file.flush()
             _reserve(self._file.fileno(), self._start + sum(f.size for f in self._forms.values()))
         except BaseException:
-            self._file.close()
+            self.__exit__()
             raise
 
     def put(self, name: str, array: npt.NDArray[Any]) -> None:
@@ -84,7 +85,8 @@ class TensorFile:
         return self
 
     def __exit__(self, *stopped_by: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # what counts was said by `finish`, or by what stopped us
+            self._file.close()
 
 
 def _lay_out(

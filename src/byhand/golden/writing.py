@@ -34,25 +34,9 @@ def save(trace: Trace, folder: str | Path, *, names: str = BYHAND, exact_text: b
     Where steps were asked for, just those.  `names` is the style of their names.  Exact values
     are also written as text, unless `exact_text` says no.
     """
-    target = Path(folder)
-    steps = [trace.steps[address] for address in trace.asked or trace.steps]
-    called = Names(trace.plan, names)
+    target, called = Path(folder), Names(trace.plan, names)
     with drafting(target, manifest.is_trace) as draft:
-        arrays = {worked.address: _array(worked) for worked in steps if worked.missing is None}
-        forms = {address: Form(a.dtype, a.shape) for address, a in arrays.items()}
-        if _format(trace.numbers) is None:
-            facts, exact = _exact_facts(trace, steps, forms, called, exact_text)
-        else:
-            records = [manifest.step_facts(worked) for worked in steps]
-            facts, exact = _facts(trace, records, forms, called), None
-        with writing(target):
-            if exact is not None:
-                write_bytes(draft / EXACT, manifest.as_json(exact))
-            with _tensors(draft, forms, called) as file:
-                for address, array in arrays.items():
-                    file.put(called[address], array)
-                file.finish()
-            write_bytes(draft / MANIFEST, manifest.as_json(facts))
+        _write(trace, target, draft, called, exact_text)
 
 
 def save_working(
@@ -68,42 +52,72 @@ def save_working(
     Floats go to the disk as they come and are dropped after their last reader, so that memory
     stays near one layer.  Exact numbers and the pencil's are kept, all of them, as `save` does.
     """
+    target, called = Path(folder), Names(job.plan, names)
     format = _format(job.numbers)
-    if format is None:
+    with drafting(target, manifest.is_trace) as draft:
+        if format is not None:
+            return _stream(job, format, target, draft, called, progress, {*keep, *SMALL})
         trace = job.work(progress=progress)
-        save(trace, folder, names=names)
+        _write(trace, target, draft, called, exact_text=True)
         return trace
-    target = Path(folder)
-    wanted = [job.plan[address] for address in job.asked] if job.asked else list(job.plan)
-    called = Names(job.plan, names)
+
+
+def _write(trace: Trace, target: Path, draft: Path, called: Names, exact_text: bool) -> None:
+    """All files of a trace that is there."""
+    asked = set(trace.asked or trace.steps)
+    steps = [worked for worked in trace if worked.address in asked]
+    arrays = {worked.address: _array(worked) for worked in steps if worked.missing is None}
+    forms = {address: Form(array.dtype, array.shape) for address, array in arrays.items()}
+    exact = None
+    if _format(trace.numbers) is None:
+        facts, exact = _exact_facts(trace, steps, forms, called, exact_text)
+    else:
+        facts = _facts(trace, map(manifest.step_facts, steps), forms, called)
+    with writing(target):
+        if exact is not None:
+            write_bytes(draft / EXACT, manifest.as_json(exact))
+        with _tensors(draft, forms, called) as file:
+            for address, array in arrays.items():
+                file.put(called[address], array)
+            file.finish()
+        write_bytes(draft / MANIFEST, manifest.as_json(facts))
+
+
+def _stream(
+    job: Job,
+    format: np.dtype[Any],
+    target: Path,
+    draft: Path,
+    called: Names,
+    progress: Progress | None,
+    keep: Collection[str],
+) -> Trace:
+    """All files of a job in floats, each step written when it is worked out."""
+    asked = set(job.asked) or {step.address for step in job.plan}
     missing = _missing(job)
     forms = {
         step.address: Form(IDS if Worked(step, None, job.numbers).whole else format, step.shape)
-        for step in wanted
-        if step.address not in missing
+        for step in job.plan
+        if step.address in asked - missing
     }
-    records: dict[str, dict[str, Any]] = {}
-    asked = {step.address for step in wanted}
-    with drafting(target, manifest.is_trace) as draft:
-        with writing(target):
-            file = _tensors(draft, forms, called)
+    records: list[dict[str, Any]] = []
+    with writing(target):
+        file = _tensors(draft, forms, called)
 
-        def sink(worked: Worked) -> None:
-            if worked.address not in asked:
-                return
-            records[worked.address] = manifest.step_facts(worked)
-            if worked.missing is None:
-                array = _array(worked)
-                with writing(target):
-                    file.put(called[worked.address], array)
-
-        with file:
-            trace = job.work(progress=progress, keep={*keep, *SMALL}, sink=sink)
+    def sink(worked: Worked) -> None:
+        if worked.address in asked:
+            records.append(manifest.step_facts(worked))
+        if worked.address in forms:
+            array = _array(worked)
             with writing(target):
-                file.finish()
-        facts = _facts(trace, records.values(), forms, called)
+                file.put(called[worked.address], array)
+
+    with file:
+        trace = job.work(progress=progress, keep=keep, sink=sink)
         with writing(target):
-            write_bytes(draft / MANIFEST, manifest.as_json(facts))
+            file.finish()
+    with writing(target):
+        write_bytes(draft / MANIFEST, manifest.as_json(_facts(trace, records, forms, called)))
     return trace
 
 
@@ -178,7 +192,7 @@ def _exact_facts(
     """The manifest, and the text of every value."""
     from byhand.render.data import document_of
 
-    wanted = [worked.address for worked in steps]
+    wanted = {worked.address for worked in steps}
     document = document_of(trace, trace.asked)
     records = [step for step in document["steps"] if step["address"] in wanted]
     exact = {

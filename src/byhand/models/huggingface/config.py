@@ -117,6 +117,8 @@ class Config:
         name = self.prefix + key
         if found is NEEDED:
             found = self.table.get(key, NEEDED)
+        if isinstance(found, str):  # in quotes, so that "8" is told from 8
+            found = json.dumps(found, ensure_ascii=False)
         value = _("nothing") if found is NEEDED else shown(found)
         return InputError(
             message or _("{key} cannot be {found}").format(key=name, found=value),

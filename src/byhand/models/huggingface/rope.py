@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from byhand.errors import InputError, nearest
-from byhand.expression import Expression, Name, Number, Power, Product, Quotient, Sum
+from byhand.expression import Expression, Name, Negative, Number, Power, Product, Quotient, Sum
 from byhand.files.mapped import shown
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, Config
@@ -69,41 +69,38 @@ def read_rope(
     table = _table(config)
     kind = _kind(table)
     base = _common(config, table, base_keys, "rope_theta", USUAL_BASE)
-    if base <= 0:
-        raise table.refuse("rope_theta", _("a number above 0"), base)
+    if base.value <= 0:
+        raise base.refuse(_("a number above 0"))
     part = _common(config, table, share_keys, "partial_rotary_factor", share or Fraction(1))
-    if not 0 <= part <= 1 or (share is None and part != 1):
-        expected = _("a number from 0 to 1") if share is not None else _("1, or no such key")
-        raise table.refuse("partial_rotary_factor", expected, part)
+    if not 0 <= part.value <= 1:
+        raise part.refuse(_("a number from 0 to 1"))
+    if share is None and part.value != 1:
+        raise part.refuse(_("1, or no such key"))
     # As the library does it: the product is rounded as a float, then cut.
-    width = int(d_head * float(part))
+    width = int(d_head * float(part.value))
     if width == 0:
         return None
     if width > WIDEST:
         expected = _("heads of at most {count} entries").format(count=f"{WIDEST:,}")
         raise config.refuse("head_dim", expected, width)
     if width % 2:
-        raise table.refuse(
-            "partial_rotary_factor",
-            _("an even number of entries of each head"),
-            part,
-            message=_("RoPE turns pairs, but would turn {count} entries").format(count=width),
-        )
+        expected = _("an even number of entries of each head, which RoPE turns in pairs")
+        raise config.refuse("head_dim", expected, width) if share is None else part.refuse(expected)
     _only(table, {"type", "rope_type", "rope_theta", "partial_rotary_factor", *_SETTINGS[kind]})
     if kind == "default":
-        return Rope(RotarySpec(width, base), None)
+        return Rope(RotarySpec(width, base.value), None)
     factor = table.positive("factor")
     if kind == "linear":
         every: Iterator[Expression] = (
-            _over(frequency, factor) for frequency in _usual(base, width)
+            _over(frequency, factor) for frequency in _usual(base.value, width)
         )
     else:
         bands = _bands(config, table, factor)
-        every = (_banded(base, place, width, bands) for place in range(width // 2))
+        every = (_banded(base.value, place, width, bands) for place in range(width // 2))
     data = np.empty(width // 2, dtype=object)
     for place, frequency in enumerate(every):
         data[place] = frequency
-    return Rope(RotarySpec(width, base, given=True), data)
+    return Rope(RotarySpec(width, base.value, given=True), data)
 
 
 # ------------------------------------------------------------------ the keys
@@ -131,23 +128,36 @@ def _kind(table: Config) -> str:
     return str(found)
 
 
+@dataclass(frozen=True)
+class _Said:
+    """A number, and the key that says it."""
+
+    value: Fraction
+    at: Config
+    key: str
+
+    def refuse(self, expected: str) -> InputError:
+        return self.at.refuse(self.key, expected, self.value)
+
+
 def _common(
     config: Config, table: Config, beside: tuple[str, ...], inner: str, usual: Fraction
-) -> Fraction:
+) -> _Said:
     """A setting that stands in the table, or beside it under older names; all must agree."""
     said = [(config, key) for key in beside] + [(table, inner)]
-    there = [(at, key) for at, key in said if at.value(key, None)[1] is not None]
+    there = [
+        _Said(at.number(key), at, key) for at, key in said if at.value(key, None)[1] is not None
+    ]
     if not there:
-        return usual
-    last, name = there[-1]
-    value = last.number(name)
-    for at, key in there[:-1]:
-        if at.number(key) != value:
+        return _Said(usual, config, beside[0])
+    for other in there[:-1]:
+        if other.value != there[-1].value:
+            name = there[-1].at.prefix + there[-1].key
             expected = _("the same as {key}, {value}").format(
-                key=last.prefix + name, value=shown(value)
+                key=name, value=shown(there[-1].value)
             )
-            raise at.refuse(key, expected)
-    return value
+            raise other.refuse(expected)
+    return there[-1]
 
 
 def _only(table: Config, known: set[str]) -> None:
@@ -215,8 +225,8 @@ def _banded(base: Fraction, place: int, width: int, bands: Bands) -> Expression:
         Product((Number(Fraction(2)), Name("pi"))),
     )
     span = Number(bands.high - bands.low)
-    short = Quotient(Sum((turns, Number(-bands.low))), span)
-    long = Quotient(Sum((Number(bands.high), Product((Number(Fraction(-1)), turns)))), span)
+    short = Quotient(Sum((turns, Negative(Number(bands.low)))), span)
+    long = Quotient(Sum((Number(bands.high), Negative(turns))), span)
     blend = Sum((_scaled(long, bands.factor), short))
     return blend if frequency == Number(Fraction(1)) else Product((frequency, blend))
 

@@ -1,0 +1,369 @@
+"""The operations of a transformer on torch tensors: for large models, other devices, training.
+
+The only place where torch is imported.  Nothing is changed in place and no value is read on the
+way, so gradients flow from every step to what was admitted as a tensor.  bfloat16 and float16
+products are torch's own; norms, softmax, sums, activations and RoPE are done in float32 and each
+entry of the result is rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from byhand.errors import InputError
+from byhand.expression import Expression
+from byhand.language import _
+from byhand.numbers.base import Array, Note, Numbers, Prediction
+from byhand.numbers.floats.angles import sinusoids, turns
+from byhand.numbers.floats.formats import BFLOAT16, Data, find_format
+from byhand.numbers.floats.largest import predict
+from byhand.numbers.floats.nearest import admitted, constant
+from byhand.numbers.floats.reading import short
+
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn import functional
+except ImportError:
+    raise InputError(_("torch is not installed"), hint="pip install torch") from None
+
+KINDS = {
+    "float64": torch.float64,
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "silu": functional.silu,
+    "identity": lambda x: x,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """Scores or weights some of which are absent: -∞ or 0 stands in their place."""
+
+    data: Tensor
+    hidden: Tensor  # of the same shape, True where an entry is absent
+
+
+class Tensors(Numbers):
+    """Floats of one format on one device."""
+
+    uniform: ClassVar[str | None] = "rounded"
+
+    def __init__(self, format: str = "float32", device: str = "cpu") -> None:
+        super().__init__()
+        self.format = find_format(format)
+        self.device = find_device(device)
+        self.kind = KINDS[format]
+        self._work = KINDS[self.format.working.name]
+
+    @property
+    def name(self) -> str:
+        return f"{self.format.name} on {self.device}"
+
+    # ------------------------------------------------------------------- values in and out
+
+    def admit(self, data: Any) -> Array:
+        """A tensor as it is, so that gradients reach it; arrays copied, wider ones rounded once.
+
+        A finite number that is too large for the format is an InputError.
+        """
+        if isinstance(data, Tensor):
+            return data.to(self.device, self.kind)
+        with np.errstate(all="ignore"):
+            values = admitted(data, self.format)
+        tensor = from_numpy(np.ma.getdata(values)).to(self.device, self.kind)
+        if not isinstance(values, np.ma.MaskedArray):
+            return tensor
+        return Masked(tensor, torch.tensor(np.ma.getmaskarray(values), device=self.device))
+
+    def register(self, entry: Any) -> str:
+        return "rounded"
+
+    def text(self, entry: Any) -> str:
+        """Four decimals, or four digits and an exponent."""
+        return short(float(entry))
+
+    def entries(self, value: Array) -> Array:
+        """The value as a NumPy array on this machine; absent entries are masked."""
+        if isinstance(value, Masked):
+            return np.ma.MaskedArray(to_numpy(value.data), mask=to_numpy(value.hidden))
+        return to_numpy(value) if isinstance(value, Tensor) else value
+
+    def _give(self, result: Tensor, *made_of: Array | None) -> Tensor:
+        """The result in the format; notes its first entry that is not finite though they are.
+
+        While gradients are kept nothing is noted: to look at a value would wait for the device.
+        """
+        result = result.to(self.kind)
+        if not result.requires_grad and not _finite(result) and all(map(_finite, made_of)):
+            index = torch.nonzero(~torch.isfinite(result))[0]
+            self.notes.append(Note("not-finite", tuple(index.tolist())))
+        return result
+
+    def _give_masked(
+        self, result: Tensor, hidden: Tensor | None, below: float, *made_of: Array | None
+    ) -> Array:
+        if hidden is None:
+            return self._give(result, *made_of)
+        whole = hidden.expand(result.shape)
+        self._give(result.masked_fill(whole, 0), *made_of)
+        return Masked(result.to(self.kind).masked_fill(whole, below), whole)
+
+    def _constant(self, value: Expression | Fraction) -> float:
+        return float(constant(value, self.format.working))
+
+    # ------------------------------------------------------------------- embedding and sums
+
+    def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
+        rows = functional.embedding(torch.tensor(ids, device=self.device), table)
+        if scale is not None:
+            rows = rows.to(self._work) * self._constant(scale)
+        return self._give(rows, table)
+
+    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+        return self.admit(sinusoids(positions, width, base))
+
+    def add(self, x: Array, y: Array) -> Array:
+        return self._give(x + y, x, y)
+
+    def multiply(self, x: Array, y: Array) -> Array:
+        return self._give(x * y, x, y)
+
+    # ------------------------------------------------------------------- norms
+
+    def mean(self, x: Array) -> Array:
+        return self._give(x.mean(dim=-1, dtype=self._work), x)
+
+    def center(self, x: Array, mean: Array) -> Array:
+        return self._give(x - mean.unsqueeze(-1), x, mean)
+
+    def mean_square(self, x: Array) -> Array:
+        return self._give(x.to(self._work).square().mean(dim=-1), x)
+
+    def root(self, x: Array, *, eps: Fraction) -> Array:
+        return self._give((x.to(self._work) + self._constant(eps)).sqrt(), x)
+
+    def normalize(self, x: Array, by: Array) -> Array:
+        empty = (by == 0) & (x == 0).all(dim=-1)
+        result = x / torch.where(empty, torch.ones_like(by), by).unsqueeze(-1)
+        if not result.requires_grad:
+            for place in torch.nonzero(empty).tolist():
+                self.notes.append(Note("zero-variance", tuple(place)))
+        return self._give(result, x, by)
+
+    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+        result = x.to(self._work)
+        if gain is not None:
+            result = result * gain.to(self._work)
+        if bias is not None:
+            result = result + bias.to(self._work)
+        return self._give(result, x, gain, bias)
+
+    # ------------------------------------------------------------------- products
+
+    def linear(
+        self,
+        x: Array,
+        weight: Array,
+        *,
+        bias: Array | None = None,
+        layout: str,
+        heads: int | None = None,
+    ) -> Array:
+        rows = self.merge_heads(x) if x.dim() == 3 else x
+        matrix = weight.T if layout == "in_out" else weight
+        result = self._give(functional.linear(rows, matrix, bias), x, bias, weight)
+        return result if heads is None else result.reshape(len(result), heads, -1).transpose(0, 1)
+
+    def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
+        last = start + (heads - 1) * stride + width
+        return x[:, start:last].unfold(1, width, stride).transpose(0, 1)
+
+    def merge_heads(self, x: Array) -> Array:
+        return x.transpose(0, 1).flatten(1)
+
+    def join(self, x: Array, y: Array) -> Array:
+        return torch.cat((x, y), dim=-2)
+
+    def rotate(
+        self,
+        x: Array,
+        *,
+        frequencies: Array | None = None,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str,
+    ) -> Array:
+        if frequencies is None:
+            cos, sin = _turns(self.device, self._work, tuple(positions), width, base)
+        else:
+            places = torch.tensor(positions, dtype=torch.float64, device=self.device)
+            angles = torch.outer(places, frequencies.to(torch.float64))
+            cos, sin = angles.cos().to(self._work), angles.sin().to(self._work)
+        wide = x.to(self._work)
+        turning, passing = wide[..., :width], wide[..., width:]
+        if pairing == "half":
+            a, b = turning.chunk(2, dim=-1)
+            turned = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+        else:
+            a, b = turning[..., 0::2], turning[..., 1::2]
+            turned = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1).flatten(-2)
+        return self._give(torch.cat((turned, passing), dim=-1), x)
+
+    # ------------------------------------------------------------------- attention
+
+    def scores(
+        self,
+        q: Array,
+        k: Array,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        scale: Expression | None = None,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        grouped = q.reshape(k.shape[0], -1, q.shape[-1])  # the heads that share a key head
+        result = torch.matmul(grouped, k.transpose(1, 2)).reshape(q.shape[0], q.shape[1], -1)
+        result = result.to(self._work)
+        if scale is not None:
+            result = result * self._constant(scale)
+        if slopes is not None:
+            places = torch.tensor(queries, device=self.device)
+            distance = (places[:, None] - torch.tensor(keys, device=self.device)).abs()
+            result = result - slopes[:, None, None].to(self._work) * distance
+        hidden = None if all(map(all, mask)) else ~torch.tensor(mask, device=self.device)
+        if table is not None:
+            rows = table.data if isinstance(table, Masked) else table
+            result = result + rows[:, queries][:, :, keys].to(self._work)
+            if isinstance(table, Masked):
+                away = table.hidden[:, queries][:, :, keys]
+                hidden = away if hidden is None else away | hidden
+        return self._give_masked(result, hidden, -torch.inf, q, k, slopes, table)
+
+    def softmax(self, x: Array) -> Array:
+        if not isinstance(x, Masked):
+            return self._give(x.softmax(dim=-1, dtype=self._work), x)
+        data = x.data.masked_fill(x.hidden, -torch.inf)
+        return self._give_masked(data.softmax(dim=-1, dtype=self._work), x.hidden, 0, x)
+
+    def mix(self, weights: Array, v: Array) -> Array:
+        hidden = weights.hidden if isinstance(weights, Masked) else None
+        data = weights if hidden is None else weights.data.masked_fill(hidden, 0)
+        heads, queries, keys = data.shape
+        if hidden is not None and not v.requires_grad and not _finite(v):
+            values = v.repeat_interleave(heads // v.shape[0], dim=0)
+            terms = data.unsqueeze(-1) * values.unsqueeze(1)  # 0·∞ is not 0
+            result = terms.masked_fill(hidden.unsqueeze(-1), 0).sum(dim=2)
+        else:
+            grouped = data.reshape(v.shape[0], -1, keys)
+            result = torch.matmul(grouped, v).reshape(heads, queries, -1)
+        return self._give(result, weights, v)
+
+    def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
+        heads, _positions, width = mixed.shape
+        if weight is None:
+            weight, layout = torch.eye(heads * width, dtype=self.kind, device=self.device), "in_out"
+        matrix = weight if layout == "in_out" else weight.T
+        slices = matrix.reshape(heads, width, -1)
+        return self._give(torch.matmul(mixed, slices), mixed, weight)
+
+    # ------------------------------------------------------------------- activations and the end
+
+    def activate(self, x: Array, *, kind: str) -> Array:
+        if kind not in ACTIVATIONS:
+            raise InputError(_("there is no activation {name}").format(name=repr(kind)))
+        return self._give(ACTIVATIONS[kind](x.to(self._work)), x)
+
+    def argmax(self, x: Array) -> list[Prediction]:
+        rows = to_numpy(x.to(self._work))
+        with np.errstate(all="ignore"):
+            predictions = [predict(row, self.format.dtype) for row in rows]
+        for position, prediction in enumerate(predictions):
+            if prediction.id is None:
+                self.notes.append(Note("not-finite", (position,)))
+                break
+        return predictions
+
+    def loss(self, probs: Array, *, target: int) -> Array:
+        p = probs[-1:, target].to(self._work)
+        return self._give(0 - p.log(), probs)
+
+
+# ------------------------------------------------------------------ devices and arrays
+
+
+def find_device(name: str) -> torch.device:
+    """The device of this name, "cpu", "cuda" or "cuda:1"; an InputError where there is none."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    known = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise InputError(
+            _("there is no device {name}").format(name=repr(name)),
+            expected=", ".join(known),
+            found=str(name),
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise InputError(
+            _("this machine has no device {name} that torch can use").format(name=name),
+            expected=", ".join(known),
+            found=str(name),
+            hint=_("a build of torch without CUDA sees no such device"),
+        )
+    return device
+
+
+def from_numpy(array: Data) -> Tensor:
+    """A copy as a tensor; bfloat16, which torch does not take from NumPy, by its bits."""
+    if array.dtype == BFLOAT16:
+        return torch.tensor(array.view(np.int16)).view(torch.bfloat16)
+    return torch.tensor(array)
+
+
+def to_numpy(tensor: Tensor) -> Data:
+    """The tensor as an array on this machine."""
+    here = tensor.detach().cpu()
+    if here.dtype == torch.bfloat16:
+        bits: Data = here.contiguous().view(torch.int16).numpy()
+        return bits.view(BFLOAT16)
+    array: Data = here.numpy()
+    return array
+
+
+def _finite(x: Array | None) -> bool:
+    """Whether no entry is infinite or NaN; absent ones do not count."""
+    if x is None:
+        return True
+    if isinstance(x, Masked):
+        x = x.data.masked_fill(x.hidden, 0)
+    return bool(torch.isfinite(x).all())
+
+
+@lru_cache(maxsize=16)
+def _turns(
+    device: torch.device,
+    kind: torch.dtype,
+    positions: tuple[int, ...],
+    width: int,
+    base: Fraction,
+) -> tuple[Tensor, Tensor]:
+    """(cos, sin) of position · frequency; remembered, since all layers turn alike."""
+    cos, sin = turns(positions, width, base, None)
+    return torch.tensor(cos).to(device, kind), torch.tensor(sin).to(device, kind)
