@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test check format docs messages bench clean help
+.PHONY: demo test check format docs golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
@@ -27,11 +27,15 @@ format: .venv/tested ## lay the code out
 docs: .venv/tested ## write the transcripts in README and docs anew
 	$(BIN)/python -m cogapp -P -I docs --markers='{{{cog }}} {{{end}}}' -r README.md README.es.md docs/*.md
 
+golden: .venv/tested ## work out the golden files that come with byhand anew
+	$(BIN)/python tools/golden.py
+
 messages: .venv/tested ## collect the messages and compile the translations
 	$(BIN)/python tools/messages.py
 
 bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.checkpoints
 
 clean: ## take away what make made
 	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -76,7 +76,7 @@ class Plan:
         return {**{step.address: step.address for step in self.steps}, **self.aliases}
 
     def in_style(self, style: str) -> Mapping[str, str]:
-        """What each step is called in a style of `names.STYLES`; byhand's name where it has none."""
+        """What each step is called in a style of `names.STYLES`, or by byhand where it has none."""
         found = names.names(style, self.spec, self.known)
         return {step.address: found.get(step.address, step.address) for step in self.steps}
 

@@ -278,11 +278,14 @@ class Trace:
                 return crossing.address
         return None
 
-    def save(self, folder: str | Path) -> None:
-        """Writes golden files: a folder with every number (docs/golden-files.md)."""
+    def save(self, folder: str | Path, *, names: str = "byhand") -> None:
+        """Writes golden files: a folder with every number (docs/golden-files.md).
+
+        `names` is the style of the steps' names: byhand, transformer_lens, gpt2, llama, gpt_neox.
+        """
         from byhand.golden import save  # a trace writes and shows itself, but needs neither
 
-        save(self, folder)
+        save(self, folder, names=names)
 
     def _repr_html_(self) -> str:
         from byhand.render.html import trace_page

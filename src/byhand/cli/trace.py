@@ -176,14 +176,12 @@ def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool, s
 
 def save_to(job: Job, folder: str, style: str, shown: bool, progress: Progress | None) -> Trace:
     """Saves the trace while it is worked out; what is also shown is kept."""
-    from byhand.golden import save, save_working
+    from byhand.golden import save_working
 
-    if shown:
-        trace = job.work(progress=progress)
-        save(trace, folder, names=style)
-    else:
-        trace = save_working(job, folder, progress=progress, names=style)
-    count = len(job.asked or job.plan)
+    steps = job.asked or tuple(step.address for step in job.plan)
+    kept = steps if shown else ()
+    trace = save_working(job, folder, progress=progress, names=style, keep=kept)
+    count = len(steps)
     print(_("saved {count} steps in {folder}").format(count=count, folder=folder), file=sys.stderr)
     return trace
 

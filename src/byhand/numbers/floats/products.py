@@ -1,9 +1,10 @@
 """Rows times a matrix, as BLAS likes it.
 
-A few rows (the tokens of a text) meet a large matrix, which is read once from memory.  What counts
-is in which order: OpenBLAS is fastest on (W·xᵀ)ᵀ, with the rows of W as they lie in memory; where
-the matrix lies the other way round, on thin slabs of it.  Matrices of a narrower format are widened
-piece by piece, so that beside the matrix only a small buffer is needed.
+A few rows (the tokens of a text) meet a large matrix, which is read once from memory.  OpenBLAS,
+which NumPy comes with, first copies the operands of a large product into an order of its own; for
+few rows that costs as much as half of the product itself.  Products of up to a million
+multiplications it does without, so a large one is put together from such tiles.  Matrices of a
+narrower format are widened piece by piece: beside the matrix only a small buffer is needed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ import numpy as np
 from byhand.numbers.floats.formats import Data, widened
 
 PIECE = 1 << 22  # entries of a matrix that are widened at a time: 16 MB of float32
-THIN = 64  # inputs a slab has, where the matrix is stored input by input
-BROAD = 3072  # outputs computed at a time
-FEW = 2  # rows up to which a product is no more than reading the matrix
-MANY = 192  # rows from which the order makes no difference
+TILE = 1_000_000  # multiplications that OpenBLAS does without copying first
+DEEP = {"out_in": 256, "in_out": 48}  # inputs of a tile; found by measuring
+FEW, MANY = 3, 160  # rows from which and up to which tiles are faster
 
 
 def times_matrix(x: Data, matrix: Data, layout: str, bias: Data | None = None) -> Data:
@@ -26,49 +26,39 @@ def times_matrix(x: Data, matrix: Data, layout: str, bias: Data | None = None) -
     """
     outputs = matrix.shape[1 if layout == "in_out" else 0]
     result = np.empty((x.shape[0], outputs), dtype=x.dtype)
-    if bias is not None:
-        bias = widened(bias, x.dtype)
     if matrix.dtype != x.dtype:
         _in_pieces(x, matrix, layout, result)
-    elif x.shape[0] <= FEW or x.shape[0] >= MANY:
-        np.matmul(x, matrix if layout == "in_out" else matrix.T, out=result)
+    elif _tiles_help and FEW <= x.shape[0] <= MANY:
+        _in_tiles(x, matrix.T if layout == "in_out" else matrix, DEEP[layout], result)
     else:
-        by_layout = _slab_by_slab if layout == "in_out" else _rows_by_rows
-        by_layout(x, matrix, bias, result)
-        return result
+        np.matmul(x, matrix if layout == "in_out" else matrix.T, out=result)
     if bias is not None:
-        result += bias
+        result += widened(bias, x.dtype)
     return result
 
 
-def _rows_by_rows(x: Data, matrix: Data, bias: Data | None, result: Data) -> None:
-    """(out, in): some rows of the matrix at a time; bias comes in on the way into the result."""
-    columns = x.T
-    for start in range(0, matrix.shape[0], BROAD):
-        here = slice(start, start + BROAD)
-        _lay_down((matrix[here] @ columns).T, bias, result, here)
+def _uses_openblas() -> bool:
+    libraries = np.show_config(mode="dicts")["Build Dependencies"]
+    return "openblas" in str(libraries["blas"]["name"]).lower()
 
 
-def _slab_by_slab(x: Data, matrix: Data, bias: Data | None, result: Data) -> None:
-    """(in, out): THIN inputs at a time, so that the slab stays within reach of the cache."""
-    columns = x.T
-    inputs = matrix.shape[0]
-    for start in range(0, matrix.shape[1], BROAD):
-        here = slice(start, start + BROAD)
-        total = matrix[:THIN, here].T @ columns[:THIN]
-        part = np.empty_like(total)
-        for top in range(THIN, inputs, THIN):
-            slab = slice(top, top + THIN)
-            np.matmul(matrix[slab, here].T, columns[slab], out=part)
-            total += part
-        _lay_down(total.T, bias, result, here)
+_tiles_help = _uses_openblas()
 
 
-def _lay_down(block: Data, bias: Data | None, result: Data, here: slice) -> None:
-    if bias is None:
-        result[:, here] = block
-    else:
-        np.add(block, bias[here], out=result[:, here])
+def _in_tiles(x: Data, matrix: Data, deep: int, result: Data) -> None:
+    """x·Wᵀ for W (out, in), tile by tile: (W·xᵀ)ᵀ is what OpenBLAS does best."""
+    columns = np.ascontiguousarray(x.T)
+    outputs, inputs = matrix.shape
+    step = max(8, TILE // (len(x) * deep) // 8 * 8)
+    part = np.empty((step, len(x)), dtype=x.dtype)
+    for start in range(0, outputs, step):
+        rows = matrix[start : start + step]
+        total = rows[:, :deep] @ columns[:deep]
+        for first in range(deep, inputs, deep):
+            more = part[: len(rows)]
+            np.matmul(rows[:, first : first + deep], columns[first : first + deep], out=more)
+            total += more
+        result[:, start : start + step] = total.T
 
 
 def _in_pieces(x: Data, matrix: Data, layout: str, result: Data) -> None:
