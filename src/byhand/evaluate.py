@@ -272,8 +272,10 @@ class Admitted:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.values:
+            turns = name.endswith(".frequencies")
+            admit = self.numbers.admit_frequencies if turns else self.numbers.admit
             try:
-                self.values[name] = self.numbers.admit(self.weights[name].data)
+                self.values[name] = admit(self.weights[name].data)
             except ByhandError as error:
                 error.where = error.where or WEIGHT + name
                 raise

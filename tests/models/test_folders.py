@@ -150,6 +150,12 @@ def test_a_tensor_that_nobody_reads_is_refused(tmp_path: Path) -> None:
     assert error.found == "model.layers.0.self_attn.q_proj.bias"
 
 
+@pytest.mark.parametrize("name", ["h.0.attn.bias_more", "my.h.0.attn.bias", "h.x.attn.bias"])
+def test_what_only_looks_like_an_old_buffer_is_refused(tmp_path: Path, name: str) -> None:
+    error = refused(folder(tmp_path, GPT2, {**gpt2(), **drawn((name, (1,)))}))
+    assert error.found == name
+
+
 def test_a_layer_beyond_the_config_is_refused(tmp_path: Path) -> None:
     extra = {n.replace("layers.0", "layers.1"): x for n, x in llama().items() if "layers" in n}
     assert "model.layers.1." in refused(folder(tmp_path, LLAMA, {**llama(), **extra})).message
@@ -191,6 +197,16 @@ def test_what_is_not_a_number_is_found_when_the_tensor_is_used(tmp_path: Path) -
     assert caught.value.message == "model.layers.0.mlp.down_proj.weight[2,1] is not a number"
     assert caught.value.where == str(tmp_path / "model.safetensors")
     assert (caught.value.expected, caught.value.found) == ("a finite number", "nan")
+
+
+def test_a_transposed_head_is_looked_at_like_the_others(tmp_path: Path) -> None:
+    head = drawn(("lm_head.weight", (VOCAB, D)))
+    head["lm_head.weight"][4, 1] = np.inf
+    config = {**GPT2, "tie_word_embeddings": False}
+    model = open_model(folder(tmp_path, config, {**gpt2(), **head}))
+    assert model.weights["head"].shape == (D, VOCAB)
+    with pytest.raises(InputError, match=r"lm_head\.weight\[4,1\] is not a number"):
+        _ = model.weights["head"].data
 
 
 def test_a_tied_head_in_the_file_must_be_the_embedding(tmp_path: Path) -> None:

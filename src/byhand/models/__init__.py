@@ -52,7 +52,7 @@ def _find(name_or_path: str | Path) -> Path:
         return _FOLDER / f"{name_or_path}.yaml"
     path = Path(name_or_path)
     try:
-        there = path.exists()
+        there = path.exists() and name_or_path != ""
     except (OSError, ValueError):  # too long a name, or a NUL in it
         there = False
     if there:

@@ -75,6 +75,10 @@ class Numbers(ABC):
     def admit(self, data: Any) -> Array:
         """The array of weights: entries are Fraction, Expression, Printed, ABSENT, or floats."""
 
+    def admit_frequencies(self, data: Any) -> Array:
+        """Given frequencies of RoPE: multiplied by large positions, so floats keep them finer."""
+        return self.admit(data)
+
     @abstractmethod
     def register(self, entry: Any) -> str:
         """The register of one entry, a name of REGISTERS."""

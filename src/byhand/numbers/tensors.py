@@ -21,7 +21,7 @@ from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import Array, Note, Numbers, Prediction
 from byhand.numbers.floats.angles import sinusoids, turns
-from byhand.numbers.floats.formats import BFLOAT16, Data, find_format
+from byhand.numbers.floats.formats import BFLOAT16, FORMATS, Data, find_format
 from byhand.numbers.floats.largest import predict
 from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.floats.reading import short
@@ -87,6 +87,14 @@ class Tensors(Numbers):
         if not isinstance(values, np.ma.MaskedArray):
             return tensor
         return Masked(tensor, torch.tensor(np.ma.getmaskarray(values), device=self.device))
+
+    def admit_frequencies(self, data: Any) -> Array:
+        """In float64, whatever the format: position 1000 would show 1000 times the rounding."""
+        if isinstance(data, Tensor):
+            return data.to(self.device, torch.float64)
+        with np.errstate(all="ignore"):
+            values = admitted(data, FORMATS["float64"])
+        return from_numpy(values).to(self.device, torch.float64)
 
     def register(self, entry: Any) -> str:
         return "rounded"

@@ -11,7 +11,7 @@ from typing import Any
 
 from byhand.language import _
 from byhand.model import Model
-from byhand.models.huggingface.config import Config, read_json
+from byhand.models.huggingface.config import LARGEST_FILE, Config, read_json
 from byhand.models.huggingface.families import read_family
 from byhand.models.huggingface.folder import (
     CONFIG,
@@ -38,6 +38,8 @@ def recognises(path: Path) -> bool:
     if path.suffix.lower() != ".json":
         return False
     try:
+        if not path.is_file() or path.stat().st_size > LARGEST_FILE:
+            return False
         text = path.read_text("utf-8", "replace")
     except OSError:
         return False

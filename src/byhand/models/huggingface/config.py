@@ -40,7 +40,7 @@ def read_json(path: Path) -> dict[str, Any]:
                 expected=_("a file of at most {count} bytes").format(count=f"{LARGEST_FILE:,}"),
                 found=_("{count} bytes").format(count=f"{size:,}")
                 if path.is_file()
-                else _("a folder"),
+                else _("it is not a plain file"),
             )
         text = path.read_text("utf-8-sig")
         data = json.loads(text, parse_float=decimal, parse_constant=_no_number)

@@ -81,9 +81,7 @@ class _Reader:
         return sides(self.wanted[name].shape)
 
     def nothing_else(self) -> None:
-        known = set(self.files.values())
-        if self.read.spec.tied:
-            known.add(self.head)
+        known = {*self.files.values(), self.head}  # a tied head may be there too
         leftovers = self.read.names.leftovers
         extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
         if not extra:

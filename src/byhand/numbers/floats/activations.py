@@ -16,6 +16,7 @@ from byhand.numbers.floats.formats import Data
 
 LINEAR = -2 * sqrt(2 / pi)
 CUBIC = LINEAR * 0.044715
+CHUNK = 1 << 17  # entries done at a time, so that a dozen temporaries stay small
 
 
 def relu(x: Data) -> Data:
@@ -46,10 +47,14 @@ def gelu_tanh(x: Data) -> Data:
 
 def gelu(x: Data) -> Data:
     """x·Φ(x), where Φ(x) = (1 + erf(x/√2))/2 is the normal distribution up to x."""
-    share = beyond(np.abs(x))
-    np.subtract(x.dtype.type(1), share, out=share, where=x > 0)
-    share *= x
-    return share
+    flat = x.reshape(-1)
+    result = np.empty_like(flat)
+    for start in range(0, flat.size, CHUNK):
+        part = flat[start : start + CHUNK]
+        share = beyond(np.abs(part))
+        share = np.where(part > 0, x.dtype.type(1) - share, share)
+        np.multiply(part, share, out=result[start : start + CHUNK])
+    return result.reshape(x.shape)
 
 
 ACTIVATIONS: Mapping[str, Callable[[Data], Data]] = {

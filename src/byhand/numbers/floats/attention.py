@@ -29,7 +29,7 @@ def hidden(mask: Mask) -> Data | None:
 
 def masked(data: Data, away: Data | None, below: float) -> Data:
     """The array with these entries masked; what stands below the mask is written into it."""
-    if away is None or not away.any():
+    if away is None:
         return data
     whole = np.broadcast_to(away, data.shape)
     np.copyto(data, data.dtype.type(below), where=whole)

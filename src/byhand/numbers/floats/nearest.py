@@ -134,8 +134,10 @@ def _nearest_entry(entry: Any, form: Format) -> float:
         return nearest(entry.value, form)
     if isinstance(entry, Expression):
         return float(constant(entry, form))
-    if isinstance(entry, Integral | Fraction):
-        return nearest(Fraction(entry), form)
+    if isinstance(entry, Fraction):
+        return nearest(entry, form)
+    if isinstance(entry, Integral):  # NumPy's integers are
+        return nearest(int(entry), form)
     if isinstance(entry, str) or not hasattr(entry, "__float__"):
         raise InputError(_("not a number"), found=repr(entry)[:60])
     if not isfinite(entry):

@@ -21,7 +21,14 @@ from byhand.numbers.floats import attention
 from byhand.numbers.floats.activations import ACTIVATIONS
 from byhand.numbers.floats.angles import sinusoids, turns_in
 from byhand.numbers.floats.finite import first_not_finite
-from byhand.numbers.floats.formats import Data, find_format, narrowed, widened
+from byhand.numbers.floats.formats import (
+    FLOAT64,
+    FORMATS,
+    Data,
+    find_format,
+    narrowed,
+    widened,
+)
 from byhand.numbers.floats.largest import predict
 from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.floats.products import times_matrix
@@ -62,6 +69,11 @@ class Floats(Numbers):
         if self.convert_once and not isinstance(values, np.ma.MaskedArray):
             return widened(values, self._work.dtype)
         return values
+
+    @quiet(all="ignore")
+    def admit_frequencies(self, data: Any) -> Array:
+        """In float64, whatever the format: position 1000 would show 1000 times the rounding."""
+        return widened(admitted(data, FORMATS["float64"]), FLOAT64)
 
     def register(self, entry: Any) -> str:
         return "rounded"
@@ -133,7 +145,7 @@ class Floats(Numbers):
     def normalize(self, x: Array, by: Array) -> Array:
         top, below = self._wide(x), self._wide(by)
         result = np.divide(top, below[..., None])
-        for place in map(tuple, np.argwhere(below == 0)):
+        for place in [] if below.all() else map(tuple, np.argwhere(below == 0)):
             if not top[place].any():
                 result[place] = 0
                 self.notes.append(Note("zero-variance", tuple(map(int, place))))
@@ -243,8 +255,10 @@ class Floats(Numbers):
             result += self._wide(np.ma.getdata(here))
             if isinstance(table, np.ma.MaskedArray):
                 hidden = np.ma.getmaskarray(here) | (False if hidden is None else hidden)
-        scores = attention.masked(narrowed(result, self.dtype), hidden, below=-np.inf)
-        return self._give(scores, q, k, slopes, table)
+        if hidden is not None:
+            np.copyto(result, 0, where=hidden)
+        result = self._give(result, q, k, slopes, table)
+        return attention.masked(result, hidden, below=-np.inf)
 
     @quiet(all="ignore")
     def softmax(self, x: Array) -> Array:
@@ -252,8 +266,10 @@ class Floats(Numbers):
         hidden = np.ma.getmaskarray(x) if isinstance(x, np.ma.MaskedArray) else None
         if hidden is not None:
             data = np.where(hidden, data.dtype.type(-np.inf), data)
-        shares = narrowed(attention.shares(data), self.dtype)
-        return self._give(attention.masked(shares, hidden, below=0), x)
+        shares = attention.shares(data)
+        if hidden is not None:
+            np.copyto(shares, 0, where=hidden)
+        return attention.masked(self._give(shares, x), hidden, below=0)
 
     @quiet(all="ignore")
     def mix(self, weights: Array, v: Array) -> Array:

@@ -15,8 +15,8 @@ from byhand.numbers.floats.formats import Data, widened
 
 PIECE = 1 << 22  # entries of a matrix that are widened at a time: 16 MB of float32
 TILE = 1_000_000  # multiplications that OpenBLAS does without copying first
-DEEP = {"out_in": 256, "in_out": 48}  # inputs of a tile; found by measuring
-FEW, MANY = 3, 160  # rows from which and up to which tiles are faster
+DEEP = {"out_in": 256, "in_out": 64}  # inputs of a tile; found by measuring
+MANY = {4: 40, 8: 16}  # rows up to which tiles are faster, by the bytes of a number; likewise
 
 
 def times_matrix(x: Data, matrix: Data, layout: str, bias: Data | None = None) -> Data:
@@ -28,8 +28,9 @@ def times_matrix(x: Data, matrix: Data, layout: str, bias: Data | None = None) -
     result = np.empty((x.shape[0], outputs), dtype=x.dtype)
     if matrix.dtype != x.dtype:
         _in_pieces(x, matrix, layout, result)
-    elif _tiles_help and FEW <= x.shape[0] <= MANY:
-        _in_tiles(x, matrix.T if layout == "in_out" else matrix, DEEP[layout], result)
+    elif _tiles_help and 1 < x.shape[0] <= MANY[x.itemsize]:
+        tiles = _tiles_of_columns if layout == "in_out" else _tiles_of_rows
+        tiles(x, matrix, result)
     else:
         np.matmul(x, matrix if layout == "in_out" else matrix.T, out=result)
     if bias is not None:
@@ -45,20 +46,41 @@ def _uses_openblas() -> bool:
 _tiles_help = _uses_openblas()
 
 
-def _in_tiles(x: Data, matrix: Data, deep: int, result: Data) -> None:
-    """x·Wᵀ for W (out, in), tile by tile: (W·xᵀ)ᵀ is what OpenBLAS does best."""
+def _tiles_of_rows(x: Data, matrix: Data, result: Data) -> None:
+    """x·Wᵀ for W (out, in), tile by tile, as (W·xᵀ)ᵀ."""
+    deep = DEEP["out_in"]
     columns = np.ascontiguousarray(x.T)
-    outputs, inputs = matrix.shape
-    step = max(8, TILE // (len(x) * deep) // 8 * 8)
+    step = _width_of_tile(len(x), deep)
     part = np.empty((step, len(x)), dtype=x.dtype)
-    for start in range(0, outputs, step):
+    for start in range(0, len(matrix), step):
         rows = matrix[start : start + step]
         total = rows[:, :deep] @ columns[:deep]
-        for first in range(deep, inputs, deep):
+        for first in range(deep, len(columns), deep):
             more = part[: len(rows)]
             np.matmul(rows[:, first : first + deep], columns[first : first + deep], out=more)
             total += more
         result[:, start : start + step] = total.T
+
+
+def _tiles_of_columns(x: Data, matrix: Data, result: Data) -> None:
+    """x·W for W (in, out), tile by tile."""
+    deep = DEEP["in_out"]
+    inputs, outputs = matrix.shape
+    step = _width_of_tile(len(x), deep)
+    part = np.empty_like(result)
+    for first in range(0, inputs, deep):
+        some = np.ascontiguousarray(x[:, first : first + deep])
+        slab = matrix[first : first + deep]
+        into = part if first else result
+        for start in range(0, outputs, step):
+            here = slice(start, start + step)
+            np.matmul(some, slab[:, here], out=into[:, here])
+        if first:
+            result += part
+
+
+def _width_of_tile(rows: int, deep: int) -> int:
+    return max(16, TILE // (rows * deep) // 16 * 16)
 
 
 def _in_pieces(x: Data, matrix: Data, layout: str, result: Data) -> None:

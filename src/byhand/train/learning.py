@@ -1,0 +1,151 @@
+"""Torch tensors with a batch in front: the number system in which a model learns.
+
+Every value has one more axis than its step says, the batch, before all others.  Norms and
+attentions come as one operation each (see `fusing`), which torch does in one go.  Nothing is
+looked at on the way, so gradients flow and the device never waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from byhand.expression import Expression
+from byhand.numbers.base import Array
+from byhand.numbers.tensors import Masked, Tensors
+
+
+class Learning(Tensors):
+    """Floats of one format on one device, a batch of texts at a time."""
+
+    def admit(self, data: Any) -> Array:
+        return data if isinstance(data, Tensor) else super().admit(data)
+
+    def _give(self, result: Tensor, *made_of: Array | None) -> Tensor:
+        return result
+
+    # ------------------------------------------------------------------- the operations
+
+    def embed(self, table: Array, ids: Any, *, scale: Expression | None = None) -> Array:
+        """Rows of the table; `ids` are a tensor (batch, pos), or positions, alike in each text."""
+        if not isinstance(ids, Tensor):
+            ids = _whole(tuple(ids), self.device)[None]
+        rows = functional.embedding(ids, table)
+        return rows if scale is None else rows * self._constant(scale)
+
+    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+        return super().sinusoid(positions=positions, width=width, base=base)[None]
+
+    def layernorm(
+        self, x: Array, *, gain: Array | None = None, bias: Array | None = None, eps: Fraction
+    ) -> Array:
+        """(x - mean)/√(variance + eps), times gain, plus bias; a row without variance gives 0."""
+        if eps:
+            return functional.layer_norm(x, x.shape[-1:], gain, bias, self._constant(eps))
+        centered = x - x.mean(dim=-1, keepdim=True)
+        return self._affine(
+            _over(centered, centered.square().mean(dim=-1, keepdim=True)), gain, bias
+        )
+
+    def rmsnorm(self, x: Array, *, gain: Array | None = None, eps: Fraction) -> Array:
+        """x/√(mean square + eps), times gain; a row of zeros gives 0."""
+        if eps:
+            return functional.rms_norm(x, x.shape[-1:], gain, self._constant(eps))
+        return self._affine(_over(x, x.square().mean(dim=-1, keepdim=True)), gain, None)
+
+    def _affine(self, x: Tensor, gain: Array | None, bias: Array | None) -> Tensor:
+        return self.affine(x, gain=gain, bias=bias)
+
+    def linear(
+        self,
+        x: Array,
+        weight: Array,
+        *,
+        bias: Array | None = None,
+        layout: str,
+        heads: int | None = None,
+    ) -> Array:
+        rows = self.merge_heads(x) if x.dim() == 4 else x
+        result = functional.linear(rows, weight.T if layout == "in_out" else weight, bias)
+        return result if heads is None else result.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+    def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
+        last = start + (heads - 1) * stride + width
+        return x[..., start:last].unfold(2, width, stride).transpose(1, 2)
+
+    def merge_heads(self, x: Array) -> Array:
+        return x.transpose(1, 2).flatten(2)
+
+    def attend(
+        self,
+        q: Array,
+        k: Array,
+        v: Array,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        scale: Expression | None = None,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        """Scores, softmax and mix at once."""
+        causal = _is_causal(mask) and table is None and slopes is None
+        bias = None if causal else self._bias(table, slopes, mask, queries, keys)
+        return functional.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=bias,
+            is_causal=causal and len(mask) > 1,
+            scale=1.0 if scale is None else self._constant(scale),
+            enable_gqa=q.shape[1] != k.shape[1],
+        )
+
+    def _bias(
+        self,
+        table: Array | None,
+        slopes: Array | None,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Tensor:
+        """What is added to the scores: ALiBi, a table, and -∞ where a key is not seen."""
+        allowed = torch.tensor(mask, device=self.device)
+        bias = torch.zeros(allowed.shape, dtype=self.kind, device=self.device)
+        if slopes is not None:
+            asking = torch.tensor(queries, device=self.device)
+            distance = (asking[:, None] - torch.tensor(keys, device=self.device)).abs()
+            bias = bias - slopes[:, None, None] * distance
+        if table is not None:
+            rows = table.data if isinstance(table, Masked) else table
+            bias = bias + rows[:, list(queries)][:, :, list(keys)]
+        return bias.masked_fill(~allowed, -torch.inf)
+
+    def activate(self, x: Array, *, kind: str) -> Array:
+        return super().activate(x, kind=kind)
+
+
+def _over(x: Tensor, square: Tensor) -> Tensor:
+    """x/√square; 0 where both are, with a gradient that is 0 there too."""
+    empty = square == 0
+    return torch.where(empty, 0.0, x / torch.where(empty, 1.0, square).sqrt())
+
+
+@cache
+def _is_causal(mask: tuple[tuple[bool, ...], ...]) -> bool:
+    """Whether each position sees itself and all before, and nothing else."""
+    return all(
+        row == (True,) * (i + 1) + (False,) * (len(mask) - i - 1) for i, row in enumerate(mask)
+    )
+
+
+@cache
+def _whole(ids: tuple[int, ...], device: torch.device) -> Tensor:
+    return torch.tensor(ids, device=device)

@@ -1,0 +1,255 @@
+"""The baseline: an interpolated n-gram model, which a network has to beat.
+
+Jelinek–Mercer: the estimate from a context of k tokens is mixed with the one from k - 1, and so
+on down to the uniform distribution.  How far each is trusted depends on how often its context was
+seen, on average, with each of the tokens that followed it, and is tuned by expectation
+maximisation on the training documents alone (deleted interpolation): a document is predicted from
+the counts of all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byhand.errors import TextError
+from byhand.language import _
+from byhand.train.corpora.corpus import Document, Question
+
+Integers = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+PIECES = 10  # a single document is tuned on as so many
+LEVELS = 12  # of trust: average counts from 1, 2, 4, … up to 2048 and more
+ROUNDS, ENOUGH = 200, 1e-9  # of expectation maximisation, and when it stands still
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The counts for contexts of one length.
+
+    A context has a number: the place of (number of the context one shorter, token before that) in
+    `contexts`.  An event is a context and the token that followed.
+    """
+
+    contexts: Integers  # sorted keys; empty for the context of no token
+    events: Integers  # sorted keys
+    counts: Integers  # of each event
+    totals: Integers  # of each context: how often it was followed by anything
+    distinct: Integers  # of each context: by how many different tokens
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Every token of some documents that has one before it, and what came before."""
+
+    token: Integers
+    before: Integers  # (order - 1, place): the token 1 back, 2 back, …
+    document: Integers
+
+
+class NGram:
+    """Gives every token a probability above 0 after every context; they sum to 1."""
+
+    def __init__(self, vocab_size: int, orders: tuple[_Order, ...], trust: Reals) -> None:
+        self.vocab_size = vocab_size
+        self._orders = orders
+        self.trust = trust  # (order, level): the share of this order's own estimate
+
+    @classmethod
+    def fit(
+        cls,
+        documents: Sequence[Document],
+        vocab_size: int,
+        *,
+        orders: int = 5,
+        groups: Sequence[Hashable] | None = None,
+    ) -> NGram:
+        """Counts contexts of up to `orders` - 1 tokens and tunes how far each is trusted.
+
+        Documents of the same group are left out together when the others predict them; without
+        `groups` each is left out by itself.
+        """
+        places = _places(documents, vocab_size, orders)
+        counted, numbers = _count(places, vocab_size, orders)
+        left_out = _left_out(places, len(documents), groups)
+        level, own = _without(left_out, counted, numbers)
+        return cls(vocab_size, counted, _tune(level, own, vocab_size))
+
+    def probabilities(self, context: Sequence[int]) -> Reals:
+        """How probable each token is after these, with which a document begins."""
+        known = _checked(context, self.vocab_size)
+        padded = [*[self.vocab_size] * len(self._orders), *known]
+        before = np.array(padded[:0:-1][: len(self._orders) - 1], dtype=np.int64)
+        token = np.arange(self.vocab_size)
+        return self._mix(token, np.repeat(before[:, None], self.vocab_size, axis=1))
+
+    def log_probabilities(self, document: Document) -> Reals:
+        """The natural logarithm of each token's probability, but for the first, which is given."""
+        return np.log(self._probabilities([document]))
+
+    def perplexity(self, documents: Sequence[Document]) -> float:
+        """e to the mean of minus the log-probabilities of all tokens but the first of each."""
+        return float(np.exp(-np.log(self._probabilities(documents)).mean()))
+
+    def accuracy(self, questions: Sequence[Question]) -> float:
+        """The share of questions whose whole answer comes out, the likeliest token at a time."""
+        right = 0
+        for question in questions:
+            known = list(question.prompt)
+            for _answer in question.answer:
+                known.append(int(self.probabilities(known).argmax()))
+            right += tuple(known[len(question.prompt) :]) == question.answer
+        return right / len(questions)
+
+    def _probabilities(self, documents: Sequence[Document]) -> Reals:
+        places = _places(documents, self.vocab_size, len(self._orders))
+        return self._mix(places.token, places.before)
+
+    def _mix(self, token: Integers, before: Integers) -> Reals:
+        """How probable each token is after what stands before it."""
+        result = np.full(len(token), 1 / self.vocab_size)
+        number = np.zeros(len(token), dtype=np.int64)  # of the context; -1: never seen
+        for length, (order, trust) in enumerate(zip(self._orders, self.trust, strict=True)):
+            if length:
+                key = number * (self.vocab_size + 1) + before[length - 1]
+                number = np.where(number >= 0, _find(order.contexts, key), -1)
+            seen = number >= 0
+            context = number[seen]
+            event = _find(order.events, context * self.vocab_size + token[seen])
+            count = np.where(event >= 0, order.counts[event], 0)
+            total = order.totals[context]
+            share = trust[_level(total, order.distinct[context])]
+            result[seen] = share * count / total + (1 - share) * result[seen]
+        return result
+
+
+def _checked(ids: Sequence[int], vocab_size: int) -> Sequence[int]:
+    for id in (min(ids, default=0), max(ids, default=0)):
+        if not 0 <= id < vocab_size:
+            raise TextError(
+                _("there is no token {id}").format(id=id),
+                expected=_("ids from 0 to {last}").format(last=vocab_size - 1),
+                found=str(id),
+            )
+    return ids
+
+
+def _places(documents: Sequence[Document], vocab_size: int, orders: int) -> _Places:
+    nothing = [vocab_size] * (orders - 1)  # a sign that nothing came before
+    flat: list[int] = []
+    owner: list[int] = []  # -1: not to be predicted
+    for number, document in enumerate(documents):
+        flat += [*nothing, *_checked(document, vocab_size)]
+        owner += [-1] * (len(nothing) + min(len(document), 1)) + [number] * (len(document) - 1)
+    text, whose = np.array(flat, dtype=np.int64), np.array(owner, dtype=np.int64)
+    at = np.flatnonzero(whose >= 0)
+    if not len(at):
+        raise TextError(
+            _("there is no token to predict"),
+            expected=_("a document of two tokens or more"),
+            found=_("{count} documents").format(count=len(documents)),
+        )
+    before = np.array([text[at - back] for back in range(1, orders)], dtype=np.int64)
+    return _Places(text[at], before, whose[at])
+
+
+def _count(
+    places: _Places, vocab_size: int, orders: int
+) -> tuple[tuple[_Order, ...], list[tuple[Integers, Integers]]]:
+    """The counts, and of each place the numbers of its context and of its event, by order."""
+    number = np.zeros(len(places.token), dtype=np.int64)
+    contexts = np.zeros(0, dtype=np.int64)
+    counted, numbers = [], []
+    for length in range(orders):
+        if length:
+            key = number * (vocab_size + 1) + places.before[length - 1]
+            contexts, number = np.unique(key, return_inverse=True)
+        events, event, counts = np.unique(
+            number * vocab_size + places.token, return_inverse=True, return_counts=True
+        )
+        totals, distinct = np.bincount(number), np.bincount(events // vocab_size)
+        counted.append(_Order(contexts, events, counts, totals, distinct))
+        numbers.append((number, event))
+    return tuple(counted), numbers
+
+
+def _left_out(places: _Places, documents: int, groups: Sequence[Hashable] | None) -> Integers:
+    """Of each place, what is left out together with it."""
+    if groups is not None:
+        known: dict[Hashable, int] = {}
+        group = [known.setdefault(name, len(known)) for name in groups]
+        return np.array(group, dtype=np.int64)[places.document]
+    if documents < PIECES:
+        return np.arange(len(places.token)) * PIECES // len(places.token)
+    return places.document
+
+
+def _without(
+    left_out: Integers, counted: tuple[_Order, ...], numbers: list[tuple[Integers, Integers]]
+) -> tuple[Integers, Reals]:
+    """(order, place): the level of trust, -1 for an unseen context, and the order's estimate,
+
+    both from the counts of all that is not left out with the place.
+    """
+    levels, estimates = [], []
+    for order, (number, event) in zip(counted, numbers, strict=True):
+        gone_events, of_event = np.unique(left_out * len(order.events) + event, return_inverse=True)
+        gone = np.bincount(of_event)
+        event_of = gone_events % len(order.events)
+        vanished = gone == order.counts[event_of]  # the event occurs nowhere else
+        group_of = gone_events // len(order.events)
+        context_of = np.zeros(len(order.events), dtype=np.int64)
+        context_of[event] = number
+        gone_contexts, of_context = np.unique(
+            group_of * len(order.totals) + context_of[event_of], return_inverse=True
+        )
+        gone_total = np.bincount(of_context, gone).astype(np.int64)
+        gone_distinct = np.bincount(of_context, vanished).astype(np.int64)
+        mine = of_context[of_event]
+        total = order.totals[number] - gone_total[mine]
+        distinct = order.distinct[number] - gone_distinct[mine]
+        count = order.counts[event] - gone[of_event]
+        seen = total > 0
+        levels.append(np.where(seen, _level(np.maximum(total, 1), np.maximum(distinct, 1)), -1))
+        estimates.append(count / np.maximum(total, 1))
+    return np.array(levels), np.array(estimates)
+
+
+def _tune(level: Integers, own: Reals, vocab_size: int) -> Reals:
+    """The trust (order, level) that makes the left-out places likeliest."""
+    orders, count = own.shape
+    trust = np.full((orders, LEVELS), 0.5)
+    likelihood = -np.inf
+    for _round in range(ROUNDS):
+        share = np.where(level >= 0, np.take_along_axis(trust, np.maximum(level, 0), 1), 0.0)
+        mixed = np.empty((orders + 1, count))
+        mixed[0] = 1 / vocab_size
+        for k in range(orders):
+            mixed[k + 1] = share[k] * own[k] + (1 - share[k]) * mixed[k]
+        reached = np.ones(count)  # how probably the token was not drawn from a longer context
+        for k in reversed(range(orders)):
+            drawn = reached * share[k] * own[k] / mixed[k + 1]
+            seen = level[k] >= 0
+            hits = np.bincount(level[k][seen], drawn[seen], LEVELS)
+            visits = np.bincount(level[k][seen], reached[seen], LEVELS)
+            trust[k] = (hits + 1) / (visits + 2)  # never 0 or 1: no token is impossible
+            reached = reached - drawn
+        before, likelihood = likelihood, float(np.log(mixed[-1]).mean())
+        if likelihood - before < ENOUGH:
+            break
+    return trust
+
+
+def _level(total: Integers, distinct: Integers) -> Integers:
+    """How well a context is known: the doublings of its average count."""
+    return np.minimum(np.log2(total / distinct).astype(np.int64), LEVELS - 1)
+
+
+def _find(keys: Integers, wanted: Integers) -> Integers:
+    """The place of each wanted key among sorted keys; -1 where it is not there."""
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, place, -1)
