@@ -123,7 +123,8 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     assert caught.value.message == "there is no model 'tinny'"
     assert caught.value.hint == "did you mean tiny?"
     assert caught.value.expected == (
-        "a model file, or one of tiny, journey, abc-walkthrough, minigpt-init"
+        "a model file, the folder of a checkpoint, "
+        "or one of tiny, journey, abc-walkthrough, minigpt-init"
     )
 
 

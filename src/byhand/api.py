@@ -10,7 +10,7 @@ from byhand import evaluate
 from byhand.counting import Inventory
 from byhand.counting import count as count_parameters
 from byhand.model import Model
-from byhand.models import open_model
+from byhand.models import is_checkpoint, open_model, open_spec
 from byhand.numbers.base import Numbers
 from byhand.spec import ModelSpec
 from byhand.tracing import Trace
@@ -133,5 +133,7 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
     """
     if isinstance(model, ModelSpec):
         return count_parameters(model)
+    if not isinstance(model, Model) and is_checkpoint(model):
+        return count_parameters(open_spec(model))  # the config alone tells
     opened = model if isinstance(model, Model) else open_model(model)
     return count_parameters(opened.spec, opened.weights)

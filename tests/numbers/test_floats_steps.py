@@ -120,9 +120,13 @@ def terms(step: Step, read: Callable[[str], Any], value: Any) -> Any:
             values = size["v"].repeat(heads // size["v"].shape[0], axis=0)
             return (keys + 1) * np.ma.filled(size["weights"], 0) @ values
         case "head_outputs":
-            return (1 + read("mixed").shape[-1]) * size["mixed"].max() * np.ones(
-                step.shape
-            ) * read("mixed").shape[-1] * (size["weight"].max() if "weight" in has else 1)
+            return (
+                (1 + read("mixed").shape[-1])
+                * size["mixed"].max()
+                * np.ones(step.shape)
+                * read("mixed").shape[-1]
+                * (size["weight"].max() if "weight" in has else 1)
+            )
         case "activate":
             exponent = {"silu": np.abs(read("x")), "gelu_tanh": 2 * np.abs(read("x")) ** 3 + 4}
             steep = exponent.get(step.attributes["kind"], 0)

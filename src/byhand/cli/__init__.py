@@ -19,6 +19,7 @@ from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
 from byhand.cli.trace import command as trace
+from byhand.cli.train import command as train
 from byhand.errors import ByhandError, OutputError
 from byhand.language import LANGUAGES, _, preferred, speak
 
@@ -75,7 +76,13 @@ class Byhand(Group):
 
 @click.command(
     cls=Byhand,
-    commands={"trace": trace, "generate": generate, "models": models, "count": count},
+    commands={
+        "trace": trace,
+        "generate": generate,
+        "train": train,
+        "models": models,
+        "count": count,
+    },
     invoke_without_command=True,
     help=later(
         "Works a transformer out by hand: every number from the text to the next token, exact "

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def architecture(name: str) -> tuple[ModelSpec, Weights | None]:
-    """What a model is; its weights too, where the file has them all."""
-    from byhand.models import open_spec
+    """What a model is; its weights too, where a model file has them all."""
+    from byhand.models import is_checkpoint, open_spec
 
     spec = open_spec(name)
-    model = opened(name)
+    model = None if is_checkpoint(name) else opened(name)
     return spec, None if model is None else model.weights
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byhand.cli.opening import architecture, opened
@@ -23,9 +24,10 @@ def show_shapes(
     """Prints the plan for a text; without one, for the model's own or as long as it may be."""
     from byhand import forward
     from byhand.cli.naming import style_of
+    from byhand.models import is_checkpoint
 
     spec, _weights = architecture(model)
-    whole = opened(model)
+    whole = opened(model) if text is None or not is_checkpoint(model) else with_tokenizer(model)
     style = style_of(names, None if whole is None else whole.family)
     length = length_of(whole, text) or min(spec.context or 8, 8)
     plan = forward.plan(spec, length, target=target, head_outputs=heads)
@@ -40,6 +42,13 @@ def show_shapes(
 
         print_lines(lambda width, ink: plan_lines(plan, shown, width, ink, style))
     return 0
+
+
+def with_tokenizer(model: str) -> Model | None:
+    """The model whose tokenizer reads the text; None for a bare config.json, which has none."""
+    from byhand.models import open_model
+
+    return open_model(model) if Path(model).is_dir() else None
 
 
 def length_of(whole: Model | None, text: str | None) -> int | None:

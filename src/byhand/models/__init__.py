@@ -39,6 +39,11 @@ def open_spec(name_or_path: str | Path) -> ModelSpec:
     return read_spec(path)
 
 
+def is_checkpoint(name_or_path: str | Path) -> bool:
+    """Whether this is the folder or the config.json of a checkpoint, not a model file."""
+    return _checkpoint(_find(name_or_path))
+
+
 def _checkpoint(path: Path) -> bool:
     if path.suffix in (".yaml", ".yml") and path.is_file():
         return False
@@ -60,7 +65,7 @@ def _find(name_or_path: str | Path) -> Path:
     shown = str(name_or_path)
     raise UsageError(
         _("there is no model {name}").format(name=repr(shown[:80])),
-        expected=_("a model file, or one of {names}").format(names=", ".join(_BUILT_IN)),
+        expected=_("a model file, the folder of a checkpoint, or one of {names}").format(names=", ".join(_BUILT_IN)),
         found=shown[:80] or _("nothing"),
         hint=nearest(shown[:80], _BUILT_IN),
     )

@@ -1,4 +1,51 @@
-"""Training: the data, and what a network has to beat on it.
+"""Training: the data, what a network has to beat on it, and the network's own learning.
 
-`corpora` has the texts and `ngram` the baseline; neither needs torch.
+`corpora` has the texts and `ngram` the baseline; neither needs torch.  `TorchModel` is the plan as
+a torch module, `train` makes a run of a RUN.yaml; they are imported when first asked for.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from byhand.errors import InputError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.train.interrupting import Interrupted
+    from byhand.train.loop import Beat, train
+    from byhand.train.module import TorchModel
+    from byhand.train.reading import read_run
+    from byhand.train.result import Result
+    from byhand.train.run import Run
+
+__all__ = ["Beat", "Interrupted", "Result", "Run", "TorchModel", "read_run", "train"]
+
+_HOMES = {
+    "Beat": "loop",
+    "Interrupted": "interrupting",
+    "Result": "result",
+    "Run": "run",
+    "TorchModel": "module",
+    "read_run": "reading",
+    "train": "loop",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"byhand.train.{_HOMES[name]}"), name)
+
+
+def check_installed(*packages: str) -> None:
+    """An InputError that says how to install what training needs and is not there."""
+    for package in packages:
+        try:
+            import_module(package)
+        except ImportError:
+            raise InputError(
+                _("{package} is not installed").format(package=package),
+                hint="pip install 'byhand[train]'",
+            ) from None

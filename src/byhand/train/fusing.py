@@ -21,13 +21,14 @@ def fused(plan: Plan) -> Plan:
     """The same working, without the steps inside norms and attentions.
 
     The step that is left has the address of the last one it replaces: `.out` of a norm (or
-    `.normalized`, where there is neither gain nor bias), `.mixed` of an attention.
+    `.normalized`, where there is neither gain nor bias), `.mixed` of an attention.  An attention
+    that is plain enough begins with its matrices, others with q, k and v.
     """
     known = {step.address: step for step in plan}
     instead: dict[str, Step] = {}
     gone: set[str] = set()
     for step in plan:
-        group = _norm(step, known) or _attention(step, known)
+        group = _norm(step, known) or _self_attention(step, known) or _attention(step, known)
         if group is not None:
             whole, *inside = group
             instead[whole.address] = whole
@@ -70,3 +71,58 @@ def _attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | Non
         mixed.address, "attend", inputs, mixed.axes, mixed.shape, "attend", scores.attributes
     )
     return whole, scores.address, weights.address
+
+
+def _self_attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | None:
+    """(an attention from the stream it reads to `mixed` as one step, …), where it is plain.
+
+    Plain: a matrix each for q, k and v, as many key heads as query heads, q and k turned alike or
+    not at all, and nothing added to the scores.
+    """
+    if scores.op != "scores" or scores.inputs.keys() - {"q", "k"}:
+        return None
+    at = scores.address.removesuffix(".scores")
+    weights, mixed = known[f"{at}.weights"], known[f"{at}.mixed"]
+    q, q_turned = _projected(known[scores.inputs["q"]], known)
+    k, k_turned = _projected(known[scores.inputs["k"]], known)
+    v, v_turned = _projected(known[mixed.inputs["v"]], known)
+    plain = all(part is not None and part.op == "linear" for part in (q, k, v))
+    if not plain or v_turned or q_turned != k_turned or "frequencies" in q_turned:
+        return None
+    assert q is not None
+    assert k is not None
+    assert v is not None
+    parts = {"q": q, "k": k, "v": v}
+    if len({part.inputs["x"] for part in parts.values()}) > 1 or q.shape != k.shape:
+        return None
+    if q_turned and q.shape[-1] % 2:  # pairs of entries are turned as one complex number
+        return None
+    inputs = {"x": q.inputs["x"]}
+    for name, part in parts.items():
+        inputs[name] = part.inputs["weight"]
+        if "bias" in part.inputs:
+            inputs[f"{name}_bias"] = part.inputs["bias"]
+    settings = {
+        "layout": q.attributes["layout"],
+        "heads": q.attributes["heads"],
+        "mask": scores.attributes["mask"],
+        "scale": scores.attributes.get("scale"),
+        **q_turned,
+    }
+    whole = Step(
+        mixed.address, "self_attention", inputs, mixed.axes, mixed.shape, "attend",
+        {name: value for name, value in settings.items() if value is not None},
+    )  # fmt: skip
+    gone = [part.address for part in parts.values()]
+    gone += [scores.inputs["q"], scores.inputs["k"]] if q_turned else []
+    return whole, *gone, scores.address, weights.address
+
+
+def _projected(step: Step, known: Mapping[str, Step]) -> tuple[Step | None, dict[str, Any]]:
+    """(the matrix product q, k or v comes from, how it was turned after it)."""
+    if step.op != "rotate":
+        return step, {}
+    turned = dict(step.attributes)
+    if "frequencies" in step.inputs:
+        turned["frequencies"] = step.inputs["frequencies"]
+    return known.get(step.inputs["x"]), turned

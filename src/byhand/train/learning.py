@@ -19,6 +19,7 @@ from torch.nn import functional
 from byhand.expression import Expression
 from byhand.numbers.base import Array
 from byhand.numbers.tensors import Masked, Tensors
+from byhand.train.attention import Attention, side_by_side, turning, unseen
 
 
 class Learning(Tensors):
@@ -73,7 +74,7 @@ class Learning(Tensors):
     ) -> Array:
         rows = self.merge_heads(x) if x.dim() == 4 else x
         result = functional.linear(rows, weight.T if layout == "in_out" else weight, bias)
-        return result if heads is None else result.unflatten(-1, (heads, -1)).transpose(1, 2)
+        return result if heads is None else _by_heads(result, heads)
 
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
         last = start + (heads - 1) * stride + width
@@ -81,6 +82,59 @@ class Learning(Tensors):
 
     def merge_heads(self, x: Array) -> Array:
         return x.transpose(1, 2).flatten(2)
+
+    def self_attention(
+        self,
+        x: Array,
+        q: Array,
+        k: Array,
+        v: Array,
+        *,
+        q_bias: Array | None = None,
+        k_bias: Array | None = None,
+        v_bias: Array | None = None,
+        layout: str,
+        heads: int,
+        mask: Sequence[Sequence[bool]],
+        scale: Expression | None = None,
+        positions: Sequence[int] = (),
+        width: int = 0,
+        base: Fraction = Fraction(1),
+        pairing: str = "interleaved",
+    ) -> Array:
+        """From the stream to `mixed`: the matrices, RoPE on `width` entries, attention."""
+        if self.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
+            places = range(len(mask))
+            asked, keys, values = (
+                self.linear(x, matrix, bias=bias, layout=layout, heads=heads)
+                for matrix, bias in ((q, q_bias), (k, k_bias), (v, v_bias))
+            )
+            if width:
+                turned: dict[str, Any] = {"positions": positions, "width": width, "base": base}
+                turned["pairing"] = pairing
+                asked, keys = self.rotate(asked, **turned), self.rotate(keys, **turned)
+            return self.attend(
+                asked, keys, values, scale=scale, mask=mask, queries=places, keys=places
+            )
+        columns = side_by_side(heads, q.shape[layout == "in_out"] // heads, width, pairing)
+        axis = 1 if layout == "in_out" else 0
+        matrix = torch.cat((q, k, v), dim=axis).index_select(axis, columns)
+        bias = None
+        if q_bias is not None or k_bias is not None or v_bias is not None:
+            bias = torch.cat([
+                q.new_zeros(q.shape[axis]) if part is None else part
+                for part in (q_bias, k_bias, v_bias)
+            ])[columns]  # fmt: skip
+        packed = functional.linear(x, matrix.T if layout == "in_out" else matrix, bias)
+        turn = turning(self.kind, tuple(positions), width, base) if width else None
+        mixed: Tensor = Attention.apply(  # type: ignore[no-untyped-call]
+            packed,
+            heads,
+            1.0 if scale is None else self._constant(scale),
+            unseen(self.kind, tuple(map(tuple, mask))),
+            turn,
+        )
+        return _by_heads(mixed, heads)
 
     def attend(
         self,
@@ -128,8 +182,10 @@ class Learning(Tensors):
             bias = bias + rows[:, list(queries)][:, :, list(keys)]
         return bias.masked_fill(~allowed, -torch.inf)
 
-    def activate(self, x: Array, *, kind: str) -> Array:
-        return super().activate(x, kind=kind)
+
+def _by_heads(x: Tensor, heads: int) -> Tensor:
+    """(batch, pos, head·width) as (batch, head, pos, width): a view."""
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
 
 def _over(x: Tensor, square: Tensor) -> Tensor:

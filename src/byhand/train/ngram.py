@@ -24,7 +24,8 @@ Reals = NDArray[np.float64]
 
 PIECES = 10  # a single document is tuned on as so many
 LEVELS = 12  # of trust: average counts from 1, 2, 4, … up to 2048 and more
-ROUNDS, ENOUGH = 200, 1e-9  # of expectation maximisation, and when it stands still
+SAMPLE = 2**15  # tokens, evenly spaced, that the trust is tuned on: it has but 60 numbers
+ROUNDS, ENOUGH = 200, 1e-7  # of expectation maximisation, and when it stands still
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ class NGram:
         counted, numbers = _count(places, vocab_size, orders)
         left_out = _left_out(places, len(documents), groups)
         level, own = _without(left_out, counted, numbers)
-        return cls(vocab_size, counted, _tune(level, own, vocab_size))
+        step = -(-len(places.token) // SAMPLE)
+        return cls(vocab_size, counted, _tune(level[:, ::step], own[:, ::step], vocab_size))
 
     def probabilities(self, context: Sequence[int]) -> Reals:
         """How probable each token is after these, with which a document begins."""
@@ -191,31 +193,29 @@ def _left_out(places: _Places, documents: int, groups: Sequence[Hashable] | None
 def _without(
     left_out: Integers, counted: tuple[_Order, ...], numbers: list[tuple[Integers, Integers]]
 ) -> tuple[Integers, Reals]:
-    """(order, place): the level of trust, -1 for an unseen context, and the order's estimate,
+    """What all that is not left out with a place says of it: (order, place).
 
-    both from the counts of all that is not left out with the place.
+    The level of trust, -1 where the context is not seen, and the order's own estimate.
     """
     levels, estimates = [], []
     for order, (number, event) in zip(counted, numbers, strict=True):
-        gone_events, of_event = np.unique(left_out * len(order.events) + event, return_inverse=True)
-        gone = np.bincount(of_event)
-        event_of = gone_events % len(order.events)
-        vanished = gone == order.counts[event_of]  # the event occurs nowhere else
-        group_of = gone_events // len(order.events)
-        context_of = np.zeros(len(order.events), dtype=np.int64)
-        context_of[event] = number
-        gone_contexts, of_context = np.unique(
-            group_of * len(order.totals) + context_of[event_of], return_inverse=True
-        )
-        gone_total = np.bincount(of_context, gone).astype(np.int64)
-        gone_distinct = np.bincount(of_context, vanished).astype(np.int64)
-        mine = of_context[of_event]
-        total = order.totals[number] - gone_total[mine]
-        distinct = order.distinct[number] - gone_distinct[mine]
+        of_context, gone_total = np.unique(
+            left_out * len(order.totals) + number, return_inverse=True, return_counts=True
+        )[1:]
+        first, of_event, gone = np.unique(
+            left_out * len(order.events) + event,
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+        )[1:]
+        vanished = gone == order.counts[event[first]]  # there is no such event elsewhere
+        gone_distinct = np.bincount(of_context[first], vanished).astype(np.int64)
+        total = order.totals[number] - gone_total[of_context]
+        distinct = order.distinct[number] - gone_distinct[of_context]
         count = order.counts[event] - gone[of_event]
-        seen = total > 0
-        levels.append(np.where(seen, _level(np.maximum(total, 1), np.maximum(distinct, 1)), -1))
-        estimates.append(count / np.maximum(total, 1))
+        some = np.maximum(total, 1), np.maximum(distinct, 1)
+        levels.append(np.where(total > 0, _level(*some), -1))
+        estimates.append(count / some[0])
     return np.array(levels), np.array(estimates)
 
 

@@ -139,7 +139,7 @@ def _refuse_format(folder: Path, name: str) -> InputError:
         found=name,
         hint=_("convert it where you trust it, with transformers: {code}").format(
             code=f"AutoModelForCausalLM.from_pretrained({str(folder)!r})"
-            ".save_pretrained('converted', safe_serialization=True)"
+            ".save_pretrained('converted')"
         ),
     )
 

@@ -1,5 +1,7 @@
 """The activations in floats, entry by entry, with as few passes over the array as they need.
 
+Each writes into `out`, which may not be x itself.
+
 They are written so that they stay accurate where they are nearly zero: 1 + tanh and 1 + erf would
 cancel there.  `tests/numbers/test_erf.py` measures the bounds that numbers/README.md states.
 """
@@ -19,48 +21,51 @@ CUBIC = LINEAR * 0.044715
 CHUNK = 1 << 17  # entries done at a time, so that a dozen temporaries stay small
 
 
-def relu(x: Data) -> Data:
+def relu(x: Data, out: Data) -> None:
     """max(0, x)."""
-    result: Data = np.maximum(x, x.dtype.type(0))
-    return result
+    np.maximum(x, x.dtype.type(0), out=out)
 
 
-def silu(x: Data) -> Data:
+def silu(x: Data, out: Data) -> None:
     """x/(1 + e^-x)."""
-    below = np.negative(x)
-    np.exp(below, out=below)
-    below += x.dtype.type(1)
-    return np.divide(x, below, out=below)
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += x.dtype.type(1)
+    np.divide(x, out, out=out)
 
 
-def gelu_tanh(x: Data) -> Data:
+def gelu_tanh(x: Data, out: Data) -> None:
     """x·(1 + tanh u)/2, which is x/(1 + e^-2u), where u = √(2/π)·(x + 0.044715·x³)."""
     kind = x.dtype.type
-    below = np.multiply(x, x)
-    below *= kind(CUBIC)
-    below += kind(LINEAR)
-    below *= x
-    np.exp(below, out=below)
-    below += kind(1)
-    return np.divide(x, below, out=below)
+    np.multiply(x, x, out=out)
+    out *= kind(CUBIC)
+    out += kind(LINEAR)
+    out *= x
+    np.exp(out, out=out)
+    out += kind(1)
+    np.divide(x, out, out=out)
 
 
-def gelu(x: Data) -> Data:
+def gelu(x: Data, out: Data) -> None:
     """x·Φ(x), where Φ(x) = (1 + erf(x/√2))/2 is the normal distribution up to x."""
-    flat = x.reshape(-1)
-    result = np.empty_like(flat)
-    for start in range(0, flat.size, CHUNK):
-        part = flat[start : start + CHUNK]
+    step = max(1, CHUNK // max(1, x[:1].size))
+    for start in range(0, len(x), step):
+        rows = slice(start, start + step)
+        part = x[rows]
         share = beyond(np.abs(part))
         share = np.where(part > 0, x.dtype.type(1) - share, share)
-        np.multiply(part, share, out=result[start : start + CHUNK])
-    return result.reshape(x.shape)
+        np.multiply(part, share, out=out[rows])
 
 
-ACTIVATIONS: Mapping[str, Callable[[Data], Data]] = {
+def identity(x: Data, out: Data) -> None:
+    """x."""
+    np.copyto(out, x)
+
+
+ACTIVATIONS: Mapping[str, Callable[[Data, Data], None]] = {
     "relu": relu,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "silu": silu,
-    "identity": lambda x: x,
+    "identity": identity,
 }

@@ -36,11 +36,10 @@ def masked(data: Data, away: Data | None, below: float) -> Data:
     return np.ma.MaskedArray(data, mask=whole, copy=False)
 
 
-def dot_products(q: Data, k: Data) -> Data:
-    """(head, query, key); query head h reads key head h // (heads / kv_heads)."""
+def dot_products(q: Data, k: Data, result: Data) -> Data:
+    """Into (head, query, key); query head h reads key head h // (heads / kv_heads)."""
     heads, queries, width = q.shape
     kv_heads, keys, _width = k.shape
-    result = np.empty((heads, queries, keys), dtype=q.dtype)
     columns = k.transpose(0, 2, 1)
     if heads == kv_heads:
         return np.matmul(q, columns, out=result)
@@ -53,10 +52,9 @@ def dot_products(q: Data, k: Data) -> Data:
     return result
 
 
-def shares(x: Data) -> Data:
-    """Softmax over the last axis, shifted by the row's maximum."""
-    rows = x.reshape(-1, x.shape[-1])
-    result = np.empty_like(rows)
+def shares(x: Data, out: Data) -> Data:
+    """Into `out`: softmax over the last axis, shifted by the row's maximum."""
+    rows, result = x.reshape(-1, x.shape[-1]), out.reshape(-1, x.shape[-1])
     step = max(1, CHUNK // rows.shape[1])
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
@@ -64,14 +62,13 @@ def shares(x: Data) -> Data:
         np.subtract(part, part.max(axis=1, keepdims=True), out=into)
         np.exp(into, out=into)
         into /= np.add.reduce(into, axis=1, keepdims=True)
-    return result.reshape(x.shape)
+    return out
 
 
-def mixed(weights: Data, v: Data, away: Data | None) -> Data:
-    """Σ_key weights·v, laid in memory with the heads of a position side by side."""
+def mixed(weights: Data, v: Data, away: Data | None, laid: Data) -> Data:
+    """Σ_key weights·v, laid in memory as (query, head, width): the heads side by side."""
     heads, queries, keys = weights.shape
     kv_heads, _keys, width = v.shape
-    laid = np.empty((queries, heads, width), dtype=weights.dtype)
     result = laid.transpose(1, 0, 2)
     if away is not None and not all_finite(v):  # 0·∞ is not 0: masked values are left out
         for head, query in np.ndindex(heads, queries):

@@ -30,6 +30,7 @@ from byhand.numbers.floats.formats import (
     widened,
 )
 from byhand.numbers.floats.largest import predict
+from byhand.numbers.floats.memory import Memory
 from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.floats.products import times_matrix
 from byhand.numbers.floats.reading import short
@@ -52,6 +53,7 @@ class Floats(Numbers):
         self.dtype = self.format.dtype
         self.convert_once = convert_once
         self._work = self.format.working
+        self._memory = Memory()
 
     @property
     def name(self) -> str:
@@ -85,6 +87,9 @@ class Floats(Numbers):
     def _wide(self, x: Array) -> Data:
         return widened(x, self._work.dtype)
 
+    def _room(self, *shape: int) -> Data:
+        return self._memory.room(shape, self._work.dtype)
+
     def _give(self, result: Data, *made_of: Array | None) -> Array:
         """The result in the format; notes its first entry that is not finite though they are."""
         result = narrowed(result, self.dtype)
@@ -110,11 +115,12 @@ class Floats(Numbers):
 
     @quiet(all="ignore")
     def add(self, x: Array, y: Array) -> Array:
-        return self._give(np.add(self._wide(x), self._wide(y)), x, y)
+        return self._give(np.add(self._wide(x), self._wide(y), out=self._room(*x.shape)), x, y)
 
     @quiet(all="ignore")
     def multiply(self, x: Array, y: Array) -> Array:
-        return self._give(np.multiply(self._wide(x), self._wide(y)), x, y)
+        result = np.multiply(self._wide(x), self._wide(y), out=self._room(*x.shape))
+        return self._give(result, x, y)
 
     # ------------------------------------------------------------------- norms
 
@@ -129,7 +135,8 @@ class Floats(Numbers):
 
     @quiet(all="ignore")
     def center(self, x: Array, mean: Array) -> Array:
-        return self._give(np.subtract(self._wide(x), self._wide(mean)[..., None]), x, mean)
+        middle = self._wide(mean)[..., None]
+        return self._give(np.subtract(self._wide(x), middle, out=self._room(*x.shape)), x, mean)
 
     @quiet(all="ignore")
     def mean_square(self, x: Array) -> Array:
@@ -144,7 +151,7 @@ class Floats(Numbers):
     @quiet(all="ignore")
     def normalize(self, x: Array, by: Array) -> Array:
         top, below = self._wide(x), self._wide(by)
-        result = np.divide(top, below[..., None])
+        result = np.divide(top, below[..., None], out=self._room(*x.shape))
         for place in [] if below.all() else map(tuple, np.argwhere(below == 0)):
             if not top[place].any():
                 result[place] = 0
@@ -153,11 +160,11 @@ class Floats(Numbers):
 
     @quiet(all="ignore")
     def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
-        result = self._wide(x)
-        if gain is not None:
-            result = result * self._wide(gain)
+        result = self._room(*x.shape)
+        factor = self._work.dtype.type(1) if gain is None else self._wide(gain)
+        np.multiply(self._wide(x), factor, out=result)
         if bias is not None:
-            result = np.add(result, self._wide(bias), out=None if gain is None else result)
+            result += self._wide(bias)
         return self._give(result, x, gain, bias)
 
     # ------------------------------------------------------------------- products
@@ -173,7 +180,9 @@ class Floats(Numbers):
         heads: int | None = None,
     ) -> Array:
         flat = self._wide(side_by_side(x) if x.ndim == 3 else x)
-        result = self._give(times_matrix(flat, weight, layout, bias), x, bias, weight)
+        room = self._room(len(flat), weight.shape[1 if layout == "in_out" else 0])
+        times_matrix(flat, weight, layout, bias, out=room)
+        result = self._give(room, x, bias, weight)
         if heads is None:
             return result
         return self.split_heads(
@@ -218,7 +227,8 @@ class Floats(Numbers):
         else:
             first, second = slice(0, width, 2), slice(1, width, 2)
         a, b = wide[..., first], wide[..., second]
-        result = np.empty_like(wide)
+        heads, count, whole = x.shape
+        result = self._room(count, heads, whole).transpose(1, 0, 2)  # heads side by side, as in x
         turned = result[..., first]
         np.multiply(a, cos, out=turned)
         turned -= b * sin
@@ -243,7 +253,8 @@ class Floats(Numbers):
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
-        result = attention.dot_products(self._wide(q), self._wide(k))
+        result = self._room(len(q), len(queries), len(keys))
+        attention.dot_products(self._wide(q), self._wide(k), result)
         if scale is not None:
             result *= self._constant(scale)
         if slopes is not None:
@@ -266,7 +277,7 @@ class Floats(Numbers):
         hidden = np.ma.getmaskarray(x) if isinstance(x, np.ma.MaskedArray) else None
         if hidden is not None:
             data = np.where(hidden, data.dtype.type(-np.inf), data)
-        shares = attention.shares(data)
+        shares = attention.shares(data, self._room(*data.shape))
         if hidden is not None:
             np.copyto(shares, 0, where=hidden)
         return attention.masked(self._give(shares, x), hidden, below=0)
@@ -278,7 +289,8 @@ class Floats(Numbers):
         if isinstance(weights, np.ma.MaskedArray):
             hidden = np.ma.getmaskarray(weights)
             data = np.where(hidden, data.dtype.type(0), data)
-        return self._give(attention.mixed(data, self._wide(v), hidden), weights, v)
+        laid = self._room(data.shape[1], len(data), v.shape[-1])
+        return self._give(attention.mixed(data, self._wide(v), hidden, laid), weights, v)
 
     @quiet(all="ignore")
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
@@ -301,7 +313,9 @@ class Floats(Numbers):
     def activate(self, x: Array, *, kind: str) -> Array:
         if kind not in ACTIVATIONS:
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
-        return self._give(ACTIVATIONS[kind](self._wide(x)), x)
+        result = self._room(*x.shape)
+        ACTIVATIONS[kind](self._wide(x), result)
+        return self._give(result, x)
 
     @quiet(all="ignore")
     def argmax(self, x: Array) -> list[Prediction]:

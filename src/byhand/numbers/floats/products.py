@@ -19,13 +19,15 @@ DEEP = {"out_in": 256, "in_out": 64}  # inputs of a tile; found by measuring
 MANY = {4: 40, 8: 16}  # rows up to which tiles are faster, by the bytes of a number; likewise
 
 
-def times_matrix(x: Data, matrix: Data, layout: str, bias: Data | None = None) -> Data:
-    """x·W ("in_out") or x·Wᵀ ("out_in"), plus bias, in x's own format; C-contiguous, new.
+def times_matrix(
+    x: Data, matrix: Data, layout: str, bias: Data | None = None, *, out: Data | None = None
+) -> Data:
+    """x·W ("in_out") or x·Wᵀ ("out_in"), plus bias, in x's own format; into `out` or a new array.
 
-    x is (rows, in); the matrix and the bias may be of a narrower format.
+    x is (rows, in), `out` C-contiguous; the matrix and the bias may be of a narrower format.
     """
     outputs = matrix.shape[1 if layout == "in_out" else 0]
-    result = np.empty((x.shape[0], outputs), dtype=x.dtype)
+    result = np.empty((len(x), outputs), dtype=x.dtype) if out is None else out
     if matrix.dtype != x.dtype:
         _in_pieces(x, matrix, layout, result)
     elif _tiles_help and 1 < x.shape[0] <= MANY[x.itemsize]:

@@ -1,0 +1,231 @@
+"""`byhand train`: a model that learns, from a RUN.yaml to a model file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.errors import UsageError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.train import Beat, Interrupted, Result
+
+INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
+NEEDED = ("torch", "matplotlib", "tensorboardX")
+MOST_STEPS = 10**9
+
+
+def whole_steps(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """A number of steps."""
+    if value is None:
+        return None
+    if value.isascii() and value.isdigit() and len(value) <= 10 and 1 <= int(value) <= MOST_STEPS:
+        return int(value)
+    raise UsageError(
+        _("{name} has a value that does not fit").format(name=param.opts[0]),
+        expected=_("a whole number from {least} to {most}").format(least=1, most=f"{MOST_STEPS:,}"),
+        found=repr(value[:40]),
+    )
+
+
+@click.command(
+    cls=Command,
+    short_help=later("train a model, from a RUN.yaml to a model file"),
+    help=later(
+        "Trains a model as a RUN.yaml says and leaves everything in one folder: the settings, the "
+        "log, the loss curve, checkpoints and a model file that byhand trace opens. Ctrl-C saves; "
+        "a run that was stopped, however it was, goes on with --resume and ends with the same "
+        "bytes. Several processes work together under torchrun."
+    ),
+    arguments={"RUN.yaml": later("the run: its data, its model and its settings")},
+)
+@click.argument("run", metavar="RUN.yaml")
+@click.option(
+    "--out",
+    cls=Option,
+    metavar="DIR",
+    help=later("the folder of the run (runs/NAME beside RUN.yaml unless told)"),
+)
+@click.option("--resume", cls=Option, is_flag=True, help=later("go on from the last checkpoint"))
+@click.option(
+    "--device", cls=Option, metavar="DEVICE", help=later("train on this device: cpu, cuda, cuda:1")
+)
+@click.option(
+    "--steps",
+    cls=Option,
+    callback=whole_steps,
+    metavar="N",
+    help=later("so many steps, in place of those in RUN.yaml"),
+)
+@json_option
+@language_option
+def command(
+    run: str, out: str | None, resume: bool, device: str | None, steps: int | None, as_json: bool
+) -> int:
+    from byhand.train import check_installed
+
+    check_installed(*NEEDED)
+    from byhand.train import Interrupted, read_run, train
+
+    given = read_run(run, steps=steps)
+    try:
+        with telling(given.steps) as progress:
+            result = train(given, out=out, resume=resume, device=device or "cpu", progress=progress)
+    except Interrupted as stopped:
+        if stopped.first:
+            options = {"--out": out, "--device": device, "--steps": steps}
+            again = [f"{name} {shlex.quote(str(said))}" for name, said in options.items() if said]
+            tell_interrupted(stopped, " ".join(["byhand train", shlex.quote(run), *again]))
+        return INTERRUPTED
+    if result.first:
+        tell(result)
+        if as_json:
+            click.echo(json.dumps(data(result), ensure_ascii=False, indent=1))
+        else:
+            show(result)
+    return 0
+
+
+# ------------------------------------------------------------------ on the way
+
+
+@contextmanager
+def telling(steps: int) -> Iterator[Callable[[Beat], None] | None]:
+    """A callback for a line on stderr that moves; None where nobody sees it."""
+    if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.completed:,}/{task.total:,}"),
+        BarColumn(None),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+        expand=True,
+    )
+    with bar:
+        yield _Line(bar, bar.add_task("", total=steps)).beat
+
+
+class _Line:
+    """The line: shown ten times a second, however fast the steps are."""
+
+    def __init__(self, bar: Any, task: Any) -> None:
+        self.bar, self.task = bar, task
+        self.shown = -1.0
+        self.clock, self.tokens = 0.0, 0  # when the first step was told, and the tokens by then
+
+    def beat(self, beat: Beat) -> None:
+        now = time.monotonic()
+        if not self.clock:
+            self.clock, self.tokens = now, beat.tokens
+        if now - self.shown < 0.1 and beat.step < beat.steps:
+            return
+        self.shown = now
+        speed = (beat.tokens - self.tokens) / max(now - self.clock, 1e-9)
+        line = _("loss {loss}  rate {rate}  gradient {norm}  {speed} tokens/s").format(
+            loss=f"{beat.loss:.4f}", rate=f"{beat.rate:.1e}", norm=f"{beat.norm:.2f}",
+            speed=f"{speed:,.0f}",
+        )  # fmt: skip
+        self.bar.update(self.task, completed=beat.step, description=line)
+
+
+def tell_interrupted(stopped: Interrupted, command: str) -> None:
+    print(
+        _("interrupted after step {step} of {steps}, and saved; go on with").format(
+            step=f"{stopped.step:,}", steps=f"{stopped.steps:,}"
+        ),
+        file=sys.stderr,
+    )
+    print(f"  {command} --resume", file=sys.stderr)
+
+
+# ------------------------------------------------------------------ at the end
+
+
+def tell(result: Result) -> None:
+    """What is no result: on stderr."""
+    for note in result.notes:
+        print(_("note: {note}; the last bits may differ").format(note=note), file=sys.stderr)
+    if result.began == result.steps:
+        print(_("this run was finished: nothing was left to do"), file=sys.stderr)
+    elif result.began:
+        print(_("taken up after step {step}").format(step=f"{result.began:,}"), file=sys.stderr)
+
+
+def show(result: Result) -> None:
+    """The result in a few lines."""
+    lines = {
+        _("steps"): f"{result.steps:,}",
+        _("tokens"): f"{result.tokens:,}",
+        _("training loss"): short(result.losses[-1]),
+        _("held-out loss"): _("{loss} (perplexity {perplexity}), after step {step}").format(
+            loss=short(result.loss),
+            perplexity=short(result.perplexity),
+            step=f"{result.best_step:,}",
+        ),
+        _("knowing nothing"): _loss(result.uniform),
+    }
+    if result.baseline is not None:
+        lines[_("n-gram model")] = _loss(result.baseline)
+    if result.questions:
+        lines[_("right answers")] = _("{right} of {count}, {share}%").format(
+            right=result.right,
+            count=result.questions,
+            share=f"{100 * result.right / result.questions:.1f}",
+        )
+    width = max(map(len, lines))
+    print(f"{result.model.name}\n")
+    for name, value in lines.items():
+        print(f"  {name:{width}}  {value}")
+    print(f"\n  byhand trace {shlex.quote(str(result.folder / 'model.yaml'))}")
+
+
+def short(number: float) -> str:
+    """Four decimals, or two digits where these would all be zeros."""
+    return f"{number:.4f}" if number == 0 or abs(number) >= 0.001 else f"{number:.1e}"
+
+
+def _loss(loss: float) -> str:
+    return _("{loss} (perplexity {perplexity})").format(
+        loss=short(loss), perplexity=short(math.exp(loss))
+    )
+
+
+def data(result: Result) -> dict[str, Any]:
+    """The result as data."""
+    return {
+        "run": result.model.name,
+        "folder": str(result.folder),
+        "model": str(result.folder / "model.yaml"),
+        "steps": result.steps,
+        "began": result.began,
+        "tokens": result.tokens,
+        "loss": result.losses[-1],
+        "validation": {
+            "step": result.best_step,
+            "loss": result.loss,
+            "perplexity": result.perplexity,
+        },
+        "uniform": result.uniform,
+        "baseline": result.baseline,
+        "answers": {"right": result.right, "count": result.questions},
+        "notes": list(result.notes),
+    }

@@ -1,0 +1,63 @@
+"""How well a model does on what it has not learned from: loss, perplexity, right answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from byhand.train.batches import NOTHING
+from byhand.train.corpora import Question
+
+
+def autocast(format: str, device: torch.device) -> AbstractContextManager[object]:
+    """Where the format is bfloat16: products are done in it, over float32 weights."""
+    if format != "bfloat16":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """-ln of the probability of each target, all summed up."""
+    wide = logits if logits.dtype == torch.float64 else logits.float()
+    return functional.cross_entropy(
+        wide.flatten(0, 1), targets.flatten(), ignore_index=NOTHING, reduction="sum"
+    )
+
+
+@torch.no_grad()
+def mean_loss(
+    model: nn.Module, texts: Iterable[tuple[Tensor, Tensor]], format: str, device: torch.device
+) -> float:
+    """The loss of a token, over all tokens that are to be predicted."""
+    total, count = 0.0, 0
+    with autocast(format, device):
+        for inputs, targets in texts:
+            total += float(summed_loss(model(inputs), targets))
+            count += int((targets != NOTHING).sum())
+    return total / count
+
+
+def perplexity(loss: float) -> float:
+    """e^loss: among how many tokens the model hesitates, as it were."""
+    return math.exp(loss) if loss < 700 else math.inf
+
+
+@torch.no_grad()
+def right_answers(model: nn.Module, questions: Sequence[Question], device: torch.device) -> int:
+    """How many questions get their whole answer, the likeliest token at a time.
+
+    A token that is not the right one ends the matter, so each may be asked for after the right
+    ones before it.
+    """
+    right = 0
+    for question in questions:
+        whole = (*question.prompt, *question.answer)
+        ids = torch.tensor([whole[:-1]], device=device)
+        likeliest = model(ids)[0, len(question.prompt) - 1 :].argmax(dim=-1)
+        right += likeliest.tolist() == list(question.answer)
+    return right

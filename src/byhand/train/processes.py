@@ -1,0 +1,110 @@
+"""One process or several: who this one is, and the few words they exchange.
+
+The environment decides, as torchrun and others set it: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
+MASTER_PORT.  What DistributedDataParallel does for a module in many pieces is here one sum over
+one row of numbers a step: all gradients, and behind them the loss and whether someone was asked
+to stop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+from torch import Tensor, distributed
+
+from byhand.errors import InputError, UsageError
+from byhand.language import _
+from byhand.numbers.tensors import find_device
+
+T = TypeVar("T")
+PATIENCE = timedelta(minutes=10)  # how long a silent process is waited for
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among its fellows; only the first one writes."""
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def writes(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, row: Tensor) -> None:
+        """Each entry becomes the sum of what all have there."""
+        if self.count > 1:
+            distributed.all_reduce(row)
+
+    def agree(self, *rows: Tensor) -> None:
+        """Everyone takes over what the first one has."""
+        if self.count > 1:
+            for row in rows:
+                distributed.broadcast(row, 0)
+
+    def tell(self, number: int) -> int:
+        """The first one's number, for everyone."""
+        told = torch.tensor(number, device=self.device)
+        self.agree(told)
+        return int(told)
+
+    def hand_round(self, thing: T) -> T:
+        """The first one's thing, for everyone."""
+        if self.count == 1:
+            return thing
+        hand = [thing]
+        distributed.broadcast_object_list(hand, 0, device=self.device)
+        return hand[0]
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Processes]:
+    """This process among those the environment speaks of; alone where it speaks of none."""
+    rank, count, local = (_number(name, usual) for name, usual in (
+        ("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0),
+    ))  # fmt: skip
+    if count == 1:
+        yield Processes(0, 1, find_device(device))
+        return
+    if rank >= count:
+        raise InputError(
+            _("the environment contradicts itself"),
+            expected=_("RANK below WORLD_SIZE"),
+            found=f"RANK={rank} WORLD_SIZE={count}",
+        )
+    own = find_device(f"cuda:{local}" if device == "cuda" else device)
+    if own.type == "cuda":
+        torch.cuda.set_device(own)
+    try:
+        distributed.init_process_group(
+            "nccl" if own.type == "cuda" else "gloo", timeout=PATIENCE, rank=rank, world_size=count
+        )
+    except (RuntimeError, ValueError) as error:
+        raise InputError(
+            _("the processes do not find each other: {reason}").format(
+                reason=str(error).partition("\n")[0]
+            ),
+            expected="MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE",
+            hint="torchrun --nproc-per-node 2 -m byhand train RUN.yaml",
+        ) from None
+    try:
+        yield Processes(rank, count, own)
+    finally:
+        distributed.destroy_process_group()
+
+
+def _number(name: str, usual: int) -> int:
+    text = os.environ.get(name, str(usual))
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise UsageError(
+            _("the environment variable {name} is not a whole number").format(name=name),
+            found=repr(text[:40]),
+        )
+    return int(text)

@@ -1,0 +1,139 @@
+"""What came of a run: the trained model as files that byhand opens, the curve, the numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+import torch
+
+from byhand.model import Model
+from byhand.numbers.tensors import to_numpy
+from byhand.train.checkpoints import write_tensors
+from byhand.train.corpora import Corpus
+from byhand.train.describing import model_text, written_out
+from byhand.train.evaluation import perplexity, right_answers
+from byhand.train.figure import write_figure
+from byhand.train.folder import DRAFT, put_in_place, settle
+from byhand.train.module import TorchModel
+from byhand.train.ngram import NGram
+from byhand.train.run import Run
+
+MODEL, WEIGHTS = "model.yaml", "model.safetensors"
+
+
+class Outcome(TypedDict):
+    """What is worked out when a run ends."""
+
+    losses: tuple[float, ...]
+    validation: tuple[tuple[int, float], ...]
+    baseline: float | None
+    right: int
+    questions: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run.  Losses are in nats a token; the model has the best weights."""
+
+    folder: Path
+    steps: int
+    began: int  # the step after which this call took it up; `steps` where nothing was left to do
+    tokens: int
+    losses: tuple[float, ...]  # of each step, on what it learned from
+    validation: tuple[tuple[int, float], ...]  # (step, loss on what is held out)
+    baseline: float | None  # the held-out loss of an n-gram model, where there are documents
+    right: int  # of the questions about what is held out
+    questions: int
+    model: Model
+    notes: tuple[str, ...] = ()  # what is different now than when the run began
+    first: bool = True  # whether this process is the one that writes
+
+    @property
+    def best_step(self) -> int:
+        return min(self.validation, key=lambda entry: entry[1])[0]
+
+    @property
+    def loss(self) -> float:
+        """The lowest held-out loss, which the model has."""
+        return min(loss for _step, loss in self.validation)
+
+    @property
+    def perplexity(self) -> float:
+        return perplexity(self.loss)
+
+    @property
+    def uniform(self) -> float:
+        """The loss of one who knows nothing: ln(vocab)."""
+        return math.log(self.model.spec.vocab)
+
+
+def conclude(
+    run: Run,
+    folder: Path,
+    model: TorchModel,
+    records: Sequence[Mapping[str, Any]],
+    device: torch.device,
+) -> Outcome:
+    """Writes the model (with the weights it has now) and the curve; the numbers of the run."""
+    save_model(run, folder, model)
+    baseline = n_gram_loss(run.corpus)
+    levels = {} if baseline is None else {"n-gram": baseline}
+    levels["uniform"] = math.log(run.spec.vocab)
+    write_figure(folder, run.name, records, levels)
+    return {
+        "losses": tuple(record["loss"] for record in records if "loss" in record),
+        "validation": tuple(
+            (record["step"], record["validation_loss"])
+            for record in records
+            if "validation_loss" in record
+        ),
+        "baseline": baseline,
+        "right": right_answers(model, run.corpus.questions, device),
+        "questions": len(run.corpus.questions),
+    }
+
+
+def n_gram_loss(corpus: Corpus) -> float | None:
+    """The held-out loss of the n-gram model; None for a stream, which has no documents."""
+    if corpus.stream:
+        return None
+    model = NGram.fit(corpus.train, len(corpus.vocabulary), groups=corpus.groups)
+    return math.log(model.perplexity(corpus.validation))
+
+
+def learned_model(run: Run, model: TorchModel, folder: Path) -> Model:
+    """The model as byhand works it out."""
+    text = run.corpus.text
+    length = len(run.corpus.vocabulary.encode(text))
+    return Model(
+        spec=run.spec,
+        weights=model.weights(),
+        vocabulary=run.corpus.vocabulary,
+        text=text if run.spec.context is None or length <= run.spec.context else None,
+        about=about(run),
+        source=str(folder / MODEL),
+    )
+
+
+def about(run: Run) -> str:
+    return f"Trained on {run.corpus.name} for {run.steps:,} steps."
+
+
+def save_model(run: Run, folder: Path, model: TorchModel) -> None:
+    """model.yaml and model.safetensors, which `byhand trace` opens."""
+    tensors = model.tensors()
+    table: dict[str, Any] = {"file": WEIGHTS}
+    for name in [name for name, tensor in tensors.items() if torch.isneginf(tensor).any()]:
+        table[name] = written_out(np.array(to_numpy(tensors.pop(name))))  # masked scores
+    draft = folder / f".{WEIGHTS}{DRAFT}"
+    write_tensors(draft, tensors)
+    draft.replace(folder / WEIGHTS)
+    settle(folder)
+    vocabulary, text = run.corpus.vocabulary, run.corpus.text
+    written = model_text(run.spec, vocabulary, about=about(run), text=text, weights=table)
+    put_in_place(folder / MODEL, written.encode())
