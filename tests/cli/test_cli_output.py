@@ -37,10 +37,10 @@ PAGES = {
     ],
     "the embedding of minigpt-init": ["trace", "minigpt-init", "--exact", "--only", "embed.token"],
     "the first scores of minigpt-init": [
-        "trace", "minigpt-init", "she is", "--exact", "--only", "block.0.attn.weights",
+        "trace", "minigpt-init", "she climb", "--exact", "--only", "block.0.attn.weights",
     ],
     "minigpt-init in floats": [
-        "trace", "minigpt-init", "she is walking", "--float", "float64",
+        "trace", "minigpt-init", "<en> today she climb -s", "--float", "float64",
         "--only", "block.0.attn.weights", "--only", "logits", "--only", "next",
     ],
     "tiny in bfloat16 as TransformerLens calls it": [
@@ -95,7 +95,7 @@ def test_the_working_of_a_number_is_as_it_was(
 ) -> None:
     model, address = WORKINGS[page]
     shown = byhand(
-        "trace", model, *(["she is"] * (model == "minigpt-init")), "--exact", "--at", address
+        "trace", model, *(["she climb"] * (model == "minigpt-init")), "--exact", "--at", address
     )
     assert (shown.status, shown.err) == (0, "")
     assert shown.out == snapshot

@@ -26,6 +26,7 @@ from byhand.golden.layout import TensorFile
 from byhand.model import Model
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
+from byhand.numbers.floats.memory import BLOCK
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
 from byhand.spec import BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
@@ -85,7 +86,7 @@ def test_values_keep_their_format(tmp_path: Path, minigpt: Model, format: str) -
     assert found.register == "rounded"
     assert saved["next"].values.tolist() == [p.id for p in trace.next or []]
     assert saved["tokens"].values.tolist() == list(trace.tokens)
-    assert saved["target"].values.tolist() == trace.target == 1
+    assert saved["target"].values.tolist() == trace.target == 0
 
 
 def test_the_manifest_tells_the_next_token_and_the_loss(tmp_path: Path, minigpt: Model) -> None:
@@ -93,9 +94,9 @@ def test_the_manifest_tells_the_next_token_and_the_loss(tmp_path: Path, minigpt:
     trace = save_working(job, tmp_path / "g")
     saved = open_trace(tmp_path / "g")
     assert saved.next is not None
-    assert [found["token"] for found in saved.next[:3]] == ["she", "is", "walking"]
+    assert [found["token"] for found in saved.next[:3]] == ["<en>", "yesterday", "she"]
     assert saved.next[0]["proven"] is False
-    assert saved.next[0]["margin"]["value"] == pytest.approx(0.0089845950)
+    assert saved.next[0]["margin"]["value"] == pytest.approx(0.0065222661)
     assert saved.loss is not None
     assert (saved.loss["target"], saved.loss["value"]) == ("<end>", trace.loss)
     assert saved.manifest["exact"] is None
@@ -105,7 +106,7 @@ def test_the_manifest_tells_the_next_token_and_the_loss(tmp_path: Path, minigpt:
 
 def test_only_what_was_asked_for_is_written(tmp_path: Path, minigpt: Model) -> None:
     for place, numbers in (("floats", Floats("float32")), ("pencil", Pencil(3))):
-        job = prepare(minigpt, "she is", numbers, only=["block.0.attn.scores", "stream.0"])
+        job = prepare(minigpt, "she climb", numbers, only=["block.0.attn.scores", "stream.0"])
         save_working(job, tmp_path / place)
         saved = open_trace(tmp_path / place)
         assert list(saved.steps) == ["embed.token", "block.0.attn.scores"]
@@ -129,7 +130,7 @@ def test_a_place_that_is_taken_is_told_before_the_work(tmp_path: Path, minigpt: 
 def test_steps_are_in_the_order_of_the_working_however_they_were_asked_for(
     tmp_path: Path, minigpt: Model
 ) -> None:
-    job = prepare(minigpt, "she is", Floats("float32"), only=["logits"], at=["embed.token"])
+    job = prepare(minigpt, "she climb", Floats("float32"), only=["logits"], at=["embed.token"])
     save_working(job, tmp_path / "streamed")
     save(job.work(), tmp_path / "kept")
     assert list(open_trace(tmp_path / "kept").steps) == ["tokens", "embed.token", "logits"]
@@ -192,15 +193,15 @@ def deep_model(layers: int, width: int) -> Model:
 
 
 def test_memory_stays_near_one_layer(tmp_path: Path) -> None:
-    job = prepare(deep_model(layers=24, width=64), "a b c d " * 64, Floats("float32"))
+    job = prepare(deep_model(layers=96, width=64), "a b c d " * 64, Floats("float32"))
     save_working(job, tmp_path / "warm")
     tracemalloc.start()
     save_working(job, tmp_path / "g")
     _now, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     layer = 4 * 256 * (2 * 4 * 64 + 6 * 64)
-    assert (tmp_path / "g" / "values.safetensors").stat().st_size > 22 * layer
-    assert peak < 3 * layer
+    assert (tmp_path / "g" / "values.safetensors").stat().st_size > 80 * layer
+    assert peak < 3 * layer + 2 * BLOCK  # arrays lie together in blocks
 
 
 def test_opening_a_large_file_reads_only_what_is_asked_for(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_only_the_steps_asked_for_are_in_it() -> None:
 
 def test_floats_are_numbers_that_read_back_to_themselves_in_their_format() -> None:
     for format in ("float64", "float32", "float16", "bfloat16"):
-        trace = byhand.trace("minigpt-init", "she is", float=format, only=["logits", "next"])
+        trace = byhand.trace("minigpt-init", "she climb", float=format, only=["logits", "next"])
         document = document_of(trace, ["logits"])
         step = steps(json.loads(json.dumps(document, allow_nan=False)))["logits"]
         array = trace["logits"].array

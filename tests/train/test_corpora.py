@@ -78,6 +78,11 @@ def test_a_tenth_is_held_out_unless_something_else_is_said(tmp_path: Path) -> No
     assert (len(corpus.train[0]), len(corpus.validation[0])) == (90, 10)
 
 
+def test_the_held_out_share_is_the_decimal_that_is_written(tmp_path: Path) -> None:
+    """29 of 100; as a float, 0.29 · 100 falls short of 29."""
+    assert len(open_corpus(written(tmp_path, "ab" * 50), held_out=0.29).validation[0]) == 29
+
+
 def test_a_character_of_the_held_out_part_alone_is_known(tmp_path: Path) -> None:
     corpus = open_corpus(written(tmp_path, "a" * 18 + "az"))
     assert corpus.validation == ((0, 1),)

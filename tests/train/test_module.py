@@ -35,7 +35,6 @@ from byhand.weights import Tensor, Weights
 from oracles.arb_pass import ArbPass
 from oracles.architectures import Case, spread
 
-
 PLAIN = {"alibi": False, "score table": False, "q norm": "none", "k norm": "none", "packed": None,
          "rope given": False, "heads": 2, "kv_heads": 2, "attention": True, "layers": 1}  # fmt: skip
 

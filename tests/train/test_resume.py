@@ -115,9 +115,10 @@ def nothing() -> None:
 
 
 def main(root: Path) -> None:
+    import tensorboardX.record_writer  # noqa: F401  what the children need, imported once
+
     import byhand.train.loop
     import byhand.train.result
-    import tensorboardX.event_file_writer  # noqa: F401  what the children need, imported once
 
     byhand.train.result.write_figure = lambda *_drawn: None  # has tests of its own, and is slow
     (root / "run.yaml").write_text(RUN)

@@ -48,7 +48,11 @@ def whole_steps(ctx: click.Context, param: click.Parameter, value: str | None) -
         "a run that was stopped, however it was, goes on with --resume and ends with the same "
         "bytes. Several processes work together under torchrun."
     ),
-    arguments={"RUN.yaml": later("the run: its data, its model and its settings")},
+    arguments={
+        "RUN.yaml": later(
+            "a file that says what is trained and how, or a built-in run: abc, minigpt"
+        )
+    },
 )
 @click.argument("run", metavar="RUN.yaml")
 @click.option(
@@ -222,7 +226,7 @@ def data(result: Result) -> dict[str, Any]:
         "validation": {
             "step": result.best_step,
             "loss": result.loss,
-            "perplexity": result.perplexity,
+            "perplexity": result.perplexity if math.isfinite(result.perplexity) else None,
         },
         "uniform": result.uniform,
         "baseline": result.baseline,

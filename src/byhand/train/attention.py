@@ -71,7 +71,7 @@ def _parts(inside: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _pairs(inside: Tensor, heads: int, turn: Tensor) -> Tensor:
     """The pairs of queries and keys that are turned, as complex numbers: a view."""
     turned = inside[: 2 * heads, ..., : 2 * turn.shape[1]]
-    return torch.view_as_complex(turned.unflatten(-1, (-1, 2)))
+    return torch.view_as_complex(turned.view(*turned.shape[:-1], -1, 2))
 
 
 @lru_cache(maxsize=64)

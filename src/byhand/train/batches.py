@@ -23,7 +23,7 @@ from byhand.train.corpora import Corpus, Document
 Rows = NDArray[np.int64]
 
 NOTHING = -100  # the target where none is said; torch takes no loss there
-AT_ONCE = 128  # rows of the held-out split worked out in one go
+AT_ONCE = 4096  # tokens of the held-out split worked out in one go
 _WINDOWS, _DOCUMENTS = 1, 2  # what is drawn for: different words for the same seed
 
 
@@ -44,7 +44,7 @@ class Texts:
         self.device = torch.device(device)
         if corpus.stream:
             self._rows = self._windows
-            inputs, targets, self._starts = _windows(corpus.train, context)
+            inputs, targets, self._starts = _windows(corpus.train, context, self.device)
             self._tokens = np.full(inputs.shape[0], context)
         else:
             self._rows = self._documents
@@ -94,9 +94,11 @@ def _shuffled(seed: int, number: int, count: int) -> Rows:
     return np.argsort(words(seed, _DOCUMENTS, number, count), kind="stable")
 
 
-def _windows(documents: Sequence[Document], context: int) -> tuple[Tensor, Tensor, Rows]:
-    """Every window of the documents laid end to end, and the numbers of those within one."""
-    text = torch.tensor([id for document in documents for id in document])
+def _windows(
+    documents: Sequence[Document], context: int, device: torch.device
+) -> tuple[Tensor, Tensor, Rows]:
+    """Every window of the documents laid end to end (views: one text), and which lie within one."""
+    text = torch.tensor([id for document in documents for id in document], device=device)
     view = text.unfold(0, context + 1, 1)
     starts, begin = [], 0
     for document in documents:
@@ -129,6 +131,7 @@ def held_out(
         for begin in range(0, len(document) - 1, context)
     ]
     inputs, targets = _padded(pieces)
-    for begin in range(0, len(pieces), AT_ONCE):
-        end = begin + AT_ONCE
+    rows = max(1, AT_ONCE // inputs.shape[1])
+    for begin in range(0, len(pieces), rows):
+        end = begin + rows
         yield inputs[begin:end].to(device), targets[begin:end].to(device)

@@ -115,8 +115,16 @@ class Checkpoints:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
             settle(self.folder)
-            self._write_index(state)
-            self._prune(state)
+            self.tidy(state)
+
+    def tidy(self, state: State) -> None:
+        """What follows a checkpoint; done again when a run is taken up, should it be missing."""
+        best = None if state.best is None else self.at(state.best.step).name
+        index = as_json({"last": self.at(state.step).name, "best": best})
+        path = self.folder / INDEX
+        if not path.exists() or path.read_bytes() != index:
+            put_in_place(path, index)
+        self._prune(state)
 
     def _sealed(self, state: State, digests: Mapping[str, str]) -> Facts:
         facts = {
@@ -127,10 +135,6 @@ class Checkpoints:
             "run": self.identity,
         }
         return {**facts, "sha256": digest_of(facts)}
-
-    def _write_index(self, state: State) -> None:
-        best = None if state.best is None else self.at(state.best.step).name
-        put_in_place(self.folder / INDEX, as_json({"last": self.at(state.step).name, "best": best}))
 
     def _prune(self, state: State) -> None:
         """Removes what nothing that is kept needs."""

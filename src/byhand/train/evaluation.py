@@ -47,6 +47,11 @@ def perplexity(loss: float) -> float:
     return math.exp(loss) if loss < 700 else math.inf
 
 
+def finite(number: float) -> float | None:
+    """The number as JSON has it, which knows no infinity."""
+    return number if math.isfinite(number) else None
+
+
 @torch.no_grad()
 def right_answers(model: nn.Module, questions: Sequence[Question], device: torch.device) -> int:
     """How many questions get their whole answer, the likeliest token at a time.

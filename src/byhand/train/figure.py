@@ -5,7 +5,6 @@ A function of the log alone: the same log gives the same files, byte for byte.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from byhand.train.folder import put_in_place
 
 SVG, PNG = "loss.svg", "loss.png"
+LOOK: Any = {"svg.hashsalt": "byhand", "svg.fonttype": "path", "font.family": "DejaVu Sans"}
 
 
 def write_figure(
@@ -22,9 +22,8 @@ def write_figure(
     """Draws the records of a log; `levels` are losses to compare with, by what they are."""
     import matplotlib
 
-    with matplotlib.rc_context(
-        {"svg.hashsalt": "byhand", "svg.fonttype": "path", "font.family": "DejaVu Sans"}
-    ):
+    settings: Any = {"svg.hashsalt": "byhand", "font.family": "DejaVu Sans"}
+    with matplotlib.rc_context(settings):
         figure = _drawn(title, records, levels)
         for name, metadata in ((SVG, {"Date": None, "Creator": None}), (PNG, {"Software": None})):
             room = BytesIO()
@@ -62,8 +61,3 @@ def _drawn(title: str, records: Sequence[Mapping[str, Any]], levels: Mapping[str
     axes.legend(frameon=False, fontsize="small")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
-
-
-def uniform_loss(vocab: int) -> float:
-    """The loss of one who knows nothing: ln(vocab)."""
-    return math.log(vocab)

@@ -61,7 +61,8 @@ class Learning(Tensors):
         return self._affine(_over(x, x.square().mean(dim=-1, keepdim=True)), gain, None)
 
     def _affine(self, x: Tensor, gain: Array | None, bias: Array | None) -> Tensor:
-        return self.affine(x, gain=gain, bias=bias)
+        result: Tensor = self.affine(x, gain=gain, bias=bias)
+        return result
 
     def linear(
         self,

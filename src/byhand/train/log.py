@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,7 +32,7 @@ class Log:
         self.path = folder / LOG
         self._hash = hashlib.sha256()
         self.records: list[dict[str, Any]] = []
-        kept = self.path.read_bytes()[:size] if size else b""
+        kept = self.path.read_bytes()[:size] if size and self.path.exists() else b""
         self._hash.update(kept)
         if len(kept) < size or (size and self._hash.hexdigest() != digest):
             raise InputError(
@@ -97,30 +98,34 @@ class Events:
     """
 
     def __init__(self, folder: Path, after: int) -> None:
-        from tensorboardX.event_file_writer import EventsWriter
         from tensorboardX.proto.event_pb2 import Event, SessionLog
+        from tensorboardX.record_writer import RecordWriter
 
+        now = time.time()
+        name = f"{EVENTS}.out.tfevents.{now:.0f}.{socket.gethostname()}.{after}"
         self._event = Event
-        self._writer = EventsWriter(str(folder / EVENTS), f".{after}")
+        self._file = RecordWriter(str(folder / name))
+        self._put(Event(wall_time=now, file_version="brain.Event:2"))
         if after:
             start = SessionLog(status=SessionLog.START)
-            self._writer.write_event(
-                Event(wall_time=time.time(), step=after + 1, session_log=start)
-            )
+            self._put(Event(wall_time=now, step=after + 1, session_log=start))
+
+    def _put(self, event: Any) -> None:
+        self._file.write(event.SerializeToString())
 
     def add(self, step: int, scalars: Mapping[str, float]) -> None:
         """The values of some scalars after a step."""
         event = self._event(wall_time=time.time(), step=step)
         for name, value in scalars.items():
             event.summary.value.add(tag=name, simple_value=value)
-        self._writer.write_event(event)
+        self._put(event)
 
     def write(self) -> None:
-        self._writer.flush()
+        self._file.flush()
 
     def close(self) -> None:
-        with suppress(OSError, ValueError):
-            self._writer.close()
+        with suppress(OSError):
+            self._file.close()
 
 
 def add_timing(folder: Path, record: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ from byhand.numbers.tensors import to_numpy
 from byhand.spec import Parameter, parameters
 from byhand.train.batches import Texts, held_out, share
 from byhand.train.checkpoints import Best, Checkpoints, State
-from byhand.train.evaluation import autocast, mean_loss, perplexity, summed_loss
+from byhand.train.evaluation import autocast, finite, mean_loss, perplexity, summed_loss
 from byhand.train.flat import Flat
 from byhand.train.folder import RunFolder, saving, surroundings, usual_folder
 from byhand.train.interrupting import Interrupted, Wish, listening
@@ -85,7 +85,14 @@ def train(
         training = _Training(run, folder, processes, progress, stack)
         wish = stack.enter_context(listening())
         state = training.begin(resume)
-        return training.go_on(state, wish)
+        try:
+            return training.go_on(state, wish)
+        except torch.OutOfMemoryError:
+            raise InputError(
+                _("the device has too little memory for this run"),
+                found=str(processes.device),
+                hint=_("a larger accumulate needs less memory and learns the same"),
+            ) from None
 
 
 @contextmanager
@@ -188,6 +195,8 @@ class _Training:
             if (last := self.checkpoints.last()) is not None:
                 state = self.checkpoints.load(last.step, self.flat)
             with saving(self.folder.path):
+                if last is not None:
+                    self.checkpoints.tidy(state)
                 self.log = Log(self.folder.path, state.log_bytes, state.log_sha256)
                 self.stack.callback(self.log.close)
                 self.events = Events(self.folder.path, state.step)
@@ -284,7 +293,7 @@ class _Training:
         loss = mean_loss(self.model, self.held_out, self.run.format, self.device)
         if not math.isfinite(loss):
             raise self.diverged(state.step, loss)
-        hesitation = perplexity(loss)
+        hesitation = finite(perplexity(loss))
         self.log.add({"step": state.step, "validation_loss": loss, "perplexity": hesitation})
         self.events.add(state.step, {"loss/validation": loss})
         better = state.best is None or loss < state.best.loss

@@ -41,13 +41,15 @@ class Processes:
     def sum(self, row: Tensor) -> None:
         """Each entry becomes the sum of what all have there."""
         if self.count > 1:
-            distributed.all_reduce(row)
+            with _together():
+                distributed.all_reduce(row)
 
     def agree(self, *rows: Tensor) -> None:
         """Everyone takes over what the first one has."""
         if self.count > 1:
-            for row in rows:
-                distributed.broadcast(row, 0)
+            with _together():
+                for row in rows:
+                    distributed.broadcast(row, 0)
 
     def tell(self, number: int) -> int:
         """The first one's number, for everyone."""
@@ -60,8 +62,22 @@ class Processes:
         if self.count == 1:
             return thing
         hand = [thing]
-        distributed.broadcast_object_list(hand, 0, device=self.device)
+        with _together():
+            distributed.broadcast_object_list(hand, 0, device=self.device)
         return hand[0]
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """Where the others can no longer be reached, one of them has failed, and told why."""
+    try:
+        yield
+    except RuntimeError as error:  # what torch raises for every backend
+        raise InputError(
+            _("another process has failed"),
+            found=str(error).partition("\n")[0][:200],
+            hint=_("what was saved before is safe: go on with --resume"),
+        ) from None
 
 
 @contextmanager

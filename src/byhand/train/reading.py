@@ -28,10 +28,19 @@ KEYS = (
     "schedule", "clip", "evaluate", "checkpoint", "seed", "format", "threads",
 )  # fmt: skip
 MOST_THREADS = 1024
+RUNS = Path(__file__).parent / "runs"
+
+
+def builtin_runs() -> tuple[str, ...]:
+    """The names of the runs that made the built-in models."""
+    return tuple(sorted(file.stem for file in RUNS.glob("*.yaml")))
 
 
 def read_run(path: Path | str, *, steps: int | None = None) -> Run:
-    """The run of a file; `steps` in place of its own."""
+    """The run of a file, or the built-in run of this name; `steps` in place of its own."""
+    if path in builtin_runs():
+        file = RUNS / f"{path}.yaml"
+        return replace(_Reader(tree.load(file), file).run(steps), file=None)
     path = Path(path)
     return _Reader(tree.load(path), path).run(steps)
 
@@ -165,7 +174,7 @@ class _Reader:
         given = self.named(node)
         assert given is not None
         try:
-            spec = replace(open_spec(given), name=name)
+            spec = open_spec(given)
             if not fresh:
                 return spec, open_model(given)
         except UsageError as error:

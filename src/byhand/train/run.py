@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,6 +25,16 @@ FORMATS = ("float64", "float32", "bfloat16")
 MOST = 10**9  # steps, texts a step, steps between two evaluations
 LARGEST_SEED = 2**63 - 1
 _NAME = re.compile(r"[\w][\w.-]{0,99}")
+
+
+class Misfit(SpecError):
+    """Two parts of a run do not fit together; `key` is the one to change."""
+
+    def __init__(
+        self, key: str, message: str, *, expected: str, found: str, hint: str | None = None
+    ) -> None:
+        super().__init__(key, expected=expected, found=found, hint=hint)
+        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,7 @@ class Run:
     file: Path | None = None  # the RUN.yaml itself
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", replace(self.spec, name=self.name))
         if self.context is None and self.spec.context is not None:
             object.__setattr__(self, "context", self.spec.context)
         if self.schedule is None:
@@ -173,30 +184,31 @@ class Run:
     def _check_model(self) -> None:
         for layer, block in enumerate(self.spec.blocks):
             if block.attention is not None and not block.attention.causal:
-                raise SpecError(
+                raise Misfit(
                     "model.attention.causal",
-                    expected=_("true: who learns what comes next must not see it"),
+                    _("who learns what comes next must not see it"),
+                    expected="true",
                     found=_("false in layer {layer}").format(layer=layer),
                 )
+        if self.std is None:
+            self._check_start()
         if self.spec.vocab != len(self.corpus.vocabulary):
-            raise SpecError(
+            raise Misfit(
                 "model",
+                _("the model's tokens are not those of the data"),
                 expected=_("{count} tokens, as the data has").format(
                     count=len(self.corpus.vocabulary)
                 ),
                 found=str(self.spec.vocab),
             )
-        if self.std is None:
-            self._check_start()
         for parameter in parameters(self.spec):
             if parameter.kind == "buffer" and self.start is None:
                 if parameter.name.endswith(".slopes"):  # these have usual values
                     continue
-                raise SpecError(
+                raise Misfit(
                     "model",
-                    expected=_("a model file that has {name}, which is not learned").format(
-                        name=parameter.name
-                    ),
+                    _("{name} is not learned, so it must be given").format(name=parameter.name),
+                    expected=_("a model file that has it"),
                     found=_("an architecture alone"),
                 )
 
@@ -204,29 +216,35 @@ class Run:
         """Weights to begin from: all known, each by itself, for the same tokens."""
         hint = _("start from new weights: init: {std: 0.02}")
         if self.start is None:
-            raise SpecError("init", expected="{std: 0.02}", found=_("nothing"))
+            raise Misfit(
+                "init",
+                _("there are no weights to start from"),
+                expected="{std: 0.02}",
+                found=_("nothing"),
+            )
         if not _same_tokens(self.start, self.corpus.vocabulary):
-            raise SpecError(
+            raise Misfit(
                 "model",
-                expected=_("the tokens of the data: {tokens}").format(
-                    tokens=self.corpus.vocabulary.sample()
-                ),
+                _("the model's tokens are not those of the data"),
+                expected=self.corpus.vocabulary.sample(),
                 found=self.start.vocabulary.sample(),
                 hint=hint,
             )
         for name, tensor in self.start.weights.items():
             if tensor.same_as is not None:
-                raise SpecError(
+                raise Misfit(
                     "model",
-                    expected=_("weights of which each is learned by itself"),
+                    _("weights that are the same would be learned apart"),
+                    expected=_("each weight by itself"),
                     found=_("{name} is the same as {other}").format(
                         name=name, other=tensor.same_as
                     ),
                     hint=hint,
                 )
             if not tensor.floats and any(isinstance(x, Unknown) for x in tensor.data.flat):
-                raise SpecError(
+                raise Misfit(
                     "model",
+                    _("nothing can be learned from unknown weights"),
                     expected=_("weights that are known"),
                     found=_("{name} is unknown").format(name=name),
                     hint=hint,
@@ -235,8 +253,11 @@ class Run:
     def _check_data(self) -> None:
         limit = self.spec.context
         if self.context is None:
-            raise SpecError(
-                "context", expected=_("a length, since the model has none"), found=_("nothing")
+            raise Misfit(
+                "context",
+                _("the model takes texts of any length"),
+                expected=_("how many tokens are read at a time"),
+                found=_("nothing"),
             )
         if self.context < 1 or (limit is not None and self.context > limit):
             expected = _("a whole number from {least} to {most}")
@@ -268,10 +289,11 @@ class Run:
                 )
         for documents in (corpus.train, corpus.validation):
             if not any(len(document) > 1 for document in documents):
-                raise SpecError(
+                raise Misfit(
                     "data",
+                    _("there is no token to predict"),
                     expected=_("a document of two tokens or more"),
-                    found=_("nothing to predict"),
+                    found=_("{count} documents").format(count=len(documents)),
                 )
 
 
