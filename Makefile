@@ -36,6 +36,7 @@ messages: .venv/tested ## collect the messages and compile the translations
 bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.checkpoints
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training
 
 clean: ## take away what make made
 	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
