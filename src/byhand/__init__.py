@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from byhand.models import open_model
     from byhand.spec import ModelSpec
     from byhand.tracing import Trace
+    from byhand.train.minigpt import MiniGPT
 
 __version__ = "0.1.0"
 
 _HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
     "ByhandError": "byhand.errors",
+    "MiniGPT": "byhand.train.minigpt",
     "Model": "byhand.model",
     "ModelSpec": "byhand.spec",
     "Trace": "byhand.tracing",
@@ -37,6 +39,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
 
 __all__ = [
     "ByhandError",
+    "MiniGPT",
     "Model",
     "ModelSpec",
     "Trace",

@@ -54,7 +54,7 @@ def whole_steps(ctx: click.Context, param: click.Parameter, value: str | None) -
         )
     },
 )
-@click.argument("run", metavar="RUN.yaml")
+@click.argument("run", metavar="RUN.yaml", required=False)
 @click.option(
     "--out",
     cls=Option,
@@ -72,14 +72,40 @@ def whole_steps(ctx: click.Context, param: click.Parameter, value: str | None) -
     metavar="N",
     help=later("so many steps, in place of those in RUN.yaml"),
 )
+@click.option(
+    "--compare-norms",
+    cls=Option,
+    is_flag=True,
+    help=later("in place of a run: norms before and after the side-trips, at growing depth"),
+)
 @json_option
 @language_option
 def command(
-    run: str, out: str | None, resume: bool, device: str | None, steps: int | None, as_json: bool
+    run: str | None,
+    out: str | None,
+    resume: bool,
+    device: str | None,
+    steps: int | None,
+    compare_norms: bool,
+    as_json: bool,
 ) -> int:
     from byhand.train import check_installed
 
     check_installed(*NEEDED)
+    if compare_norms:
+        from byhand.cli.norms import show_norms
+
+        if run is not None or resume or device is not None:
+            raise UsageError(
+                _("--compare-norms is a run of its own"),
+                expected="byhand train --compare-norms [--out DIR] [--steps N] [--json]",
+            )
+        return show_norms(out or "runs/norms", steps, as_json)
+    if run is None:
+        raise UsageError(
+            _("{name} is missing").format(name="RUN.yaml"),
+            hint=_("see {command} --help").format(command="byhand train"),
+        )
     from byhand.train import Interrupted, read_run, train
 
     given = read_run(run, steps=steps)

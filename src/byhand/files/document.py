@@ -16,7 +16,7 @@ from byhand.model import Model
 from byhand.spec import ModelSpec
 from byhand.tokens import KINDS, Vocabulary, too_long
 
-KEYS = ("name", "about", "vocabulary", "text", "target", "notes", "model", "weights")
+KEYS = ("name", "about", "vocabulary", "text", "target", "end", "notes", "model", "weights")
 MOST_TOKENS = 1_000_000
 
 
@@ -57,21 +57,26 @@ def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
 
 def _model(root: Table, stem: str, folder: Path | None) -> Model:
     spec, vocabulary = _spec(root, stem)
-    about, text, target = map(root.get, ("about", "text", "target"))
+    about, text, target, end = map(root.get, ("about", "text", "target", "end"))
     if text is not None:
         with _located(text):
             length = len(vocabulary.encode(_plain(text)))
             if error := too_long(length, spec.context):
                 raise error
+    ends: tuple[int, ...] = ()
     if target is not None:
         with _located(target):
             vocabulary.id(_plain(target))
+    if end is not None:
+        with _located(end):
+            ends = (vocabulary.id(_plain(end)),)
     return Model(
         spec=spec,
         weights=read_weights(root.get("weights"), spec, root, folder),
         vocabulary=vocabulary,
         text=None if text is None else _plain(text),
         target=None if target is None else _plain(target),
+        ends=ends,
         about="" if about is None else scalars.text(about),
         source=root.file,
         notes=_notes(root.get("notes")),

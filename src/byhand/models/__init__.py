@@ -11,7 +11,14 @@ from byhand.model import Model
 from byhand.spec import ModelSpec
 
 _FOLDER = Path(__file__).parent
-_BUILT_IN = ("tiny", "journey", "abc-walkthrough", "minigpt-init")  # from the smallest
+_BUILT_IN = (
+    "tiny",
+    "abc",
+    "abc-walkthrough",
+    "journey",
+    "minigpt-init",
+    "minigpt",
+)  # from the smallest
 
 
 def builtin_names() -> tuple[str, ...]:
@@ -65,7 +72,9 @@ def _find(name_or_path: str | Path) -> Path:
     shown = str(name_or_path)
     raise UsageError(
         _("there is no model {name}").format(name=repr(shown[:80])),
-        expected=_("a model file, the folder of a checkpoint, or one of {names}").format(names=", ".join(_BUILT_IN)),
+        expected=_("a model file, the folder of a checkpoint, or one of {names}").format(
+            names=", ".join(_BUILT_IN)
+        ),
         found=shown[:80] or _("nothing"),
         hint=nearest(shown[:80], _BUILT_IN),
     )

@@ -36,7 +36,7 @@ from byhand.train.module import TorchModel
 from byhand.train.run import Optimizer
 from byhand.weights import Tensor, Weights
 
-DEPTHS = (2, 6, 12)
+DEPTHS, STEPS = (2, 6, 12), 100
 PLACES = ("pre", "post")
 INSIDE, TABLES = Fraction(1, 8), Fraction(1, 50)  # deviations: 1/√64 in the blocks
 SVG, PNG, NUMBERS = "norms.svg", "norms.png", "norms.json"
@@ -71,14 +71,19 @@ class Comparison:
 def compare_norms(
     *,
     depths: Sequence[int] = DEPTHS,
-    steps: int = 100,
+    steps: int = STEPS,
     batch: int = 32,
     rate: float = 4e-3,
     seed: int = 1234,
     data: str = "verbs",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
-    """Trains minigpt's block in stacks of each depth, once with each place of the norms."""
+    """Trains minigpt's block in stacks of each depth, once with each place of the norms.
+
+    On one thread, so that the same processor gives the same numbers: deep post-norm stacks are so
+    touchy that the order of a sum can decide whether they learn.
+    """
+    torch.set_num_threads(1)
     curves = []
     for depth in depths:
         for place in PLACES:

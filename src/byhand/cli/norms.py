@@ -1,0 +1,63 @@
+"""`byhand train --compare-norms`: why the norm stands before the side-trip today."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.train.norms import Comparison
+
+
+def show_norms(out: str, steps: int | None, as_json: bool) -> int:
+    """Measures, writes the figure and the numbers into a folder, and prints a table."""
+    from byhand.train.norms import STEPS, compare_norms, write_comparison
+
+    comparison = compare_norms(steps=steps or STEPS, progress=tell)
+    folder = Path(out)
+    write_comparison(comparison, folder)
+    if as_json:
+        click.echo(json.dumps(comparison.as_data(), indent=1))
+    else:
+        for line in lines(comparison, folder):
+            print(line)
+    return 0
+
+
+def tell(place: str, depth: int, steps: int) -> None:
+    """What is being trained, on stderr."""
+    text = _("{place}-LN, {depth} layers, {steps} steps …")
+    print(text.format(place=place, depth=depth, steps=steps), file=sys.stderr)
+
+
+def lines(comparison: Comparison, folder: Path) -> list[str]:
+    """The table, and where the figure is."""
+    from byhand.render.listing import columns
+
+    head = (
+        _("norm"),
+        _("layers"),
+        _("gradient of the first layer"),
+        _("of the last"),
+        _("loss at first"),
+        _("after {count} steps").format(count=comparison.steps),
+    )
+    rows = [
+        (
+            f"{curve.place}-LN",
+            str(curve.depth),
+            f"{curve.gradients[0]:.1e}",
+            f"{curve.gradients[-1]:.1e}",
+            f"{curve.losses[0]:.3f}",
+            f"{curve.losses[-1]:.3f}",
+        )
+        for curve in comparison.curves
+    ]
+    table = columns([head, *rows], (False, True, True, True, True, True))
+    return [*table, "", f"  {folder / 'norms.svg'}"]
