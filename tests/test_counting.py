@@ -153,7 +153,7 @@ def test_shared_tensors_are_counted_once() -> None:
 
 
 def test_every_line_is_the_sum_of_its_tensors() -> None:
-    for name in ("tiny", "journey", "abc-walkthrough", "minigpt-init"):
+    for name in builtin_names():
         spec = open_model(name).spec
         sizes = {p.name: p.size for p in parameters(spec)}
         inventory = count(spec)

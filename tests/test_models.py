@@ -124,7 +124,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
     assert caught.value.hint == "did you mean tiny?"
     assert caught.value.expected == (
         "a model file, the folder of a checkpoint, "
-        "or one of tiny, journey, abc-walkthrough, minigpt-init"
+        "or one of tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt"
     )
 
 

@@ -12,7 +12,7 @@ from byhand.numbers.exact import Exact
 
 Call = Callable[..., Any]
 
-MODELS = "a model file, the folder of a checkpoint, or one of tiny, journey, abc-walkthrough, minigpt-init"
+MODELS = "a model file, the folder of a checkpoint, or one of tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt"
 
 WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown command": (
@@ -280,7 +280,7 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
         (
             ["trace", "--lang", "es", "tinny"],
             "error: no existe el modelo 'tinny'\n  se esperaba: un archivo de modelo, "
-            "la carpeta de un checkpoint, o uno de tiny, journey, abc-walkthrough, minigpt-init\n  se encontró: tinny\n"
+            "la carpeta de un checkpoint, o uno de tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt\n  se encontró: tinny\n"
             "  pista: ¿quizá tiny?\n",
         ),
         (

@@ -35,8 +35,9 @@ from byhand.weights import Tensor, Weights
 from oracles.arb_pass import ArbPass
 from oracles.architectures import Case, spread
 
-PLAIN = {"alibi": False, "score table": False, "q norm": "none", "k norm": "none", "packed": None,
-         "rope given": False, "heads": 2, "kv_heads": 2, "attention": True, "layers": 1}  # fmt: skip
+PLAIN = {"alibi": False, "score table": False, "q norm": "none", "k norm": "none",
+         "packed": None, "rope given": False, "heads": 2, "kv_heads": 2, "attention": True,
+         "layers": 1}  # fmt: skip
 
 
 @cache
@@ -160,7 +161,7 @@ def test_weights_of_another_shape_are_refused() -> None:
 
 
 def abc_sized() -> Model:
-    """As large as the model of the repeating pattern: packed q, k, v with biases, ReLU, no norms."""
+    """As large as abc: packed q, k, v with biases, ReLU, no norms."""
     attention = AttentionSpec(1, 2, 1, over_root(2), q_bias=True, k_bias=True, v_bias=True,
                               packed="concatenated", out_bias=True)  # fmt: skip
     block = BlockSpec(attention, MlpSpec(8, "relu", hidden_bias=True, out_bias=True))
