@@ -7,7 +7,7 @@ import pytest
 from byhand.counting import count
 from byhand.errors import AddressError
 from byhand.files import parse_model, parse_spec
-from byhand.models import open_model
+from byhand.models import builtin_names, open_model
 from byhand.spec import parameters
 
 

@@ -12,7 +12,8 @@ from byhand.numbers.exact import Exact
 
 Call = Callable[..., Any]
 
-MODELS = "a model file, the folder of a checkpoint, or one of tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt"
+NAMES = "tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt"
+MODELS = f"a model file, the folder of a checkpoint, or one of {NAMES}"
 
 WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown command": (
@@ -280,12 +281,13 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
         (
             ["trace", "--lang", "es", "tinny"],
             "error: no existe el modelo 'tinny'\n  se esperaba: un archivo de modelo, "
-            "la carpeta de un checkpoint, o uno de tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt\n  se encontró: tinny\n"
+            f"la carpeta de un checkpoint, o uno de {NAMES}\n  se encontró: tinny\n"
             "  pista: ¿quizá tiny?\n",
         ),
         (
             ["--lang=es", "trac"],
-            "error: no existe la orden 'trac'\n  se esperaba: trace, generate, train, models, count\n"
+            "error: no existe la orden 'trac'\n"
+            "  se esperaba: trace, generate, train, models, count\n"
             "  pista: ¿quizá trace, train?\n",
         ),
         (

@@ -86,7 +86,8 @@ CASES = [
         "nested more than 20 deep"),
     # ------------------------------------------------------------------ the document
     Bad("name: small", "nmae: small", "1: nmae", "there is no key 'nmae' here",
-        "name, about, vocabulary, text, target, notes, model, weights", "nmae", NEAREST("name")),
+        "name, about, vocabulary, text, target, end, notes, model, weights", "nmae",
+        NEAREST("name")),
     Bad("name: small", "name:", "1: name", "some text is missing", "text", "nothing"),
     Bad("vocabulary: [a, b, c]", "about: x", "1", "the key 'vocabulary' is missing"),
     Bad("[a, b, c]", "abc", "2: vocabulary", "a vocabulary is a list of tokens",

@@ -12,14 +12,14 @@ import click
 from byhand.language import _
 
 if TYPE_CHECKING:
-    from byhand.train.norms import Comparison
+    from byhand.train import Comparison
 
 
 def show_norms(out: str, steps: int | None, as_json: bool) -> int:
     """Measures, writes the figure and the numbers into a folder, and prints a table."""
-    from byhand.train.norms import STEPS, compare_norms, write_comparison
+    from byhand.train import compare_norms, write_comparison
 
-    comparison = compare_norms(steps=steps or STEPS, progress=tell)
+    comparison = compare_norms(steps=steps, progress=tell)
     folder = Path(out)
     write_comparison(comparison, folder)
     if as_json:

@@ -16,20 +16,35 @@ if TYPE_CHECKING:
     from byhand.train.interrupting import Interrupted
     from byhand.train.loop import Beat, train
     from byhand.train.module import TorchModel
+    from byhand.train.norms import Comparison, compare_norms, write_comparison
     from byhand.train.reading import read_run
     from byhand.train.result import Result
     from byhand.train.run import Run
 
-__all__ = ["Beat", "Interrupted", "Result", "Run", "TorchModel", "read_run", "train"]
+__all__ = [
+    "Beat",
+    "Comparison",
+    "Interrupted",
+    "Result",
+    "Run",
+    "TorchModel",
+    "compare_norms",
+    "read_run",
+    "train",
+    "write_comparison",
+]
 
 _HOMES = {
     "Beat": "loop",
+    "Comparison": "norms",
     "Interrupted": "interrupting",
     "Result": "result",
     "Run": "run",
     "TorchModel": "module",
+    "compare_norms": "norms",
     "read_run": "reading",
     "train": "loop",
+    "write_comparison": "norms",
 }
 
 

@@ -71,7 +71,7 @@ class Comparison:
 def compare_norms(
     *,
     depths: Sequence[int] = DEPTHS,
-    steps: int = STEPS,
+    steps: int | None = None,
     batch: int = 32,
     rate: float = 4e-3,
     seed: int = 1234,
@@ -83,6 +83,7 @@ def compare_norms(
     On one thread, so that the same processor gives the same numbers: deep post-norm stacks are so
     touchy that the order of a sum can decide whether they learn.
     """
+    steps = STEPS if steps is None else steps
     torch.set_num_threads(1)
     curves = []
     for depth in depths:
