@@ -122,7 +122,7 @@ class _Document:
         trace = self.trace
         worked = [trace.steps[address] for address in shown]
         facts = [
-            (_("text"), words.printable(trace.model.vocabulary.decode(trace.tokens))),
+            (_("text"), words.printable(trace.text)),
             (_("numbers"), numbers_name(trace.numbers.name)),
         ]
         if trace.target is not None:
