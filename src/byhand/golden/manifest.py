@@ -16,7 +16,6 @@ import numpy as np
 from byhand.errors import InputError
 from byhand.golden.layout import Form
 from byhand.language import _
-from byhand.names import names
 from byhand.numbers.base import Prediction
 from byhand.plan import Plan
 from byhand.render.data import float_data, step_record
@@ -34,9 +33,8 @@ class Names:
     """What each step is called in the files: its address, or its name in another style."""
 
     def __init__(self, plan: Plan, style: str = BYHAND) -> None:
-        known = {step.address: step.address for step in plan}
         self.style = style
-        self._names = names(style, plan.spec, {**known, **plan.aliases})
+        self._names = plan.in_style(style)
 
     def __getitem__(self, address: str) -> str:
         """The name of a step; what has none in this style, and every weight, keeps its address."""

@@ -5,7 +5,7 @@ A function of the log alone: the same log gives the same files, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,26 @@ from typing import Any
 from byhand.train.folder import put_in_place
 
 SVG, PNG = "loss.svg", "loss.png"
-LOOK: Any = {"svg.hashsalt": "byhand", "svg.fonttype": "path", "font.family": "DejaVu Sans"}
+LOOK: Any = {"svg.hashsalt": "byhand", "font.family": "DejaVu Sans"}
 
 
 def write_figure(
     folder: Path, title: str, records: Sequence[Mapping[str, Any]], levels: Mapping[str, float]
 ) -> None:
     """Draws the records of a log; `levels` are losses to compare with, by what they are."""
+    save_figure(folder, (SVG, PNG), lambda: _drawn(title, records, levels))
+
+
+def save_figure(folder: Path, names: Sequence[str], draw: Callable[[], Any]) -> None:
+    """Writes a drawing as files of these names, with nothing in them that depends on the day."""
     import matplotlib
 
-    settings: Any = {"svg.hashsalt": "byhand", "font.family": "DejaVu Sans"}
-    with matplotlib.rc_context(settings):
-        figure = _drawn(title, records, levels)
-        for name, metadata in ((SVG, {"Date": None, "Creator": None}), (PNG, {"Software": None})):
-            room = BytesIO()
-            figure.savefig(room, format=name.rpartition(".")[2], metadata=metadata, dpi=150)
+    metadata: Any = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+    with matplotlib.rc_context(LOOK):
+        figure = draw()
+        for name in names:
+            kind, room = name.rpartition(".")[2], BytesIO()
+            figure.savefig(room, format=kind, metadata=metadata[kind], dpi=150)
             put_in_place(folder / name, room.getvalue())
 
 

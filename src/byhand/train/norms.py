@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,14 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from byhand.errors import OutputError
 from byhand.files.normal import normal
+from byhand.language import _
 from byhand.models import open_spec
 from byhand.spec import NO_NORM, ModelSpec, Parameter, parameters
 from byhand.train.batches import NOTHING, Texts
 from byhand.train.corpora import open_corpus
-from byhand.train.figure import LOOK
+from byhand.train.figure import save_figure
 from byhand.train.flat import Flat
 from byhand.train.folder import as_json, put_in_place
 from byhand.train.module import TorchModel
@@ -159,16 +160,14 @@ def by_layer(flat: Flat, spec: ModelSpec) -> tuple[float, ...]:
 
 def write_comparison(comparison: Comparison, folder: Path) -> None:
     """Writes the numbers and the figure; the same comparison gives the same bytes."""
-    import matplotlib
-
-    folder.mkdir(parents=True, exist_ok=True)
-    put_in_place(folder / NUMBERS, as_json(comparison.as_data()))
-    with matplotlib.rc_context(LOOK):
-        figure = _drawn(comparison)
-        for name, metadata in ((SVG, {"Date": None, "Creator": None}), (PNG, {"Software": None})):
-            room = BytesIO()
-            figure.savefig(room, format=name.rpartition(".")[2], metadata=metadata, dpi=150)
-            put_in_place(folder / name, room.getvalue())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        put_in_place(folder / NUMBERS, as_json(comparison.as_data()))
+        save_figure(folder, (SVG, PNG), lambda: _drawn(comparison))
+    except OSError as error:
+        raise OutputError(
+            _("cannot be written"), where=str(folder), found=error.strerror or str(error)
+        ) from None
 
 
 def _drawn(comparison: Comparison) -> Any:
