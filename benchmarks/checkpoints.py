@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -21,7 +22,7 @@ from typing import Any
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ONE_THREAD = dict.fromkeys(THREADS, "1")
-LENGTH, ROUNDS = 32, 25
+LENGTH, ROUNDS = 32, 41
 
 
 def gpt2_small() -> Any:
@@ -76,8 +77,25 @@ def folder_of(make: Callable[[], Any]) -> Iterator[Path]:
         yield Path(place)
 
 
-def trace_against_transformers(make: Callable[[], Any]) -> tuple[float, float, float, int]:
-    """(seconds of a whole trace, of a plain pass, the rounds' ratio, tensors kept): medians."""
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of rounds in turn: (a whole trace, a plain pass)."""
+
+    rounds: list[tuple[float, float]]
+    tensors: int  # that the trace keeps
+
+    def __str__(self) -> str:
+        ours, theirs = zip(*self.rounds, strict=True)
+        ratio = median(a / b for a, b in self.rounds)
+        return (
+            f"trace of {self.tensors} tensors {median(ours):.3f} s, transformers "
+            f"{median(theirs):.3f} s, ratio {ratio:.2f} (of the fastest rounds "
+            f"{min(ours) / min(theirs):.2f})"
+        )
+
+
+def trace_against_transformers(make: Callable[[], Any]) -> Timing:
+    """A whole trace beside a plain forward pass of the same weights, timed in turn."""
     import numpy as np
     import torch
     from transformers import AutoModelForCausalLM
@@ -102,9 +120,7 @@ def trace_against_transformers(make: Callable[[], Any]) -> tuple[float, float, f
         distance = np.abs(worked["logits"].array - logits).max() / np.abs(logits).max()
         assert distance < 1e-4, f"the two passes differ by {distance}"
         pairs = [(_seconds(trace), _seconds(forward)) for _round in range(ROUNDS)]
-    steps = len({id(step.value) for step in worked})
-    ours_took, theirs_took = map(median, zip(*pairs, strict=True))
-    return ours_took, theirs_took, median(a / b for a, b in pairs), steps
+    return Timing(pairs, len({id(step.value) for step in worked}))
 
 
 def _seconds(work: Callable[[], object]) -> float:
@@ -173,11 +189,10 @@ def main() -> None:
     mega = 1_000_000
     print(f"{LENGTH} tokens, float32, one thread, medians of {ROUNDS} rounds in turn")
     for name, make in (("GPT-2 small", gpt2_small), ("Llama-like", llama_like)):
-        ours, theirs, ratio, steps = trace_against_transformers(make)
+        timing = trace_against_transformers(make)
         size, peak_ours, peak_theirs = memory_of(make)
         print(
-            f"  {name:12} trace of {steps} tensors {ours:.3f} s, transformers {theirs:.3f} s, "
-            f"ratio {ratio:.2f}; peak memory {peak_ours / mega:,.0f} MB, "
+            f"  {name:12} {timing}; peak memory {peak_ours / mega:,.0f} MB, "
             f"transformers {peak_theirs / mega:,.0f} MB (weights {size / mega:,.0f} MB)"
         )
     size, ours_peak, theirs_peak = memory_of(a_gigabyte, ("logits",))
