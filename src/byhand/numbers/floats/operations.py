@@ -278,8 +278,6 @@ class Floats(Numbers):
         if hidden is not None:
             data = np.where(hidden, data.dtype.type(-np.inf), data)
         shares = attention.shares(data, self._room(*data.shape))
-        if hidden is not None:
-            np.copyto(shares, 0, where=hidden)
         return attention.masked(self._give(shares, x), hidden, below=0)
 
     @quiet(all="ignore")
