@@ -226,6 +226,16 @@ def test_an_overflowing_score_is_noted_and_a_masked_one_is_not(numbers: Numbers)
     assert numbers.notes == [Note("not-finite", (0, 0, 1))]
 
 
+@every_system
+def test_an_overflow_within_a_head_is_noted_where_it_stands_in_the_result(numbers: Numbers) -> None:
+    big: float = float(np.sqrt(numbers.format.largest)) * 1.5  # type: ignore[attr-defined]
+    x, matrix = np.zeros((2, 3)), np.zeros((3, 8))
+    x[1, 2] = matrix[2, 5] = big  # position 1, entry 1 of head 2 of four
+    result = numbers.linear(numbers.admit(x), numbers.admit(matrix), layout="in_out", heads=4)
+    assert numbers.notes == [Note("not-finite", (2, 1, 1))]
+    assert np.isinf(numbers.entries(result)[2, 1, 1].astype(float))
+
+
 # ------------------------------------------------------------------ angles
 
 

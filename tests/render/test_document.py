@@ -205,3 +205,13 @@ def test_a_position_that_reads_a_named_key_says_that_it_was_the_other() -> None:
     assert mark == (
         "position 1 (b) leaves the exact numbers here: another position read here has left them"
     )
+
+
+def test_a_float_that_is_too_large_is_told_where_it_is_and_leaves_no_next_token() -> None:
+    text = (Path(byhand.__file__).parent / "models" / "tiny.yaml").read_text("utf-8")
+    text = text.replace("- [1, 0]  # a", "- [300, 0]  # a")
+    text = text.replace("attn.q: identity", "attn.q: [[300, 0], [0, 1]]")
+    trace = byhand.trace(parse_model(text), "a b", float="float16")
+    told = "\n".join(Terminal(80).lines(document(trace)))
+    assert "position 0 (a): a number here is too large for this format" in told
+    assert "0 a  →  ?   the logits are not numbers" in told

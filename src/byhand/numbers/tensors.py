@@ -192,8 +192,10 @@ class Tensors(Numbers):
     ) -> Array:
         rows = self.merge_heads(x) if x.dim() == 3 else x
         matrix = weight.T if layout == "in_out" else weight
-        result = self._give(functional.linear(rows, matrix, bias), x, bias, weight)
-        return result if heads is None else result.reshape(len(result), heads, -1).transpose(0, 1)
+        result = functional.linear(rows, matrix, bias)
+        if heads is not None:
+            result = result.reshape(len(result), heads, -1).transpose(0, 1)
+        return self._give(result, x, bias, weight)
 
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
         last = start + (heads - 1) * stride + width

@@ -144,8 +144,9 @@ class _At:
     def next(self, name: str, worked: Worked, position: int) -> WorkingLine:
         found = worked.value[position]
         if found.id is None:
-            told = words.joined([words.token_label(self.trace.token(i)) for i in found.candidates])
-            text = _("undecided between {tokens}").format(tokens=told)
+            text = words.undecided(
+                [words.token_label(self.trace.token(id)) for id in found.candidates]
+            )
             return WorkingLine(name, cell=MASKED, marks=(Mark("open", text),), missing=True)
         marks = (Mark("more", self.token(found.id)),)
         return WorkingLine(name, cell=rational_cell(found.id), marks=marks)

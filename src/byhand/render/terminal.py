@@ -270,7 +270,7 @@ class Terminal:
 def verdict(found: Prediction) -> str:
     """What is known of the next token, in words."""
     if found.token is None:
-        return _("undecided between {tokens}").format(tokens=words.joined(found.candidates))
+        return words.undecided(found.candidates)
     proof = _("proven") if found.proven else _("not proven")
     if found.tied:
         text = _("{tokens} tie; the lowest id is taken, {proof}")

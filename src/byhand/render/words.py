@@ -195,6 +195,13 @@ def token_label(token: str) -> str:
     return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
 
 
+def undecided(candidates: Sequence[str]) -> str:
+    """Why there is no next token: several may be it, or the logits are no numbers."""
+    if not candidates:
+        return _("the logits are not numbers")
+    return _("undecided between {tokens}").format(tokens=joined(candidates))
+
+
 def why_missing(missing: Missing) -> str:
     """Why a step has no value."""
     if missing.kind == "unknown":

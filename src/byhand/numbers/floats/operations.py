@@ -182,16 +182,10 @@ class Floats(Numbers):
         flat = self._wide(side_by_side(x) if x.ndim == 3 else x)
         room = self._room(len(flat), weight.shape[1 if layout == "in_out" else 0])
         times_matrix(flat, weight, layout, bias, out=room)
-        result = self._give(room, x, bias, weight)
-        if heads is None:
-            return result
-        return self.split_heads(
-            result,
-            start=0,
-            heads=heads,
-            width=result.shape[1] // heads,
-            stride=result.shape[1] // heads,
-        )
+        if heads is not None:
+            width = room.shape[1] // heads
+            room = self.split_heads(room, start=0, heads=heads, width=width, stride=width)
+        return self._give(room, x, bias, weight)
 
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
         """(pos, any) → (head, pos, width), without a copy."""
