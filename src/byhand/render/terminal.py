@@ -31,6 +31,7 @@ from byhand.render.parts import (
 INDENT = "  "
 MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
+LONGEST_EXACT = 24  # characters of an exact number in a sentence; else its decimals are told
 
 
 @dataclass
@@ -318,6 +319,9 @@ def one_line(cell: Cell) -> str:
     """The shortest honest text of a number: an exact one itself, else its decimals."""
     if cell.radius is not None:
         return f"{cell.decimal} ± {cell.radius}"
-    if cell.form is None or (cell.register != "exact" and cell.decimal is not None):
-        return ("≈ " if cell.register == "named" else "") + (cell.decimal or "")
-    return write(cell.form)
+    if cell.register == "rounded":
+        return cell.decimal or ""
+    exact = None if cell.form is None or cell.register != "exact" else write(cell.form)
+    if exact is not None and (len(exact) <= LONGEST_EXACT or cell.decimal is None):
+        return exact
+    return f"≈ {cell.decimal}"
