@@ -15,7 +15,7 @@ from byhand.numbers.floats.formats import Data, widened
 
 PIECE = 1 << 22  # entries of a matrix that are widened at a time: 16 MB of float32
 TILE = 1_000_000  # multiplications that OpenBLAS does without copying first
-DEEP = {"out_in": 256, "in_out": 64}  # inputs of a tile; found by measuring
+DEEP = {"out_in": 256, "in_out": 96}  # inputs of a tile; found by measuring
 MANY = {4: 40, 8: 16}  # rows up to which tiles are faster, by the bytes of a number; likewise
 
 
