@@ -11,7 +11,7 @@ import pytest
 
 from byhand import forward
 from byhand.errors import AddressError, ByhandError, InputError, ShapeError, TextError, Undecided
-from byhand.evaluate import prepare, trace, work_out
+from byhand.evaluate import prepare, trace, usual_format, work_out
 from byhand.expression import parse
 from byhand.model import Model
 from byhand.models import open_model
@@ -333,3 +333,16 @@ def test_steps_asked_for_with_what_they_read_are_kept_together() -> None:
         "block.0.attn.q",
         "block.0.attn.k",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("tiny", "float32"), ("minigpt-init", "float32"), ("journey", "float64"), ("abc", "float64")],
+)
+def test_the_usual_floats_hold_every_weight(name: str, format: str) -> None:
+    assert usual_format(open_model(name)) == format  # journey's 0.2 is no float32
+
+
+def test_weights_in_float64_are_worked_out_in_float64(tiny: Model) -> None:
+    wide = changed(tiny, "embed.token", np.array([[0.1, 0], [0, 1], [1, 1]]))
+    assert usual_format(wide) == "float64"

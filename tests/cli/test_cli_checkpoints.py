@@ -96,9 +96,12 @@ def test_count_and_shapes_need_the_config_alone(byhand: Call, folder: Path, tmp_
         assert "blocks.1.attn.hook_z" in byhand("trace", str(path), "--shapes", "--names", "tl").out
 
 
-def test_generating_is_cached_and_ends_where_it_should(byhand: Call, folder: Path) -> None:
+def test_generating_gives_the_tokens_that_transformers_gives(byhand: Call, folder: Path) -> None:
     shown = json.loads(byhand("generate", str(folder), "once", "-n", "5", "--json").out)
-    assert len(shown["generated"]) == 5 or shown["ended"] == "end token"
+    model = LlamaForCausalLM.from_pretrained(folder)
+    expected = model.generate(torch.tensor([[1, 11]]), max_new_tokens=5, do_sample=False)
+    assert [token["id"] for token in shown["generated"]] == expected[0, 2:].tolist()
+    assert shown["ended"] == ("end token" if expected[0, -1] == 2 else "count")
 
 
 def test_a_pickled_checkpoint_is_refused_with_a_way_out(byhand: Call, tmp_path: Path) -> None:

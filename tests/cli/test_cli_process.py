@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from byhand.cli import progress
+
 PLAIN = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": ""}
 
 
@@ -142,3 +144,15 @@ def test_an_encoding_without_the_signs_still_prints() -> None:
     done = run("byhand", "trace", "tiny", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0
     assert "next = argmax(logits)" in done.stdout
+
+
+def test_what_is_printed_while_progress_is_shown_stays_on_stdout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes stderr for a terminal
+    before, shown = sys.stdout, progress._spinner()
+    shown.start()
+    try:
+        assert sys.stdout is before
+    finally:
+        shown.stop()

@@ -89,6 +89,7 @@ CASES = [
         "name, about, vocabulary, text, target, end, notes, model, weights", "nmae",
         NEAREST("name")),
     Bad("name: small", "name:", "1: name", "some text is missing", "text", "nothing"),
+    Bad("name: small", "name: small\nend: z", "2: end", "'z' is not in the vocabulary"),
     Bad("vocabulary: [a, b, c]", "about: x", "1", "the key 'vocabulary' is missing"),
     Bad("[a, b, c]", "abc", "2: vocabulary", "a vocabulary is a list of tokens",
         "[a, b, c]", "abc"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from byhand.errors import OutputError
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ def show_norms(out: str, steps: int | None, as_json: bool) -> int:
     """Measures, writes the figure and the numbers into a folder, and prints a table."""
     from byhand.train import compare_norms, write_comparison
 
+    folder = ready(Path(out))  # before half a minute of work
     comparison = compare_norms(steps=steps, progress=tell)
-    folder = Path(out)
     write_comparison(comparison, folder)
     if as_json:
         click.echo(json.dumps(comparison.as_data(), indent=1))
@@ -28,6 +29,17 @@ def show_norms(out: str, steps: int | None, as_json: bool) -> int:
         for line in lines(comparison, folder):
             print(line)
     return 0
+
+
+def ready(folder: Path) -> Path:
+    """The folder, made where it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            _("cannot be written"), where=str(folder), found=error.strerror or str(error)
+        ) from None
+    return folder
 
 
 def tell(place: str, depth: int, steps: int) -> None:
