@@ -14,6 +14,7 @@ in floats or on tensors.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from byhand.expression import Expression, Number, Quotient, write
 from byhand.passes import Mask, Pass
@@ -41,7 +42,14 @@ def plan(
     `target` asks for the loss, `head_outputs` for each head's own part of the attention output.
     """
     places = tuple(range(past, past + length)) if positions is None else tuple(positions)
-    run = Pass(spec, length, places, mask, head_outputs, past)
+    allowed = None if mask is None else tuple(map(tuple, mask))
+    return _plan(Pass(spec, length, places, allowed, head_outputs, past), target)
+
+
+@lru_cache(maxsize=8)
+def _plan(run: Pass, target: bool) -> Plan:
+    """A plan is data that nobody changes: whoever works out texts of one length shares it."""
+    spec, length, past = run.spec, run.length, run.past
     w = Sheet(pos=length, query=length, key=past + length, past=past)
     w.sizes |= {"d": spec.d_model, "vocab": spec.vocab, "one": 1}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
-from byhand.numbers.floats import FORMATS, Floats, products
+from byhand.numbers.floats import FORMATS, Floats, memory, products
 from byhand.numbers.floats.formats import widened
-from byhand.numbers.floats.memory import BLOCK, Memory
+from byhand.numbers.floats.memory import IDLE, Memory
 
 KINDS = {name: form.dtype for name, form in FORMATS.items()}
 
@@ -134,9 +133,8 @@ def test_heads_are_views_and_come_back_without_a_copy() -> None:
 
 
 def test_results_side_by_side_in_memory_do_not_overlap() -> None:
-    memory = Memory()
-    kind = np.dtype(np.float32)
-    arrays = [memory.room((height, 100), kind) for height in (1, 30, 31, 999, 5000, 64) * 20]
+    kind, room = np.dtype(np.float32), Memory().room
+    arrays = [room((height, 100), kind) for height in (1, 30, 31, 999, 5000, 64) * 20]
     for number, array in enumerate(arrays):
         array.fill(number)
     assert all((array == number).all() for number, array in enumerate(arrays))
@@ -144,12 +142,34 @@ def test_results_side_by_side_in_memory_do_not_overlap() -> None:
     assert arrays[2].base is arrays[1].base
 
 
-def test_a_block_of_results_is_given_back_with_its_last_array() -> None:
-    memory = Memory()
-    first = memory.room((4096,), np.dtype(np.float32))
-    block = weakref.ref(first.base)
-    for _more in range(2 * BLOCK // first.nbytes):
-        memory.room((4096,), np.dtype(np.float32))
-    assert block() is not None
+def test_a_block_of_results_is_used_again_when_its_last_array_is_gone() -> None:
+    memory._idle.clear()
+    kind = np.dtype(np.float32)
+    first, last = Memory().room((4096,), kind), None
+    place = first.base.ctypes.data
+    last = first[7:9]
     del first
-    assert block() is None
+    assert not memory._idle
+    del last
+    assert [block.ctypes.data for block in memory._idle.values()] == [place]
+    again = Memory().room((4096,), kind)
+    assert again.base.ctypes.data == place
+    assert not memory._idle
+
+
+def test_a_large_array_waits_for_one_that_is_about_as_large() -> None:
+    memory._idle.clear()
+    kind = np.dtype(np.float32)
+    place = Memory().room((1 << 20,), kind).ctypes.data
+    smaller = Memory().room(((1 << 18) + 1,), kind)  # would waste three quarters
+    assert smaller.ctypes.data != place
+    fitting = Memory().room(((1 << 20) - 5,), kind)
+    assert fitting.ctypes.data == place
+
+
+def test_what_waits_is_bounded() -> None:
+    memory._idle.clear()
+    rooms = [Memory().room((IDLE // 16,), np.dtype(np.float32)) for _room in range(6)]
+    del rooms
+    assert sum(block.size for block in memory._idle.values()) == IDLE
+    memory._idle.clear()

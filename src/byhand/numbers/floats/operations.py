@@ -271,8 +271,8 @@ class Floats(Numbers):
         hidden = np.ma.getmaskarray(x) if isinstance(x, np.ma.MaskedArray) else None
         if hidden is not None:
             data = np.where(hidden, data.dtype.type(-np.inf), data)
-        shares = attention.shares(data, self._room(*data.shape))
-        return attention.masked(self._give(shares, x), hidden, below=0)
+        shares = attention.shares(data, self._room(*data.shape))  # of finite scores: finite
+        return attention.masked(narrowed(shares, self.dtype), hidden, below=0)
 
     @quiet(all="ignore")
     def mix(self, weights: Array, v: Array) -> Array:
@@ -307,7 +307,7 @@ class Floats(Numbers):
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         result = self._room(*x.shape)
         ACTIVATIONS[kind](self._wide(x), result)
-        return self._give(result, x)
+        return narrowed(result, self.dtype)  # none is larger than its x: finite where that is
 
     @quiet(all="ignore")
     def argmax(self, x: Array) -> list[Prediction]:
