@@ -6,13 +6,16 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test check format docs golden messages bench clean help
+.PHONY: demo test test-long check format docs golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
 
 test: check ## everything: style, types, layers, tests with coverage
 	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
+
+test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
+	BYHAND_LONG=1 $(BIN)/python -m pytest --numprocesses 2 tests/numbers/enclosed
 
 check: .venv/tested ## style, types and layers alone
 	$(BIN)/ruff check .
@@ -37,12 +40,13 @@ bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.checkpoints
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.proven
 
 clean: ## take away what make made
 	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):[^#]*## /make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 16
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

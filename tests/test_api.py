@@ -74,6 +74,47 @@ def test_decimals_target_and_heads_are_passed_on() -> None:
     assert trace["block.0.attn.head_out"].value.shape == (1, 2, 2)
 
 
+def test_digits_give_enclosures_and_a_proof() -> None:
+    trace = byhand.trace("journey", digits=20)
+    assert trace.numbers.uniform == "enclosed"
+    assert trace.proof is not None
+    assert (trace.proof.digits, trace.proof.complete) == (20, True)
+    loss = trace.loss
+    assert isinstance(loss, byhand.Enclosure)
+    exactly = byhand.trace("journey").loss
+    assert loss.decimal(20) == exactly.significant(20) == "1.8312926370471089183"
+    assert loss.contains(byhand.Enclosure.of(exactly.ball(2000)))
+    assert not loss.contains(1.8312926370)
+    assert 0 < loss.rad < abs(loss.mid) / 10**20
+    assert trace["logits"].register == "enclosed"
+    assert repr(trace).endswith("after on: cat, proven")
+
+
+def test_digits_of_some_steps_alone() -> None:
+    trace = byhand.trace("minigpt", digits=8, only="block.1.attn.mixed")
+    assert trace.proof is not None
+    assert trace.proof.complete
+    assert "logits" not in trace.steps
+    assert all(entry.proves(8) for _i, entry in trace["block.1.attn.mixed"].entries())
+
+
+def test_generation_with_digits_is_proven() -> None:
+    generation = byhand.generate("minigpt", digits=15, count=2)
+    assert [chosen.proven for chosen in generation] == [True, True]
+    assert generation.digits == 15
+    floats = byhand.generate("minigpt", float="float64", count=2)
+    for chosen, rounded in zip(generation.choices, floats, strict=True):
+        assert chosen.probability.decimal(12) == f"{rounded.probability:.12f}"
+
+
+def test_floats_and_digits_are_compared() -> None:
+    comparison = byhand.compare(
+        byhand.trace("minigpt", float="float32"), byhand.trace("minigpt", digits=12)
+    )
+    assert comparison.differing == ()
+    assert 4 < comparison["logits"].usual_digits < 8
+
+
 def test_errors_can_be_caught_by_their_base() -> None:
     with pytest.raises(byhand.ByhandError):
         byhand.trace("tiny", "z")

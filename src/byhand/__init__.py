@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from byhand.api import count, generate, trace
+    from byhand.comparing import compare
     from byhand.errors import ByhandError, Undecided
     from byhand.golden import open_trace
     from byhand.model import Model
     from byhand.models import open_model
+    from byhand.numbers.enclosed.enclosure import Enclosure
     from byhand.spec import ModelSpec
     from byhand.tracing import Trace
     from byhand.train.minigpt import MiniGPT
@@ -25,11 +27,13 @@ __version__ = "0.1.0"
 
 _HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
     "ByhandError": "byhand.errors",
+    "Enclosure": "byhand.numbers.enclosed.enclosure",
     "MiniGPT": "byhand.train.minigpt",
     "Model": "byhand.model",
     "ModelSpec": "byhand.spec",
     "Trace": "byhand.tracing",
     "Undecided": "byhand.errors",
+    "compare": "byhand.comparing",
     "count": "byhand.api",
     "generate": "byhand.api",
     "open_model": "byhand.models",
@@ -39,12 +43,14 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
 
 __all__ = [
     "ByhandError",
+    "Enclosure",
     "MiniGPT",
     "Model",
     "ModelSpec",
     "Trace",
     "Undecided",
     "__version__",
+    "compare",
     "count",
     "generate",
     "open_model",

@@ -24,6 +24,7 @@ def trace(
     text: str | None = None,
     *,
     exact: bool = False,
+    digits: int | None = None,
     decimals: int | None = None,
     float: str | None = None,
     device: str | None = None,
@@ -35,28 +36,39 @@ def trace(
     """Every number from the text to the next token.
 
     `model` is a built-in name, a model file, the folder of a checkpoint or a Model; without a
-    text, its own is taken.  The numbers are `exact`, rounded to `decimals` line by line, in the
-    format `float` ("float64", "float32", "bfloat16", "float16"), or torch tensors on a `device`;
-    where nothing is said, exact up to 2,000 parameters and floats above.  `target` asks for the
-    loss, `only` for some steps (the others are worked out as far as they are needed), `heads` for
-    each head's own part of the attention output.
+    text, its own is taken.  The numbers are `exact`, enclosed so narrowly that so many significant
+    `digits` are proven, rounded to `decimals` line by line, in the format `float` ("float64",
+    "float32", "bfloat16", "float16"), or torch tensors on a `device`; where nothing is said, exact
+    up to 2,000 parameters and floats above.  `target` asks for the loss, `only` for some steps
+    (the others are worked out as far as they are needed), `heads` for each head's own part of the
+    attention output.
+
+    With `digits`, `trace.proof` says whether everything asked for is proven: the steps of `only`,
+    else all steps up to 2,000 parameters and the logits, next tokens and loss above.
     """
     opened = model if isinstance(model, Model) else open_model(model)
-    return evaluate.trace(
+    job = evaluate.prepare(
         opened,
         text,
-        numbers_for(opened, exact=exact, decimals=decimals, float=float, device=device),
+        numbers_for(
+            opened, exact=exact, digits=digits, decimals=decimals, float=float, device=device
+        ),
         target=target,
         only=(only,) if isinstance(only, str) else only,
         head_outputs=heads,
-        progress=progress,
     )
+    if digits is None:
+        return job.work(progress=progress)
+    from byhand.proving import prove
+
+    return prove(job, digits, progress=progress)
 
 
 def numbers_for(
     model: Model,
     *,
     exact: bool = False,
+    digits: int | None = None,
     decimals: int | None = None,
     float: str | None = None,
     device: str | None = None,
@@ -64,12 +76,18 @@ def numbers_for(
 ) -> Numbers:
     """The number system asked for; where nothing is said, the one that suits the model.
 
-    `many` says that many passes will use the same weights, so that converting them once pays.
+    `many` says that many passes of a position each will use the same weights, so that converting
+    them once pays.
     """
     if exact:
         from byhand.numbers.exact import Exact
 
         return Exact()
+    if digits is not None:
+        from byhand.proving import USUAL_LENGTH, enclosing_numbers
+
+        positions = 1 if many else USUAL_LENGTH
+        return enclosing_numbers(model, digits, device=device, positions=positions)
     if decimals is not None:
         from byhand.numbers.pencil import Pencil
 
@@ -97,6 +115,7 @@ def generate(
     top_p: float | None = None,
     seed: int | None = None,
     exact: bool = False,
+    digits: int | None = None,
     decimals: int | None = None,
     float: str | None = None,
     device: str | None = None,
@@ -105,13 +124,20 @@ def generate(
     """How a text goes on: an iterator of chosen tokens, each with its probability.
 
     The most probable token each time; with a `temperature`, `top_k` or `top_p`, one that is drawn,
-    the same for the same `seed`.  The numbers are chosen as for `trace`.
+    the same for the same `seed`.  The numbers are chosen as for `trace`; with `digits` each choice
+    is proven, and so many digits of its probability, or an Undecided says why not.
     """
     from byhand.generating import generate as go_on
 
     opened = model if isinstance(model, Model) else open_model(model)
     numbers = numbers_for(
-        opened, exact=exact, decimals=decimals, float=float, device=device, many=True
+        opened,
+        exact=exact,
+        digits=digits,
+        decimals=decimals,
+        float=float,
+        device=device,
+        many=True,
     )
     return go_on(
         opened,
@@ -122,6 +148,7 @@ def generate(
         top_k=top_k,
         top_p=top_p,
         seed=seed,
+        digits=digits,
         progress=progress,
     )
 

@@ -47,18 +47,20 @@ class Job:
         progress: Progress | None = None,
         keep: Collection[str] | None = None,
         sink: Sink | None = None,
+        weights: Admitted | None = None,
     ) -> Trace:
         """The trace.  `sink` sees each step as it is worked out; what is not in `keep` is dropped
-        after its last reader.
+        after its last reader.  `weights` are the model's, where they were admitted before.
 
-        Unless `keep` says otherwise, rounded numbers are kept where they were asked for.  Exact
-        and named ones are all kept: a letter stands for the number at another step's address.
+        Unless `keep` says otherwise, rounded and enclosed numbers are kept where they were asked
+        for.  Exact and named ones are all kept: a letter stands for the number at another step's
+        address.
         """
-        if keep is None and self.asked and self.numbers.uniform == "rounded":
+        if keep is None and self.asked and self.numbers.uniform:
             keep = self.asked
         steps = work_out(
             self.plan,
-            self.model.weights,
+            self.model.weights if weights is None else weights,
             self.tokens,
             self.numbers,
             target=self.target,

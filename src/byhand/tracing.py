@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction
 from byhand.plan import Plan, Step
+
+if TYPE_CHECKING:
+    from byhand.proving import Proof, Unproven
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
 
@@ -181,6 +184,12 @@ class Trace:
     steps: Mapping[str, Worked]
     target: int | None = None
     asked: tuple[str, ...] = ()  # the steps asked for; none: all of the plan
+    proof: Proof | None = None  # of enclosures: the digits asked for, and what is proven
+
+    @property
+    def digits(self) -> int | None:
+        """The significant digits that were to be proven; None where none were asked for."""
+        return None if self.proof is None else self.proof.digits
 
     def __getitem__(self, address: str) -> Any:
         """A step by its address or alias; with an index, an entry or a part of its value."""
@@ -213,6 +222,11 @@ class Trace:
         worked = self.steps.get("loss")
         return None if worked is None or worked.missing else worked.at((0,))
 
+    @property
+    def undecided(self) -> tuple[Unproven, ...]:
+        """What was to be proven and is not, or the first of it."""
+        return () if self.proof is None else self.proof.undecided
+
     def token(self, id: int) -> str:
         return self.model.vocabulary.tokens[id]
 
@@ -220,7 +234,7 @@ class Trace:
     def crossings(self) -> tuple[Crossing, ...]:
         """Where each position leaves the exact numbers and where it comes back, in spine order."""
         found: list[Crossing] = []
-        if self.numbers.uniform == "rounded":
+        if self.numbers.uniform:  # never exact, so there is nothing to leave
             return ()
         for worked in self:
             found.extend(self._crossings_at(worked, {crossing.position for crossing in found}))

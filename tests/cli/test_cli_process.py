@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from byhand import forward
 from byhand.cli import progress
+from byhand.models import open_model
 
 PLAIN = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": ""}
 
@@ -156,3 +158,23 @@ def test_what_is_printed_while_progress_is_shown_stays_on_stdout(
         assert sys.stdout is before
     finally:
         shown.stop()
+
+
+class Told:
+    """In place of the line on stderr: remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.text, self.renderable = "", self
+
+    def update(self, text: str) -> None:
+        self.text = text
+
+
+def test_progress_counts_the_steps_of_each_pass() -> None:
+    plan = forward.plan(open_model("tiny").spec, 2)
+    status = progress._Status()
+    status.shown = told = Told()
+    steps = list(plan)
+    for step in (*steps, *steps[:3]):
+        status.step(step)
+    assert told.text == f"working out {steps[2].address} (step 3 of pass 2)"

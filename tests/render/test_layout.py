@@ -117,3 +117,87 @@ def test_colour_changes_no_sign(width: int) -> None:
     found = table((NAMED, EXACT), (EXACT, MASKED))
     coloured = fit(found, width, Ink(colour=True)).lines
     assert [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] == lines(found, width)
+
+
+# ------------------------------------------------------------------ proven digits
+
+
+def proven(*decimals: str | None) -> tuple[Cell, ...]:
+    return tuple(MASKED if text is None else Cell("enclosed", decimal=text) for text in decimals)
+
+
+def test_proven_digits_stand_with_their_points_below_each_other() -> None:
+    rows = (proven("-0.0123", "12.3"), proven("1.00", None), (Cell("exact", decimal="2"),) * 2)
+    assert lines(table(*rows), 80) == [
+        "  0 w   -0.0123   12.3",
+        "  1 w    1.00      ·",
+        "  2 w    2         2",
+    ]
+
+
+def test_a_radius_does_not_move_the_point() -> None:
+    rows = (proven("1.25"), (Cell("enclosed", decimal="0.5", radius="2e-9"),))
+    assert lines(table(*rows), 80) == ["  0 w   1.25", "  1 w   0.5 ± 2e-9"]
+
+
+def test_columns_of_proven_digits_move_together_before_the_table_is_broken() -> None:
+    found = table(proven("0.123456", "0.123456", "0.123456"))
+    assert lines(found, 38) == ["  0 w   0.123456   0.123456   0.123456"]
+    assert lines(found, 37) == ["  0 w  0.123456  0.123456  0.123456"]
+
+
+def test_a_broken_table_of_proven_digits_has_pieces_of_equal_breadth() -> None:
+    found = table(proven("0.1234", "0.1234", "0.1234", "0.1234"))
+    assert lines(found, 32) == [
+        "             0        1",
+        "  0 w   0.1234   0.1234",
+        "",
+        "             2        3",
+        "  0 w   0.1234   0.1234",
+    ]
+
+
+def test_where_two_numbers_do_not_fit_each_has_a_line() -> None:
+    found = table(proven("0.12345678", "-0.12345678"), proven("1.2345678", None))
+    assert lines(found, 26) == [
+        "  0 w   0    0.12345678",
+        "        1   -0.12345678",
+        "  1 w   0    1.2345678",
+        "        1    ·",
+    ]
+
+
+def test_a_number_wider_than_the_page_is_broken_behind_its_point() -> None:
+    found = table(proven("0.1234567890123456", None))
+    assert lines(found, 20) == [
+        "  0 w   0   0.123456",
+        "             7890123",
+        "             456",
+        "        1   ·",
+    ]
+
+
+digits = st.integers(1, 60).flatmap(
+    lambda count: st.integers(-(10**count), 10**count).map(lambda n: f"{n / 7:.{count % 30}f}")
+)
+
+
+@given(
+    st.lists(st.lists(digits, min_size=3, max_size=3), min_size=1, max_size=3), st.integers(30, 90)
+)
+def test_every_proven_digit_is_there_and_no_line_is_too_wide(
+    rows: list[list[str]], width: int
+) -> None:
+    found = lines(table(*(proven(*row) for row in rows)), width)
+    assert [line for line in found if width_of(line) > width] == []
+    together = "".join("".join(found).split())
+    assert all(text in together for row in rows for text in row)
+
+
+def test_columns_in_their_own_order_have_an_ellipsis_where_some_are_left_out_and_others_not() -> (
+    None
+):
+    ends = table(proven("0.12345678", "0.12345678"), columns=(0, 7))
+    assert lines(ends, 24) == ["  0 w   0   0.12345678", "        …", "        7   0.12345678"]
+    largest_first = table(proven("0.12345678", "0.12345678"), columns=(3, 1))
+    assert lines(largest_first, 24) == ["  0 w   3   0.12345678", "        1   0.12345678"]

@@ -17,6 +17,7 @@ import click
 from byhand.cli.count import command as count
 from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
+from byhand.cli.selftest import command as selftest
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
 from byhand.cli.trace import command as trace
 from byhand.cli.train import command as train
@@ -82,6 +83,7 @@ class Byhand(Group):
         "train": train,
         "models": models,
         "count": count,
+        "selftest": selftest,
     },
     invoke_without_command=True,
     help=later(

@@ -53,8 +53,8 @@ def _does_not_fit(param: click.Parameter, expected: str, value: str) -> UsageErr
     short_help=later("how the text goes on, token by token"),
     help=later(
         "Continues a text, one token after the other, each with its probability: the most "
-        "probable one, or one that is drawn. In exact numbers, that it is the most probable one "
-        "is proven. Earlier positions are not worked out again."
+        "probable one, or one that is drawn. In exact numbers and with --digits, that it is the "
+        "most probable one is proven. Earlier positions are not worked out again."
     ),
     arguments={
         "MODEL": later(
@@ -114,6 +114,11 @@ def command(
     from byhand.generating import generate
     from byhand.models import open_model
 
+    if chosen.compares:
+        raise UsageError(
+            _("{one} and {other} exclude each other").format(one="--digits", other="--float"),
+            hint=_("byhand trace compares floats with proven digits"),
+        )
     opened = open_model(model)
     generation = generate(
         opened,
@@ -124,6 +129,7 @@ def command(
         top_k=top_k,
         top_p=top_p,
         seed=seed,
+        digits=chosen.digits,
     )
     if as_json:
         with whatever_came(generation, print_data):
@@ -137,15 +143,15 @@ def command(
 def show(generation: Generation) -> None:
     """Prints each token as soon as it is there, and then the whole text."""
     from byhand.cli.printing import print_parts, width_of_output
-    from byhand.render.generated import choice_line, opening
+    from byhand.render.generated import choice_lines, opening
     from byhand.render.ink import ink_for
 
     print_parts([opening(generation)])
     print(flush=True)
     with whatever_came(generation, print_text):
         for chosen in as_they_come(generation):
-            line = choice_line(generation, chosen, width_of_output(), ink_for(sys.stdout))
-            print(line, flush=True)
+            for line in choice_lines(generation, chosen, width_of_output(), ink_for(sys.stdout)):
+                print(line, flush=True)
 
 
 def as_they_come(generation: Generation) -> Iterator[Chosen]:

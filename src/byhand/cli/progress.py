@@ -33,16 +33,24 @@ class _Status:
     def __init__(self) -> None:
         self.started = time.monotonic()
         self.shown: Any = None
-        self.count = 0
+        self.seen: set[str] = set()  # the steps of this pass; a proof may take several
+        self.passes = 1
 
     def step(self, step: Step) -> None:
-        self.count += 1
+        if step.address in self.seen:
+            self.seen.clear()
+            self.passes += 1
+        self.seen.add(step.address)
         if self.shown is None and time.monotonic() - self.started > PATIENCE:
             self.shown = _spinner()
             self.shown.start()
         if self.shown is not None:
             text = _("working out {address} (step {count})")
-            self.shown.renderable.update(text=text.format(address=step.address, count=self.count))
+            if self.passes > 1:
+                text = _("working out {address} (step {count} of pass {passes})")
+            self.shown.renderable.update(
+                text=text.format(address=step.address, count=len(self.seen), passes=self.passes)
+            )
 
     def stop(self) -> None:
         if self.shown is not None:

@@ -101,16 +101,23 @@ def command(
     from byhand.evaluate import prepare
     from byhand.models import open_model
 
+    if chosen.compares:
+        from byhand.cli.comparison import compared, refuse, show_comparison
+
+        refuse(out=out is not None, stop_at_boundary=stop_at_boundary)
     inside = steps_of(at)
     wanted = (*only, *inside)
     with hinting(model, wanted), telling() as progress:
         opened = open_model(model)
         numbers = chosen.numbers(opened)
-        if stop_at_boundary and numbers.uniform == "rounded":
+        if stop_at_boundary and numbers.uniform:
+            rounded = numbers.uniform == "rounded"
             raise UsageError(
                 _("--stop-at-boundary needs exact numbers"),
-                found=numbers.name,
-                hint=_("rounded numbers have no boundary: add --exact"),
+                found=numbers.name if rounded else f"--digits {chosen.digits}",
+                hint=_("rounded numbers have no boundary: add --exact")
+                if rounded
+                else _("enclosures have no boundary: leave --digits out"),
             )
         job = prepare(
             opened,
@@ -123,17 +130,29 @@ def command(
         )
         style = style_of(names, opened.family)
         shown = out is None or as_json or bool(wanted or at)
-        if out is None:
-            trace = job.work(progress=progress)
+        if chosen.compares:
+            comparison = compared(job, chosen, only or tuple(inside), style, progress)
+            trace = comparison.proven
+        elif out is not None:
+            trace = save_to(job, out, style, shown, progress, chosen.digits)
+        elif chosen.digits is not None:
+            from byhand.proving import prove
+
+            trace = prove(job, chosen.digits, progress=progress)
         else:
-            trace = save_to(job, out, style, shown, progress)
+            trace = job.work(progress=progress)
     with hinting(model, wanted):
-        if as_json:
+        if chosen.compares:
+            show_comparison(comparison, only, at, as_json)
+        elif as_json:
             from byhand.render.data import write_json
 
             write_json(trace, sys.stdout, wanted, style)
         elif shown:
             show(trace, only, at, stop_at_boundary, style)
+    if trace.proof is not None and not trace.proof.complete:
+        tell_unproven(trace)
+        return 1
     return 1 if undecided(trace, wanted) else 0
 
 
@@ -174,16 +193,31 @@ def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool, s
         print_parts(workings(trace, address))
 
 
-def save_to(job: Job, folder: str, style: str, shown: bool, progress: Progress | None) -> Trace:
+def save_to(
+    job: Job,
+    folder: str,
+    style: str,
+    shown: bool,
+    progress: Progress | None,
+    digits: int | None,
+) -> Trace:
     """Saves the trace while it is worked out; what is also shown is kept."""
     from byhand.golden import save_working
 
     steps = job.asked or tuple(step.address for step in job.plan)
     kept = steps if shown else ()
-    trace = save_working(job, folder, progress=progress, names=style, keep=kept)
+    trace = save_working(job, folder, progress=progress, names=style, keep=kept, digits=digits)
     count = len(steps)
     print(_("saved {count} steps in {folder}").format(count=count, folder=folder), file=sys.stderr)
     return trace
+
+
+def tell_unproven(trace: Trace) -> None:
+    """What was to be proven and is not, and how close it is: on stderr, the first of them."""
+    from byhand.render.unproven import lines
+
+    for line in lines(trace):
+        print(line, file=sys.stderr)
 
 
 def undecided(trace: Trace, wanted: tuple[str, ...]) -> bool:

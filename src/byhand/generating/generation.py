@@ -35,7 +35,7 @@ class Chosen:
     token: str  # as the vocabulary has it
     text: str  # what it adds to the text; empty for an end, and within a character
     probability: Any  # that the model gives it, in the numbers of the system
-    proven: bool = False  # it is the most probable one, whatever floats would say
+    proven: bool = False  # it is the most probable one, or the one drawn, whatever floats would say
     tied: tuple[int, ...] = ()  # all ids that share the largest logit, where there are several
     margin: Any = None  # largest logit minus the next smaller one; None where it was drawn
     rank: int = 1  # 1: no token is more probable
@@ -52,6 +52,8 @@ class Generation(Iterator[Chosen]):
     >>> generation.text, generation.ended
     ('c a a', 'count')
     """
+
+    digits: int | None = None  # that are proven of each probability, where some are
 
     def __init__(
         self,
@@ -109,12 +111,15 @@ class Generation(Iterator[Chosen]):
         """The next token; an Undecided where no token is proven to be the most probable one."""
         if self.ended is not None:
             raise StopIteration
-        chosen = self._choose(self._work_out())
+        chosen = self._next_choice()
         self.choices.append(chosen)
         self.ended = self._why_ended(chosen)
         if self.ended is not None:
             self._rest = self._continuation.rest()
         return chosen
+
+    def _next_choice(self) -> Chosen:
+        return self._choose(self._work_out())
 
     def _why_ended(self, chosen: Chosen) -> str | None:
         if chosen.id in self.model.ends:
@@ -201,7 +206,9 @@ class Generation(Iterator[Chosen]):
     def _adds(self, id: int) -> str:
         return "" if id in self.model.ends else self._continuation.add(id)
 
-    def _undecided(self, position: int, candidates: tuple[int, ...]) -> ByhandError:
+    def _undecided(
+        self, position: int, candidates: tuple[int, ...], found: str | None = None
+    ) -> ByhandError:
         where = f"next[{position - 1}]"
         if not candidates:  # floats have left their range
             return InputError(
@@ -213,6 +220,7 @@ class Generation(Iterator[Chosen]):
         return Undecided(
             _("the next token cannot be decided between {tokens}").format(tokens=tokens),
             where=where,
+            found=found,
         )
 
 
@@ -243,13 +251,15 @@ def generate(
     top_k: int | None = None,
     top_p: Rational | None = None,
     seed: int | None = None,
+    digits: int | None = None,
     progress: Progress | None = None,
 ) -> Generation:
     """The text's next tokens, at most `count`, worked out as they are asked for.
 
     Each is the most probable one; a temperature, a top k or a top p asks for drawing instead.
     Without a text, the model's own; without numbers, exact ones.  It ends after `count` tokens, at
-    a token that ends a text, or where the model's context is full.
+    a token that ends a text, or where the model's context is full.  With `digits`, the numbers are
+    enclosures, each choice is proven, and so many digits of its probability.
     """
     if count < 1:
         raise UsageError(
@@ -273,6 +283,13 @@ def generate(
             hint=_("give a temperature, a top-k or a top-p as well"),
         )
     job = prepare(model, text, numbers, only=("tokens",))
+    if digits is not None:
+        from byhand.generating.proven import ProvenGeneration
+
+        return ProvenGeneration(
+            model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress,
+            digits=digits,
+        )  # fmt: skip
     return Generation(
         model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress
     )

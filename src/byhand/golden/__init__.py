@@ -2,11 +2,11 @@
 
     manifest.json        what was worked out: model, numbers, tokens, every step with its axes
     values.safetensors   every step as an array
-    exact.json           every step's exact or named values as text, with the letters they use
+    exact.json           every step's exact, named or enclosed values as text, with their letters
 
 docs/golden-files.md describes them for people who write readers.  The rooms: `layout` (the bytes
-of values.safetensors), `manifest` (what is said beside them), `folder` (whole or not at all),
-`writing`, `reading`.
+of values.safetensors), `manifest` (what is said beside them), `enclosed` (enclosures as floats with
+radii), `folder` (whole or not at all), `writing`, `reading`.
 """
 
 from byhand.golden.reading import SavedStep, SavedTrace, open_trace

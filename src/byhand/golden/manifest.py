@@ -17,12 +17,15 @@ from byhand.errors import InputError
 from byhand.golden.layout import Form
 from byhand.language import _
 from byhand.numbers.base import Prediction
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Plan
-from byhand.render.data import float_data, step_record
+from byhand.render.data import enclosure_data, float_data, proof_data, step_record
+from byhand.render.forms import DIGITS
 from byhand.tracing import Trace, Worked
 
 FORMAT, VERSION = "byhand trace", 1
 MANIFEST, VALUES, EXACT = "manifest.json", "values.safetensors", "exact.json"
+RADIUS = ".rad"  # behind the name of a step: the tensor of its radii
 BYHAND = "byhand"  # the style of names that needs no translation
 
 
@@ -55,6 +58,7 @@ def heading(trace: Trace, names: Names, exact: bool) -> dict[str, Any]:
         "text": trace.text,
         "model": trace.model.name,
         "numbers": trace.numbers.name,
+        **proof_data(trace),
         "names": names.style,
         "exact": EXACT if exact else None,
         "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
@@ -78,8 +82,11 @@ def step_facts(worked: Worked) -> dict[str, Any]:
     return record
 
 
-def finished(record: Mapping[str, Any], form: Form | None, names: Names) -> dict[str, Any]:
-    """The record under its name in the files, with the format of its numbers."""
+def finished(
+    record: Mapping[str, Any], form: Form | None, names: Names, radius: bool = False
+) -> dict[str, Any]:
+    """The record under its name in the files, with the format of its numbers; and, where it has
+    one, the name of the tensor of its radii."""
     address = record["address"]
     styled = {} if names.style == BYHAND else {"byhand": address}
     return {
@@ -88,11 +95,12 @@ def finished(record: Mapping[str, Any], form: Form | None, names: Names) -> dict
         **styled,
         "reads": [names[read] for read in record["reads"]],
         "dtype": None if form is None else str(form.dtype),
+        **({"radius": names[address] + RADIUS} if radius else {}),
     }
 
 
 def predictions(trace: Trace) -> list[dict[str, Any]] | None:
-    """The next token after each position, its margin as a float."""
+    """The next token after each position, its margin as a float or an enclosure."""
     if trace.next is None:
         return None
     return [_prediction(trace, place, found) for place, found in enumerate(trace.next)]
@@ -103,21 +111,25 @@ def _prediction(trace: Trace, position: int, found: Prediction) -> dict[str, Any
         "position": position,
         "token": None if found.id is None else trace.token(found.id),
         "id": found.id,
-        "margin": None if found.margin is None else _number(found.margin),
+        "margin": None if found.margin is None else _number(found.margin, trace.digits),
         "proven": found.proven,
         "tied": list(found.tied),
+        **({"candidates": list(found.candidates)} if found.candidates else {}),
     }
 
 
 def loss(trace: Trace) -> dict[str, Any] | None:
-    """The loss as a float, where there is a target."""
+    """The loss as a float or an enclosure, where there is a target."""
     if trace.loss is None or trace.target is None:
         return None
-    return {"target": trace.token(trace.target), **_number(trace.loss)}
+    return {"target": trace.token(trace.target), **_number(trace.loss, trace.digits)}
 
 
-def _number(value: Any) -> dict[str, Any]:
-    """A float as `byhand trace --json` writes it."""
+def _number(value: Any, digits: int | None) -> dict[str, Any]:
+    """A float or an enclosure as `byhand trace --json` writes it."""
+    if isinstance(value, Enclosure):
+        middle, decimal = enclosure_data(value, digits or DIGITS)
+        return {"value": middle, "decimal": decimal}
     return {"value": float_data(np.asarray(value)), "decimal": None}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from byhand.golden.manifest import (
     read_json,
 )
 from byhand.language import _
+from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 
 SHIPPED = Path(__file__).parent.parent / "models" / "golden"  # of built-in models
 
@@ -44,11 +46,17 @@ class SavedStep:
     register: str | None
     dtype: str | None
     _trace: SavedTrace = field(repr=False, compare=False)
+    _radius: str | None = field(default=None, repr=False)
 
     @cached_property
     def values(self) -> npt.NDArray[Any] | None:
         """The numbers, as a read-only view of the file; None where it was not worked out."""
         return None if self.dtype is None else self._trace._array(self)
+
+    @cached_property
+    def radius(self) -> npt.NDArray[Any] | None:
+        """Of enclosures: how far each true value is from its float in `values`, at most."""
+        return None if self._radius is None else self._trace._array(self, self._radius)
 
     @property
     def exact(self) -> Any:
@@ -116,15 +124,16 @@ class SavedTrace:
     def _stored(self) -> dict[str, Stored]:
         return open_tensors(self.folder / VALUES)
 
-    def _array(self, step: SavedStep) -> npt.NDArray[Any]:
-        stored, array, found = self._stored.get(step.address), None, _("nothing")
+    def _array(self, step: SavedStep, tensor: str | None = None) -> npt.NDArray[Any]:
+        name = tensor or step.address
+        stored, array, found = self._stored.get(name), None, _("nothing")
         if stored is not None:
             array = stored.ids() if stored.dtype == "I64" else stored.array()
             found = f"{array.dtype} {list(array.shape)}"
         if array is None or (str(array.dtype), array.shape) != (step.dtype, step.shape):
             raise InputError(
                 _("the numbers are not those of the manifest"),
-                where=f"{self.folder / VALUES}: {step.address}",
+                where=f"{self.folder / VALUES}: {name}",
                 expected=f"{step.dtype} {list(step.shape)}",
                 found=found,
             )
@@ -145,6 +154,7 @@ class SavedTrace:
                 register=step["register"],
                 dtype=step["dtype"],
                 _trace=self,
+                _radius=step.get("radius"),
             )
             for step in self.manifest["steps"]
         }
@@ -202,6 +212,32 @@ class SavedTrace:
         if table is None or table.shape != step.shape:
             raise _not_as_expected(self.folder / EXACT, wanted.name)
         return table[index]
+
+    def enclosure(self, address: str) -> Enclosure:
+        """The proven set of the number at an address: as narrow as it was saved.
+
+        An AddressError where the trace has no enclosures, or where the entry is masked.
+        """
+        wanted = read_address(address)
+        step = self.step(wanted.name)
+        values, radius = self._worked_out(step), step.radius
+        index = within(wanted, step.shape)
+        if radius is None or len(index) < len(step.shape) or values[index].shape != ():
+            raise AddressError(
+                _("{name} is not one enclosed number").format(name=address),
+                where=str(self.folder),
+                hint=_("a trace with --digits has enclosures; an index names one of them"),
+            )
+        if step.exact is not None:
+            text = self.exact(address)
+            if not isinstance(text, dict):
+                raise AddressError(_("{name} is masked: absent, not a number").format(name=address))
+            if text["rad"] != "inf":
+                return Enclosure(Fraction(text["mid"]), Fraction(text["rad"]))
+            return EVERYTHING
+        if not np.isfinite(radius[index]) or not np.isfinite(values[index]):
+            return EVERYTHING
+        return Enclosure(Fraction(float(values[index])), Fraction(float(radius[index])))
 
     def __repr__(self) -> str:
         return (
@@ -286,7 +322,7 @@ def _check(path: Path, manifest: Mapping[str, Any]) -> None:
     for place, step in enumerate(manifest["steps"]):
         at = f"steps[{place}]."
         _check_keys(path, at, step, STEP_KEYS)
-        _check_keys(path, at, {"byhand": "", **step}, {"byhand": str})
+        _check_keys(path, at, {"byhand": "", "radius": "", **step}, {"byhand": str, "radius": str})
         _check_all(path, f"{at}reads", step["reads"], str)
         _check_all(path, f"{at}axes", step["axes"], str)
         _check_all(path, f"{at}shape", step["shape"], int)

@@ -10,9 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.golden import manifest
+from byhand.golden.enclosed import in_floats
 from byhand.golden.folder import drafting, write_bytes, writing
 from byhand.golden.layout import FORMATS, Form, TensorFile
-from byhand.golden.manifest import BYHAND, EXACT, FORMAT, MANIFEST, VALUES, VERSION, Names
+from byhand.golden.manifest import (
+    BYHAND,
+    EXACT,
+    FORMAT,
+    MANIFEST,
+    RADIUS,
+    VALUES,
+    VERSION,
+    Names,
+)
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.numbers.exact.nearest import nearest_float
 from byhand.plan import WEIGHT
@@ -25,6 +35,7 @@ if TYPE_CHECKING:  # a job works itself out: nothing is worked out here
 ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
 IDS, TRUE = np.dtype(np.int64), np.dtype(np.float64)
 SMALL = ("tokens", "target", "next", "loss")  # kept whatever is asked for
+MOST_TEXT = 50_000  # enclosures that are also written as text
 METADATA = {"format": FORMAT, "version": str(VERSION)}
 
 
@@ -46,15 +57,23 @@ def save_working(
     progress: Progress | None = None,
     names: str = BYHAND,
     keep: Collection[str] = (),
+    digits: int | None = None,
 ) -> Trace:
     """Works a job out and saves it on the way, whole or not at all; the trace has what is kept.
 
     Floats go to the disk as they come and are dropped after their last reader, so that memory
     stays near one layer.  Exact numbers and the pencil's are kept, all of them, as `save` does.
+    With `digits`, the job is in enclosures, and so many significant digits are to be proven.
     """
     target, called = Path(folder), Names(job.plan, names)
     format = _format(job.numbers)
     with drafting(target, manifest.is_trace) as draft:
+        if digits is not None:
+            from byhand.proving import prove
+
+            trace = prove(job, digits, progress=progress)
+            _write(trace, target, draft, called, exact_text=True)
+            return trace
         if format is not None:
             return _stream(job, format, target, draft, called, progress, {*keep, *SMALL})
         trace = job.work(progress=progress)
@@ -66,19 +85,24 @@ def _write(trace: Trace, target: Path, draft: Path, called: Names, exact_text: b
     """All files of a trace that is there."""
     asked = set(trace.asked or trace.steps)
     steps = [worked for worked in trace if worked.address in asked]
-    arrays = {worked.address: _array(worked) for worked in steps if worked.missing is None}
+    arrays, radii = _arrays(worked for worked in steps if worked.missing is None)
     forms = {address: Form(array.dtype, array.shape) for address, array in arrays.items()}
     exact = None
-    if _format(trace.numbers) is None:
-        facts, exact = _exact_facts(trace, steps, forms, called, exact_text)
+    enclosed = trace.numbers.uniform == "enclosed"
+    if enclosed and sum(array.size for array in radii.values()) > MOST_TEXT:
+        facts = _facts(trace, map(manifest.step_facts, steps), forms, called, radii)
+    elif _format(trace.numbers) is None:
+        facts, exact = _exact_facts(trace, steps, forms, called, exact_text, radii)
     else:
         facts = _facts(trace, map(manifest.step_facts, steps), forms, called)
     with writing(target):
         if exact is not None:
             write_bytes(draft / EXACT, manifest.as_json(exact))
-        with _tensors(draft, forms, called) as file:
+        with _tensors(draft, forms, called, radii) as file:
             for address, array in arrays.items():
                 file.put(called[address], array)
+            for address, array in radii.items():
+                file.put(called[address] + RADIUS, array)
             file.finish()
         write_bytes(draft / MANIFEST, manifest.as_json(facts))
 
@@ -121,8 +145,11 @@ def _stream(
     return trace
 
 
-def _tensors(draft: Path, forms: Mapping[str, Form], called: Names) -> TensorFile:
+def _tensors(
+    draft: Path, forms: Mapping[str, Form], called: Names, radii: Collection[str] = ()
+) -> TensorFile:
     tensors = {called[address]: form for address, form in forms.items()}
+    tensors |= {called[address] + RADIUS: forms[address] for address in radii}
     return TensorFile(draft / VALUES, tensors, METADATA)
 
 
@@ -153,6 +180,21 @@ def _unknown(weight: Tensor) -> bool:
 # ------------------------------------------------------------------ numbers and facts
 
 
+def _arrays(
+    steps: Iterable[Worked],
+) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+    """The numbers of some steps, and the radii of those that are enclosed."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    radii: dict[str, npt.NDArray[Any]] = {}
+    for worked in steps:
+        if worked.numbers.uniform == "enclosed" and not worked.whole:
+            absent = ABSENT_AS.get(worked.step.op, np.nan)
+            arrays[worked.address], radii[worked.address] = in_floats(worked, absent)
+        else:
+            arrays[worked.address] = _array(worked)
+    return arrays, radii
+
+
 def _array(worked: Worked) -> npt.NDArray[Any]:
     """The step in numbers: int64 ids (-1: undecided), floats as they are, and of exact or named
     values and decimals the nearest float64 of each entry."""
@@ -169,13 +211,17 @@ def _array(worked: Worked) -> npt.NDArray[Any]:
 
 
 def _facts(
-    trace: Trace, records: Iterable[Mapping[str, Any]], forms: Mapping[str, Form], called: Names
+    trace: Trace,
+    records: Iterable[Mapping[str, Any]],
+    forms: Mapping[str, Form],
+    called: Names,
+    radii: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The manifest of floats."""
+    """The manifest of floats, or of enclosures without their text."""
     steps = list(records)
     return {
         **manifest.heading(trace, called, exact=False),
-        "steps": [manifest.finished(step, forms.get(step["address"]), called) for step in steps],
+        "steps": _finished(steps, forms, called, radii),
         "next": manifest.predictions(trace),
         "loss": manifest.loss(trace),
         "aliases": manifest.aliases(trace.plan, [step["address"] for step in steps], called),
@@ -188,6 +234,7 @@ def _exact_facts(
     forms: Mapping[str, Form],
     called: Names,
     as_text: bool,
+    radii: Collection[str] = (),
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The manifest, and the text of every value."""
     from byhand.render.data import document_of
@@ -205,11 +252,25 @@ def _exact_facts(
         told = _without_forms(told)
     facts = {
         **manifest.heading(trace, called, exact=as_text),
-        "steps": [manifest.finished(step, forms.get(step["address"]), called) for step in records],
+        "steps": _finished(records, forms, called, radii),
         **told,
         "aliases": manifest.aliases(trace.plan, wanted, called),
     }
     return facts, exact if as_text else None
+
+
+def _finished(
+    records: Iterable[Mapping[str, Any]],
+    forms: Mapping[str, Form],
+    called: Names,
+    radii: Collection[str],
+) -> list[dict[str, Any]]:
+    return [
+        manifest.finished(
+            record, forms.get(record["address"]), called, radius=record["address"] in radii
+        )
+        for record in records
+    ]
 
 
 def _without_forms(told: dict[str, Any]) -> dict[str, Any]:

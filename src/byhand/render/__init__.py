@@ -4,6 +4,7 @@
     parts      what a document is made of; later books and spreadsheets read the same
     terminal   parts → text of a given width            html   parts → a simple page
     data       trace → the JSON document
+    compared   floats beside the truth         unproven   what could not be proven
 
 Nothing here computes a number: forms and decimals come from the number system.
 """

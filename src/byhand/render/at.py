@@ -25,7 +25,7 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT, Unknown
 from byhand.plan import WEIGHT, Step
 from byhand.render import words
-from byhand.render.forms import Forms, rational_cell
+from byhand.render.forms import DIGITS, Forms, rational_cell
 from byhand.render.given import symbol_of, weight_cell
 from byhand.render.layout import plain
 from byhand.render.parts import MASKED, Cell, Mark, Part, WorkingLine
@@ -48,8 +48,10 @@ def workings(trace: Trace, address: str) -> Iterator[Part]:
 class _At:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.forms = Forms(trace.numbers)
+        self.forms = Forms(trace.numbers, digits=trace.digits)
         self.forms.label(trace)
+        written_in = min(self.forms.digits, DIGITS)  # a line of long numbers tells nobody anything
+        self.inner = Forms(trace.numbers, digits=written_in) if trace.digits else self.forms
         given = {
             name: trace.steps[name].value for name in ("tokens", "target") if name in trace.steps
         }
@@ -148,8 +150,10 @@ class _At:
                 [words.token_label(self.trace.token(id)) for id in found.candidates]
             )
             return WorkingLine(name, cell=MASKED, marks=(Mark("open", text),), missing=True)
-        marks = (Mark("more", self.token(found.id)),)
-        return WorkingLine(name, cell=rational_cell(found.id), marks=marks)
+        text = self.token(found.id)
+        if self.trace.proof is not None:
+            text += ", " + (_("proven") if found.proven else _("not proven"))
+        return WorkingLine(name, cell=rational_cell(found.id), marks=(Mark("more", text),))
 
     def token(self, id: int) -> str:
         return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
@@ -176,14 +180,17 @@ class _At:
             worked = self.trace.steps[leaf.address]
             if worked.missing is not None:
                 return None
-            cell = self.forms.cell(worked.at(leaf.index))
+            cell = self.inner.cell(worked.at(leaf.index))
         if cell.form is not None and (cell.decimal is None or short(cell)):
             return cell.form, False
         if cell.decimal is None:
             return None
         negative = cell.decimal.startswith("-")
         decimal = Name(cell.decimal.removeprefix("-"))
-        return (Negative(decimal) if negative else decimal), cell.register != "rounded"
+        return (Negative(decimal) if negative else decimal), cell.register not in (
+            "rounded",
+            "exact",
+        )
 
 
 def short(cell: Cell) -> bool:

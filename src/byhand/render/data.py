@@ -1,7 +1,8 @@
 """Trace → the JSON document of `byhand trace --json`: every number, with its form and decimals.
 
 Floats are JSON numbers, the shortest that read back to the same float in their format; what JSON
-has no number for is text: "inf", "-inf", "nan".
+has no number for is text: "inf", "-inf", "nan".  An enclosure is {"mid", "rad"}, two decimals as
+text, with its proven digits beside.
 
 A form that is too long to write is told by the address of its own entry: the step's formula and
 reads say how it comes about.
@@ -19,18 +20,20 @@ import numpy as np
 from byhand.address import write_index
 from byhand.expression import write
 from byhand.numbers.base import ABSENT, Prediction
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Plan, Step
-from byhand.render.forms import Forms, is_letter, letters_in
+from byhand.render.forms import Forms, enclosed_cell, is_letter, letters_in
 from byhand.tracing import Trace, Worked
 
 PLACES = 10  # decimals beside a form
+GUARD = 3  # digits of a middle beyond those asked for, so that its rounding adds little to a radius
 
 
 def write_json(trace: Trace, to: TextIO, only: Iterable[str] = (), names: str = "byhand") -> None:
     """Writes the document, one line a step, with the steps' names in some style."""
     document = document_of(trace, only)
     document["steps"] = in_style(document["steps"], trace.plan, names)
-    _write(document, to)
+    write_document(document, to)
 
 
 def write_plan_json(
@@ -40,7 +43,7 @@ def write_plan_json(
     wanted = tuple(only)
     shown = set(plan.matching(wanted)) if wanted else {step.address for step in plan}
     steps = in_style([step_record(s) for s in plan if s.address in shown], plan, names)
-    _write({"model": plan.spec.name, "length": plan.length, "steps": steps}, to)
+    write_document({"model": plan.spec.name, "length": plan.length, "steps": steps}, to)
 
 
 def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
@@ -53,11 +56,36 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
     return {
         "model": trace.model.name,
         "numbers": trace.numbers.name,
+        **proof_data(trace),
         "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
         "letters": data.letters(),
         "steps": steps,
         "next": next,
         "loss": loss,
+    }
+
+
+def proof_data(trace: Trace) -> dict[str, Any]:
+    """Of proven digits: how many were asked for, the precision it took, what was not proven."""
+    proof = trace.proof
+    if proof is None:
+        return {}
+    return {
+        "digits": proof.digits,
+        "bits": proof.bits,
+        "undecided": {
+            "count": proof.count,
+            "first": [
+                {
+                    "address": one.address,
+                    "asked": one.asked,
+                    "enclosure": enclosure_data(one.enclosure, proof.digits)[0],
+                    "candidates": list(one.candidates),
+                }
+                for one in proof.undecided
+            ],
+        },
+        "by_exact": list(proof.by_exact),
     }
 
 
@@ -89,7 +117,9 @@ def step_record(step: Step) -> dict[str, Any]:
     }
 
 
-def _write(document: dict[str, Any], to: TextIO) -> None:
+def write_document(document: dict[str, Any], to: TextIO) -> None:
+    """Writes a document as JSON, one line a step."""
+
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
 
@@ -107,7 +137,7 @@ def _write(document: dict[str, Any], to: TextIO) -> None:
 class _Data:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.forms = Forms(trace.numbers, PLACES)
+        self.forms = Forms(trace.numbers, PLACES, trace.digits)
         self.forms.label(trace)
         self.used: dict[str, None] = {}  # letters, in the order of their use
 
@@ -124,9 +154,13 @@ class _Data:
             return {**record, "value": list(value) if isinstance(value, tuple) else value}
         if floats(worked.array):
             return {**record, "value": float_data(worked.array), **self.notes(worked)}
-        if len({worked.register_at(index) for index, _entry in worked.entries()} - {None}) > 1:
+        uniform = worked.numbers.uniform is not None
+        if not uniform and len(registers_of(worked)) > 1:
             record["registers"] = _nested(worked, worked.register_at)
-        entries = {index: self.entry(worked, index) for index, _entry in worked.entries()}
+        entries = {
+            index: self.value(entry, worked.address + write_index(index))
+            for index, entry in worked.entries()
+        }
         record["value"] = _nested(worked, lambda index: entries[index][0])
         record["decimal"] = _nested(worked, lambda index: entries[index][1])
         return {**record, **self.notes(worked)}
@@ -135,14 +169,12 @@ class _Data:
         notes = [{"kind": note.kind, "index": list(note.index)} for note in worked.notes]
         return {"notes": notes} if notes else {}
 
-    def entry(self, worked: Worked, index: tuple[int, ...]) -> tuple[Any, str | None]:
-        """(value, decimal) of an entry as JSON has them."""
-        entry = worked.at(index)
-        return self.value(entry, worked.address + write_index(index))
-
     def value(self, entry: Any, address: str | None) -> tuple[Any, str | None]:
+        """(value, decimal) of an entry as JSON has them."""
         if entry is ABSENT:
             return None, None
+        if isinstance(entry, Enclosure):
+            return enclosure_data(entry, self.forms.digits)
         if floats(np.asarray(entry)):
             return float_data(np.asarray(entry)), None
         if self.forms.writer is None:
@@ -189,6 +221,20 @@ class _Data:
             return None
         value, decimal = self.value(self.trace.loss, "loss[0]")
         return {"target": self.trace.token(self.trace.target), "value": value, "decimal": decimal}
+
+
+def registers_of(worked: Worked) -> set[str]:
+    """The registers that entries of a step have."""
+    found = (worked.register_at(index) for index, _entry in worked.entries())
+    return {register for register in found if register is not None}
+
+
+def enclosure_data(entry: Enclosure, digits: int) -> tuple[dict[str, str], str | None]:
+    """(middle and radius, proven digits): as many as are proven; None where not one is."""
+    middle, radius = entry.interval(digits + GUARD)
+    shown = enclosed_cell(entry, digits).decimal if entry.exact else entry.decimal(digits)
+    proven = None if shown is None or "±" in shown else shown
+    return {"mid": middle, "rad": "inf" if radius == "∞" else radius}, proven
 
 
 def floats(array: Any) -> bool:

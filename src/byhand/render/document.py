@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from byhand.expression import Entry
 from byhand.language import _
 from byhand.numbers.base import REGISTERS
 from byhand.numbers.base import Prediction as Predicted
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Step
 from byhand.render import words
-from byhand.render.forms import Forms, rational_cell
+from byhand.render.forms import Forms, margin_cell, rational_cell
 from byhand.render.given import weights_read
 from byhand.render.parts import (
+    Cell,
     Loss,
     Mark,
     NotWorked,
@@ -29,6 +32,7 @@ from byhand.render.parts import (
 from byhand.render.window import Window
 from byhand.tracing import Trace, Worked, weakest
 
+MARGIN_DIGITS = 12  # significant digits of how far a token is ahead, at most
 COPIES = ("embed", "split_heads", "merge_heads")  # operations that make no new number
 
 
@@ -53,7 +57,7 @@ class _Document:
         self.window = window
         self.beyond = trace.beyond_boundary if stop else frozenset()
         self.stop = stop
-        self.forms = Forms(trace.numbers)
+        self.forms = Forms(trace.numbers, digits=trace.digits)
         self.told: set[str] = set()  # weights already shown
         self.also: dict[str, list[str]] = {}
         called = {name: address for address, name in trace.plan.in_style(names).items()}
@@ -123,8 +127,12 @@ class _Document:
         worked = [trace.steps[address] for address in shown]
         facts = [
             (_("text"), words.printable(trace.text)),
-            (_("numbers"), numbers_name(trace.numbers.name)),
+            (_("numbers"), words.numbers_name(trace.numbers, trace.proof)),
         ]
+        if trace.numbers.uniform == "enclosed" and trace.next and "next" in shown:
+            facts.append((_("proven"), words.proven_count(trace.next)))
+        if trace.proof is not None and trace.proof.by_exact:
+            facts.append((_("exactly"), words.settled_exactly(trace.proof.by_exact)))
         if trace.target is not None:
             facts.append((_("target"), words.token_label(trace.token(trace.target))))
         rows = [w.row_registers or (w.register,) for w in worked if not w.whole]
@@ -136,6 +144,7 @@ class _Document:
             registers=tuple(register for register in REGISTERS if register in registers),
             masked=any(self.masks(w.step) for w in worked if w.missing is None),
             notes=trace.model.notes,
+            digits=trace.digits,
         )
 
     def masks(self, step: Step) -> bool:
@@ -190,15 +199,20 @@ class _Document:
             place=position,
             label=self.row_label(position),
             token=None if found.id is None else labels([found.id])[0],
-            margin=None if found.margin is None else self.forms.cell(found.margin),
+            margin=None if found.margin is None else self.margin(found.margin),
             proven=found.proven,
             tied=labels(found.tied),
             candidates=labels(found.candidates),
         )
 
+    def margin(self, margin: Any) -> Cell:
+        if isinstance(margin, Enclosure):
+            return margin_cell(margin, min(self.forms.digits, MARGIN_DIGITS))
+        return self.forms.cell(margin)
+
     def loss(self, plain: StepPart, worked: Worked) -> Part:
         assert self.trace.target is not None
-        forms = Forms(self.trace.numbers)
+        forms = Forms(self.trace.numbers, digits=self.trace.digits)
         last = len(self.trace.tokens) - 1
         forms.label(self.trace, Entry("probs", (last, self.trace.target)))
         cell = forms.full(worked.at((0,)))
@@ -358,15 +372,6 @@ def _not_finite(which: str) -> str:
     return _(
         "position {which}: a number here is too large for this format, or is no number at all"
     ).format(which=which)
-
-
-def numbers_name(name: str) -> str:
-    if name == "exact":
-        return _("exact where it can be, named where it can't")
-    kind, _blank, places = name.partition(" ")
-    if kind == "decimals":
-        return _("every line rounded to {places} decimals").format(places=places)
-    return _("{name}, with its roundings").format(name=name)
 
 
 def _left_out(rows: int, columns: int, heads: int, largest_shown: bool = False) -> str:

@@ -18,10 +18,12 @@ from byhand.expression import (
     leaves,
 )
 from byhand.numbers.base import Numbers
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.render.parts import MASKED, Cell, Letter
 from byhand.tracing import Trace
 
 PLACES = 4  # decimals shown beside a form
+DIGITS = 6  # significant digits of an enclosure, where no number of them was asked for
 WIDEST_FORM = 60  # characters of a form in a table; a wider one is shown by its decimals
 CONSTANTS = ("e", "pi")
 
@@ -39,9 +41,10 @@ class Writes(Protocol):
 class Forms:
     """Cells of one number system's entries; letters are defined in the order of their use."""
 
-    def __init__(self, numbers: Numbers, places: int = PLACES) -> None:
+    def __init__(self, numbers: Numbers, places: int = PLACES, digits: int | None = None) -> None:
         self.numbers = numbers
         self.places = places
+        self.digits = digits or DIGITS
         self.writer: Writes | None = numbers.writer() if hasattr(numbers, "writer") else None
 
     def label(self, trace: Trace, *first: Entry) -> None:
@@ -78,6 +81,8 @@ class Forms:
         """The entry in every form that its number system gives, letters among them."""
         if entry is None:
             return MASKED
+        if isinstance(entry, Enclosure):
+            return enclosed_cell(entry, self.digits)
         register = self.numbers.register(entry)
         if self.writer is None:
             return Cell(register, decimal=self.text(entry))
@@ -143,6 +148,28 @@ def is_letter(tree: Expression) -> bool:
             return is_letter(x)
         case _:
             return False
+
+
+def enclosed_cell(entry: Enclosure, digits: int) -> Cell:
+    """Proven digits, as many as were asked for.
+
+    A number that is known exactly and has no more digits than that is shown as it is; one that is
+    not known narrowly enough, with its radius.  So the number of digits never misleads.
+    """
+    middle, radius = entry.interval(digits)
+    if radius == "0":
+        return Cell("exact", decimal=middle)
+    if entry.proves(digits):
+        return Cell("enclosed", decimal=entry.decimal(digits))
+    return Cell("enclosed", decimal=middle, radius=radius)
+
+
+def margin_cell(entry: Enclosure, digits: int) -> Cell:
+    """How far a token is ahead: so many digits, or as many as its proof has brought along."""
+    cell = enclosed_cell(entry, digits)
+    if cell.radius is None or not entry.proves(1):
+        return cell
+    return Cell("enclosed", decimal=entry.decimal(digits))
 
 
 def rational_cell(value: Fraction | int) -> Cell:

@@ -10,13 +10,14 @@ import numpy as np
 
 from byhand.expression import write
 from byhand.language import _
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.render import words
-from byhand.render.data import float_data, floats
-from byhand.render.document import numbers_name
-from byhand.render.forms import PLACES, Forms
+from byhand.render.data import enclosure_data, float_data, floats
+from byhand.render.forms import DIGITS, PLACES, Forms
 from byhand.render.ink import Ink, padded, width_of
 from byhand.render.listing import whole
 from byhand.render.parts import Cell, Title
+from byhand.render.terminal import decimal_alone
 
 if TYPE_CHECKING:
     from byhand.generating import Chosen, Generation, Sampling
@@ -32,11 +33,18 @@ def opening(generation: Generation) -> Title:
     model = generation.model
     facts = [
         (_("text"), words.printable(model.vocabulary.decode(generation.prompt))),
-        (_("numbers"), numbers_name(generation.numbers.name)),
+        (_("numbers"), _numbers(generation)),
     ]
     if generation.sampling is not None:
         facts.append((_("drawn"), ", ".join(_drawn(generation.sampling))))
     return Title(words.printable(model.name), "", tuple(facts), (), masked=False)
+
+
+def _numbers(generation: Generation) -> str:
+    if generation.digits is None:
+        return words.numbers_name(generation.numbers)
+    text = _("{digits} significant digits, proven, within one unit of the last place")
+    return text.format(digits=generation.digits)
 
 
 def _drawn(sampling: Sampling) -> Iterator[str]:
@@ -55,18 +63,27 @@ def _decimal(number: float) -> str:
 # ------------------------------------------------------------------ one token
 
 
-def choice_line(generation: Generation, chosen: Chosen, width: int, ink: Ink) -> str:
-    """Position, token, probability, and what is known of the choice; the form where it fits."""
+def choice_lines(generation: Generation, chosen: Chosen, width: int, ink: Ink) -> Iterator[str]:
+    """Position, token, probability, and what is known of the choice; the form where it fits.
+
+    A probability of more digits than a line has room for gets lines of its own.
+    """
     place = str(chosen.position).rjust(len(str(generation.last)))
     token = padded(words.token_label(chosen.token), TOKEN)
     cell = _cell(generation, chosen)
-    line = INDENT + INDENT.join([place, token, _shown(cell)])
     said = verdict(generation, chosen)
+    line = INDENT + INDENT.join([place, token, _shown(cell)])
+    if generation.digits is not None and width_of(line) + len(INDENT) + width_of(said) > width:
+        yield (INDENT + INDENT.join([place, token, ink(said, "exact")])).rstrip()
+        lead = " " * (len(INDENT) + len(place) + len(INDENT))
+        yield from wrap(_shown(cell), width, initial_indent=lead, subsequent_indent=lead + INDENT)
+        return
     form = "" if cell.form is None else f"= {write(cell.form)}"
     plain = INDENT.join([line, said]) if said else line
     if form and width_of(plain) + len(INDENT) + width_of(form) <= width:
-        return INDENT.join([line, ink(said, "exact"), ink(form, "quiet")])
-    return INDENT.join([line, ink(said, "exact" if chosen.proven else None)]).rstrip()
+        yield INDENT.join([line, ink(said, "exact"), ink(form, "quiet")])
+    else:
+        yield INDENT.join([line, ink(said, "exact" if chosen.proven else None)]).rstrip()
 
 
 def verdict(generation: Generation, chosen: Chosen) -> str:
@@ -90,14 +107,14 @@ def verdict(generation: Generation, chosen: Chosen) -> str:
 def _cell(generation: Generation, chosen: Chosen) -> Cell:
     if floats(np.asarray(chosen.probability)):
         return Cell("rounded", decimal=_fixed(float(chosen.probability)))
-    return Forms(generation.numbers).cell(chosen.probability)
+    return Forms(generation.numbers, digits=generation.digits).cell(chosen.probability)
 
 
 def _shown(cell: Cell) -> str:
     """The decimals, in one column whatever the numbers are."""
     if cell.radius is not None:
         return f"  {cell.decimal} ± {cell.radius}"
-    sign = "  " if cell.register == "rounded" else "≈ "
+    sign = "  " if cell.register == "rounded" else "= " if decimal_alone(cell) else "≈ "
     return sign + (cell.decimal or "")
 
 
@@ -122,10 +139,10 @@ def closing_lines(generation: Generation, width: int) -> Iterator[str]:
             subsequent_indent=INDENT,
             break_on_hyphens=False,
         ) or [""]
-    reason = why_ended(generation)
-    if reason:
-        yield ""
-        yield from wrap(reason, width)
+    for sentence in (why_ended(generation), proven_with(generation)):
+        if sentence:
+            yield ""
+            yield from wrap(sentence, width)
 
 
 def why_ended(generation: Generation) -> str:
@@ -142,6 +159,14 @@ def why_ended(generation: Generation) -> str:
             return ""
 
 
+def proven_with(generation: Generation) -> str:
+    """The precision that has proven every token so far; nothing where none was to be proven."""
+    if generation.digits is None or not generation.choices:
+        return ""
+    bits = getattr(generation.numbers, "bits", None)
+    return _("Proven with {bits} bits.").format(bits=bits)
+
+
 # ------------------------------------------------------------------ JSON
 
 
@@ -152,6 +177,7 @@ def generation_data(generation: Generation) -> dict[str, Any]:
     return {
         "model": generation.model.name,
         "numbers": generation.numbers.name,
+        **_proof(generation),
         "tokens": [{"id": id, "text": tokens[id]} for id in generation.prompt],
         "sampling": None
         if sampling is None
@@ -166,6 +192,13 @@ def generation_data(generation: Generation) -> dict[str, Any]:
         "text": generation.text,
         "ended": generation.ended,
     }
+
+
+def _proof(generation: Generation) -> dict[str, Any]:
+    """The digits that are proven and the precision it took; nothing where none were asked for."""
+    if generation.digits is None:
+        return {}
+    return {"digits": generation.digits, "bits": getattr(generation.numbers, "bits", None)}
 
 
 def _chosen_data(generation: Generation, chosen: Chosen) -> dict[str, Any]:
@@ -188,6 +221,8 @@ def _value(generation: Generation, chosen: Chosen) -> tuple[Any, str | None]:
     """(value, decimal) as in a trace; too long a form is told by its address in the trace of the
     text before the token."""
     entry = chosen.probability
+    if isinstance(entry, Enclosure):
+        return enclosure_data(entry, generation.digits or DIGITS)
     if floats(np.asarray(entry)):
         return float_data(np.asarray(entry)), None
     cell = Forms(generation.numbers, DATA_PLACES).cell(entry)

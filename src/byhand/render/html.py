@@ -8,7 +8,7 @@ from html import escape
 from byhand.expression import write
 from byhand.language import _
 from byhand.render import words
-from byhand.render.layout import GUTTER, MANNERS, MASK, cell_lines
+from byhand.render.layout import GUTTER, MANNERS, MASK, aligned, cell_lines, proven_digits
 from byhand.render.parts import (
     Cell,
     Given,
@@ -36,6 +36,7 @@ STYLE = """
 .byhand table { border-collapse: collapse; margin: .2em 0 .2em 1em; }
 .byhand th, .byhand td { padding: .1em .7em; text-align: left; vertical-align: top; }
 .byhand th { font-weight: normal; opacity: .7; }
+.byhand .digits { font-family: monospace; white-space: pre; }
 .byhand .mark { margin-left: 1em; font-style: italic; }
 """.strip()
 
@@ -123,9 +124,13 @@ def _table(table: Table, signs: bool = True) -> Iterator[str]:
     if any(table.heads):
         heads = "".join(f"<th>{escape(head)}</th>" for head in table.heads)
         yield f"<tr>{'<th></th>' * (1 + signs)}{heads}</tr>"
-    for row in table.rows:
-        sign = f"<td>{GUTTER.get(row.register, '')}</td>" if signs else ""
-        cells = "".join(f"<td>{_cell(cell)}</td>" for cell in row.cells)
+    digits = aligned(table) if proven_digits(table) else None
+    for place, row in enumerate(table.rows):
+        sign = f"<td>{'' if digits else GUTTER.get(row.register, '')}</td>" if signs else ""
+        if digits:
+            cells = "".join(f"<td class='digits'>{escape(text)}</td>" for text in digits[place])
+        else:
+            cells = "".join(f"<td>{_cell(cell)}</td>" for cell in row.cells)
         yield f"<tr>{sign}<th>{escape(row.label)}</th>{cells}</tr>"
     yield "</table>"
     if table.left_out:

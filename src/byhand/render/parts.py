@@ -15,8 +15,9 @@ class Cell:
     """One number in the forms it can be shown in.  A masked entry has no register and no form.
 
     `worked` is the form before simplifying, where it differs; `decimal` is proven to its last
-    place; with a `radius`, the true value lies within it of `decimal`.  A form in letters that
-    would need definitions is left to the parts that define them.
+    place; with a `radius`, the true value lies within it of `decimal`.  An exact number without a
+    form is what its decimal says.  A form in letters that would need definitions is left to the
+    parts that define them.
     """
 
     register: str | None
@@ -93,7 +94,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Title:
-    """What is worked out: model, text, numbers; and how the signs are read."""
+    """What is worked out: model, text, numbers; and how the signs are read.
+
+    `digits`: so many significant digits of every number are shown, proven.
+    """
 
     name: str
     about: str
@@ -101,6 +105,7 @@ class Title:
     registers: tuple[str, ...]
     masked: bool
     notes: tuple[str, ...] = ()
+    digits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

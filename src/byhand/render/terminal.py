@@ -284,7 +284,10 @@ def verdict(found: Prediction) -> str:
 def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:
     """(sign, register, meaning) of the signs that this document uses."""
     for register in title.registers:
-        yield SIGNS[register], register, words.register_about(register)
+        about = words.register_about(register)
+        if register == "enclosed" and title.digits is not None:
+            about = words.digits_about(title.digits)
+        yield SIGNS[register], register, about
     if "named" in title.registers:
         yield "≈", None, _("decimals: within one unit of the last place, proven")
     if title.masked:
@@ -312,14 +315,19 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
         if cell.form is not None:
             yield "=", write(cell.form)
         if cell.decimal is not None and not plain(cell):
-            yield "≈", cell.decimal
+            yield "=" if decimal_alone(cell) else "≈", cell.decimal
+
+
+def decimal_alone(cell: Cell) -> bool:
+    """An exact number that its decimal says in full."""
+    return cell.register == "exact" and cell.form is None
 
 
 def one_line(cell: Cell) -> str:
     """The shortest honest text of a number: an exact one itself, else its decimals."""
     if cell.radius is not None:
         return f"{cell.decimal} ± {cell.radius}"
-    if cell.register == "rounded":
+    if cell.register == "rounded" or decimal_alone(cell):
         return cell.decimal or ""
     exact = None if cell.form is None or cell.register != "exact" else write(cell.form)
     if exact is not None and (len(exact) <= LONGEST_EXACT or cell.decimal is None):

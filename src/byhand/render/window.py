@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from byhand.render.data import floats
 from byhand.tracing import Worked
@@ -28,15 +30,27 @@ class Window:
         return _ends(size, self.columns, 4, 1)
 
     def columns_of(self, worked: Worked) -> tuple[int, ...]:
-        """The columns shown; of a large vocabulary in floats, those of the largest numbers."""
+        """The columns shown; of a large vocabulary in floats or enclosures, those of the largest
+        numbers."""
         size = worked.step.shape[-1]
-        if size <= self.columns or worked.step.axes[-1] != "vocab" or not floats(worked.array):
+        if size <= self.columns or worked.step.axes[-1] != "vocab":
             return self.column_places(size)
-        last = np.asarray(worked.array[-1], dtype=np.float64)
+        if not floats(worked.array) and worked.numbers.uniform != "enclosed":
+            return self.column_places(size)
+        last = _near(worked)[-1]
         return tuple(np.argsort(-last, kind="stable")[: self.tokens].tolist())
 
     def head_places(self, size: int) -> tuple[int, ...]:
         return tuple(range(size)) if size <= self.heads else (0, 1)
+
+
+def _near(worked: Worked) -> npt.NDArray[np.float64]:
+    """Floats near the numbers: good enough to say which are large."""
+    if isinstance(worked.array, np.ndarray):
+        return np.asarray(worked.array, dtype=np.float64)
+    numbers: Any = worked.numbers  # limbs, which are too many to be looked at one by one
+    value = numbers.enclosed(worked.value)
+    return np.asarray(value.digits.engine.to_numpy(value.approx))
 
 
 def _ends(size: int, most: int, first: int, last: int) -> tuple[int, ...]:

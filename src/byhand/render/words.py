@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from byhand.language import _
+from byhand.numbers.base import Numbers, Prediction
 from byhand.plan import WEIGHT
 from byhand.tracing import Missing, Trace, Worked
 
+if TYPE_CHECKING:
+    from byhand.proving import Proof
+
 LONGEST_LABEL = 24  # characters of a token in a table
+MOST_SETTLED = 4  # addresses in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,46 @@ def register_about(register: str) -> str:
         "enclosed": _("enclosed: lies within ± of the decimal, proven"),
         "rounded": _("rounded: to the decimals or the format named above, line by line"),
     }[register]
+
+
+def numbers_name(numbers: Numbers, proof: Proof | None = None) -> str:
+    """What the numbers are, in words."""
+    if proof is not None:
+        if proof.complete:
+            text = _("{digits} significant digits, proven; worked out with {bits} bits")
+        else:
+            text = _("{digits} significant digits, not all proven; worked out with {bits} bits")
+        return text.format(digits=proof.digits, bits=proof.bits)
+    if numbers.uniform == "enclosed":
+        return _("enclosed")
+    if numbers.name == "exact":
+        return _("exact where it can be, named where it can't")
+    kind, _blank, places = numbers.name.partition(" ")
+    if kind == "decimals":
+        return _("every line rounded to {places} decimals").format(places=places)
+    return _("{name}, with its roundings").format(name=numbers.name)
+
+
+def digits_about(digits: int) -> str:
+    """What proven digits promise."""
+    return _(
+        "enclosed: the digits are proven, within one unit of the last place; a number with fewer "
+        "than {digits} is exactly what is shown"
+    ).format(digits=digits)
+
+
+def proven_count(found: Sequence[Prediction]) -> str:
+    """How many of the next tokens are proven."""
+    proven = sum(one.proven for one in found)
+    return _("{count} of {all} next tokens").format(count=proven, all=len(found))
+
+
+def settled_exactly(addresses: Sequence[str]) -> str:
+    """What no precision shows, such as a zero or a tie, and exact arithmetic does."""
+    shown = list(addresses[:MOST_SETTLED])
+    if more := len(addresses) - len(shown):
+        shown.append(_("{count} more").format(count=more))
+    return _("{which}, settled by exact arithmetic").format(which=joined(shown))
 
 
 def joined(words: Sequence[str]) -> str:

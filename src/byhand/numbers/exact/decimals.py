@@ -9,11 +9,11 @@ from flint import arb, ctx, fmpq, fmpz
 
 from byhand.errors import Undecided
 from byhand.language import _
+from byhand.numbers.written import LONGEST, at_point, point, with_digits
 
 if TYPE_CHECKING:
     from byhand.numbers.exact.value import Value
 
-LONGEST = 30  # digits before the point, before a number is written with an exponent
 HALF = fmpq(1, 2)
 
 
@@ -86,13 +86,6 @@ def settled_tie(v: Value, shift: fmpz, candidate: fmpq) -> fmpz | None:
     return candidate.floor() if side < 0 else candidate.ceil()
 
 
-def point(n: fmpz, places: int) -> str:
-    """n / 10^places as text."""
-    digits = str(abs(int(n))).rjust(places + 1, "0")
-    text = digits[: len(digits) - places] + ("." + digits[len(digits) - places :]) * (places > 0)
-    return "-" + text if n < 0 else text
-
-
 def decimal(v: Value, places: int) -> str:
     """v with so many decimals, within one unit of the last place (see Value.decimal)."""
     if not v.ball(64).abs_upper() < arb(10) ** LONGEST:
@@ -115,11 +108,7 @@ def significant(v: Value, digits: int) -> str:
         if abs(n) < fmpz(10) ** digits:
             break
         exponent += 1
-    if -6 < exponent < digits:
-        return point(n, digits - 1 - int(exponent))
-    first, rest = divmod(abs(int(n)), 10 ** (digits - 1))
-    mantissa = f"{first}.{rest:0{digits - 1}d}" if digits > 1 else str(first)
-    return f"{'-' if n < 0 else ''}{mantissa}e{int(exponent)}"
+    return with_digits(n, digits, int(exponent))
 
 
 def decimal_exponent(v: Value) -> fmpz:
@@ -210,16 +199,6 @@ def decimal_size(x: arb) -> int:
         return 0
     found = (x.log() / arb(10).log()).mid().floor().unique_fmpz()
     return 0 if found is None else int(found)
-
-
-def at_point(n: fmpz, places: int) -> str:
-    """n / 10^places as text, with an exponent where it is very large or very small."""
-    digits = str(abs(int(n)))
-    if 0 <= places <= LONGEST:
-        return point(n, places)
-    exponent = len(digits) - 1 - places
-    mantissa = (digits[0] + "." + digits[1:]).rstrip("0").rstrip(".")
-    return f"{'-' if n < 0 else ''}{mantissa}e{exponent}"
 
 
 def shown(v: Value, digits: int = 6) -> str:

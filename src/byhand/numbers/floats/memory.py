@@ -50,7 +50,7 @@ def _borrowed(size: int) -> Data:
     block = _waiting(size)
     if block is None:
         block = np.empty(size, dtype=np.uint8)
-    lent = np.frombuffer(memoryview(block), dtype=np.uint8)  # its views hold it, not the block
+    lent = np.frombuffer(block.data, dtype=np.uint8)  # its views hold it, not the block
     finalize(lent, _give_back, block).atexit = False
     return lent
 

@@ -1,0 +1,250 @@
+"""Certified passes beside plain ones: what a proof costs, and how that grows.
+
+One process, one thread, the two passes timed in turn.  Weights are sliced and their norms certified
+once per model; that is told apart.  `--plot` writes the curves of docs/proven.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import inf, log2
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"  # before NumPy is imported
+
+import numpy as np  # noqa: E402
+from byhand.numbers.enclosed.operations import Limbs  # noqa: E402
+
+from benchmarks.large import Plain, Size, gpt2, random_model, some_ids  # noqa: E402
+from byhand.evaluate import Admitted, prepare, work_out  # noqa: E402
+from byhand.model import Model  # noqa: E402
+from byhand.spec import ModelSpec  # noqa: E402
+
+LENGTH, ROUNDS = 32, 7
+RADIUS = 1e-12  # what every logit is certified to
+ASKED = ("logits", "next")
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@dataclass
+class Certified:
+    """A model whose passes are certified, its weights admitted once."""
+
+    model: Model
+    length: int = LENGTH
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        self.ids = some_ids(self.model.spec, self.length)
+        self.text = " ".join(map(str, self.ids))
+        self.numbers = Limbs(64, self.device)
+        self.plan = prepare(self.model, self.text, self.numbers, only=ASKED).plan
+        self.weights = Admitted(self.model.weights, self.numbers)
+
+    def run(self, bits: int) -> dict[str, Any]:
+        """The logits and next tokens, in this precision."""
+        return work_out(self.plan, self.weights, self.ids, self.numbers.at(bits), keep=ASKED)
+
+    def radius(self, steps: dict[str, Any]) -> float:
+        """log2 of the largest radius of a logit."""
+        logits = steps["logits"]
+        return float(logits.numbers.magnitudes(logits.value)[1].max())
+
+    def middles(self, steps: dict[str, Any]) -> Any:
+        """The logits in float64."""
+        value = steps["logits"].value
+        return value.digits.engine.to_numpy(value.approx)
+
+    def proven(self, steps: dict[str, Any]) -> int:
+        return sum(found.proven for found in steps["next"].value)
+
+    def precision(self, start: int = 110) -> int:
+        """The bits that certify every logit to RADIUS and prove every next token."""
+        bits = start
+        while True:
+            steps = self.run(bits)
+            radius = self.radius(steps)
+            if radius <= log2(RADIUS) and self.proven(steps) == self.length:
+                return bits
+            bits += (
+                2
+                if radius <= log2(RADIUS)
+                else 44
+                if radius == inf
+                else max(2, int(radius - log2(RADIUS)) + 1)
+            )
+
+
+def in_turn(*works: Callable[[], object], rounds: int = ROUNDS) -> list[list[float]]:
+    """Seconds of each, all of them once a round."""
+    times: list[list[float]] = [[] for _work in works]
+    for _round in range(rounds):
+        for work, found in zip(works, times, strict=True):
+            start = perf_counter()
+            work()
+            found.append(perf_counter() - start)
+    return times
+
+
+def against_torch(name: str, spec: ModelSpec, *, trained: bool) -> tuple[Certified, int, float]:
+    """One line of the table; the model with its precision and the seconds of a pass."""
+    model = random_model(spec, trained=trained)
+    plain = Plain(model)
+    exactly = Plain(model, "float64")
+    case = Certified(model)
+    start = perf_counter()
+    bits = case.precision()
+    search = perf_counter() - start
+    steps = case.run(bits)
+    distance = float(np.abs(case.middles(steps) - exactly.logits(case.ids).numpy()).max())
+    times = in_turn(lambda: case.run(bits), lambda: plain.logits(case.ids))
+    ours, theirs = map(median, times)
+    ratio = median(a / b for a, b in zip(*times, strict=True))
+    print(
+        f"  {name:<26} {bits} bits: {ours:.2f} s, torch float32 {theirs:.3f} s, ratio {ratio:.1f};"
+        f" largest radius {2 ** case.radius(steps):.1e}, {case.proven(steps)}/{case.length} next"
+        f" tokens proven; float64 is within {distance:.0e}; with slicing, norms and the search for"
+        f" the precision {search:.0f} s; {getrusage(RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB",
+        flush=True,
+    )
+    return case, bits, ours
+
+
+# ------------------------------------------------------------------ Arb
+
+
+def arb_pass(case: Certified, bits: int) -> float:
+    """Seconds of the same pass in Arb's matrices: one layer measured, times their number.
+
+    The products are whole ones; of the head one column in 64 is taken, of the elements of GELU and
+    of the softmax one in 32, each scaled up.  Conversions of weights are left out.
+    """
+    from flint import arb, arb_mat, ctx
+
+    ctx.prec = bits + 20  # guard bits for entry-wise balls are not even counted
+    rng = np.random.default_rng(0)
+    spec, length = case.model.spec, case.length
+
+    def matrix(rows: int, columns: int) -> Any:
+        numbers = [arb(x) for x in rng.standard_normal(rows * columns)]
+        return arb_mat(rows, columns, numbers) * arb(1).exp()
+
+    def weights(name: str, columns: slice = slice(None)) -> Any:
+        data = np.asarray(case.model.weights[name].data)[:, columns].astype(np.float64)
+        return arb_mat(*data.shape, [arb(x) for x in data.ravel().tolist()])
+
+    def timed(work: Callable[[], object]) -> float:
+        start = perf_counter()
+        work()
+        return perf_counter() - start
+
+    layer = 0.0
+    for name in ("attn.qkv", "attn.out", "mlp.hidden", "mlp.out"):
+        right = weights(f"block.0.{name}")
+        left = matrix(length, right.nrows())
+        layer += timed(lambda left=left, right=right: left * right)
+    block = spec.blocks[0]
+    assert block.mlp is not None
+    assert block.attention is not None
+    hidden = [arb(x) * arb(1).exp() for x in rng.standard_normal(length * block.mlp.d_ff // 32)]
+    root = (arb(8) / arb.pi()).sqrt()
+    bend = arb(44715) / 1_000_000
+    layer += 32 * timed(
+        lambda: [x / (1 + (-(root * (x + bend * x * x * x))).exp()) for x in hidden]
+    )
+    scores = block.attention.heads * length * (length + 1) // 2
+    some = [arb(x) for x in rng.standard_normal(scores // 32)]
+    layer += 32 * timed(lambda: [x.exp() / 3 for x in some])
+    table = np.asarray(case.model.weights["embed.token"].data)[::64].astype(np.float64)
+    columns = arb_mat(*table.T.shape, [arb(x) for x in table.T.ravel().tolist()])
+    left = matrix(length, spec.d_model)
+    head = timed(lambda: left * columns) * spec.vocab / table.shape[0]
+    return layer * len(spec.blocks) + head
+
+
+# ------------------------------------------------------------------ how it grows
+
+
+def growth() -> Iterator[tuple[str, int, float, int]]:
+    """(what grows, its size, seconds, bits) around a model of 6 layers, 384 wide, 32 tokens."""
+    vocab = 8192
+
+    def size(layers: int = 6, width: int = 384) -> Size:
+        return Size(layers, width, width // 64, width // 64, 4 * width, vocab)
+
+    def measured(case: Certified, bits: int) -> float:
+        return median(in_turn(lambda: case.run(bits), rounds=3)[0])
+
+    middle = Certified(random_model(gpt2(size())))
+    found = middle.precision()
+    for bits in (66, 88, 110, 132, 176, 220, 264, 330):
+        yield "bits", bits, measured(middle, bits), bits
+    for length in (8, 16, 32, 64, 128, 256):
+        case = Certified(middle.model, length)
+        bits = case.precision(found)
+        yield "tokens", length, measured(case, bits), bits
+    for layers in (1, 2, 4, 6, 9, 12):
+        case = Certified(random_model(gpt2(size(layers))))
+        bits = case.precision(60)
+        yield "layers", layers, measured(case, bits), bits
+    for width in (128, 256, 384, 512, 768):
+        case = Certified(random_model(gpt2(size(width=width))))
+        bits = case.precision(80)
+        yield "width", width, measured(case, bits), bits
+
+
+def plot() -> None:
+    """docs/proven-cost.json and docs/proven-cost.svg."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "byhand"
+    from matplotlib import pyplot
+
+    points = list(growth())
+    record = [dict(zip(("grows", "size", "seconds", "bits"), p, strict=True)) for p in points]
+    (DOCS / "proven-cost.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    figure, axes = pyplot.subplots(1, 4, figsize=(12, 3), sharey=True, layout="constrained")
+    for axis, name in zip(axes, ("tokens", "layers", "width", "bits"), strict=True):
+        mine = [point for point in points if point[0] == name]
+        sizes, seconds = [p[1] for p in mine], [p[2] for p in mine]
+        axis.loglog(sizes, seconds, "o-", color="#1f4e79", markersize=4)
+        if name != "bits":
+            for _name, at, height, bits in mine:
+                axis.annotate(str(bits), (at, height), textcoords="offset points", xytext=(0, 6),
+                              ha="center", fontsize=7, color="#555555")  # fmt: skip
+        axis.set_xlabel(name)
+        axis.set_xticks(sizes, [str(s) for s in sizes], fontsize=7)
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("seconds a pass")
+    figure.savefig(DOCS / "proven-cost.svg", metadata={"Date": None})
+
+
+def main() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    if "--plot" in sys.argv[1:]:
+        plot()
+        return
+    print(f"certified passes, {LENGTH} tokens, one thread, medians of {ROUNDS} rounds in turn")
+    case, bits, seconds = against_torch("GPT-2 small, random", gpt2(), trained=False)
+    arb = arb_pass(case, bits)
+    print(f"  the same in Arb's matrices  {arb:,.0f} s (a layer measured and scaled up):"
+          f" {arb / seconds:.0f} times as long", flush=True)  # fmt: skip
+    del case
+    against_torch("GPT-2 small, as trained", gpt2(), trained=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""`byhand trace --float FORMAT --digits N`: what floats made of it, beside the true values."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from byhand.errors import UsageError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.cli.choosing import Chosen
+    from byhand.evaluate import Job, Progress
+    from byhand.numbers.enclosed.enclosure import Enclosure
+    from byhand.render.compared import Compared
+
+
+def refuse(**given: bool) -> None:
+    """Options that a comparison has no use for."""
+    for name, said in given.items():
+        if said:
+            raise UsageError(
+                _("{one} and {other} exclude each other").format(
+                    one=f"--{name.replace('_', '-')}", other="--float --digits"
+                ),
+                hint=_("leave --float or --digits out"),
+            )
+
+
+def compared(
+    job: Job,
+    chosen: Chosen,
+    shown: tuple[str, ...],
+    style: str,
+    progress: Progress | None,
+) -> Compared:
+    """Both runs, and how they differ.  The job is that of the proven one."""
+    from byhand.api import numbers_for
+    from byhand.comparing import compare
+    from byhand.proving import prove
+    from byhand.render.compared import Compared
+
+    assert chosen.digits is not None
+    numbers: Any = numbers_for(job.model, float=chosen.float, device=chosen.device)
+    floats = replace(job, numbers=numbers).work(progress=progress)
+    proven = prove(job, chosen.digits, progress=progress)
+
+    def ulps_at(address: str, index: tuple[int, ...]) -> float:
+        true, found = proven.steps[address].at(index), floats.steps[address].at(index)
+        return ulps_of(true, found, numbers.format)
+
+    return Compared(compare(floats, proven), floats, proven, ulps_at, shown, style)
+
+
+def ulps_of(true: Enclosure, found: Any, form: Any) -> float:
+    """How far a float is from the true value, at most, in units of the last place of the format
+    at the size of the true value."""
+    number = float(found)
+    if not isfinite(number) or not isfinite(true.rad):
+        return float("inf")
+    error = abs(true.mid - Fraction(number)) + true.rad
+    size = max(_floor_log2(abs(true.mid)), form.least) if true.mid else form.least
+    unit = Fraction(2) ** (size - form.bits + 1)
+    try:
+        return float(error / unit)
+    except OverflowError:
+        return float("inf")
+
+
+def _floor_log2(x: Fraction) -> int:
+    """k with 2^k ≤ x < 2^(k+1), of x > 0."""
+    k = x.numerator.bit_length() - x.denominator.bit_length()
+    return k if Fraction(2) ** k <= x else k - 1
+
+
+def show_comparison(
+    found: Compared, only: tuple[str, ...], at: tuple[str, ...], as_json: bool
+) -> None:
+    """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
+    if as_json:
+        from byhand.render.data import write_document
+
+        write_document(found.data(), sys.stdout)
+        return
+    from byhand.cli.printing import print_lines, print_parts
+
+    if only or not at:
+        print_parts([found.title()])
+        print_lines(found.lines)
+        if only:
+            print_parts(found.parts())
+        else:
+            print_lines(found.closing)
+    for address in at:
+        print_parts(found.at(address))

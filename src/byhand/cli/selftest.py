@@ -1,0 +1,94 @@
+"""`byhand selftest`: what proven digits rely on, tried on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.numbers.enclosed.selftest import Check
+    from byhand.render.ink import Ink
+
+
+@click.command(
+    cls=Command,
+    short_help=later("what proven digits rely on, tried on this machine"),
+    help=later(
+        "Tries on this machine what the proofs of --digits rely on: float64 as IEEE 754 has it, "
+        "products that come out exact, error bounds that hold. Ends with 0 where all of it holds, "
+        "else with 1."
+    ),
+)
+@click.option(
+    "--device",
+    cls=Option,
+    metavar="DEVICE",
+    help=later("try torch on this device too: cpu, cuda, cuda:1"),
+)
+@json_option
+@language_option
+def command(device: str | None, as_json: bool) -> int:
+    from byhand.numbers.enclosed.operations import Limbs
+    from byhand.numbers.enclosed.selftest import checks
+
+    if device is not None:
+        Limbs(64, device)  # says what is wrong where there is no such device
+    running = checks(device) if device else checks()
+    done = list(running) if as_json else list(telling(running))
+    failed = [check for check in done if not check.passed]
+    if as_json:
+        click.echo(json.dumps(data(done, device), ensure_ascii=False, indent=1))
+    else:
+        print()
+        if failed:
+            text = _("{count} of {all} checks failed: do not rely on --digits on this machine")
+        else:
+            text = _("all {all} checks hold")
+        print(text.format(count=len(failed), all=len(done)))
+    return 1 if failed else 0
+
+
+def telling(running: Iterator[Check]) -> Iterator[Check]:
+    """Prints a line a check, as soon as it is done."""
+    from byhand.cli.printing import width_of_output
+    from byhand.render.ink import ink_for
+
+    for check in running:
+        for line in lines(check, width_of_output(), ink_for(sys.stdout)):
+            print(line, flush=True)
+        yield check
+
+
+def lines(check: Check, width: int, ink: Ink) -> Iterator[str]:
+    """One check: whether it held, what it is, and below it what was seen."""
+    from byhand.render.ink import padded, width_of
+    from byhand.render.listing import INDENT, paragraph
+
+    holds, failed = _("holds"), _("FAILED")
+    room = max(width_of(holds), width_of(failed))
+    verdict = padded(holds if check.passed else failed, room)
+    indent = " " * (len(INDENT) + room + len(INDENT))
+    first, *rest = paragraph(check.name, width, indent)
+    yield INDENT + ink(verdict, "exact" if check.passed else "strong") + INDENT + first.strip()
+    yield from rest
+    if check.detail:
+        for line in paragraph(check.detail, width, indent):
+            yield ink(line, "quiet")
+
+
+def data(done: list[Check], device: str | None) -> dict[str, object]:
+    """The checks as JSON has them."""
+    return {
+        "device": device or "cpu",
+        "passed": all(check.passed for check in done),
+        "checks": [
+            {"name": check.name, "passed": check.passed, "detail": check.detail} for check in done
+        ],
+    }

@@ -1,0 +1,141 @@
+"""A generation in enclosures: every choice is proven, at whatever precision that takes.
+
+The precision is kept from one token to the next, and so are the keys and values.  Where a choice is
+not proven, the precision is raised and the text is worked out again from its start: what was chosen
+before stays, since it was proven.  Where no precision helps, an Undecided says how close it was.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from byhand import forward
+from byhand.errors import ByhandError, Undecided
+from byhand.evaluate import pencil_sized, work_out
+from byhand.generating.generation import Chosen, Generation
+from byhand.language import _
+from byhand.numbers.base import Prediction
+from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
+from byhand.proving import (
+    ASK_EXACT,
+    Shortfall,
+    check_digits,
+    distance_of_foremost,
+    enclosure_of,
+)
+from byhand.tracing import Worked
+
+Found = Chosen | ByhandError  # a token, or why it is not proven
+AHEAD = 16  # bits more than a token needs, so that the next ones need no other start
+
+
+class ProvenGeneration(Generation):
+    """A generation whose choices are proven, with so many digits of their probabilities.
+
+    `numbers` is a system of enclosures; it changes as the precision is raised, up to `limit` bits.
+    """
+
+    def __init__(self, *given: Any, digits: int, limit: int | None = None, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        check_digits(digits)
+        assert isinstance(self.numbers, Enclosing), self.numbers
+        self.digits = self.asked = digits
+        self.limit = self.numbers.limit if limit is None else limit
+        self._throw: float | None = None  # of the token in hand: one, however often it is tried
+
+    @property
+    def bits(self) -> int:
+        """The precision that has proven every choice so far."""
+        bits: int = self.numbers.bits  # type: ignore[attr-defined]
+        return bits
+
+    def _next_choice(self) -> Chosen:
+        if self._dice and self._throw is None:
+            self._throw = self._dice.throw()
+        chosen = self._proven_choice(self._throw)
+        self._throw = None
+        return chosen
+
+    def _proven_choice(self, throw: float | None) -> Chosen:
+        """The next token, at a precision that proves it; an Undecided where there is none."""
+        before: Shortfall | None = None
+        while True:
+            done = self._work_out()
+            short = Shortfall()
+            found = self._greedy(done, short) if throw is None else self._drawn(done, throw, short)
+            if isinstance(found, Chosen):
+                return found
+            ended = self.bits >= self.limit or short.stalled(before)
+            exactly = throw is None and pencil_sized(self.model)
+            if exactly and (ended or self.bits >= ASK_EXACT):
+                by_exact = self._by_exact(short)
+                if isinstance(by_exact, Chosen):
+                    return by_exact
+            if ended:
+                raise found
+            self._raise_to(min(short.next_bits(self.bits, before) + AHEAD, self.limit))
+            before = short
+
+    def _raise_to(self, bits: int) -> None:
+        """From the start again, with more bits."""
+        assert isinstance(self.numbers, Enclosing)
+        self.numbers = self.numbers.at(bits)
+        self._cache = {}
+        self._cached = 0
+
+    def _chosen(self, id: int, probability: Enclosure, short: Shortfall, **more: Any) -> Found:
+        """The token, if its probability has digits enough; else why not, with what is missing."""
+        if probability.proves(self.asked):
+            token = self.model.vocabulary.tokens[id]
+            return Chosen(len(self.tokens), id, token, self._adds(id), probability, True, **more)
+        short.add_number(probability, self.asked)
+        return Undecided(
+            _("{digits} digits of this probability cannot be proven").format(digits=self.asked),
+            where=f"probs[{len(self.tokens) - 1},{id}]",
+            found=str(probability),
+            hint=_("ask for fewer digits"),
+        )
+
+    def _greedy(self, done: dict[str, Worked], short: Shortfall) -> Found:
+        """The most probable token."""
+        found: Prediction = done["next"].value[-1]
+        if not found.proven:
+            place = len(done["next"].value) - 1
+            distance = distance_of_foremost(done, place, found.candidates)
+            short.add_token(place, distance)
+            return self._undecided(len(self.tokens), found.candidates, found=str(distance))
+        assert found.id is not None
+        probability: Enclosure = done["probs"].at((-1, found.id))
+        return self._chosen(found.id, probability, short, tied=found.tied, margin=found.margin)
+
+    def _by_exact(self, short: Shortfall) -> Found | None:
+        """The most probable token by exact numbers, which may show that some are tied."""
+        from byhand.numbers.exact import Exact
+
+        plan = forward.plan(self.model.spec, len(self.tokens)).only(("probs", "next"))
+        steps = work_out(plan, self.model.weights, self.tokens, Exact())
+        if steps["next"].missing is not None or not steps["next"].value[-1].proven:
+            return None
+        found = steps["next"].value[-1]
+        probability = enclosure_of(steps["probs"].at((-1, found.id)))
+        margin = None if found.margin is None else enclosure_of(found.margin)
+        return self._chosen(found.id, probability, short, tied=found.tied, margin=margin)
+
+    def _drawn(self, done: dict[str, Worked], throw: float, short: Shortfall) -> Found:
+        """The token that this throw draws."""
+        from byhand.generating.draws import draw  # the most probable token has no need of it
+
+        assert self.sampling is not None
+        logits = done["logits"]
+        row = [logits.at((-1, id)) for id in range(self.model.spec.vocab)]
+        drawn = draw(row, self.sampling, Fraction(throw), self.bits)
+        if drawn is None:
+            short.add_guess()
+            return Undecided(
+                _("it cannot be proven which token is drawn"),
+                where=f"probs[{len(self.tokens) - 1}]",
+                hint=_("another seed draws another token"),
+            )
+        probability: Enclosure = done["probs"].at((-1, drawn.id))
+        return self._chosen(drawn.id, probability, short, rank=drawn.rank, chance=drawn.chance)

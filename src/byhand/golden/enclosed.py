@@ -1,0 +1,68 @@
+"""Enclosures as floats: a float64 for every number, and a radius that covers its rounding too.
+
+A program that reads golden files works in floats; what it is told must still be true there.  So
+the radius is that of the enclosure plus what was lost between its midpoint and the float, rounded
+up: the true value lies within `radius` of `value`, both taken as the float64 they are.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.numbers.base import ABSENT
+from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.tracing import Worked
+
+Floats = npt.NDArray[np.float64]
+
+
+def in_floats(worked: Worked, absent: float) -> tuple[Floats, Floats]:
+    """(values, radii) of a step; a masked entry is `absent`, with radius 0."""
+    if not isinstance(worked.array, np.ndarray):
+        return _whole_arrays(worked, absent)
+    pairs = [(absent, 0.0) if entry is ABSENT else pair(entry) for _at, entry in worked.entries()]
+    both = np.asarray(pairs, dtype=np.float64).reshape(*worked.step.shape, 2)
+    return np.ascontiguousarray(both[..., 0]), np.ascontiguousarray(both[..., 1])
+
+
+def _whole_arrays(worked: Worked, absent: float) -> tuple[Floats, Floats]:
+    """The same of limbs, which are too many to be looked at one by one: a value may be a few units
+    of its last place from the midpoint, and the radius says so."""
+    from byhand.numbers.enclosed.limbs import APPROX
+    from byhand.numbers.enclosed.radii import plus, times
+    from byhand.numbers.enclosed.values import NEAR
+
+    numbers: Any = worked.numbers
+    value = numbers.enclosed(worked.value)
+    engine = value.digits.engine
+    values = np.array(engine.to_numpy(value.approx), dtype=np.float64)
+    with np.errstate(over="ignore"):
+        lost = times(np.abs(values) * NEAR, APPROX)
+        radii = plus(None if value.box is None else engine.to_numpy(value.box), lost)
+    radii = np.where(np.isfinite(values), radii, inf)
+    if value.hidden is not None:
+        hidden = np.asarray(engine.to_numpy(value.hidden))
+        values, radii = np.where(hidden, absent, values), np.where(hidden, 0.0, radii)
+    return values, np.ascontiguousarray(radii)
+
+
+def pair(entry: Enclosure) -> tuple[float, float]:
+    """(value, radius): the float64 nearest to the midpoint, and how far the true value can be."""
+    value = float(entry)
+    if value in (inf, -inf) or entry.rad == inf:
+        return value, inf
+    return value, upward(entry.rad + abs(entry.mid - Fraction(value)))
+
+
+def upward(x: Fraction | Any) -> float:
+    """The least float64 that is not below x ≥ 0."""
+    try:
+        found = float(x)
+    except OverflowError:
+        return inf
+    return found if found == inf or Fraction(found) >= x else nextafter(found, inf)

@@ -1,0 +1,481 @@
+"""Attention: angles, dot products, softmax, and what it mixes, with their radius rules.
+
+scores    q·k - q'·k' = q'·(k - k') + (q - q')·k' + (q - q')·(k - k'): entry by entry
+          ‖q'‖·rho_k + rho_q·‖k'‖ + rho_q·rho_k, by Cauchy and Schwarz.
+softmax   if no score of a row is off by more than R, then every e^(score) is off by a factor between
+          e^-R and e^R, their sum too, and so each share by one between e^(-2R) and e^(2R).
+mix       Σ p·v - Σ p'·v' = Σ p·(v - v') + Σ (p - p')·v'.  Shares add up to 1, the real ones and
+          those of the midpoints, so in the second sum any fixed vector c may be taken off each v':
+          (1 + E)·Σ p'·rho_v + E·Σ p'·‖v' - c‖, with E = e^(2R) - 1, and what rounding adds.
+rotate    keeps lengths: rho; a sine or cosine that is off by t moves a pair by √2·t times its length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byhand.numbers.enclosed import elementwise, limbs
+from byhand.numbers.enclosed.constants import Constant
+from byhand.numbers.enclosed.engine import NUMPY, Array, Engine
+from byhand.numbers.enclosed.limbs import APPROX, HALF, PRODUCT, Digits
+from byhand.numbers.enclosed.norms import by_entry, constant
+from byhand.numbers.enclosed.products import multiply_matrix, multiply_pairs, without_empty_limbs
+from byhand.numbers.enclosed.radii import (
+    Bound,
+    growth,
+    largest,
+    length,
+    mixed,
+    over,
+    plus,
+    root,
+    times,
+    total,
+)
+from byhand.numbers.enclosed.spectral import spectral_norms
+from byhand.numbers.enclosed.values import NEAR, Enclosed, Origin, Weight
+
+if TYPE_CHECKING:
+    from byhand.numbers.enclosed.operations import Limbs
+
+
+# ------------------------------------------------------------------ scores
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What scores are made of besides q and k."""
+
+    table: Weight | None
+    slopes: Weight | None
+    scale: Constant | None
+    mask: Sequence[Sequence[bool]]
+    queries: Sequence[int]
+    keys: Sequence[int]
+
+
+def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
+    """(head, query, key); what the mask or the table hides is absent."""
+    made = _dot_products(system, q, k)
+    if settings.scale is not None:
+        made = _scaled(system, made, settings.scale)
+    queries, keys = list(settings.queries), list(settings.keys)
+    if settings.slopes is not None:
+        distance = np.abs(np.subtract.outer(queries, keys)).astype(float)
+        apart = q.digits.engine.constant(distance, q.digits.limbs)
+        each = settings.slopes.digits
+        known = limbs.settle(each.limbs[..., None, None] * apart, each.top)
+        made = _sum(system, made, limbs.negate(known))
+    away = np.broadcast_to(~np.asarray(settings.mask, dtype=bool), made.shape)
+    table = settings.table
+    if table is not None:
+        made = _sum(system, made, limbs.from_floats(table.floats[:, queries][:, :, keys])[0])
+        if table.hidden is not None:
+            away = away | table.hidden[:, queries][:, :, keys]
+    hidden = None
+    if away.any():
+        hidden = q.digits.engine.constant(np.ascontiguousarray(away), q.digits.limbs)
+    made.hidden = hidden
+    if not made.exact:
+        assert made.origin is not None
+        slide = _slide(q, k, settings.scale, hidden, made.origin.local)
+        made.origin = Origin("scores", q, made.origin.local, slide)
+    return made
+
+
+def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
+    """Query head h reads key head h // (heads / kv_heads)."""
+    heads, queries, width = q.shape
+    kv_heads, keys, _width = k.shape
+    group = heads // kv_heads
+    engine = q.digits.engine
+    grouped = q.digits.reshape(kv_heads, group * queries, width)
+    reach = _repeated(engine, k.norms, group)[:, None, :]  # (head, 1, key)
+    rho_k = None if k.exact else _repeated(engine, k.ball, group)[:, None, :]
+    rho_q = None if q.exact else q.ball[:, :, None]
+    of_q = q.norms[:, :, None]
+    box = plus(times(of_q, rho_k), times(rho_q, reach), times(rho_q, rho_k))
+    low = system.grid(box)
+    product = multiply_pairs(
+        grouped,
+        k.digits.swapaxes(1, 2),
+        low,
+        largest=times(_most(q.norms), _most(k.norms)),
+        tolerance=math.ldexp(1.0, low),
+    )
+    digits = product.digits.reshape(heads, queries, keys)
+    return _score(digits, box, product.error, q)
+
+
+def _score(digits: Digits, box: Bound, local: float, source: Enclosed) -> Enclosed:
+    """Scores whose midpoints are off by `local` from those of exact midpoints."""
+    box = plus(box, local or None)
+    if box is not None:
+        box = box + constant(digits, digits.shape, 0.0)
+    return by_entry(digits, box, Origin("scores", source, local))
+
+
+def _repeated(engine: Engine, rows: Array, group: int) -> Array:
+    """One row for each query head, from one for each key head."""
+    if group == 1:
+        return rows
+    return rows.repeat(group, 0) if engine is NUMPY else rows.repeat_interleave(group, 0)
+
+
+def _most(bounds: Array) -> float:
+    return float(bounds.max()) if math.prod(bounds.shape) else 0.0
+
+
+def _scaled(system: Limbs, x: Enclosed, factor: Constant) -> Enclosed:
+    """x·c entry by entry."""
+    assert x.origin is not None
+    source, before = x.origin.source, times(x.origin.local, factor.size)
+    if factor.power is not None:
+        size = math.ldexp(1.0, factor.power)
+        moved = Enclosed(limbs.shift(x.digits, factor.power))
+        box = None if x.exact else times(x.box, size)
+        return by_entry(moved.digits, box, Origin("scores", source, before))
+    box = times(x.box, factor.size)
+    local: float = 0.0
+    if factor.error:
+        local = times(_most(abs(x.approx)) * NEAR, factor.error)
+    wide = factor.digits(x.digits.limbs)
+    exact = x.digits.low + wide.low
+    low = max(exact, system.grid(box))
+    digits = without_empty_limbs(limbs.multiply(x.digits, wide, low))
+    if low > exact:
+        local = plus(local, PRODUCT * math.ldexp(1.0, low))
+    made = _score(digits, box, local, source)
+    made.origin = Origin("scores", source, plus(before, local))
+    return made
+
+
+def _sum(system: Limbs, x: Enclosed, known: Digits) -> Enclosed:
+    """Plus what is known exactly."""
+    assert x.origin is not None
+    exact = min(x.digits.low, known.low)
+    low = max(exact, system.grid(x.box))
+    digits = without_empty_limbs(limbs.add(x.digits, known, low))
+    local = HALF * math.ldexp(1.0, low) if low > exact else 0.0
+    made = _score(digits, x.box, local, x.origin.source)
+    made.origin = Origin("scores", x.origin.source, plus(x.origin.local, local))
+    return made
+
+
+def _slide(q: Enclosed, k: Enclosed, scale: Constant | None, hidden: Array, local: float) -> Array:
+    """For each row of scores, the Euclidean length of the difference, but for what all share.
+
+    A change of q by d moves the scores by K·d; taking one vector c off every key changes all scores
+    of the row alike: ‖K - c‖₂·rho_q.  Changes of the keys give ‖q‖·√Σ rho_k² over the keys seen.
+    """
+    engine = q.digits.engine
+    heads, queries, _width = q.shape
+    group = heads // k.shape[0]
+    keys = k.shape[1]
+    slide = constant(q.digits, (heads, queries), local * math.sqrt(keys) * (1 + 2.0**-50))
+    rho_k = None
+    if not k.exact:
+        seen = constant(q.digits, (heads, queries, keys), 1.0)
+        if hidden is not None:
+            seen = engine.where(hidden, 0.0, seen)
+        squares = _repeated(engine, times(k.ball, k.ball), group)[..., None]
+        rho_k = root(mixed(seen, squares)[..., 0])
+    spread = None
+    if not q.exact:
+        spread = times(q.ball, _repeated(engine, _apart(k)[0], group)[:, None])
+    moved = plus(spread, times(q.norms, rho_k), times(q.ball, rho_k))
+    return plus(slide, times(moved, 1.0 if scale is None else scale.size))
+
+
+def _apart(x: Enclosed) -> tuple[Array, Array, Array]:
+    """(‖X - c‖₂ for each head, each row of X - c, ‖x - c‖ for each row), c the head's mean."""
+    rows = x.approx
+    middle = rows.mean(1)[:, None]  # any vector will do
+    off = times(x.norms, 4 * APPROX)  # the midpoints are that near to their approximations
+    away = rows - middle
+    norms = plus(length(away) * NEAR, off)
+    whole = plus(spectral_norms(away) * NEAR, length(norms) * 2.0**-50, length(off))
+    return whole, away, norms
+
+
+# ------------------------------------------------------------------ softmax
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How a softmax came about, for who mixes with it or takes its logarithm."""
+
+    growth: Bound  # E of each row: shares of the real scores differ by this factor; None: exact
+    widest: Bound  # R of each row
+    shift: Digits  # (…, 1): what was taken off each score
+    slide: Bound  # the Euclidean length of the scores' difference, but for what a row shares
+    sums: Digits  # (…): Σ e^(score - shift)
+    off: float  # how far each sum may be from that of the midpoints
+
+
+def softmax(system: Limbs, x: Enclosed) -> Enclosed:
+    engine = x.digits.engine
+    count = x.width
+    visible = None if x.hidden is None else ~x.hidden
+    less_than_top, shift = _below_largest(x, visible)
+    widest = grown = None
+    if not x.exact:
+        off_by = x.box if visible is None else engine.where(visible, x.box, 0.0)
+        widest = largest(off_by)
+        grown = growth(times(widest, 2.0))
+    low = system.grid(None if grown is None else over(grown, float(count)))
+    fine = low - count.bit_length() - 4
+
+    some = less_than_top.limbs if visible is None else less_than_top.limbs[:, visible]
+    powers, error = elementwise.exp(Digits(some, less_than_top.top), fine)
+    if visible is not None:
+        whole = engine.zeros((powers.n, *x.shape), some)
+        whole[:, visible] = powers.limbs
+        powers = Digits(whole, powers.top)
+    sums = limbs.total(powers, -1)
+    off = times(float(count), error)
+    inverse, inverse_error = elementwise.inverse(sums, fine)
+    wide = Digits(inverse.limbs[..., None], inverse.top)
+    made = without_empty_limbs(limbs.multiply(powers, wide, low))
+
+    # e/Z - T/S = (e - T)/Z + (T/S)·(S - Z)/Z: at most (1 + count)·error/Z, where Z > 1/2
+    # the inverse is off by inverse_error, and e < 2
+    local = plus(
+        times(2.0 * (count + 1), error), times(2.0, inverse_error), PRODUCT * math.ldexp(1.0, low)
+    )
+    if visible is not None:
+        made.limbs[:, x.hidden] = 0.0
+
+    def box_of() -> Bound:
+        share = plus(abs(limbs.approx(made)) * NEAR, local)
+        bound = (
+            local + 0.0 * share if grown is None else plus(times(share, grown[..., None]), local)
+        )
+        return bound if visible is None else engine.where(visible, bound, 0.0)
+
+    kept: list[Any] = []
+
+    def box() -> Bound:
+        if not kept:
+            kept.append(box_of())
+        return kept[0]
+
+    slide = x.origin.more if x.origin is not None and x.origin.kind == "scores" else None
+    trail = Shares(grown, widest, shift, slide, sums, off)
+    origin = Origin("softmax", x, local, trail)
+    return Enclosed(made, lambda: length(box()), box=box, hidden=x.hidden, origin=origin)
+
+
+def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
+    """(x - shift, shift), where no visible entry is above its row's shift by more than 1/8.
+
+    Floats may call the second largest the largest, which is above by 2^-50 of its size; where that is
+    much, the same is done again with the differences, which are smaller.
+    """
+    rest, shift = x.digits, None
+    while True:
+        near = limbs.approx(rest)
+        if visible is not None:
+            near = x.digits.engine.where(visible, near, -math.inf)
+        if shift is not None and float(near.max()) <= 0.125:
+            return rest, shift
+        place = near.argmax(-1)[..., None]
+        if x.digits.engine is NUMPY:
+            top = np.take_along_axis(rest.limbs, place[None], -1)
+        else:
+            top = rest.limbs.take_along_dim(place[None], -1)
+        more = Digits(top, rest.top)
+        shift = more if shift is None else limbs.add(shift, more)
+        rest = limbs.subtract(x.digits, shift)
+
+
+# ------------------------------------------------------------------ mixing
+
+
+def mix(system: Limbs, weights: Enclosed, v: Enclosed) -> Enclosed:
+    heads, queries, keys = weights.shape
+    kv_heads, _keys, width = v.shape
+    group = heads // kv_heads
+    shares = abs(weights.approx) * NEAR
+    ball = _mixed_ball(weights, v, shares, group)
+    low = system.grid(ball, width)
+    product = multiply_pairs(
+        weights.digits.reshape(kv_heads, group * queries, keys),
+        v.digits,
+        low,
+        largest=times(_most(total(shares)), _most(abs(v.approx)) * NEAR),
+        tolerance=math.ldexp(1.0, low),
+    )
+    digits = product.digits.reshape(heads, queries, width)
+    if product.error:
+        local = times(math.sqrt(width) * (1 + 2.0**-50), product.error)
+        ball = plus(ball, local)
+    if isinstance(ball, float):
+        ball = constant(digits, digits.shape[:-1], ball)
+    return Enclosed(digits, ball)
+
+
+def _mixed_ball(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> Bound:
+    engine = v.digits.engine
+    norms = _repeated(engine, v.norms, group)[..., None]  # (head, key, 1)
+    rho = None if v.exact else _repeated(engine, v.ball, group)[..., None]
+    if weights.exact:
+        return None if rho is None else mixed(shares, rho)[..., 0]
+    origin = weights.origin
+    if origin is None or origin.kind != "softmax":
+        off = weights.box
+        known = mixed(off, norms)[..., 0]
+        return known if rho is None else plus(known, mixed(plus(shares, off), rho)[..., 0])
+    local, trail = origin.local, origin.more
+    seen = shares * 0.0 + 1.0
+    if weights.hidden is not None:
+        seen = engine.where(weights.hidden, 0.0, seen)
+    shares = plus(shares, times(local, seen))  # bounds the shares of the midpoints' scores
+    ball = times(local, mixed(seen, norms)[..., 0])
+    if rho is not None:
+        carried = mixed(shares, rho)[..., 0]
+        ball = plus(ball, carried)
+        if trail.growth is not None:
+            ball = plus(ball, times(trail.growth, carried))
+    if trail.growth is not None:
+        ball = plus(ball, _moved_shares(weights, v, shares, group))
+    return ball
+
+
+def _moved_shares(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> Bound:
+    """‖Σ (p - p')·v'‖ where p and p' are the shares of real scores and of midpoints.
+
+    With v̄ = Σ p'·v', the sum of p'·(v' - v̄) is 0, and p = p'·e^d/S with S = Σ p'·e^d >= e^-R, so
+    the sum is (1/S)·Σ p'·(e^d - 1)·(v' - v̄): at most e^R·(e^R - 1)·Σ p'·‖v' - v̄‖.  For v̄ the
+    triangle inequality is used with the head's mean c: Σ p'·‖v' - c‖ + ‖v̄ - c‖.
+
+    Or: along the way from the one to the other scores the shares p change by (diag p - p·pᵀ)·d, and
+    0 <= diag p - p·pᵀ <= max p (as quadratic forms), and what d shares in a row does not count:
+    ‖V - c‖₂·max p·slide, where no p exceeds e^(2R)·p' on the way.  The smaller one is taken.
+    """
+    assert weights.origin is not None
+    engine, trail = v.digits.engine, weights.origin.more
+    whole, away, apart = _apart(v)
+    once = growth(trail.widest)
+    factor = times(plus(once, 1.0), once)
+    each = _repeated(engine, apart, group)[..., None]
+    spread = mixed(shares, each)[..., 0]
+    rounding = (weights.shape[-1] + 8) * 2.0**-50
+    mean = abs_mean(weights, _repeated(engine, away, group))
+    most = largest(each[..., 0])[:, None]
+    local = times(weights.origin.local, float(weights.shape[-1]))
+    center = plus(mean, times(most, plus(local, rounding)))
+    one = times(factor, plus(spread, center))
+    if trail.slide is None:
+        return one
+    top = times(largest(shares), plus(trail.growth, 1.0))
+    other = times(_repeated(engine, whole, group)[:, None], top, trail.slide)
+    return engine.where(other < one, other, one)
+
+
+def abs_mean(weights: Enclosed, away: Array) -> Array:
+    """About ‖Σ p'·(v' - c)‖."""
+    return length(weights.approx @ away)
+
+
+def head_outputs(system: Limbs, x: Enclosed, weight: Weight | None, layout: str) -> Enclosed:
+    """The norm of a head's slice of the matrix times the head's radius."""
+    heads, positions, width = x.shape
+    engine = x.digits.engine
+    if weight is None:
+        made = engine.zeros((x.digits.n, heads, positions, heads * width), x.digits.limbs)
+        for head in range(heads):
+            made[:, head, :, head * width : (head + 1) * width] = x.digits.limbs[:, head]
+        return Enclosed(Digits(made, x.digits.top), x.ball)
+    parts, balls = [], []
+    for head in range(heads):
+        matrix = weight.head_matrix(layout, head, width)
+        norm = weight.norm(layout, inputs=slice(head * width, (head + 1) * width))
+        rows = x.digits[head].contiguous()
+        carried = None if x.exact else times(x.ball[head], norm)
+        low = system.grid(carried, matrix.outputs)
+        most = times(_most(x.norms[head]), norm)
+        tolerance = math.ldexp(1.0, low)
+        product = multiply_matrix(rows, matrix, low, largest=most, tolerance=tolerance)
+        parts.append(product.digits.reshape(1, *product.digits.shape))
+        local = times(math.sqrt(matrix.outputs) * (1 + 2.0**-50), product.error or None)
+        bound = plus(carried, local)
+        balls.append(bound + constant(rows, (1, positions), 0.0) if bound is not None else None)
+    digits = limbs.stack(parts)
+    if all(ball is None for ball in balls):
+        return Enclosed(digits)
+    nothing = constant(digits, (1, positions), 0.0)
+    return Enclosed(
+        digits, engine.concatenate([nothing if ball is None else ball for ball in balls])
+    )
+
+
+# ------------------------------------------------------------------ positions
+
+
+def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
+    low = -system.bits
+    like = _like(system)
+    cos, sin, off = elementwise.turns(tuple(positions), width, base, None, low, like)
+    engine = cos.engine
+    shared = limbs.stack([sin.reshape(*sin.shape, 1), cos.reshape(*cos.shape, 1)], axis=2)
+    digits = shared.reshape(len(positions), width)
+    ball = constant(digits, digits.shape[:-1], math.sqrt(width) * (1 + 2.0**-50) * off)
+    return Enclosed(Digits(engine.contiguous(digits.limbs), digits.top), ball)
+
+
+def _like(system: Limbs) -> Array:
+    """An array of the device that the system works on."""
+    if system.device is None:
+        return np.zeros(1)
+    import torch
+
+    return torch.zeros(1, dtype=torch.float64, device=system.device)
+
+
+def rotate(
+    system: Limbs,
+    x: Enclosed,
+    frequencies: Weight | None,
+    positions: Sequence[int],
+    width: int,
+    base: Fraction,
+    pairing: str,
+) -> Enclosed:
+    source = x.digits
+    low = system.grid(x.ball, x.width)
+    size = math.frexp(_most(x.norms))[1]
+    fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
+    given = None if frequencies is None else frequencies.floats
+    cos, sin, off = elementwise.turns(tuple(positions), width, base, given, fine, source.limbs)
+    if pairing == "half":
+        a, b = source[..., : width // 2], source[..., width // 2 : width]
+    else:
+        a, b = source[..., 0:width:2], source[..., 1:width:2]
+    one = limbs.subtract(limbs.multiply(a, cos, low - 1), limbs.multiply(b, sin, low - 1))
+    other = limbs.add(limbs.multiply(a, sin, low - 1), limbs.multiply(b, cos, low - 1))
+    rounding = 2 * PRODUCT * math.ldexp(1.0, low - 1)
+    if pairing == "half":
+        parts = [one, other]
+    else:
+        pairs = limbs.stack([part.reshape(*part.shape, 1) for part in (one, other)], axis=-1)
+        parts = [pairs.reshape(*pairs.shape[:-2], width)]
+    turned = (
+        limbs.stack([*parts, source[..., width:]], axis=-1)
+        if x.width > width
+        else (limbs.stack(parts, axis=-1))
+    )
+    exact_low = turned.low
+    digits = turned
+    if exact_low < low:
+        digits = limbs.regrid(turned, low=low)
+        rounding = plus(rounding, HALF * math.ldexp(1.0, low))
+    local = times(math.sqrt(x.width) * (1 + 2.0**-50), rounding)
+    moved = times(x.norms, 1.5 * off)  # √2 < 1.5
+    return Enclosed(digits, plus(x.ball, moved, local))

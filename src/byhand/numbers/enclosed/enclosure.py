@@ -1,0 +1,304 @@
+"""One number's proven set, and what every system of enclosures has to offer.
+
+An `Enclosure` is how an entry of either system looks from outside: a midpoint and a radius, both
+rational, and decimals that are proven.  No system computes with it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import floor, inf, isfinite, log2
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.numbers.base import ABSENT, Array, Numbers
+from byhand.numbers.written import with_digits
+
+Real = int | float | Fraction | Decimal | str
+Logs = npt.NDArray[np.float64]
+WIDEST = 2**20  # of a binary exponent: what is smaller or larger is enclosed by what it is not
+LOG2_OF_10 = log2(10)
+LOG10_OF_2 = 1 / LOG2_OF_10
+SLACK = 2.0**-20  # far more than logarithms of floats can be wrong by
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosure:
+    """The numbers within `rad` of `mid`: the real value is proven to be one of them.
+
+    >>> third = Enclosure(Fraction(1, 3), Fraction(1, 10**7))
+    >>> third.contains("0.33333335"), third.contains(0.3), third.decimal(12)
+    (True, False, '0.333333')
+    """
+
+    mid: Fraction
+    rad: Fraction | float  # a float only where nothing is known: infinite
+
+    @classmethod
+    def of(cls, ball: Any) -> Enclosure:
+        """Returns an enclosure of an Arb ball: the very same set, unless its size is absurd."""
+        if not ball.is_finite():
+            return EVERYTHING
+        man, exp = map(int, ball.mid().man_exp())
+        rad_man, rad_exp = map(int, ball.rad().man_exp())
+        if max(exp + man.bit_length(), rad_exp + rad_man.bit_length()) > WIDEST:
+            return EVERYTHING
+        if min(exp, rad_exp) < -WIDEST:  # of a zero the exponent is 0
+            return cls(*_less_absurd(man, exp, rad_man, rad_exp))
+        return cls(dyadic(man, exp), dyadic(rad_man, rad_exp))
+
+    @property
+    def lower(self) -> Fraction | float:
+        return -inf if self.rad == inf else self.mid - self.rad
+
+    @property
+    def upper(self) -> Fraction | float:
+        return inf if self.rad == inf else self.mid + self.rad
+
+    @property
+    def exact(self) -> bool:
+        """Whether just one number is left."""
+        return self.rad == 0
+
+    def contains(self, x: Real | Enclosure) -> bool:
+        """Whether a number lies in the set; a string is the decimal or fraction it says.
+
+        Of another enclosure: whether all of its numbers do.
+        """
+        if isinstance(x, Enclosure):
+            return self.lower <= x.lower and x.upper <= self.upper
+        try:
+            number = rational(x)
+        except (OverflowError, ValueError):  # infinite, or not a number
+            return False
+        return self.rad == inf or abs(number - self.mid) <= self.rad
+
+    def overlaps(self, other: Enclosure) -> bool:
+        """Whether the two sets have a number in common."""
+        return self.lower <= other.upper and other.lower <= self.upper
+
+    def __float__(self) -> float:
+        """The float nearest to the midpoint."""
+        try:
+            return float(self.mid)
+        except OverflowError:
+            return inf if self.mid > 0 else -inf
+
+    # ------------------------------------------------------------------- decimals
+
+    def proves(self, digits: int) -> bool:
+        """Whether so many significant digits are proven, each within one unit of the last place."""
+        return self.rad == 0 or self._rounded(digits) is not None
+
+    def decimal(self, digits: int) -> str:
+        """So many significant digits: less than one unit of the last place from the real value.
+
+        Fewer digits where fewer are proven.  Where not even one is: the middle and the radius, as
+        `0 ± 3e-41`.  A plain "0" is exactly zero.
+        """
+        if self.mid == 0 and self.rad == 0:
+            return "0"
+        for count in range(self._most(digits), 0, -1):
+            found = self._rounded(count)
+            if found is not None:
+                n, exponent = found
+                return with_digits(n if self.mid > 0 else -n, count, exponent)
+        return " ± ".join(self.interval(digits))
+
+    def _most(self, digits: int) -> int:
+        """No more digits than these can be proven."""
+        if self.rad == 0:
+            return digits
+        if self.mid == 0 or self.rad == inf:
+            return 0
+        return min(digits, decimal_exponent(abs(self.mid)) - decimal_exponent(self.rad) + 1)
+
+    def _rounded(self, digits: int) -> tuple[int, int] | None:
+        """(n, exponent): n of so many digits, such that every |x| is less than 1 from it.
+
+        The unit is 10^(exponent - digits + 1).  None where the set is too wide for that.
+        """
+        if self.mid == 0 or self.rad == inf:
+            return None
+        size = abs(self.mid)
+        exponent = decimal_exponent(size)
+        top, bottom = scaled(size, digits - 1 - exponent)
+        n = (2 * top + bottom) // (2 * bottom)
+        if n == 10**digits:
+            n, exponent, bottom = n // 10, exponent + 1, bottom * 10
+        wide, by = scaled(self.rad, digits - 1 - exponent)
+        proven = abs(n * bottom - top) * by + wide * bottom < bottom * by
+        return (n, exponent) if proven else None
+
+    def interval(self, digits: int = 20) -> tuple[str, str]:
+        """Decimals (middle, radius): every number of the set lies within radius of middle.
+
+        The middle has no digits beyond the radius, and at most so many significant ones.
+        """
+        if self.rad == inf:
+            return "0", "∞"
+        known = [] if self.mid == 0 else [digits - 1 - decimal_exponent(abs(self.mid))]
+        if self.rad != 0:
+            known.append(-decimal_exponent(self.rad))
+        if not known:
+            return "0", "0"
+        places = known[-1] if self.mid == 0 else min(known)
+        top, bottom = scaled(self.mid, places)
+        middle = (2 * top + bottom) // (2 * bottom)
+        wide, by = scaled(self.rad, places)
+        far = abs(middle * bottom - top) * by + wide * bottom
+        if far == 0:
+            while middle % 10 == 0:
+                middle, places = middle // 10, places - 1
+        return _written(middle, places) if middle else "0", upward(far, bottom * by, places)
+
+    def __repr__(self) -> str:
+        middle, radius = self.interval()
+        return f"[{middle}]" if radius == "0" else f"[{middle} ± {radius}]"
+
+
+EVERYTHING = Enclosure(Fraction(0), inf)
+
+
+def _less_absurd(man: int, exp: int, rad_man: int, rad_exp: int) -> tuple[Fraction, Fraction]:
+    """A midpoint and a radius of a larger set, whose ends can be written out."""
+    rad = Fraction(0)
+    if rad_man:
+        far = max(rad_exp + rad_man.bit_length(), -WIDEST)
+        rad = dyadic(rad_man, rad_exp) if rad_exp >= -WIDEST else dyadic(1, far)
+    if exp >= -WIDEST:
+        return dyadic(man, exp), rad
+    return Fraction(0), rad + dyadic(1, max(exp + man.bit_length(), -WIDEST))
+
+
+def dyadic(man: int, exp: int) -> Fraction:
+    """man · 2^exp."""
+    return Fraction(man << exp) if exp >= 0 else Fraction(man, 1 << -exp)
+
+
+def rational(x: Any) -> Fraction:
+    """The number exactly: a float is the dyadic rational it is, a string what it says."""
+    if isinstance(x, int | float | Fraction | Decimal | str):
+        return Fraction(x)
+    return Fraction(x) if hasattr(x, "numerator") else Fraction(float(x))
+
+
+def scaled(x: Fraction | float, places: int) -> tuple[int, int]:
+    """x · 10^places as a quotient, not reduced: that would take long where it is far from 1."""
+    top, bottom = x.as_integer_ratio()
+    return (top * 10**places, bottom) if places >= 0 else (top, bottom * 10**-places)
+
+
+def decimal_exponent(x: Fraction | float) -> int:
+    """e with 10^e ≤ x < 10^(e+1), of x > 0."""
+    return exponent_of(*x.as_integer_ratio())
+
+
+def exponent_of(top: int, bottom: int) -> int:
+    """e with 10^e ≤ top/bottom < 10^(e+1); both are positive."""
+    about = (_log2(top) - _log2(bottom)) * LOG10_OF_2
+    if abs(about - round(about)) > 1e-6:
+        return floor(about)
+    e = round(about)  # a float does not tell on which side
+    low, high = (top, bottom * 10**e) if e >= 0 else (top * 10**-e, bottom)
+    return e if low >= high else e - 1
+
+
+def _log2(n: int) -> float:
+    more = max(n.bit_length() - 64, 0)
+    return log2(n >> more) + more
+
+
+def binary_size(x: Fraction | float) -> float:
+    """log2 of x ≥ 0, however small or large; right to SLACK."""
+    if x in (0, inf):
+        return -inf if x == 0 else inf
+    top, bottom = x.as_integer_ratio()
+    return _log2(top) - _log2(bottom)
+
+
+def upward(top: int, bottom: int, places: int = 0) -> str:
+    """A decimal of at most two significant digits, not below top/bottom · 10^-places ≥ 0."""
+    if top == 0:
+        return "0"
+    finer = 1 - exponent_of(top, bottom)
+    above, below = (top * 10**finer, bottom) if finer >= 0 else (top, bottom * 10**-finer)
+    n, places = -(-above // below), places + finer
+    while n % 10 == 0:
+        n, places = n // 10, places - 1
+    return _written(n, places)
+
+
+def _written(n: int, places: int) -> str:
+    """n / 10^places with all its digits."""
+    count = len(str(abs(n)))
+    return with_digits(n, count, count - 1 - places)
+
+
+class Enclosing(Numbers):
+    """What a system of enclosures offers beyond the operations.
+
+    `bits` is its working precision.  `at` gives the same system at another precision; the weights
+    that one of them has admitted serve the other as well.
+    """
+
+    uniform: ClassVar[str | None] = "enclosed"
+    limit: ClassVar[int]  # the most bits it is worth trying
+    bits: int
+
+    @abstractmethod
+    def at(self, bits: int) -> Self:
+        """The same system at another precision."""
+
+    @abstractmethod
+    def magnitudes(self, value: Array) -> tuple[Logs, Logs]:
+        """log2 of |midpoint| and of the radius, entry by entry, right to SLACK.
+
+        -∞ is zero (a radius of -∞: known exactly), +∞ an infinite radius; masked entries are
+        exact zeros.
+        """
+
+    def differences(self, value: Array, floats: Logs) -> Logs:
+        """Upper bounds of |float - x| for every x of each entry's set; 0 where it is masked.
+
+        Infinite where the set is, or where the float is not finite.  No more than 1 part in 2^40
+        above the largest such distance, unless that is below 2^-1000.
+        """
+        pairs = zip(self.entries(value).ravel(), floats.ravel().tolist(), strict=True)
+        found = [0.0 if x is ABSENT else distance(x, number) for x, number in pairs]
+        return np.array(found, dtype=np.float64).reshape(floats.shape)
+
+    def register(self, entry: Any) -> str:
+        return "enclosed"
+
+
+def distance(x: Enclosure, number: float) -> float:
+    """An upper bound of the distance from a float to the numbers of a set."""
+    if x.rad == inf or not isfinite(number):
+        return inf
+    exactly = abs(x.mid - Fraction(number)) + x.rad
+    if exactly == 0:
+        return 0.0
+    try:
+        return float(exactly) * (1 + 2.0**-50) + 2.0**-1060  # it was rounded to nearest
+    except OverflowError:
+        return inf
+
+
+def bits_missing(middles: Logs, radii: Logs, digits: int) -> Logs:
+    """How many bits narrower each radius must be to prove so many significant digits.
+
+    At most 0 only where they are proven: then the radius is below half a unit of the last place.
+    +∞ where the radius is infinite.  The arguments are `Enclosing.magnitudes`.
+    """
+    with np.errstate(invalid="ignore"):
+        first = np.floor(middles * LOG10_OF_2 - SLACK)  # the power of ten of the first digit
+        unit = (first - (digits - 1)) * LOG2_OF_10
+        missing = radii + 1 - unit + 2 * SLACK
+    missing = np.where(np.isneginf(radii), -inf, missing)
+    return np.where(np.isposinf(radii), inf, missing)

@@ -1,0 +1,502 @@
+"""Exact products of matrices of limbs on float64 BLAS.
+
+A weight matrix is cut once into slices of 22 bits: W = Σ_t S_t·2^(top - 22(t+1)), every S_t a
+matrix of integers, balanced, so |S_t| <= 2^21.  A row of limbs times a slice is a sum of products of
+integers, and float64 adds and multiplies integers exactly as long as nothing exceeds 2^53.
+
+The certificate.  Every number that any order of summation can meet on the way to x·s is a sum over
+some of the terms, and by Cauchy and Schwarz at most ‖x‖·‖s‖.  So if the largest row norm times the
+largest column norm is below 2^52, the product is exact, whatever BLAS does: blocks, threads, fused
+multiply-add.  It is asserted for every product; where it fails, the rows are cut into shorter ones.
+
+The checksum.  Beside each tile of a slice stand two columns, lo + 2^22·hi = the sum of its columns.
+The rows are multiplied by them in a product of their own; after the carry Σ_j y_j = lo + 2^22·hi must
+hold exactly, limb by limb, in every row.  A BLAS that is not what it claims (float32 inside,
+Strassen, a thread that did not write its rows) is found out: an error comes of it, no wrong digit.
+
+What is left out.  Pairs of limb and slice far below the wanted grid are not multiplied; what they
+could have given is bounded by the same norms and returned, to be added to the radius.
+
+Memory: slices are kept in float64, two of them for nearly all float32 weights: 16 bytes for each
+weight beside the weight itself (8 for bfloat16).  float32 would hold 22-bit integers as well, but to
+widen them again for every product costs a fifth of its time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from byhand.errors import ByhandError
+from byhand.language import _
+from byhand.numbers.enclosed.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs import BASE, HALF, WIDTH, Digits, add, carry, regrid
+from byhand.numbers.enclosed.radii import largest as largest_of
+from byhand.numbers.enclosed.radii import length, plus, slack, times
+
+EXACT = 2.0**52 - 2.0**33  # float64 and `carry` are exact below 2^52; the rest is for a bias
+COLUMNS = 1024  # of a tile on a processor
+COLUMNS_ELSEWHERE = 8192  # of a tile on a GPU
+ROWS = 64  # rows of x worked out at a time on a processor, so that a tile's limbs stay in the cache
+BLOCK = 256  # inputs whose column norms are kept together: 256·2^42 always passes the certificate
+
+
+class WrongProduct(ByhandError):
+    """A product of integers that is not what it must be: BLAS or the machine is broken."""
+
+
+# ------------------------------------------------------------------ weights in slices
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice of a tile, (inputs, columns); `columns` None: all of the tile's."""
+
+    columns: Any
+    data: Array
+    norms: tuple[float, ...]  # the largest column norm of each BLOCK of inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    start: int
+    stop: int
+    slices: tuple[Slice, ...]
+
+
+class Matrix:
+    """A matrix (inputs, outputs) of floats as exact slices."""
+
+    def __init__(self, floats: Array) -> None:
+        engine = module_of(floats)
+        self.inputs, self.outputs = map(int, floats.shape)
+        self.top = _top(_largest(floats))
+        width = COLUMNS if engine is NUMPY else COLUMNS_ELSEWHERE
+        parts = -(-self.outputs // width)
+        width = -(-self.outputs // parts)
+        self.tiles = tuple(
+            Tile(start, stop := min(start + width, self.outputs), self._cut(floats[:, start:stop]))
+            for start in range(0, self.outputs, width)
+        )
+        self.checks = _checks_of(engine, self.tiles, floats)
+        self.blocks = [
+            slice(start, min(start + BLOCK, self.inputs)) for start in range(0, self.inputs, BLOCK)
+        ]
+
+    def column_norm(self, t: int) -> float:
+        """A bound of the norm of every column of slice t."""
+        norms = [tile.slices[t].norms for tile in self.tiles if t < len(tile.slices)]
+        return float(length(np.array(norms)).max()) if norms else 0.0
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the slices take."""
+        return sum(math.prod(s.data.shape) * 8 for tile in self.tiles for s in tile.slices)
+
+    def _cut(self, part: Array) -> tuple[Slice, ...]:
+        """22 bits at a time; from the second slice on only the columns that have some left."""
+        engine = module_of(part)
+        rest = engine.floats(part)
+        made: list[Slice] = []
+        columns: Any = None
+        exponent = -self.top
+        rest *= math.ldexp(1.0, exponent) if abs(exponent) < 1000 else 1.0
+        while not made or rest.shape[1]:
+            rest *= BASE
+            integers = engine.rint(rest)
+            rest -= integers
+            made.append(_slice(engine, columns, integers))
+            left = engine.to_numpy(
+                (rest != 0).any(0) if engine is NUMPY else (rest != 0).any(dim=0)
+            )
+            if left.all():
+                continue
+            kept = np.flatnonzero(left)
+            columns = kept if columns is None else columns[kept]
+            rest = rest[:, engine.constant(kept, rest)]
+        return tuple(made)
+
+
+def _largest(floats: Array) -> float:
+    if floats.shape[0] == 0 or floats.shape[1] == 0:
+        return 0.0
+    return float(abs(floats).max())
+
+
+def _top(largest: float) -> int:
+    """The exponent such that what is at most `largest` has a first limb of at most 2^21."""
+    return math.frexp(largest)[1] + 1 if largest else 0
+
+
+def _slice(engine: Engine, columns: Any, integers: Array) -> Slice:
+    norms = [
+        engine.largest(length(integers[start : start + BLOCK].T))
+        for start in range(0, integers.shape[0], BLOCK)
+    ]
+    return Slice(columns, integers, tuple(norms))
+
+
+def _checks_of(engine: Engine, tiles: tuple[Tile, ...], like: Array) -> Tile:
+    """A tile of the sums of all tiles, two columns for each."""
+    slices = []
+    for t in range(max((len(tile.slices) for tile in tiles), default=0)):
+        parts = []
+        for tile in tiles:
+            if t < len(tile.slices):
+                parts.append(check_columns(engine, tile.slices[t].data))
+            else:
+                parts.append(engine.zeros((like.shape[0], 2), tile.slices[0].data))
+        slices.append(_slice(engine, None, engine.concatenate(parts, 1)))
+    return Tile(0, 2 * len(tiles), tuple(slices))
+
+
+def check_columns(engine: Engine, integers: Array) -> Array:
+    """(…, columns) → (…, 2): lo and hi, with lo + 2^22·hi the sum of the (fewer than 2^30) columns."""
+    sums = engine.sum(integers, integers.ndim - 1)[..., None]
+    high = engine.rint(sums * (1.0 / BASE))
+    return engine.concatenate([sums - high * BASE, high], integers.ndim - 1)
+
+
+# ------------------------------------------------------------------ rows times weights
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The digits of a product, and how far each entry may be from the exact one."""
+
+    digits: Digits
+    error: float  # a bound for every entry; 0.0: exact
+
+
+def multiply_matrix(
+    x: Digits,
+    matrix: Matrix,
+    low: int,
+    bias: Digits | None = None,
+    *,
+    largest: float,
+    tolerance: float,
+) -> Product:
+    """x·W + bias on the grid 2^low, or a finer one where that costs nothing.
+
+    x is (rows, inputs), balanced.  `largest` bounds every |entry| of the exact result; `tolerance`
+    is the error that pairs left out may add to an entry.
+    """
+    return _Run(x, matrix, low, bias, largest, tolerance).product()
+
+
+class _Run:
+    """One product of rows and a matrix, tile by tile."""
+
+    def __init__(
+        self,
+        x: Digits,
+        matrix: Matrix,
+        low: int,
+        bias: Digits | None,
+        largest: float,
+        tolerance: float,
+    ) -> None:
+        self.engine = x.engine
+        self.matrix = matrix
+        self.x = x
+        self.rows = x.shape[0]
+        self.top = x.top + matrix.top  # limb d of the sums weighs 2^(top - 22(d+1)); d = 0 is spare
+        self.norms = self._row_norms()
+        most = max((len(tile.slices) for tile in matrix.tiles), default=1)
+        whole = x.n + most  # with this many limbs everything is there
+        self.low, self.count = self._grid(low, largest, whole)
+        self.limbs = min(whole, max(2, -(-(self.top - self.low) // WIDTH)))
+        while self.limbs < whole and self._left_out(self.limbs) > tolerance:
+            self.limbs += 1
+        self.error = self._left_out(self.limbs)
+        if self.low > self.top - WIDTH * whole:
+            self.error = plus(self.error, HALF * math.ldexp(1.0, self.low))
+        self.bias = None
+        if bias is not None:
+            finest = self.top - WIDTH * self.limbs
+            self.bias = regrid(bias, max(self.top, finest + WIDTH), finest).limbs
+            if bias.low < finest:
+                self.error = plus(self.error, HALF * math.ldexp(1.0, finest))
+
+    def _row_norms(self) -> Any:
+        """(limb, block): the largest norm of a row of that limb within that block of inputs."""
+        found = np.zeros((self.x.n, len(self.matrix.blocks)))
+        for b, block in enumerate(self.matrix.blocks):
+            part = self.x.limbs[:, :, block]
+            if self.engine is NUMPY:
+                squares = np.einsum("irk,irk->ir", part, part)
+            else:
+                squares = (part * part).sum(2)
+            most = squares.reshape(self.x.n, -1)
+            found[:, b] = self.engine.to_numpy(largest_of(most))
+        return np.sqrt(found * slack(BLOCK)) * slack(1)
+
+    def _grid(self, low: int, largest: float, whole: int) -> tuple[int, int]:
+        """The grid and the number of limbs of the result.
+
+        A grid that lies on the limbs of the sums needs no second carry; it is taken if it asks for
+        no further limb, since it is finer.  Nothing below the exact result's own grid is of use.
+        """
+        low = max(low, self.top - WIDTH * whole)
+        head = math.frexp(largest * (1 + 2.0**-20))[1] + 1 if largest > 0 else low + 1
+        count = max(1, -(-(head - low) // WIDTH))
+        aligned = low - (low - self.top) % WIDTH
+        if max(1, -(-(head - aligned) // WIDTH)) == count:
+            low = aligned
+        return low, count
+
+    def _left_out(self, limbs: int) -> float:
+        """What the pairs beyond so many limbs can give, in any entry."""
+        missing = 0.0
+        rows = length(self.norms)
+        for t in range(max((len(tile.slices) for tile in self.matrix.tiles), default=0)):
+            column = self.matrix.column_norm(t)
+            for i in range(max(0, limbs - t - 1), self.x.n):
+                unit = math.ldexp(1.0, max(-1000, self.top - WIDTH * (i + t + 2)))
+                missing = plus(missing, times(float(rows[i]), column, unit))
+        return missing
+
+    def product(self) -> Product:
+        engine, matrix, x = self.engine, self.matrix, self.x
+        result = engine.empty((self.count, self.rows, matrix.outputs), x.limbs)
+        step = ROWS if engine is NUMPY else max(1, self.rows)
+        parts = [slice(start, min(start + step, self.rows)) for start in range(0, self.rows, step)]
+        laid = [engine.contiguous(x.limbs[:, part]).reshape(-1, matrix.inputs) for part in parts]
+        scratch = Scratch(engine, x.limbs)
+        checks = [carry(self._sums(matrix.checks, rows, Scratch(engine, x.limbs))) for rows in laid]
+        for number, tile in enumerate(matrix.tiles):
+            for part, rows, known in zip(parts, laid, checks, strict=True):
+                sums = self._sums(tile, rows, scratch)
+                this = known[:, :, 2 * number : 2 * number + 2]
+                self._finish(sums, this, tile, result[:, part, tile.start : tile.stop])
+        made = Digits(result, self.low + WIDTH * self.count)
+        return Product(without_empty_limbs(made), self.error)
+
+    def _sums(self, tile: Tile, rows: Array, scratch: Scratch) -> Array:
+        """(limbs, rows, columns): limb by slice, summed along the diagonals, exactly."""
+        n = self.x.n
+        count = rows.shape[0] // n
+        width = tile.stop - tile.start
+        sums = scratch.room("sums", (self.limbs, count, width))
+        filled, fresh = 0.0, True
+        for first, last in self._groups(tile):
+            inputs = slice(self.matrix.blocks[first].start, self.matrix.blocks[last - 1].stop)
+            for t, piece in enumerate(tile.slices):
+                limbs = min(n, self.limbs - t - 1)
+                if limbs <= 0:
+                    break
+                bound = self._certificate(piece, limbs, first, last)
+                if filled + bound >= EXACT:
+                    carry(sums)
+                    filled = 2.0**32  # the first limb holds what is left
+                if filled + bound >= EXACT:
+                    raise WrongProduct(_("a product of limbs is too large to be exact"))
+                filled += bound
+                some = rows[: limbs * count, inputs]
+                if fresh:
+                    sums[0] = 0.0
+                    sums[limbs + 1 :] = 0.0
+                    into = sums[1 : limbs + 1].reshape(limbs * count, width)
+                    matmul(some, piece.data[inputs], into)
+                    fresh = False
+                    continue
+                part = scratch.room("part", (limbs * count, piece.data.shape[1]))
+                matmul(some, piece.data[inputs], part)
+                part = part.reshape(limbs, count, -1)
+                if piece.columns is None:
+                    sums[t + 1 : t + 1 + limbs] += part
+                else:
+                    sums[t + 1 : t + 1 + limbs, :, piece.columns] += part
+        return sums
+
+    def _groups(self, tile: Tile) -> list[tuple[int, int]]:
+        """Runs of blocks of inputs that together pass the certificate."""
+        blocks = len(self.matrix.blocks)
+        size = blocks
+        while size > 1:
+            groups = [(i, min(i + size, blocks)) for i in range(0, blocks, size)]
+            if all(
+                sum(self._certificate(s, self.x.n, *group) for s in tile.slices) < EXACT * 0.75
+                for group in groups
+            ):
+                return groups
+            size = -(-size // 2)
+        return [(i, i + 1) for i in range(blocks)]
+
+    def _certificate(self, piece: Slice, limbs: int, first: int, last: int) -> float:
+        """Cauchy and Schwarz: no partial sum exceeds this."""
+        rows = float(length(self.norms[:limbs, first:last]).max())
+        return rows * float(length(np.array(piece.norms[first:last]))) * slack(2)
+
+    def _finish(self, sums: Array, known: Array, tile: Tile, result: Array) -> None:
+        """Carry, checksum, bias, rounding; into the tile's part of the result."""
+        biased = None
+        if self.bias is not None:
+            biased = self.bias[:, tile.start : tile.stop]
+            sums += biased[:, None, :]
+        carry(sums)
+        check(sums, known, biased)
+        finest = self.top - WIDTH * self.limbs
+        below, rest = divmod(self.low - finest, WIDTH)
+        if rest or below < 0:
+            moved = regrid(Digits(sums, self.top), self.low + WIDTH * self.count, self.low)
+            result[...] = moved.limbs
+            return
+        last = self.limbs - below
+        first = last - self.count
+        if first < 0:
+            result[:-first] = 0.0
+        result[max(0, -first) :] = sums[max(0, first) : last]
+
+
+class Scratch:
+    """Arrays that are used again for every tile."""
+
+    def __init__(self, engine: Engine, like: Array) -> None:
+        self.engine = engine
+        self.like = like
+        self.kept: dict[str, Array] = {}
+
+    def room(self, name: str, shape: tuple[int, ...]) -> Array:
+        size = math.prod(shape)
+        if name not in self.kept or self.kept[name].shape[0] < size:
+            self.kept[name] = self.engine.empty((size,), self.like)
+        return self.kept[name][:size].reshape(*shape)
+
+
+def matmul(x: Array, y: Array, out: Array) -> None:
+    if isinstance(x, np.ndarray):
+        np.matmul(x, y, out=out)
+    else:
+        import torch
+
+        torch.matmul(x, y, out=out)
+
+
+def check(sums: Array, known: Array, bias: Array | None = None) -> None:
+    """Compares the sum of the columns with lo and hi, `known`; an error where they differ.
+
+    Both are carried, so sums of less than 2^30 columns are exact.  A bias, in the same limbs, is part
+    of the sums but not of what is known.
+    """
+    engine = module_of(sums)
+    found = engine.sum(sums, sums.ndim - 1)
+    found -= known[..., 0]
+    high = known[..., 1]
+    found[:-1] -= high[1:]  # 2^22·hi: one limb up
+    found[0] -= high[0] * BASE
+    if bias is not None:
+        found -= engine.sum(bias, 1)[:, None]
+    carry(found)
+    if engine.largest(found) != 0.0:
+        raise WrongProduct(
+            _("a product of matrices is wrong: its checksum does not agree"),
+            expected=_("exact float64 products"),
+            hint="byhand selftest",
+        )
+
+
+def without_empty_limbs(x: Digits) -> Digits:
+    """The same numbers without the limbs at the front that are zero everywhere."""
+    first = 0
+    while first < x.n - 1 and x.engine.largest(x.limbs[first]) == 0.0:
+        first += 1
+    return Digits(x.limbs[first:], x.top - WIDTH * first)
+
+
+# ------------------------------------------------------------------ limbs times limbs
+
+
+def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance: float) -> Product:
+    """x·y for (batch, m, k) and (batch, k, n), both in limbs, on the grid 2^low or a finer one.
+
+    Along a diagonal limbs are laid side by side, so that one product sums all its pairs.
+    """
+    engine = x.engine
+    top, whole = x.top + y.top, x.n + y.n
+    deep = x.shape[-1]
+    laid_x = engine.contiguous(engine.moveaxis(x.limbs, 0, 2))  # (batch, m, limb, k)
+    sides = [y.limbs, check_columns(engine, y.limbs)]  # (limb, batch, k, n) and (…, 2)
+    batch, m = x.shape[0], x.shape[1]
+    laid_x = laid_x.reshape(batch, m, x.n * deep)
+    laid_y = [_from_the_last(engine, side).reshape(batch, y.n * deep, -1) for side in sides]
+    rows = [engine.largest(length(limb)) for limb in x.limbs]
+    columns = [
+        max(engine.largest(length(side[j], 1)) for side in sides) for j in range(y.n)
+    ]
+
+    low = max(low, top - WIDTH * whole)
+    head = math.frexp(largest * (1 + 2.0**-20))[1] + 1 if largest > 0 else low + 1
+    count = max(1, -(-(head - low) // WIDTH))
+
+    def left_out(limbs: int) -> float:
+        missing = 0.0
+        for i in range(x.n):
+            for j in range(max(0, limbs - 1 - i), y.n):
+                unit = math.ldexp(1.0, max(-1000, top - WIDTH * (i + j + 2)))
+                missing = plus(missing, times(rows[i], columns[j], unit))
+        return missing
+
+    limbs = min(whole, max(2, -(-(top - low) // WIDTH)))
+    while limbs < whole and left_out(limbs) > tolerance:
+        limbs += 1
+    made = [engine.zeros((limbs, batch, m, side.shape[-1]), x.limbs) for side in sides]
+    for d in range(limbs - 1):
+        first, last = max(0, d - y.n + 1), min(x.n, d + 1)
+        filled, start = 0.0, first
+        while start < last:
+            stop, bound = start, 0.0
+            while stop < last:
+                more = rows[stop] * columns[d - stop] * slack(2)
+                if stop > start and filled + bound + more >= EXACT:
+                    break
+                stop, bound = stop + 1, bound + more
+            if filled + bound >= EXACT:
+                return _in_halves(x, y, low, largest, tolerance)
+            filled += bound
+            some = laid_x[..., start * deep : stop * deep]
+            where = y.n - 1 - (d - start)
+            for sums, laid in zip(made, laid_y, strict=True):
+                others = laid[:, where * deep : (where + stop - start) * deep]
+                if start == first:
+                    matmul(some, others, sums[d + 1])
+                else:
+                    part = engine.empty(sums.shape[1:], x.limbs)
+                    matmul(some, others, part)
+                    sums[d + 1] += part
+            start = stop
+    exact, known = made
+    check(carry(exact), carry(known))
+    error: float = left_out(limbs)
+    if low > top - WIDTH * whole:
+        error = plus(error, HALF * math.ldexp(1.0, low))
+    rounded = regrid(Digits(exact, top), low + WIDTH * count, low)
+    return Product(without_empty_limbs(rounded), error)
+
+
+def _from_the_last(engine: Engine, side: Array) -> Array:
+    """(limb, batch, k, n) → (batch, limb from the last, k, n), laid out."""
+    turned = side[::-1] if engine is NUMPY else side.flip(0)
+    return engine.contiguous(engine.moveaxis(turned, 0, 1))
+
+
+def _in_halves(x: Digits, y: Digits, low: int, largest: float, tolerance: float) -> Product:
+    """The sum of the products of the two halves of k, where all of it is too long to be exact."""
+    half = x.shape[-1] // 2
+    if half == 0:
+        raise WrongProduct(_("a product of limbs is too large to be exact"))
+    one = multiply_pairs(
+        x[..., :half], y[:, :half], low - 2, largest=largest, tolerance=tolerance / 2
+    )
+    other = multiply_pairs(
+        x[..., half:], y[:, half:], low - 2, largest=largest, tolerance=tolerance / 2
+    )
+    whole = add(one.digits, other.digits)
+    error = plus(one.error, other.error)
+    if whole.low < low:
+        whole, error = regrid(whole, low=low), plus(error, HALF * math.ldexp(1.0, low))
+    return Product(whole, error)

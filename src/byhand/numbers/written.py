@@ -1,0 +1,40 @@
+"""Whole numbers written as decimals: where the point stands, and when an exponent is needed.
+
+Only text is made here.  How near the text is to the truth is the affair of whoever chose the
+digits: `exact.decimals` for exact and named values, `enclosed.enclosure` for enclosures.
+"""
+
+from __future__ import annotations
+
+from typing import SupportsInt
+
+LONGEST = 30  # digits before or after the point, before a number is written with an exponent
+
+
+def point(n: SupportsInt, places: int) -> str:
+    """n / 10^places as text."""
+    n = int(n)
+    digits = str(abs(n)).rjust(places + 1, "0")
+    text = digits[: len(digits) - places] + ("." + digits[len(digits) - places :]) * (places > 0)
+    return "-" + text if n < 0 else text
+
+
+def at_point(n: SupportsInt, places: int) -> str:
+    """n / 10^places as text, with an exponent where it is very large or very small."""
+    n = int(n)
+    if 0 <= places <= LONGEST:
+        return point(n, places)
+    digits = str(abs(n))
+    exponent = len(digits) - 1 - places
+    mantissa = (digits[0] + "." + digits[1:]).rstrip("0").rstrip(".")
+    return f"{'-' if n < 0 else ''}{mantissa}e{exponent}"
+
+
+def with_digits(n: SupportsInt, digits: int, exponent: int) -> str:
+    """n · 10^(exponent - digits + 1) as text, where n has so many digits: all of them are shown."""
+    n = int(n)
+    if -6 < exponent < digits:
+        return point(n, digits - 1 - exponent)
+    first, rest = divmod(abs(n), 10 ** (digits - 1))
+    mantissa = f"{first}.{rest:0{digits - 1}d}" if digits > 1 else str(first)
+    return f"{'-' if n < 0 else ''}{mantissa}e{exponent}"

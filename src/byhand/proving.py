@@ -1,0 +1,357 @@
+"""Finding the precision: a job is worked out with more bits until what was asked is proven.
+
+What is asked: the steps that `--only` and `--at` name; else every step of a pencil-sized model, and
+the logits, the next tokens and the loss of a larger one.  Each of their numbers is to have so many
+significant digits, each next token is to be proven.  Precision starts low and is raised by what
+the enclosures turn out to lack.  About what no precision shows, exact arithmetic is asked where the
+model is small enough: a zero is a zero, a tie is a tie.  The rest is reported as undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil, inf, isfinite
+from typing import Any
+
+import numpy as np
+
+from byhand.errors import InputError, Undecided, UsageError
+from byhand.evaluate import Admitted, Job, Progress, Sink, pencil_sized
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import Prediction
+from byhand.numbers.enclosed.enclosure import (
+    EVERYTHING,
+    LOG2_OF_10,
+    Enclosing,
+    Enclosure,
+    binary_size,
+    bits_missing,
+)
+from byhand.plan import WEIGHT
+from byhand.tracing import Trace, Worked
+
+MOST_DIGITS = 1_000
+START = 32  # bits to begin with, beyond those of the digits
+A_BLOCK = (
+    8  # and for each block: entry by entry it takes about three for each doubling of the width
+)
+GUARD = 6  # bits beyond what was missing, so that the next attempt is the last
+LEAST_STEP = 32  # bits more, where it is not clear how many are missing
+ASK_EXACT = 512  # bits after which a number that may still be zero is taken to the exact numbers
+SMALL = 2_500_000  # parameters times positions up to which balls are faster than limbs
+USUAL_LENGTH = 16  # positions, where nobody has said
+MANY = 440  # bits that limbs should not begin with
+MOST_REPORTED = 20  # of what is undecided
+MOST_CANDIDATES = 1_000  # that are looked through for the foremost two
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """One thing that was asked for and is not proven, with how close it is."""
+
+    address: str  # "logits[3,17]": digits of this number; "next[3]": the token after a position
+    asked: str  # "digits" or "next"
+    enclosure: Enclosure  # of the number; of next: of the distance between the foremost two logits
+    candidates: tuple[int, ...] = ()  # of next: the ids that may be the largest
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was asked, the precision that proved it, and what remained open."""
+
+    digits: int
+    bits: int  # the working precision it took
+    undecided: tuple[Unproven, ...] = ()  # the first of them
+    count: int = 0  # how many there are
+    by_exact: tuple[str, ...] = ()  # addresses that exact arithmetic settled: zeros and ties
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked is proven."""
+        return self.count == 0
+
+
+def prove(
+    job: Job,
+    digits: int,
+    *,
+    limit: int | None = None,
+    progress: Progress | None = None,
+    sink: Sink | None = None,
+) -> Trace:
+    """The trace of a job in enclosures as narrow as was asked; `trace.proof` says what is proven.
+
+    The job's numbers are those of `enclosing_numbers`; `limit` is the most bits that are tried.
+    `sink` sees the steps once they are as they stay.
+    """
+    check_digits(digits)
+    numbers = job.numbers
+    assert isinstance(numbers, Enclosing), numbers
+    most = numbers.limit if limit is None else limit
+    asked = asked_steps(job)
+    weights = Admitted(job.model.weights, numbers)
+    exactly = _Exactly(job) if pencil_sized(job.model) else None
+    before: Shortfall | None = None
+    bits = min(numbers.bits, most)
+    while True:
+        trace = _attempt(replace(job, numbers=numbers.at(bits)), weights, progress)
+        short = shortfall(trace, asked, digits)
+        ended = bits >= most or short.stalled(before)
+        if exactly and short.count and (ended or (short.near_zero and bits >= ASK_EXACT)):
+            trace = exactly.settle(trace, short)
+            short = shortfall(trace, asked, digits)
+        if ended or not short.count:
+            break
+        before, bits = short, min(short.next_bits(bits, before), most)
+    settled = tuple(exactly.settled) if exactly else ()
+    proof = Proof(digits, bits, tuple(short.reported(trace)), short.count, settled)
+    trace = replace(trace, proof=proof)
+    if sink:
+        for worked in trace:
+            sink(worked)
+    return trace
+
+
+def check_digits(digits: int) -> None:
+    """Refuses a number of digits that makes no sense."""
+    if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
+        raise UsageError(
+            _("the number of digits has a value that does not fit"),
+            expected=_("a whole number from {least} to {most}").format(
+                least=1, most=f"{MOST_DIGITS:,}"
+            ),
+            found=str(digits),
+        )
+
+
+def enclosing_numbers(
+    model: Model, digits: int, *, device: str | None = None, positions: int = USUAL_LENGTH
+) -> Enclosing:
+    """The system that proves so many digits of this model, at the precision to start with.
+
+    Balls for weights that are not all floats, for small models and for very many digits; limbs for
+    the others, and on a device.  `positions` are worked out at a time: one where a text goes on.
+    """
+    check_digits(digits)
+    objects = [
+        name
+        for name, tensor in model.weights.items()
+        if not tensor.floats and not name.endswith(".frequencies")  # which may be any numbers
+    ]
+    size = sum(tensor.size for tensor in model.weights.values())
+    if device is not None and objects:
+        raise InputError(
+            _("on a device, digits can be proven only of weights that are floats"),
+            where=WEIGHT + objects[0],
+            hint=_("leave the device out"),
+        )
+    blocks, least = len(model.spec.blocks), ceil(digits * LOG2_OF_10) + START
+    bits = least + A_BLOCK * blocks
+    if device is None and (objects or size * positions <= SMALL or bits > MANY):
+        from byhand.numbers.enclosed.balls import Balls
+
+        return Balls(min(least + 3 * model.spec.d_model.bit_length() * blocks, Balls.limit))
+    from byhand.numbers.enclosed.operations import Limbs
+
+    found: Enclosing = Limbs(bits, device)
+    return found
+
+
+def asked_steps(job: Job) -> tuple[str, ...]:
+    """The steps of which something is to be proven."""
+    if job.asked:
+        wanted: Collection[str] = job.asked
+    elif pencil_sized(job.model):
+        wanted = {step.address for step in job.plan}
+    else:
+        wanted = ("logits", "next", "loss")
+    return tuple(s.address for s in job.plan if s.address in wanted and s.op != "given")
+
+
+def _attempt(job: Job, weights: Admitted, progress: Progress | None) -> Trace:
+    """The job worked out once; the logits are kept too, which tell how close next tokens are."""
+    keep = {*job.asked, "logits"} if "next" in job.asked else None
+    return job.work(progress=progress, keep=keep, weights=weights)
+
+
+# ----------------------------------------------------------------------- what is missing
+
+
+@dataclass
+class Shortfall:
+    """What an attempt left unproven."""
+
+    entries: dict[str, Any] = field(default_factory=dict)  # by step: a mask of its entries
+    positions: list[int] = field(default_factory=list)  # of next tokens
+    count: int = 0
+    bits: float = 0  # that are missing, as far as can be told
+    radius: float = -inf  # log2 of the largest one
+    near_zero: bool = False  # a number may be zero or two may be tied: what is missing is unclear
+
+    def add_token(self, position: int, distance: Enclosure) -> None:
+        """A next token that is not proven; the foremost two logits have this distance."""
+        self.positions.append(position)
+        self.count += 1
+        self.near_zero = True
+        radius = binary_size(distance.rad)
+        self.radius = max(self.radius, radius)
+        if not isfinite(radius):
+            self.bits = inf
+        elif distance.mid != 0:
+            self.bits = max(self.bits, radius - binary_size(abs(distance.mid)) + 1)
+
+    def add_number(self, number: Enclosure, digits: int) -> None:
+        """A number of which so many digits are not proven."""
+        middle, radius = binary_size(abs(number.mid)), binary_size(number.rad)
+        self.count += 1
+        self.near_zero = self.near_zero or middle <= radius < inf
+        self.radius = max(self.radius, radius)
+        missing = float(bits_missing(np.array(middle), np.array(radius), digits))
+        self.bits = max(self.bits, missing if isfinite(middle) else 0)
+
+    def add_guess(self) -> None:
+        """Something else that is not proven: nobody knows how many bits it takes."""
+        self.count += 1
+        self.near_zero = True
+
+    def stalled(self, before: Shortfall | None) -> bool:
+        """Whether more precision has not helped: the weights themselves are not known better."""
+        if before is None or not self.count or self.count != before.count:
+            return False
+        return -inf < before.radius - 1 < self.radius < inf
+
+    def next_bits(self, bits: int, before: Shortfall | None) -> int:
+        """The precision to try next."""
+        if not isfinite(self.bits):
+            return 2 * bits
+        more = ceil(self.bits) + GUARD
+        if self.near_zero:  # then this is a guess: if it fails, the next one is bolder
+            more = max(more, bits // 4 if before is None else bits // 2, LEAST_STEP)
+        return bits + more
+
+    def reported(self, trace: Trace) -> Iterator[Unproven]:
+        """The first of what is unproven, the next tokens before the numbers."""
+        room = MOST_REPORTED
+        for position in self.positions[:room]:
+            found: Prediction = trace.steps["next"].value[position]
+            distance = distance_of_foremost(trace.steps, position, found.candidates)
+            yield Unproven(f"next[{position}]", "next", distance, found.candidates)
+        room -= len(self.positions)
+        for address, mask in self.entries.items():
+            for place in np.argwhere(mask)[: max(room, 0)]:
+                index = tuple(map(int, place))
+                told = ",".join(map(str, index))
+                yield Unproven(f"{address}[{told}]", "digits", trace.steps[address].at(index))
+                room -= 1
+
+
+def shortfall(trace: Trace, asked: Sequence[str], digits: int) -> Shortfall:
+    """What of the asked steps is not proven, and how many bits that takes."""
+    short = Shortfall()
+    for address in asked:
+        worked = trace.steps[address]
+        if worked.missing is not None:
+            continue  # an unknown weight: no precision helps, and asking for it says so
+        if worked.step.op == "argmax":
+            _add_tokens(short, trace, worked)
+        else:
+            _add_numbers(short, worked, digits)
+    return short
+
+
+def _add_numbers(short: Shortfall, worked: Worked, digits: int) -> None:
+    numbers: Enclosing = worked.numbers  # type: ignore[assignment]
+    middles, radii = numbers.magnitudes(worked.value)
+    missing = bits_missing(middles, radii, digits)
+    mask = missing > 0
+    if not mask.any():
+        return
+    short.entries[worked.address] = mask
+    short.count += int(mask.sum())
+    short.radius = max(short.radius, float(radii[mask].max()))
+    unclear = mask & (radii >= middles) & np.isfinite(radii)
+    short.near_zero = short.near_zero or bool(unclear.any())
+    known = missing[mask & ~unclear]
+    guessed = missing[unclear & np.isfinite(middles)]
+    short.bits = max(short.bits, known.max(initial=0), guessed.max(initial=0))
+
+
+def _add_tokens(short: Shortfall, trace: Trace, worked: Worked) -> None:
+    for position, found in enumerate(worked.value):
+        if not found.proven:
+            distance = distance_of_foremost(trace.steps, position, found.candidates)
+            short.add_token(position, distance)
+
+
+def distance_of_foremost(
+    steps: Mapping[str, Worked], position: int, candidates: Sequence[int]
+) -> Enclosure:
+    """How far the two foremost logits are from each other; everything, where nothing is known."""
+    logits = steps.get("logits")
+    if logits is None or logits.missing is not None:
+        return EVERYTHING
+    rivals = [logits.at((position, id)) for id in candidates[:MOST_CANDIDATES]]
+    if len(rivals) < 2 or any(rival.rad == inf for rival in rivals):
+        return EVERYTHING
+    first, second = sorted(rivals, key=lambda rival: rival.mid)[:-3:-1]
+    return Enclosure(first.mid - second.mid, first.rad + second.rad)
+
+
+# ----------------------------------------------------------------------- where exact numbers help
+
+
+class _Exactly:
+    """The same job in exact numbers, worked out when first needed: what is zero, what is tied?"""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.settled: dict[str, None] = {}
+
+    @cached_property
+    def trace(self) -> Trace:
+        from byhand.numbers.exact import Exact
+
+        return replace(self.job, numbers=Exact()).work()
+
+    def settle(self, trace: Trace, short: Shortfall) -> Trace:
+        """The trace with zeros that are proven zeros, and tokens that are proven by algebra."""
+        steps = dict(trace.steps)
+        for address, mask in short.entries.items():
+            places = [p for p in map(tuple, np.argwhere(mask).tolist()) if self._zero(address, p)]
+            if places:
+                worked = steps[address]
+                value = worked.numbers.with_zeros(worked.value, places)  # type: ignore[attr-defined]
+                steps[address] = replace(worked, value=value)
+                told = (",".join(map(str, place)) for place in places)
+                self.settled.update(dict.fromkeys(f"{address}[{index}]" for index in told))
+        if short.positions and self.trace.steps["next"].missing is None:
+            worked = steps["next"]
+            value = list(worked.value)
+            for position in short.positions:
+                found = self.trace.steps["next"].value[position]
+                if found.proven:
+                    margin = None if found.margin is None else enclosure_of(found.margin)
+                    value[position] = replace(found, margin=margin)
+                    self.settled[f"next[{position}]"] = None
+            steps["next"] = replace(worked, value=value)
+        return replace(trace, steps=steps)
+
+    def _zero(self, address: str, index: tuple[int, ...]) -> bool:
+        worked = self.trace.steps[address]
+        if worked.missing is not None:
+            return False
+        try:
+            return not worked.at(index)
+        except Undecided:
+            return False
+
+
+def enclosure_of(value: Any) -> Enclosure:
+    """An exact or named value as an enclosure."""
+    if value.fraction is not None:
+        return Enclosure(value.fraction, Fraction(0))
+    return Enclosure.of(value.ball(ASK_EXACT))

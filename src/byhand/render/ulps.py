@@ -1,0 +1,89 @@
+"""Errors in units of the last place, as text: numbers, and a table with a bar for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from math import ceil, floor, inf, isfinite, log2
+from typing import Any
+
+from byhand.language import _
+from byhand.numbers.written import LONGEST
+from byhand.render.ink import padded, width_of
+from byhand.render.listing import INDENT, whole
+
+EIGHTHS = " ▏▎▍▌▋▊▉"
+LONGEST_BAR = 10  # columns
+
+
+def ulps(error: float) -> str:
+    """An error in ulps, rounded up, but for the little that makes it a proven bound."""
+    if not isfinite(error):
+        return "∞"
+    error *= 1 - 2.0**-30
+    if error < 0.01:
+        return "<0.01" if error else "0"
+    if error < 10:
+        return f"{ceil(error * 100) / 100:.2f}"
+    if error < 100_000:
+        return whole(ceil(error))
+    return f"{error:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def as_text(found: Any) -> str:
+    """The shortest decimal that reads back to the float, written as proven digits are."""
+    number = Decimal(str(found))
+    if not number.is_finite():
+        return str(found)
+    if not number:
+        return "0"
+    if number.adjusted() > -6 and number.adjusted() < LONGEST:
+        text = f"{number:f}"
+        return text.removesuffix(".0")
+    sign, digits, _exponent = number.normalize().as_tuple()
+    first, *rest = map(str, digits)
+    mantissa = f"{first}.{''.join(rest)}" if rest else first
+    return f"{'-' * sign}{mantissa}e{number.adjusted()}"
+
+
+def right_digits(count: float) -> str:
+    """How many digits are right, rounded down."""
+    return f"{floor(count * 10) / 10:.1f}" if isfinite(count) else _("all")
+
+
+class Grid:
+    """The columns of the table: steps and places to the left, numbers to the right, then a bar.
+
+    A bar grows with the logarithm of the error: by a column when it doubles, or by less where some
+    errors are very large.  On a narrow page bars are left out, and a step has a line of its own.
+    """
+
+    def __init__(self, rows: Sequence[Sequence[str]], errors: Sequence[float], width: int) -> None:
+        name, *others = (max(map(width_of, column)) for column in zip(*rows, strict=True))
+        self.name, self.others = name, others
+        used = len(INDENT) + name + sum(len(INDENT) + other for other in others)
+        self.broken = used > width
+        self.longest = min(LONGEST_BAR, width - used - len(INDENT))
+        largest = max((log2(1 + error) for error in errors if isfinite(error)), default=0)
+        self.scale = min(1, self.longest / largest) if largest else 1
+
+    def lines(self, row: Sequence[str], error: float = 0) -> Iterator[str]:
+        """One step, with the bar of its error."""
+        name, *others = row
+        numbers = INDENT.join(
+            padded(text, room) if place == 1 else text.rjust(room)
+            for place, (text, room) in enumerate(zip(others, self.others, strict=True))
+        )
+        if self.broken:
+            yield INDENT + name
+            yield (INDENT * 3 + numbers).rstrip()
+        else:
+            line = INDENT + padded(name, self.name) + INDENT + numbers
+            yield (line + INDENT + self.bar(error)).rstrip()
+
+    def bar(self, error: float) -> str:
+        if self.longest < 1:
+            return ""
+        length = self.longest if error == inf else self.scale * log2(1 + error)
+        full, part = divmod(round(8 * length), 8)
+        return ("█" * full + EIGHTHS[part]).rstrip()

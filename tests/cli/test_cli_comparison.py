@@ -1,0 +1,153 @@
+"""--float FORMAT --digits N: what floats made of it, beside the true values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+import byhand as package
+from byhand.cli.comparison import ulps_of
+from byhand.comparing import compare
+from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.numbers.floats.formats import FORMATS
+from byhand.render.ink import width_of
+from byhand.render.ulps import Grid, as_text, right_digits, ulps
+
+Call = Callable[..., Any]
+
+PAGES = {
+    "tiny in float32": ["tiny", "--float", "float32"],
+    "journey in bfloat16": ["journey", "--float", "bfloat16"],
+    "journey in Spanish": ["journey", "--float", "float32", "--lang", "es"],
+    "abc in float16": ["abc", "--float", "float16"],
+    "minigpt in bfloat16": ["minigpt", "--float", "bfloat16"],
+    "every number of some steps": [
+        "journey", "--float", "float32", "--only", "block.0.attn.scores", "--only", "logits",
+        "--only", "next", "--only", "loss",
+    ],
+    "a mean, a number a position": [
+        "journey", "--float", "float16", "--only", "block.0.attn.norm.mean",
+    ],
+    "how numbers come about": [
+        "journey", "--float", "bfloat16", "--at", "block.0.attn.weights[0,1,:]",
+        "--at", "next[2]", "--at", "weight.head[0,0]",
+    ],
+    "as TransformerLens calls it": [
+        "journey", "--float", "float32", "--names", "tl", "--only", "block.0.attn.scores",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_comparison_is_as_it_was_and_fits_80_columns(
+    byhand: Call, snapshot: SnapshotAssertion, page: str
+) -> None:
+    shown = byhand("trace", *PAGES[page], "--digits", "12")
+    assert (shown.status, shown.err) == (0, "")
+    assert re.sub(r"\d+ bits", "… bits", shown.out) == snapshot  # how many is found on the way
+    assert [line for line in shown.out.splitlines() if width_of(line) > 80] == []
+
+
+def test_a_token_that_floats_get_wrong_is_told_with_the_true_one(byhand: Call) -> None:
+    out = byhand("trace", "minigpt", "--float", "bfloat16", "--digits", "6").out
+    assert "  next     7 of 8 tokens are the true ones\n" in out
+    told = " ".join(out[out.index("after position") :].split())
+    assert told == (
+        "after position 2 (she): bfloat16 says visit, the true next token is insist, ahead by "
+        "≈ 0.0166875, proven"
+    )
+
+
+def test_the_data_has_the_worst_number_of_each_step_and_both_tokens(byhand: Call) -> None:
+    shown = byhand("trace", "minigpt", "--float", "bfloat16", "--digits", "6", "--json")
+    document = json.loads(shown.out)
+    assert (document["numbers"], document["digits"]) == ("bfloat16", 6)
+    steps = {step["address"]: step for step in document["steps"]}
+    logits = steps["logits"]
+    assert logits["entries"] == 8 * 64
+    true, float_value = Fraction(logits["true"]["value"]["mid"]), Fraction(logits["float"])
+    unit = Fraction(2) ** (int(np.floor(np.log2(abs(float(true))))) - 7)
+    assert float(abs(true - float_value) / unit) == pytest.approx(logits["ulps"], rel=1e-3)
+    wrong = [found for found in document["next"] if not found["same"]]
+    assert [(w["position"], w["token"], w["float_token"]) for w in wrong] == [
+        (2, "insist", "visit")
+    ]
+
+
+def test_the_error_of_one_number_is_that_of_the_comparison() -> None:
+    floats = package.trace("minigpt", float="float32")
+    proven = package.trace("minigpt", digits=12)
+    for step in compare(floats, proven).steps:
+        true, found = proven.steps[step.address].at(step.at), floats.steps[step.address].at(step.at)
+        assert ulps_of(true, found, FORMATS["float32"]) == pytest.approx(step.ulps, rel=1e-6)
+
+
+@pytest.mark.parametrize("other", [["--out", "x"], ["--stop-at-boundary"]])
+def test_a_comparison_is_not_saved_and_has_no_boundary(byhand: Call, other: list[str]) -> None:
+    shown = byhand("trace", "tiny", "--float", "float32", "--digits", "3", *other)
+    assert shown.status == 2
+    assert f"{other[0]} and --float --digits exclude each other\n" in shown.err
+
+
+def test_what_is_not_proven_is_told_of_a_comparison_too(byhand: Call) -> None:
+    shown = byhand("trace", "abc-walkthrough", "--float", "float32", "--digits", "8")
+    assert shown.status == 1
+    assert shown.err.startswith("not proven to 8 digits, with ")
+
+
+# ------------------------------------------------------------------ numbers as text
+
+
+def test_errors_are_rounded_up_and_right_digits_down() -> None:
+    assert [ulps(x) for x in (0, 1e-9, 0.5, 0.501, 9.999, 10.2, 4198.7, 2.34e7, np.inf)] == [
+        "0", "<0.01", "0.50", "0.51", "10.00", "11", "4,199", "2.3e7", "∞",
+    ]  # fmt: skip
+    assert [right_digits(x) for x in (0.0, 6.99, np.inf)] == ["0.0", "6.9", "all"]
+
+
+def test_a_bar_grows_by_a_column_when_the_error_doubles() -> None:
+    small = Grid([("step", "1")], [1, 3, 7], 80)
+    assert [small.bar(x) for x in (0, 1, 3, 7, np.inf)] == ["", "█", "██", "███", "█" * 10]
+    large = Grid([("step", "1")], [2.0**20 - 1], 80)
+    assert [large.bar(x) for x in (3, 2.0**20 - 1)] == ["█", "█" * 10]
+
+
+def test_bars_take_the_room_that_is_left_and_a_narrow_page_has_two_lines_a_step() -> None:
+    row = ("  block.0.attn.norm.normalized", "1.51", "[1,3]", "6.8", "7.4")
+    for width in range(30, 81):
+        shown = list(Grid([row], [1000.0], width).lines(row, 1000.0))
+        assert max(map(width_of, shown)) <= max(width, 32)
+        assert len(shown) == (1 if width >= 55 else 2)
+    assert list(Grid([row], [1000.0], 40).lines(row, 1000.0)) == [
+        "    block.0.attn.norm.normalized",
+        "      1.51  [1,3]  6.8  7.4",
+    ]
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_a_float_is_written_so_that_it_reads_back(number: float) -> None:
+    assert np.float32(as_text(np.float32(number))) == np.float32(number)
+
+
+@given(st.floats(width=32, min_value=2.0**-100, max_value=2.0**100))
+def test_a_number_rounded_once_is_at_most_half_an_ulp_away(number: float) -> None:
+    below, above = np.float32(number), np.nextafter(np.float32(number), np.float32(np.inf))
+    between = (Fraction(float(below)) + Fraction(float(above))) / 2
+    true = Enclosure(between, Fraction(0))
+    for found in (below, above):
+        assert ulps_of(true, found, FORMATS["float32"]) == 0.5
+
+
+def test_what_is_no_number_is_infinitely_wrong() -> None:
+    true = Enclosure(Fraction(1), Fraction(0))
+    assert ulps_of(true, np.float32("inf"), FORMATS["float32"]) == np.inf
+    assert ulps_of(true, np.float32("nan"), FORMATS["float32"]) == np.inf
