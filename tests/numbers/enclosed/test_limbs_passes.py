@@ -36,7 +36,7 @@ from oracles.architectures import Case, nasty, ordinary, spread
 
 LONG = bool(os.environ.get("BYHAND_LONG"))
 SMALL_PASSES = 900 if LONG else 24
-LARGER_PASSES = 30 if LONG else 1
+LARGER_PASSES = 10 if LONG else 1
 
 
 def as_floats(weights: Weights) -> Weights:
@@ -105,8 +105,9 @@ def test_small_passes_of_all_architectures_contain_the_real_values() -> None:
 
 # ------------------------------------------------------------------ larger models, against Balls
 
-LAYERNORM, RMSNORM = NormSpec("layernorm", Fraction(1, 100000)), NormSpec(
-    "rmsnorm", Fraction(1, 10**6), bias=False
+LAYERNORM, RMSNORM = (
+    NormSpec("layernorm", Fraction(1, 100000)),
+    NormSpec("rmsnorm", Fraction(1, 10**6), bias=False),
 )
 
 
@@ -117,9 +118,7 @@ def gpt2(layers: int, d: int = 24) -> ModelSpec:
     )  # fmt: skip
     mlp = MlpSpec(4 * d, "gelu_tanh", hidden_bias=True, out_bias=True)
     block = BlockSpec(attention, mlp, LAYERNORM, LAYERNORM)
-    return ModelSpec(
-        "gpt2", 40, d, 64, (block,) * layers, position="learned", final_norm=LAYERNORM
-    )
+    return ModelSpec("gpt2", 40, d, 64, (block,) * layers, position="learned", final_norm=LAYERNORM)
 
 
 def llama(layers: int, d: int = 24) -> ModelSpec:
@@ -156,7 +155,7 @@ KINDS = ("random", "outliers", "huge", "tiny", "flat", "float64", "bfloat16")
 
 
 def random_weights(spec: ModelSpec, random: Any, kind: str) -> Weights:
-    """Weights of some kind: as trained ones are, with outlier channels, huge, tiny, or all alike."""
+    """Weights of some kind: with outlier channels, huge, tiny, with rows nearly all alike."""
     import ml_dtypes
 
     dtype: Any = {"float64": np.float64, "bfloat16": ml_dtypes.bfloat16}.get(kind, np.float32)
@@ -181,7 +180,7 @@ def random_weights(spec: ModelSpec, random: Any, kind: str) -> Weights:
 
 def compare(plan: Plan, weights: Weights, tokens: Any, bits: int) -> tuple[int, int]:
     """(entries looked at, entries known to 2^-10 of their size); each contains that of Balls."""
-    numbers, oracle = Limbs(bits), Balls(bits + 500)
+    numbers, oracle = Limbs(bits), Balls(2 * bits + 100)  # squares have twice the digits
     ours = work_out(plan, weights, tokens, numbers)
     real = work_out(plan, weights, tokens, oracle)
     count = sharp = 0
@@ -210,11 +209,11 @@ def compare(plan: Plan, weights: Weights, tokens: Any, bits: int) -> tuple[int, 
 def test_larger_passes_contain_the_real_values(family: str, kind: str) -> None:
     for seed in range(LARGER_PASSES):
         random = np.random.default_rng(seed)
-        layers, length = (3, 20) if LONG and seed % 3 == 0 else (2, 6)
+        layers, length = ((3, 16) if seed % 3 == 0 else (2, 6)) if LONG else (1, 4)
         spec = SPECS[family](layers)
         weights = random_weights(spec, random, kind)
         tokens = tuple(map(int, random.integers(0, spec.vocab, length)))
-        count, sharp = compare(forward.plan(spec, length), weights, tokens, 300)
+        count, sharp = compare(forward.plan(spec, length), weights, tokens, 240)
         assert sharp > 0.8 * count, f"{sharp} of {count} are known well"
 
 
@@ -222,7 +221,7 @@ def test_a_long_sequence_contains_the_real_values() -> None:
     random = np.random.default_rng(1)
     spec = gpt2(1, 16)
     weights = random_weights(spec, random, "random")
-    length = 60 if LONG else 40
+    length = 60 if LONG else 24
     tokens = tuple(map(int, random.integers(0, spec.vocab, length)))
     compare(forward.plan(spec, length), weights, tokens, 90)
 
@@ -236,7 +235,9 @@ def test_a_near_tie_is_decided_with_enough_bits_and_left_open_with_few() -> None
     both = {**weights, "embed.token": Tensor("embed.token", table)}
     plan = forward.plan(spec, 3)
     numbers = Limbs(12), Limbs(150)
-    few, many = (work_out(plan, Weights(both), (3, 7, 3), system)["next"].value for system in numbers)
+    few, many = (
+        work_out(plan, Weights(both), (3, 7, 3), system)["next"].value for system in numbers
+    )
     assert all(prediction.proven for prediction in many)
     for coarse, fine in zip(few, many, strict=True):
         if not coarse.proven:

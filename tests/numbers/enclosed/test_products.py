@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byhand.numbers.enclosed import products
+from byhand.numbers.enclosed import pairs, products
 from byhand.numbers.enclosed.limbs import WIDTH, Digits, approx, from_floats, to_fractions
+from byhand.numbers.enclosed.pairs import multiply_pairs
 from byhand.numbers.enclosed.products import (
     Matrix,
     Product,
     WrongProduct,
     multiply_matrix,
-    multiply_pairs,
 )
 
 LIMB = 2**21
@@ -175,6 +175,7 @@ def flaw(kind: str) -> Any:
 @pytest.mark.parametrize("kind", ["float32", "one", "row"])
 def test_a_wrong_product_is_found_out(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "matmul", flaw(kind))
+    monkeypatch.setattr(pairs, "matmul", flaw(kind))
     random = np.random.default_rng(8)
     x = digits(random, 3, 4, 30)
     with pytest.raises(WrongProduct, match="checksum"):

@@ -47,7 +47,7 @@ def sine_cosine(x: Digits, low: int) -> tuple[Digits, Digits]:
     engine = x.engine
     values = approx(x)
     if engine.largest(values) > LARGEST:
-        raise ValueError("sin and cos are for arguments up to 2^28")
+        raise InputError(_("an angle is too large"), expected=_("at most 2^28"))
     grid = aligned(low)
     fine = grid - 2 * WIDTH
     quarter = _half_pi(-fine)

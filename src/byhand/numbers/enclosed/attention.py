@@ -1,13 +1,12 @@
-"""Attention: angles, dot products, softmax, and what it mixes, with their radius rules.
+"""Attention: dot products, softmax, and what it mixes, with their radius rules.
 
 scores    q·k - q'·k' = q'·(k - k') + (q - q')·k' + (q - q')·(k - k'): entry by entry
           ‖q'‖·rho_k + rho_q·‖k'‖ + rho_q·rho_k, by Cauchy and Schwarz.
-softmax   if no score of a row is off by more than R, then every e^(score) is off by a factor between
+softmax   if no score of a row is off by more than R, every e^(score) is off by a factor between
           e^-R and e^R, their sum too, and so each share by one between e^(-2R) and e^(2R).
 mix       Σ p·v - Σ p'·v' = Σ p·(v - v') + Σ (p - p')·v'.  Shares add up to 1, the real ones and
           those of the midpoints, so in the second sum any fixed vector c may be taken off each v':
           (1 + E)·Σ p'·rho_v + E·Σ p'·‖v' - c‖, with E = e^(2R) - 1, and what rounding adds.
-rotate    keeps lengths: rho; a sine or cosine that is off by t moves a pair by √2·t times its length.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +23,8 @@ from byhand.numbers.enclosed.constants import Constant
 from byhand.numbers.enclosed.engine import NUMPY, Array, Engine
 from byhand.numbers.enclosed.limbs import APPROX, HALF, PRODUCT, Digits
 from byhand.numbers.enclosed.norms import by_entry, constant
-from byhand.numbers.enclosed.products import multiply_matrix, multiply_pairs, without_empty_limbs
+from byhand.numbers.enclosed.pairs import multiply_pairs
+from byhand.numbers.enclosed.products import without_empty_limbs
 from byhand.numbers.enclosed.radii import (
     Bound,
     growth,
@@ -230,6 +229,7 @@ def softmax(system: Limbs, x: Enclosed) -> Enclosed:
         widest = largest(off_by)
         grown = growth(times(widest, 2.0))
     low = system.grid(None if grown is None else over(grown, float(count)))
+    low = min(low, -count.bit_length() - 8)  # however little is known, a sum of shares is not 0
     fine = low - count.bit_length() - 4
 
     some = less_than_top.limbs if visible is None else less_than_top.limbs[:, visible]
@@ -275,8 +275,8 @@ def softmax(system: Limbs, x: Enclosed) -> Enclosed:
 def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
     """(x - shift, shift), where no visible entry is above its row's shift by more than 1/8.
 
-    Floats may call the second largest the largest, which is above by 2^-50 of its size; where that is
-    much, the same is done again with the differences, which are smaller.
+    Floats may call the second largest the largest, which is above by 2^-50 of its size; where that
+    is much, the same is done again with the differences, which are smaller.
     """
     rest, shift = x.digits, None
     while True:
@@ -382,100 +382,3 @@ def _moved_shares(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> 
 def abs_mean(weights: Enclosed, away: Array) -> Array:
     """About ‖Σ p'·(v' - c)‖."""
     return length(weights.approx @ away)
-
-
-def head_outputs(system: Limbs, x: Enclosed, weight: Weight | None, layout: str) -> Enclosed:
-    """The norm of a head's slice of the matrix times the head's radius."""
-    heads, positions, width = x.shape
-    engine = x.digits.engine
-    if weight is None:
-        made = engine.zeros((x.digits.n, heads, positions, heads * width), x.digits.limbs)
-        for head in range(heads):
-            made[:, head, :, head * width : (head + 1) * width] = x.digits.limbs[:, head]
-        return Enclosed(Digits(made, x.digits.top), x.ball)
-    parts, balls = [], []
-    for head in range(heads):
-        matrix = weight.head_matrix(layout, head, width)
-        norm = weight.norm(layout, inputs=slice(head * width, (head + 1) * width))
-        rows = x.digits[head].contiguous()
-        carried = None if x.exact else times(x.ball[head], norm)
-        low = system.grid(carried, matrix.outputs)
-        most = times(_most(x.norms[head]), norm)
-        tolerance = math.ldexp(1.0, low)
-        product = multiply_matrix(rows, matrix, low, largest=most, tolerance=tolerance)
-        parts.append(product.digits.reshape(1, *product.digits.shape))
-        local = times(math.sqrt(matrix.outputs) * (1 + 2.0**-50), product.error or None)
-        bound = plus(carried, local)
-        balls.append(bound + constant(rows, (1, positions), 0.0) if bound is not None else None)
-    digits = limbs.stack(parts)
-    if all(ball is None for ball in balls):
-        return Enclosed(digits)
-    nothing = constant(digits, (1, positions), 0.0)
-    return Enclosed(
-        digits, engine.concatenate([nothing if ball is None else ball for ball in balls])
-    )
-
-
-# ------------------------------------------------------------------ positions
-
-
-def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
-    low = -system.bits
-    like = _like(system)
-    cos, sin, off = elementwise.turns(tuple(positions), width, base, None, low, like)
-    engine = cos.engine
-    shared = limbs.stack([sin.reshape(*sin.shape, 1), cos.reshape(*cos.shape, 1)], axis=2)
-    digits = shared.reshape(len(positions), width)
-    ball = constant(digits, digits.shape[:-1], math.sqrt(width) * (1 + 2.0**-50) * off)
-    return Enclosed(Digits(engine.contiguous(digits.limbs), digits.top), ball)
-
-
-def _like(system: Limbs) -> Array:
-    """An array of the device that the system works on."""
-    if system.device is None:
-        return np.zeros(1)
-    import torch
-
-    return torch.zeros(1, dtype=torch.float64, device=system.device)
-
-
-def rotate(
-    system: Limbs,
-    x: Enclosed,
-    frequencies: Weight | None,
-    positions: Sequence[int],
-    width: int,
-    base: Fraction,
-    pairing: str,
-) -> Enclosed:
-    source = x.digits
-    low = system.grid(x.ball, x.width)
-    size = math.frexp(_most(x.norms))[1]
-    fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
-    given = None if frequencies is None else frequencies.floats
-    cos, sin, off = elementwise.turns(tuple(positions), width, base, given, fine, source.limbs)
-    if pairing == "half":
-        a, b = source[..., : width // 2], source[..., width // 2 : width]
-    else:
-        a, b = source[..., 0:width:2], source[..., 1:width:2]
-    one = limbs.subtract(limbs.multiply(a, cos, low - 1), limbs.multiply(b, sin, low - 1))
-    other = limbs.add(limbs.multiply(a, sin, low - 1), limbs.multiply(b, cos, low - 1))
-    rounding = 2 * PRODUCT * math.ldexp(1.0, low - 1)
-    if pairing == "half":
-        parts = [one, other]
-    else:
-        pairs = limbs.stack([part.reshape(*part.shape, 1) for part in (one, other)], axis=-1)
-        parts = [pairs.reshape(*pairs.shape[:-2], width)]
-    turned = (
-        limbs.stack([*parts, source[..., width:]], axis=-1)
-        if x.width > width
-        else (limbs.stack(parts, axis=-1))
-    )
-    exact_low = turned.low
-    digits = turned
-    if exact_low < low:
-        digits = limbs.regrid(turned, low=low)
-        rounding = plus(rounding, HALF * math.ldexp(1.0, low))
-    local = times(math.sqrt(x.width) * (1 + 2.0**-50), rounding)
-    moved = times(x.norms, 1.5 * off)  # √2 < 1.5
-    return Enclosed(digits, plus(x.ball, moved, local))

@@ -48,12 +48,12 @@ def turns(
     positions: Sequence[int],
     width: int,
     base: Fraction,
-    given: Array | None,
+    given: Sequence[Any] | None,
     low: int,
     like: Array,
 ) -> tuple[Digits, Digits, float]:
     """(cos, sin, error) of position · frequency, each (pos, width/2)."""
-    rates = None if given is None else tuple(module_of(given).floats(given).tolist())
+    rates = None if given is None else tuple(given)
     key = (tuple(positions), width, base, rates, low, module_of(like).device_of(like))
     if key not in _turns:
         cos, sin = angles.turns(positions, width, base, low=low, frequencies=rates, like=like)

@@ -1,25 +1,30 @@
-"""A whole elementwise function as one kernel of the GPU: limbs are read once and written once.
+"""A whole elementwise function as a kernel of the GPU: limbs are read once and written once.
 
 The array code of polynomials.py and exponential.py is not written a second time: it runs once on
 `Recorded` rows, which note every operation as a line of Triton, and the lines become the kernel.
 So the same operations are done in the same order (no fused multiply-add is allowed), and the bits
-are those of the array code.  Where Triton is missing or has no compiler, `worked` says so and
-the array code itself is used.
+are those of the array code.  Many limbs make a long program, which compilers are slow with: it is
+cut into kernels that hand rows on.  Where Triton is missing or has no compiler, `worked` says so
+and the array code itself is used.
 """
 
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 from byhand.numbers.enclosed.engine import Array, Elementwise, Recorded
 from byhand.numbers.enclosed.polynomials import Table
 
 BLOCK = 128
+LINES = 450  # of one kernel: two seconds to compile
+PIECE = 1 << 22  # entries at a time, which bounds the memory between kernels
 ENTRIES = 1  # what a recorded row says its length is; no line depends on it
 
 
@@ -162,7 +167,7 @@ class Recorder(Elementwise):
 def worked(
     function: Callable[..., Array], tables: Sequence[Any], x: Array, limbs: int
 ) -> Array | None:
-    """function(*tables, x) by one kernel, x (n, entries); None where there is none to be had."""
+    """function(*tables, x) by kernels, x (n, entries); None where there are none to be had."""
     triton = _triton()
     if triton is None or x.device.type != "cuda" or not x.shape[1]:
         return None
@@ -171,15 +176,17 @@ def worked(
     plain = tuple(
         replace(table, rows=None) if isinstance(table, Table) else None for table in tables
     )
-    kernel = _kernel(function, plain, shapes, x.shape[0])
-    if kernel is None:
-        return None
+    kernels, slots = _kernels(function, plain, shapes, x.shape[0])
     made = x.new_empty((limbs, x.shape[1]))
-    grid = (triton.cdiv(x.shape[1], BLOCK),)
+    between = x.new_empty((max(slots, 1), min(PIECE, x.shape[1])))
     try:
-        kernel[grid](x, made, *arrays, x.shape[1], enable_fp_fusion=False)
+        for start in range(0, x.shape[1], PIECE):
+            count = min(PIECE, x.shape[1] - start)
+            for kernel in kernels:
+                kernel[(triton.cdiv(count, BLOCK),)](
+                    x, made, between, *arrays, start, count, x.shape[1], enable_fp_fusion=False
+                )
     except (RuntimeError, OSError):  # no compiler on this machine
-        _triton.cache_clear()
         _unavailable.append(True)
         return None
     return made
@@ -188,7 +195,6 @@ def worked(
 _unavailable: list[bool] = []
 
 
-@lru_cache(1)
 def _triton() -> Any:
     if _unavailable:
         return None
@@ -199,27 +205,33 @@ def _triton() -> Any:
 
 
 @lru_cache(256)
-def _kernel(
+def _kernels(
     function: Callable[..., Array],
     tables: tuple[Table | None, ...],
     shapes: tuple[tuple[int, ...], ...],
     n: int,
-) -> Any:
-    source = source_of(function, tables, shapes, n)
-    file = f"<byhand kernel {abs(hash(source)):x}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"tl": import_module("triton.language")}
-    exec(compile(source, file, "exec"), names)
-    return _triton().jit(names["kernel"])
+) -> tuple[list[Any], int]:
+    """The kernels, to be run one after another, and how many rows they hand on."""
+    sources, slots = sources_of(function, tables, shapes, n)
+    jit, language = import_module("triton").jit, import_module("triton.language")
+    made = []
+    for source in sources:
+        file = f"<byhand kernel {abs(hash(source)):x}>"
+        # where Triton looks the lines of a function up
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        names: dict[str, Any] = {"tl": language}
+        exec(compile(source, file, "exec"), names)
+        made.append(jit(names["kernel"]))
+    return made, slots
 
 
-def source_of(
+def sources_of(
     function: Callable[..., Array],
     tables: Sequence[Table | None],
     shapes: Sequence[tuple[int, ...]],
     n: int,
-) -> str:
-    """The kernel: one program works BLOCK entries of all limbs."""
+) -> tuple[list[str], int]:
+    """Kernels of at most about LINES lines, and how many rows they hand on to each other."""
     recorder = Recorder()
     columns = [Columns(recorder, f"table{i}", shape) for i, shape in enumerate(shapes)]
     given = [
@@ -228,20 +240,65 @@ def source_of(
     ]
     x = Rows(recorder, [Row(recorder, f"x{i}") for i in range(n)])
     made = function(*given, x)
-    arguments = ", ".join(["x", "out", *(part.name for part in columns), "entries"])
-    return "\n".join(
-        [
-            f"def kernel({arguments}):",
-            f"    at = tl.program_id(0).to(tl.int64) * {BLOCK} + tl.arange(0, {BLOCK})",
-            "    inside = at < entries",
-            "    length = at * 0 + entries  # as a 64-bit integer",
-            f"    zero = tl.zeros(({BLOCK},), tl.float64)",
-            *(f"    x{i} = tl.load(x + {i} * length + at, inside, 0.0)" for i in range(n)),
-            *(f"    {line}" for line in recorder.lines),
+    results = [row.name for row in made.rows]
+    arguments = ", ".join(["x", "out", "between", *(part.name for part in columns)])
+    lines = recorder.lines
+    used = [set(_NAME.findall(line.partition("=")[2])) for line in lines]
+    # what later lines and the results read of the lines before each line
+    alive: list[set[str]] = [set(results)]
+    for i in range(len(lines) - 1, -1, -1):
+        alive.append((alive[-1] - {f"v{i}"}) | used[i])
+    alive = alive[::-1]
+    parts = -(-len(lines) // LINES)
+    cuts = [len(lines) * k // parts for k in range(parts + 1)]
+    sources, most = [], 0
+    for first, last in pairwise(cuts):
+        enter = sorted(alive[first] - _inputs(n)) if first else []
+        leave = sorted(alive[last] - _inputs(n)) if last < len(lines) else []
+        most = max(most, len(leave))
+        inputs = sorted(set().union(*used[first:last], results) & _inputs(n))
+        whole = {name for name in (*enter, *leave) if ".to(tl.int32)" in lines[int(name[1:])]}
+        body = [
             *(
-                f"    tl.store(out + {i} * length + at, {row.name}, inside)"
-                for i, row in enumerate(made.rows)
+                f"{name} = tl.load(x + {name[1:]} * length + start + at, inside, 0.0)"
+                for name in inputs
             ),
-            "",
+            *(
+                f"{name} = tl.load(between + {slot} * size + at, inside, 0.0)"
+                + (".to(tl.int32)" if name in whole else "")
+                for slot, name in enumerate(enter)
+            ),
+            *lines[first:last],
+            *(
+                f"tl.store(between + {slot} * size + at, {name}"
+                + (".to(tl.float64), inside)" if name in whole else ", inside)")
+                for slot, name in enumerate(leave)
+            ),
         ]
-    )
+        if last == len(lines):
+            body += [
+                f"tl.store(out + {i} * length + start + at, {name}, inside)"
+                for i, name in enumerate(results)
+            ]
+        sources.append(
+            "\n    ".join(
+                [
+                    f"def kernel({arguments}, start, count, entries):",
+                    f"at = tl.program_id(0).to(tl.int64) * {BLOCK} + tl.arange(0, {BLOCK})",
+                    "inside = at < count",
+                    "length = at * 0 + entries  # 64-bit integers",
+                    f"size = tl.minimum(length, {PIECE})",
+                    f"zero = tl.zeros(({BLOCK},), tl.float64)",
+                    *body,
+                ]
+            )
+            + "\n"
+        )
+    return sources, most
+
+
+_NAME = re.compile(r"\b[vx]\d+\b")
+
+
+def _inputs(n: int) -> set[str]:
+    return {f"x{i}" for i in range(n)}

@@ -19,7 +19,7 @@ Attention is in `attention`, the next token and the loss are in `endings`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -29,21 +29,36 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import Array, Note, Prediction
-from byhand.numbers.enclosed import attention, elementwise, endings, limbs, norms
+from byhand.numbers.enclosed import (
+    attention,
+    elementwise,
+    endings,
+    limbs,
+    matrices,
+    norms,
+)
+from byhand.numbers.enclosed import positions as places
 from byhand.numbers.enclosed.constants import Constant
 from byhand.numbers.enclosed.differing import differences_of
 from byhand.numbers.enclosed.enclosure import Enclosing, Logs
-from byhand.numbers.enclosed.engine import module_of
 from byhand.numbers.enclosed.limbs import HALF, PRODUCT, Digits
-from byhand.numbers.enclosed.products import multiply_matrix, without_empty_limbs
+from byhand.numbers.enclosed.matrices import typical_of
+from byhand.numbers.enclosed.products import without_empty_limbs
 from byhand.numbers.enclosed.radii import Bound, exponent_of, length, plus, times
-from byhand.numbers.enclosed.values import Enclosed, Origin, Weight, entries_of, read_weight
+from byhand.numbers.enclosed.values import (
+    Enclosed,
+    Origin,
+    Weight,
+    entries_of,
+    read_weight,
+    tensors,
+)
 
+COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
 
 UNEVEN = 1.5  # a gain this far above its root mean square is taken into the norm of what follows
 LOST = -8  # the grid of what nothing is known of: its digits do not matter
-LONG = 8  # a matrix with so many times more outputs than inputs is a vocabulary
 
 # The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
 SLOPES = {"relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "silu": 1.0999, "identity": 1.0}
@@ -66,9 +81,7 @@ class Limbs(Enclosing):
         self.bits = bits
         self.device: Any = None
         if device is not None:
-            from byhand.numbers.tensors import find_device
-
-            self.device = find_device(device)
+            self.device = tensors().find_device(device)
 
     @property
     def name(self) -> str:
@@ -85,6 +98,10 @@ class Limbs(Enclosing):
 
     def admit(self, data: Any) -> Array:
         return read_weight(data, self.device)
+
+    def admit_frequencies(self, data: Any) -> Array:
+        """As they are given: expressions, fractions or floats; angles are worked out from them."""
+        return tuple(np.asarray(data).ravel().tolist())
 
     def entries(self, value: Array) -> Array:
         return entries_of(value) if isinstance(value, Enclosed | Weight) else value
@@ -114,12 +131,13 @@ class Limbs(Enclosing):
     # ------------------------------------------------------------------- grids
 
     def grid(self, radius: Bound, width: int = 1) -> int:
-        """The grid for rows whose Euclidean radius is this; the finest for what is known exactly."""
+        """The grid for rows of this Euclidean radius; the finest for what is known exactly."""
         least = _least(radius)
         if least is None:
             endless = radius is not None and _endless(radius)
             return max(-self.bits, LOST) if endless else -self.bits
-        return max(-self.bits, exponent_of(least / math.sqrt(width)) - GUARD)
+        wanted = exponent_of(least / math.sqrt(width)) - GUARD
+        return min(COARSEST, max(-self.bits, wanted))
 
     def settled(self, digits: Digits, ball: Bound = None, **more: Any) -> Enclosed:
         """Exact digits as they are, or rounded to the grid that their radius asks for."""
@@ -168,7 +186,7 @@ class Limbs(Enclosing):
         )
 
     def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
-        return attention.sinusoid(self, positions, width, base)
+        return places.sinusoid(self, positions, width, base)
 
     def add(self, x: Array, y: Array) -> Array:
         """rho_x + rho_y."""
@@ -230,7 +248,7 @@ class Limbs(Enclosing):
             exact = min(exact, bias.digits.low)
         coarse = ball
         if gain is not None and _uneven(gain):  # most entries are far better known than the ball
-            coarse = times(x.ball, _typical(x.digits.engine.floats(gain.floats)))
+            coarse = times(x.ball, typical_of(x.digits.engine.floats(gain.floats)))
         low = max(exact, self.grid(coarse, x.width))
         error: Bound = None
         if gain is not None:
@@ -276,67 +294,11 @@ class Limbs(Enclosing):
         """‖W‖₂·rho for the row, ‖w_j‖·rho for entry j, and for a head the norm of its columns."""
         x = self.enclosed(x)
         rows = self.merge_heads(x) if x.ndim == 3 else x
-        made = self._times_matrix(rows, weight, layout, bias)
+        made = matrices.times_matrix(self, rows, weight, layout, bias)
         if heads is None:
             return made
         width = made.width // heads
         return self.split_heads(made, start=0, heads=heads, width=width, stride=width)
-
-    def _times_matrix(
-        self, x: Enclosed, weight: Weight, layout: str, bias: Weight | None
-    ) -> Enclosed:
-        matrix = weight.matrix(layout)
-        columns = weight.column_norms(layout)
-        engine = x.digits.engine
-        low = self._grid_of_product(x, weight, layout, columns)
-        most = times(_most(x.norms), engine.largest(columns)) or 0.0
-        bias_digits = None if bias is None else bias.digits
-        if bias is not None:
-            if bias.largest > math.ldexp(1.0, min(900, x.digits.top + matrix.top + 16)):
-                plain = self._times_matrix(x, weight, layout, None)
-                made: Enclosed = self.add(plain, _rows_of(bias, x))
-                return made
-            most = plus(most, bias.largest)
-        product = multiply_matrix(
-            x.digits,
-            matrix,
-            low,
-            bias_digits,
-            largest=most,
-            tolerance=math.ldexp(1.0, low + GUARD - 3),
-        )
-        error = product.error or None
-        if x.exact and error is None:
-            return Enclosed(product.digits)
-        rho = x.ball
-
-        def grown(outputs: slice | None, width: int) -> Bound:
-            local = None if error is None else times(math.sqrt(width) * (1 + 2.0**-50), error)
-            if rho is None:
-                return self.rows(local, product.digits)
-            return plus(_carried(x, weight.norms_of(layout, outputs)), local)
-
-        def box() -> Bound:
-            if rho is None:
-                return columns * 0.0 + error + 0.0 * x.norms[..., None]
-            return plus(_carried(x, weight.columns_of(layout), each=True), error)
-
-        return Enclosed(
-            product.digits,
-            lambda: grown(None, matrix.outputs),
-            box=box,
-            part=lambda start, width: grown(slice(start, start + width), width),
-        )
-
-    def _grid_of_product(self, x: Enclosed, weight: Weight, layout: str, columns: Array) -> int:
-        """By the radius of a row; for a vocabulary, whose rows are long, by that of an entry."""
-        inputs, outputs = weight.matrix(layout).inputs, columns.shape[0]
-        if x.exact or not outputs:
-            return -self.bits
-        if outputs <= LONG * inputs:
-            return self.grid(_carried(x, weight.norms_of(layout, None)), outputs)
-        typical = weight.columns_of(layout)
-        return self.grid(_carried(x, lambda gain: _typical(typical(gain))))
 
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
         """The rows of a head are parts of the rows; their own radius where it is known."""
@@ -384,9 +346,7 @@ class Limbs(Enclosing):
         base: Fraction,
         pairing: str,
     ) -> Array:
-        return attention.rotate(
-            self, self.enclosed(x), frequencies, positions, width, base, pairing
-        )
+        return places.rotate(self, self.enclosed(x), frequencies, positions, width, base, pairing)
 
     # ------------------------------------------------------------------- attention
 
@@ -413,7 +373,7 @@ class Limbs(Enclosing):
         return attention.mix(self, self.enclosed(weights), self.enclosed(v))
 
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
-        return attention.head_outputs(self, self.enclosed(mixed), weight, layout)
+        return matrices.head_outputs(self, self.enclosed(mixed), weight, layout)
 
     # ------------------------------------------------------------------- activations and the end
 
@@ -443,38 +403,9 @@ class Limbs(Enclosing):
         return endings.loss(self, probs, target)
 
 
-def _carried(x: Enclosed, norm: Callable[[Weight | None], Any], *, each: bool = False) -> Bound:
-    """What a matrix makes of the radius: its norm times it.
-
-    Where x is y·gain, also: the norm of diag(gain)·W times the radius of y, and the norm of W times
-    the rounding of that product.  The smaller one.  With `each`, norms are one for each output.
-    """
-
-    def of(rows: Bound) -> Bound:
-        return rows[..., None] if each and rows is not None else rows
-
-    plain = times(of(x.ball), norm(None))
-    origin = x.origin
-    if origin is None or origin.kind != "affine" or origin.source.exact:
-        return plain
-    joined = plus(
-        times(of(origin.source.ball), norm(origin.more)), times(of(origin.local), norm(None))
-    )
-    return module_of(plain).where(plain < joined, plain, joined)
-
-
-def _typical(columns: Any) -> float:
-    return float((columns * columns).sum() / max(1, columns.shape[0])) ** 0.5
-
-
-def _rows_of(bias: Weight, x: Enclosed) -> Enclosed:
-    """The bias as an exact value, for each row of x."""
-    return Enclosed(bias.digits.broadcast(x.shape[0], bias.shape[0]))
-
-
 def _uneven(gain: Weight) -> bool:
     """Whether a gain stretches some entries much more than others."""
-    return bool(gain.largest > UNEVEN * _typical(gain.digits.engine.floats(gain.floats)))
+    return bool(gain.largest > UNEVEN * typical_of(gain.digits.engine.floats(gain.floats)))
 
 
 def spread(local: Bound, digits: Digits) -> Bound:

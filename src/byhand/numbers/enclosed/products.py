@@ -1,8 +1,8 @@
 """Exact products of matrices of limbs on float64 BLAS.
 
 A weight matrix is cut once into slices of 22 bits: W = Σ_t S_t·2^(top - 22(t+1)), every S_t a
-matrix of integers, balanced, so |S_t| <= 2^21.  A row of limbs times a slice is a sum of products of
-integers, and float64 adds and multiplies integers exactly as long as nothing exceeds 2^53.
+matrix of integers, balanced, so |S_t| <= 2^21.  A row of limbs times a slice is a sum of products
+of integers, and float64 adds and multiplies integers exactly as long as nothing exceeds 2^53.
 
 The certificate.  Every number that any order of summation can meet on the way to x·s is a sum over
 some of the terms, and by Cauchy and Schwarz at most ‖x‖·‖s‖.  So if the largest row norm times the
@@ -10,16 +10,16 @@ largest column norm is below 2^52, the product is exact, whatever BLAS does: blo
 multiply-add.  It is asserted for every product; where it fails, the rows are cut into shorter ones.
 
 The checksum.  Beside each tile of a slice stand two columns, lo + 2^22·hi = the sum of its columns.
-The rows are multiplied by them in a product of their own; after the carry Σ_j y_j = lo + 2^22·hi must
-hold exactly, limb by limb, in every row.  A BLAS that is not what it claims (float32 inside,
+The rows are multiplied by them in a product of their own; after the carry Σ_j y_j = lo + 2^22·hi
+must hold exactly, limb by limb, in every row.  A BLAS that is not what it claims (float32 inside,
 Strassen, a thread that did not write its rows) is found out: an error comes of it, no wrong digit.
 
 What is left out.  Pairs of limb and slice far below the wanted grid are not multiplied; what they
 could have given is bounded by the same norms and returned, to be added to the radius.
 
 Memory: slices are kept in float64, two of them for nearly all float32 weights: 16 bytes for each
-weight beside the weight itself (8 for bfloat16).  float32 would hold 22-bit integers as well, but to
-widen them again for every product costs a fifth of its time.
+weight beside the weight itself (8 for bfloat16).  float32 would hold 22-bit integers as well, but
+to widen them again for every product costs a fifth of its time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.numbers.enclosed.engine import NUMPY, Array, Engine, module_of
-from byhand.numbers.enclosed.limbs import BASE, HALF, WIDTH, Digits, add, carry, regrid
+from byhand.numbers.enclosed.limbs import BASE, HALF, WIDTH, Digits, add, carry, regrid, settle
 from byhand.numbers.enclosed.radii import largest as largest_of
 from byhand.numbers.enclosed.radii import length, plus, slack, times
 
@@ -154,7 +154,7 @@ def _checks_of(engine: Engine, tiles: tuple[Tile, ...], like: Array) -> Tile:
 
 
 def check_columns(engine: Engine, integers: Array) -> Array:
-    """(…, columns) → (…, 2): lo and hi, with lo + 2^22·hi the sum of the (fewer than 2^30) columns."""
+    """(…, columns) → (…, 2): lo and hi, with lo + 2^22·hi the sum of at most 2^30 columns."""
     sums = engine.sum(integers, integers.ndim - 1)[..., None]
     high = engine.rint(sums * (1.0 / BASE))
     return engine.concatenate([sums - high * BASE, high], integers.ndim - 1)
@@ -185,7 +185,12 @@ def multiply_matrix(
     x is (rows, inputs), balanced.  `largest` bounds every |entry| of the exact result; `tolerance`
     is the error that pairs left out may add to an entry.
     """
-    return _Run(x, matrix, low, bias, largest, tolerance).product()
+    if bias is None or bias.top <= x.top + matrix.top:
+        return _Run(x, matrix, low, bias, largest, tolerance).product()
+    product = _Run(x, matrix, low, None, largest, tolerance).product()  # a bias that towers above
+    finest = min(product.digits.low, bias.low)
+    error = plus(product.error, HALF * math.ldexp(1.0, low)) if low > finest else product.error
+    return Product(add(product.digits, bias, max(low, finest)), error)
 
 
 class _Run:
@@ -342,15 +347,17 @@ class _Run:
         check(sums, known, biased)
         finest = self.top - WIDTH * self.limbs
         below, rest = divmod(self.low - finest, WIDTH)
-        if rest or below < 0:
-            moved = regrid(Digits(sums, self.top), self.low + WIDTH * self.count, self.low)
-            result[...] = moved.limbs
-            return
         last = self.limbs - below
+        if rest or below < 0 or last < 1:
+            whole = settle(sums, self.top)  # the first limb holds all that is left
+            result[...] = regrid(whole, self.low + WIDTH * self.count, self.low).limbs
+            return
         first = last - self.count
         if first < 0:
             result[:-first] = 0.0
         result[max(0, -first) :] = sums[max(0, first) : last]
+        if first < 0:  # likewise
+            carry(result[: 1 - first])
 
 
 class Scratch:
@@ -372,16 +379,15 @@ def matmul(x: Array, y: Array, out: Array) -> None:
     if isinstance(x, np.ndarray):
         np.matmul(x, y, out=out)
     else:
-        import torch
-
-        torch.matmul(x, y, out=out)
+        engine: Any = module_of(x)
+        engine.torch.matmul(x, y, out=out)
 
 
 def check(sums: Array, known: Array, bias: Array | None = None) -> None:
     """Compares the sum of the columns with lo and hi, `known`; an error where they differ.
 
-    Both are carried, so sums of less than 2^30 columns are exact.  A bias, in the same limbs, is part
-    of the sums but not of what is known.
+    Both are carried, so sums of less than 2^30 columns are exact.  A bias, in the same limbs, is
+    part of the sums but not of what is known.
     """
     engine = module_of(sums)
     found = engine.sum(sums, sums.ndim - 1)
@@ -406,97 +412,3 @@ def without_empty_limbs(x: Digits) -> Digits:
     while first < x.n - 1 and x.engine.largest(x.limbs[first]) == 0.0:
         first += 1
     return Digits(x.limbs[first:], x.top - WIDTH * first)
-
-
-# ------------------------------------------------------------------ limbs times limbs
-
-
-def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance: float) -> Product:
-    """x·y for (batch, m, k) and (batch, k, n), both in limbs, on the grid 2^low or a finer one.
-
-    Along a diagonal limbs are laid side by side, so that one product sums all its pairs.
-    """
-    engine = x.engine
-    top, whole = x.top + y.top, x.n + y.n
-    deep = x.shape[-1]
-    laid_x = engine.contiguous(engine.moveaxis(x.limbs, 0, 2))  # (batch, m, limb, k)
-    sides = [y.limbs, check_columns(engine, y.limbs)]  # (limb, batch, k, n) and (…, 2)
-    batch, m = x.shape[0], x.shape[1]
-    laid_x = laid_x.reshape(batch, m, x.n * deep)
-    laid_y = [_from_the_last(engine, side).reshape(batch, y.n * deep, -1) for side in sides]
-    rows = [engine.largest(length(limb)) for limb in x.limbs]
-    columns = [
-        max(engine.largest(length(side[j], 1)) for side in sides) for j in range(y.n)
-    ]
-
-    low = max(low, top - WIDTH * whole)
-    head = math.frexp(largest * (1 + 2.0**-20))[1] + 1 if largest > 0 else low + 1
-    count = max(1, -(-(head - low) // WIDTH))
-
-    def left_out(limbs: int) -> float:
-        missing = 0.0
-        for i in range(x.n):
-            for j in range(max(0, limbs - 1 - i), y.n):
-                unit = math.ldexp(1.0, max(-1000, top - WIDTH * (i + j + 2)))
-                missing = plus(missing, times(rows[i], columns[j], unit))
-        return missing
-
-    limbs = min(whole, max(2, -(-(top - low) // WIDTH)))
-    while limbs < whole and left_out(limbs) > tolerance:
-        limbs += 1
-    made = [engine.zeros((limbs, batch, m, side.shape[-1]), x.limbs) for side in sides]
-    for d in range(limbs - 1):
-        first, last = max(0, d - y.n + 1), min(x.n, d + 1)
-        filled, start = 0.0, first
-        while start < last:
-            stop, bound = start, 0.0
-            while stop < last:
-                more = rows[stop] * columns[d - stop] * slack(2)
-                if stop > start and filled + bound + more >= EXACT:
-                    break
-                stop, bound = stop + 1, bound + more
-            if filled + bound >= EXACT:
-                return _in_halves(x, y, low, largest, tolerance)
-            filled += bound
-            some = laid_x[..., start * deep : stop * deep]
-            where = y.n - 1 - (d - start)
-            for sums, laid in zip(made, laid_y, strict=True):
-                others = laid[:, where * deep : (where + stop - start) * deep]
-                if start == first:
-                    matmul(some, others, sums[d + 1])
-                else:
-                    part = engine.empty(sums.shape[1:], x.limbs)
-                    matmul(some, others, part)
-                    sums[d + 1] += part
-            start = stop
-    exact, known = made
-    check(carry(exact), carry(known))
-    error: float = left_out(limbs)
-    if low > top - WIDTH * whole:
-        error = plus(error, HALF * math.ldexp(1.0, low))
-    rounded = regrid(Digits(exact, top), low + WIDTH * count, low)
-    return Product(without_empty_limbs(rounded), error)
-
-
-def _from_the_last(engine: Engine, side: Array) -> Array:
-    """(limb, batch, k, n) → (batch, limb from the last, k, n), laid out."""
-    turned = side[::-1] if engine is NUMPY else side.flip(0)
-    return engine.contiguous(engine.moveaxis(turned, 0, 1))
-
-
-def _in_halves(x: Digits, y: Digits, low: int, largest: float, tolerance: float) -> Product:
-    """The sum of the products of the two halves of k, where all of it is too long to be exact."""
-    half = x.shape[-1] // 2
-    if half == 0:
-        raise WrongProduct(_("a product of limbs is too large to be exact"))
-    one = multiply_pairs(
-        x[..., :half], y[:, :half], low - 2, largest=largest, tolerance=tolerance / 2
-    )
-    other = multiply_pairs(
-        x[..., half:], y[:, half:], low - 2, largest=largest, tolerance=tolerance / 2
-    )
-    whole = add(one.digits, other.digits)
-    error = plus(one.error, other.error)
-    if whole.low < low:
-        whole, error = regrid(whole, low=low), plus(error, HALF * math.ldexp(1.0, low))
-    return Product(whole, error)

@@ -62,7 +62,7 @@ def times(*factors: Bound) -> Bound:
 def _product(x: Any, y: Any) -> Any:
     if isinstance(x, float) and isinstance(y, float):
         return 0.0 if x == 0 or y == 0 else x * y * slack(1) + TINY
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         product = x * y * slack(1) + TINY
     return module_of(product).where((x != 0) & (y != 0), product, 0.0)
 

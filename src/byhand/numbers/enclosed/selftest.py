@@ -30,10 +30,11 @@ from byhand.numbers.enclosed.products import (
     Matrix,
     WrongProduct,
     check,
-    multiply_matrix,
     check_columns,
+    multiply_matrix,
 )
 from byhand.numbers.enclosed.spectral import spectral_norm
+from byhand.numbers.enclosed.values import tensors
 
 SHAPES = ((1, 1, 1), (3, 700, 5), (32, 768, 514), (160, 300, 64), (7, 3072, 33))
 BITS = 110
@@ -52,9 +53,8 @@ def checks(device: str | None = None) -> Iterator[Check]:
     """All checks, one after the other; with a device also on torch there."""
     yield from _on(np.zeros(1), "numpy", None)
     if device is not None:
-        import torch
-
-        like = torch.zeros(1, dtype=torch.float64, device=device)
+        where = tensors().find_device(device)
+        like = tensors().from_numpy(np.zeros(1)).to(where)
         yield from _on(like, f"torch, {device}", device)
 
 

@@ -101,6 +101,12 @@ def spectral_norms(matrices: Any) -> Any:
     return whole
 
 
+def tensors_of(tensor: Any) -> Any:
+    """torch, of which this is a tensor."""
+    engine: Any = module_of(tensor)
+    return engine.torch
+
+
 def _all_decompose(gram: Any, guess: Any) -> bool:
     """Whether Cholesky runs to its end on every guess·I - gram."""
     shifted = -gram
@@ -112,8 +118,7 @@ def _all_decompose(gram: Any, guess: Any) -> bool:
         except np.linalg.LinAlgError:
             return False
         return bool(np.isfinite(factors).all())
-    import torch
-
+    torch = tensors_of(gram)
     shifted.diagonal(dim1=1, dim2=2).add_(guess[:, None])
     factors, failed = torch.linalg.cholesky_ex(shifted)
     return not bool(failed.any()) and bool(torch.isfinite(factors).all())
@@ -159,8 +164,7 @@ def _decomposes(gram: Any, guess: float) -> bool:
         except np.linalg.LinAlgError:
             return False
         return bool(np.isfinite(factor).all())
-    import torch
-
+    torch = tensors_of(gram)
     shifted = -gram
     shifted.diagonal().add_(guess)
     factor, failed = torch.linalg.cholesky_ex(shifted)

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -153,12 +154,15 @@ def read_weight(data: Any, device: Any = None) -> Weight:
         data = array
     _check(data)
     if device is not None:
-        from byhand.numbers.tensors import from_numpy
-
-        data = (from_numpy(data) if isinstance(data, np.ndarray) else data).to(device)
+        data = (tensors().from_numpy(data) if isinstance(data, np.ndarray) else data).to(device)
     if hidden is not None and not hidden.any():
         hidden = None
     return Weight(data, hidden)
+
+
+def tensors() -> Any:
+    """The module that imports torch: only for who has asked for a device."""
+    return import_module("byhand.numbers.tensors")
 
 
 def _check(floats: Array) -> None:

@@ -1,0 +1,115 @@
+"""Exact products of two arrays of limbs: scores and what they mix.
+
+Certificate, checksum and what is left out are as in `products`; but here both sides are limbs and
+new in every pass, so nothing is kept.
+"""
+
+from __future__ import annotations
+
+import math
+
+from byhand.language import _
+from byhand.numbers.enclosed.engine import NUMPY, Array, Engine
+from byhand.numbers.enclosed.limbs import HALF, WIDTH, Digits, add, carry, regrid, settle
+from byhand.numbers.enclosed.products import (
+    EXACT,
+    Product,
+    WrongProduct,
+    check,
+    check_columns,
+    matmul,
+    without_empty_limbs,
+)
+from byhand.numbers.enclosed.radii import length, plus, slack, times
+
+
+def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance: float) -> Product:
+    """x·y for (batch, m, k) and (batch, k, n), both in limbs, on the grid 2^low or a finer one.
+
+    Along a diagonal limbs are laid side by side, so that one product sums all its pairs.
+    """
+    engine = x.engine
+    top, whole = x.top + y.top, x.n + y.n
+    deep = x.shape[-1]
+    laid_x = engine.contiguous(engine.moveaxis(x.limbs, 0, 2))  # (batch, m, limb, k)
+    sides = [y.limbs, check_columns(engine, y.limbs)]  # (limb, batch, k, n) and (…, 2)
+    batch, m = x.shape[0], x.shape[1]
+    laid_x = laid_x.reshape(batch, m, x.n * deep)
+    laid_y = [_from_the_last(engine, side).reshape(batch, y.n * deep, -1) for side in sides]
+    rows = [engine.largest(length(limb)) for limb in x.limbs]
+    columns = [max(engine.largest(length(side[j], 1)) for side in sides) for j in range(y.n)]
+
+    low = max(low, top - WIDTH * whole)
+    head = math.frexp(largest * (1 + 2.0**-20))[1] + 1 if largest > 0 else low + 1
+    count = max(1, -(-(head - low) // WIDTH))
+
+    def left_out(limbs: int) -> float:
+        missing = 0.0
+        for i in range(x.n):
+            for j in range(max(0, limbs - 1 - i), y.n):
+                unit = math.ldexp(1.0, max(-1000, top - WIDTH * (i + j + 2)))
+                missing = plus(missing, times(rows[i], columns[j], unit))
+        return missing
+
+    limbs = min(whole, max(2, -(-(top - low) // WIDTH)))
+    while limbs < whole and left_out(limbs) > tolerance:
+        limbs += 1
+    made = [engine.zeros((limbs, batch, m, side.shape[-1]), x.limbs) for side in sides]
+    for d in range(limbs - 1):
+        first, last = max(0, d - y.n + 1), min(x.n, d + 1)
+        filled, start = 0.0, first
+        while start < last:
+            stop, bound = start, 0.0
+            while stop < last:
+                more = rows[stop] * columns[d - stop] * slack(2)
+                if stop > start and filled + bound + more >= EXACT:
+                    break
+                stop, bound = stop + 1, bound + more
+            if filled + bound >= EXACT:
+                return _in_halves(x, y, low, largest, tolerance)
+            filled += bound
+            some = laid_x[..., start * deep : stop * deep]
+            where = y.n - 1 - (d - start)
+            for into, laid in zip(made, laid_y, strict=True):
+                others = laid[:, where * deep : (where + stop - start) * deep]
+                if start == first:
+                    matmul(some, others, into[d + 1])
+                else:
+                    part = engine.empty(into.shape[1:], x.limbs)
+                    matmul(some, others, part)
+                    into[d + 1] += part
+            start = stop
+    exact, known = made
+    check(carry(exact), carry(known))
+    error: float = left_out(limbs)
+    if low > top - WIDTH * whole:
+        error = plus(error, HALF * math.ldexp(1.0, low))
+    sums = Digits(exact, top)
+    if not largest < math.ldexp(1.0, min(1000, top + 8)):
+        sums = settle(exact, top)  # a first limb beyond 2^30 could not be shifted without loss
+    rounded = regrid(sums, low + WIDTH * count, low)
+    return Product(without_empty_limbs(rounded), error)
+
+
+def _from_the_last(engine: Engine, side: Array) -> Array:
+    """(limb, batch, k, n) → (batch, limb from the last, k, n), laid out."""
+    turned = side[::-1] if engine is NUMPY else side.flip(0)
+    return engine.contiguous(engine.moveaxis(turned, 0, 1))
+
+
+def _in_halves(x: Digits, y: Digits, low: int, largest: float, tolerance: float) -> Product:
+    """The sum of the products of the two halves of k, where all of it is too long to be exact."""
+    half = x.shape[-1] // 2
+    if half == 0:
+        raise WrongProduct(_("a product of limbs is too large to be exact"))
+    one = multiply_pairs(
+        x[..., :half], y[:, :half], low - 2, largest=largest, tolerance=tolerance / 2
+    )
+    other = multiply_pairs(
+        x[..., half:], y[:, half:], low - 2, largest=largest, tolerance=tolerance / 2
+    )
+    whole = add(one.digits, other.digits)
+    error = plus(one.error, other.error)
+    if whole.low < low:
+        whole, error = regrid(whole, low=low), plus(error, HALF * math.ldexp(1.0, low))
+    return Product(whole, error)
