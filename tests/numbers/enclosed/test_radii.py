@@ -88,13 +88,20 @@ def test_a_mixture_is_not_too_small(pairs: list[tuple[float, float]]) -> None:
     assert Fraction(float(radii.mixed(shares, column)[0, 0])) >= truth
 
 
-@given(st.floats(0, 30))
+@given(st.floats(0, 1) | st.floats(0, 100) | st.floats(0, 2.0**-300))
 def test_growth_bounds_the_exponential_less_one(x: float) -> None:
     from flint import arb, ctx
 
-    with ctx.workprec(200):
+    found = float(radii.growth(array(x))[0])
+    with ctx.workprec(1200):
         truth = arb(x).expm1()
-        assert arb(float(radii.growth(array(x))[0])) >= truth
+        assert found == INFINITE or arb(found) >= truth
+        assert x > 2.0**-20 or found <= float(truth) * (1 + 2.0**-18) + 2.0**-999
+
+
+def test_growth_is_bounded_up_to_64_and_not_beyond() -> None:
+    assert radii.growth(array(64.0))[0] < INFINITE
+    assert radii.growth(array(64.1))[0] == INFINITE
 
 
 def test_exactly_nothing_stays_nothing() -> None:

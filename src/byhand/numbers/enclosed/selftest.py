@@ -64,7 +64,6 @@ def _on(like: Array, where: str, device: str | None) -> Iterator[Check]:
     tests: tuple[tuple[str, Callable[[], str]], ...] = (
         (_("float64 rounds to nearest, ties to even"), lambda: _rounds(engine, like)),
         (_("small numbers are not taken for zero"), lambda: _underflows(engine, like)),
-        (_("expm1 is right to 2^-40"), lambda: _expm1(engine, like)),
         (_("products of integers below 2^53 are exact"), lambda: _products(engine, like, random)),
         (_("the checksum finds a wrong product"), lambda: _checksum(engine, like, random)),
         (_("slices of a matrix are the matrix"), lambda: _slices(engine, like, random)),
@@ -131,22 +130,6 @@ def _underflows(engine: Engine, like: Array) -> str:
     halves = engine.to_numpy(_array(engine, like, [2.0**-1022]) * 0.5).tolist()
     _require(halves == [2.0**-1023], f"found {halves}")
     return "2^-1074"
-
-
-def _expm1(engine: Engine, like: Array) -> str:
-    worst = Fraction(0)
-    for exponent in (-300, -60, -20, -3, 0, 2, 5):
-        x = 2.0**exponent * 1.37
-        bound = Fraction(float(engine.to_numpy(radii.growth(_array(engine, like, [x])))[0]))
-        bits = 120 + max(0, -exponent)
-        value = integers.exp(integers.rational(Fraction(x), bits)) - integers.whole(1, bits)
-        real = Fraction(value.above, 1 << bits)
-        _require(bound >= real, f"expm1({x}) is too small")
-        worst = max(worst, (bound - real) / real)
-    return f"{float(worst):.1e}"
-
-
-# ------------------------------------------------------------------ products
 
 
 def _products(engine: Engine, like: Array, random: Any) -> str:
