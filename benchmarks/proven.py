@@ -1,7 +1,8 @@
 """Certified passes beside plain ones: what a proof costs, and how that grows.
 
 One process, one thread, the two passes timed in turn.  Weights are sliced and their norms certified
-once per model; that is told apart.  `--plot` writes the curves of docs/proven.md.
+once per model; that is told apart.  `--record` writes the table of docs/proven.md, `--plot` its
+curves.
 """
 
 from __future__ import annotations
@@ -22,14 +23,15 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # before NumPy is imported
 
 import numpy as np  # noqa: E402
-from byhand.numbers.enclosed.operations import Limbs  # noqa: E402
 
 from benchmarks.large import Plain, Size, gpt2, random_model, some_ids  # noqa: E402
 from byhand.evaluate import Admitted, prepare, work_out  # noqa: E402
 from byhand.model import Model  # noqa: E402
+from byhand.numbers.enclosed.operations import Limbs  # noqa: E402
 from byhand.spec import ModelSpec  # noqa: E402
 
 LENGTH, ROUNDS = 32, 7
+Row = dict[str, Any]
 RADIUS = 1e-12  # what every logit is certified to
 ASKED = ("logits", "next")
 DOCS = Path(__file__).parent.parent / "docs"
@@ -95,8 +97,8 @@ def in_turn(*works: Callable[[], object], rounds: int = ROUNDS) -> list[list[flo
     return times
 
 
-def against_torch(name: str, spec: ModelSpec, *, trained: bool) -> tuple[Certified, int, float]:
-    """One line of the table; the model with its precision and the seconds of a pass."""
+def against_torch(name: str, spec: ModelSpec, *, trained: bool) -> tuple[Certified, Row]:
+    """One line of the table, and the model."""
     model = random_model(spec, trained=trained)
     plain = Plain(model)
     exactly = Plain(model, "float64")
@@ -108,15 +110,23 @@ def against_torch(name: str, spec: ModelSpec, *, trained: bool) -> tuple[Certifi
     distance = float(np.abs(case.middles(steps) - exactly.logits(case.ids).numpy()).max())
     times = in_turn(lambda: case.run(bits), lambda: plain.logits(case.ids))
     ours, theirs = map(median, times)
-    ratio = median(a / b for a, b in zip(*times, strict=True))
+    row: Row = {
+        "model": name,
+        "tokens": case.length,
+        "bits": bits,
+        "certified": f"{ours:.2f} s",
+        "torch float32": f"{theirs:.3f} s",
+        "ratio": f"{median(a / b for a, b in zip(*times, strict=True)):.1f}",
+        "largest radius": f"{2 ** case.radius(steps):.1e}",
+        "proven": f"{case.proven(steps)} of {case.length}",
+    }
     print(
-        f"  {name:<26} {bits} bits: {ours:.2f} s, torch float32 {theirs:.3f} s, ratio {ratio:.1f};"
-        f" largest radius {2 ** case.radius(steps):.1e}, {case.proven(steps)}/{case.length} next"
-        f" tokens proven; float64 is within {distance:.0e}; with slicing, norms and the search for"
-        f" the precision {search:.0f} s; {getrusage(RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB",
+        f"  {', '.join(f'{key} {value}' for key, value in row.items())}; float64 is within"
+        f" {distance:.0e}; with slicing, norms and the search for the precision {search:.0f} s;"
+        f" {getrusage(RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB",
         flush=True,
     )
-    return case, bits, ours
+    return case, row
 
 
 # ------------------------------------------------------------------ Arb
@@ -238,12 +248,16 @@ def main() -> None:
         plot()
         return
     print(f"certified passes, {LENGTH} tokens, one thread, medians of {ROUNDS} rounds in turn")
-    case, bits, seconds = against_torch("GPT-2 small, random", gpt2(), trained=False)
-    arb = arb_pass(case, bits)
-    print(f"  the same in Arb's matrices  {arb:,.0f} s (a layer measured and scaled up):"
-          f" {arb / seconds:.0f} times as long", flush=True)  # fmt: skip
+    case, first = against_torch("GPT-2 small, random", gpt2(), trained=False)
+    arb = arb_pass(case, first["bits"])
+    times = arb / float(first["certified"].split()[0])
+    print(f"  the same in Arb's matrices: {arb:,.0f} s (a layer measured and scaled up), "
+          f"{times:.0f} times as long", flush=True)  # fmt: skip
     del case
-    against_torch("GPT-2 small, as trained", gpt2(), trained=True)
+    _case, second = against_torch("GPT-2 small, as trained", gpt2(), trained=True)
+    if "--record" in sys.argv[1:]:
+        record = {"rows": [first, second], "arb": {"seconds": round(arb), "times": round(times)}}
+        (DOCS / "proven-cpu.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

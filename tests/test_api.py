@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 from pkgutil import iter_modules
+from typing import Any
 
+import numpy as np
 import pytest
 
 import byhand
+from byhand.errors import UsageError
 
 
 def test_the_exports_are_complete_and_sorted() -> None:
@@ -96,6 +99,21 @@ def test_digits_of_some_steps_alone() -> None:
     assert trace.proof.complete
     assert "logits" not in trace.steps
     assert all(entry.proves(8) for _i, entry in trace["block.1.attn.mixed"].entries())
+
+
+def test_a_number_of_digits_may_be_one_of_numpy() -> None:
+    trace = byhand.trace("tiny", digits=np.int8(50))  # type: ignore[arg-type]
+    assert (trace.digits, type(trace.digits)) == (50, int)
+    assert trace["block.0.attn.weights[0,1,1]"].decimal(50) == (
+        byhand.trace("tiny", digits=50)["block.0.attn.weights[0,1,1]"].decimal(50)
+    )
+
+
+@pytest.mark.parametrize("other", [{"exact": True}, {"decimals": 2}, {"float": "float32"}])
+@pytest.mark.parametrize("call", [byhand.trace, byhand.generate])
+def test_digits_and_other_numbers_exclude_each_other(call: Any, other: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=f"digits and {next(iter(other))} exclude each other"):
+        call("tiny", "a", digits=5, **other)
 
 
 def test_generation_with_digits_is_proven() -> None:

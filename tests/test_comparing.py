@@ -13,7 +13,7 @@ from flint import arb, ctx
 
 import byhand
 from byhand.comparing import Comparison, Differing, compare
-from byhand.errors import InputError
+from byhand.errors import AddressError, InputError
 from byhand.evaluate import prepare
 from byhand.numbers.base import ABSENT, Prediction
 from byhand.numbers.enclosed.balls import Balls
@@ -177,6 +177,17 @@ def test_on_torch_tensors_it_is_the_same() -> None:
     comparison = compare(byhand.trace("journey", float="float32", device="cpu"), proven)
     assert comparison["logits"].ulps < 100
     assert comparison["logits"].fewest_digits > 5
+
+
+def test_a_step_is_found_by_any_of_its_names_and_all_come_in_order() -> None:
+    _floats, _proven, comparison = compared("journey", "float32")
+    assert comparison["stream.1"] is comparison["block.0.mlp.add"]
+    assert tuple(comparison) == comparison.steps
+    with pytest.raises(AddressError, match="there is no step 'logit'") as caught:
+        comparison["logit"]
+    assert caught.value.hint == "did you mean logits?"
+    with pytest.raises(AddressError, match="next was not compared"):
+        comparison["next"]
 
 
 def test_only_floats_are_compared_with_enclosures_and_of_the_same_text() -> None:

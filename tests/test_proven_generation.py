@@ -101,6 +101,29 @@ def test_a_tie_is_shown_by_exact_numbers() -> None:
     assert first.probability == Enclosure(F(1, 2), F(0))
 
 
+def test_a_tie_has_as_many_digits_of_its_probability_as_are_asked_for() -> None:
+    model = two_tokens(0)
+    table = np.array([[F(1), F(0), F(0)]] * 3, dtype=object)
+    head = np.empty((3, 3), dtype=object)
+    head[:] = [[*model.weights["head"].data[0], F(1)], [F(0)] * 3, [F(0)] * 3]
+    spec = replace(model.spec, vocab=3, d_model=3)
+    tensors = {"embed.token": Tensor("embed.token", table), "head": Tensor("head", head)}
+    first = next(proven(Model(spec, Weights(tensors), Ids(3)), (0,), digits=400))
+    assert (first.id, first.tied, first.proven) == (0, (0, 1), True)
+    assert first.probability.proves(400)
+
+
+def test_tokens_with_the_same_weights_tie_in_a_model_of_any_size() -> None:
+    model = replace(two_tokens(0), family="gpt2")  # not one for exact numbers
+    head = np.array(model.weights["head"].data)
+    head[0, 1] = head[0, 0]
+    tensors = {**model.weights, "head": Tensor("head", head)}
+    generation = proven(replace(model, weights=Weights(tensors)), (0,))
+    first = next(generation)
+    assert (first.id, first.tied, first.proven, first.margin) == (0, (0, 1), True, ZERO)
+    assert generation.bits < 100
+
+
 def test_a_near_tie_is_told_apart() -> None:
     generation = proven(two_tokens("1/10^80"), (0,))
     first = next(generation)
@@ -128,6 +151,14 @@ def test_what_cannot_be_told_apart_says_how_close_it_is() -> None:
     assert caught.value.message == "the next token cannot be decided between '0', '1'"
     assert caught.value.found is not None
     assert " ± " in caught.value.found
+
+
+def test_of_many_tokens_that_cannot_be_told_apart_some_are_named() -> None:
+    model = open_model("minigpt")
+    with pytest.raises(Undecided) as caught:
+        next(proven(model, (0,), bits=2, limit=2))
+    assert caught.value.message.endswith(f", {model.spec.vocab - 8} more")
+    assert caught.value.message.count(",") == 8
 
 
 def test_digits_that_the_weights_do_not_have_are_undecided() -> None:

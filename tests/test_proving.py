@@ -28,6 +28,8 @@ from byhand.proving import (
     asked_steps,
     enclosing_numbers,
     prove,
+    same_logits,
+    shortfall,
 )
 from byhand.tokens import Ids
 from byhand.tracing import Worked
@@ -238,6 +240,60 @@ def test_a_zero_in_a_larger_model_is_undecided_at_the_limit() -> None:
     assert 0 < item.enclosure.rad < F(1, 10**80)
 
 
+# ------------------------------------------------------------------ ties that the weights show
+
+
+def with_twin(model: Model, id: int, twin: int) -> Model:
+    """The model with the row of one token in place of another's."""
+    table = np.array(model.weights["embed.token"].data)
+    table[twin] = table[id]
+    tensors = {**model.weights, "embed.token": Tensor("embed.token", table)}
+    return replace(model, weights=Weights(tensors))
+
+
+@pytest.mark.parametrize("numbers", [Balls(120), Limbs(120)], ids=["balls", "limbs"])
+def test_tokens_with_the_same_weights_tie_in_a_model_of_any_size(numbers: Any) -> None:
+    model = open_model("minigpt")
+    plain = prove(prepare(model, numbers=numbers), 12)
+    assert plain.next is not None
+    best = plain.next[-1].id
+    assert best is not None
+    twin = next(id for id in range(model.spec.vocab) if id not in (*plain.tokens, best))
+    trace = prove(prepare(with_twin(model, best, twin), numbers=numbers), 12)
+    assert trace.next is not None
+    assert trace.proof is not None
+    found = trace.next[-1]
+    pair = tuple(sorted((best, twin)))
+    assert (found.id, found.proven, found.tied, found.margin) == (pair[0], True, pair, ZERO)
+    assert trace.proof.complete
+    assert trace.proof.bits < 200  # no precision is spent on what it cannot show
+    assert trace.proof.by_exact == (f"next[{len(trace.tokens) - 1}]",)
+
+
+def test_weights_that_are_printed_alike_need_not_be_the_same() -> None:
+    model = two_tokens(0)
+    head = np.array(model.weights["head"].data)
+    head[0] = [Printed(F("1.4"), 1)] * 2
+    trace = prove(job_for(with_weights(model, {"head": head})), 3)
+    (found,) = trace.next or []
+    assert (found.id, found.proven, found.candidates) == (None, False, (0, 1))
+
+
+def test_the_bias_of_the_head_is_looked_at_too() -> None:
+    model = open_model("abc")
+    logits = prepare(model).plan["logits"]
+    head, bias = (np.array(model.weights[name].data) for name in ("head", "head_bias"))
+    rows = head.T if model.spec.layout == "in_out" else head
+    rows[2] = rows[0]
+    assert bias[0] != bias[2]
+    weights = with_weights(model, {"head": head}).weights
+    assert not same_logits(logits, weights, (0, 2))
+    bias[2] = bias[0]
+    weights = with_weights(model, {"head": head, "head_bias": bias}).weights
+    assert same_logits(logits, weights, (0, 2))
+    assert not same_logits(logits, weights, (0, 1, 2))
+
+
 # ------------------------------------------------------------------ what cannot be proven
 
 
@@ -258,6 +314,28 @@ def test_printed_weights_do_not_get_narrower_and_the_search_stops() -> None:
     assert attempts.count("block.0.attn.q") <= 4
     assert proof.bits < 400
     assert trace["block.0.attn.q"].at((0, 0, 0)).rad > F(1, 10**5)
+
+
+def large(power: int) -> Model:
+    """The logits of journey's first token are 10^power times what they were."""
+    model = open_model("journey")
+    head = np.array(model.weights["head"].data)
+    head[:, 0] *= 10**power
+    return with_weights(model, {"head": head})
+
+
+@pytest.mark.parametrize("power", [40, 300])
+def test_a_softmax_that_is_wide_at_first_does_not_end_the_search(power: int) -> None:
+    model = large(power)
+    job = prepare(model, numbers=Balls(80), only=("probs",))
+    short = shortfall(job.work(), ("probs",), 12)
+    assert short.stalled(short)  # anything between 0 and 1, at 80 bits and at 81
+    trace = prove(job, 12)
+    assert trace["probs[3,0]"].decimal(12) == "1.00000000000"
+    assert trace.proof is not None
+    assert trace.proof.bits > power * 3.3
+    generation = byhand.generate(model, "the cat", count=1, digits=12)
+    assert [chosen.probability.decimal(12) for chosen in generation] == ["1.00000000000"]
 
 
 def test_what_is_infinite_stays_so_and_the_search_ends_at_the_limit() -> None:

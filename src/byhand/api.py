@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from byhand import evaluate
 from byhand.counting import Inventory
 from byhand.counting import count as count_parameters
+from byhand.errors import UsageError
+from byhand.language import _
 from byhand.model import Model
 from byhand.models import is_checkpoint, open_model, open_spec
 from byhand.numbers.base import Numbers
@@ -79,6 +81,13 @@ def numbers_for(
     `many` says that many passes of a position each will use the same weights, so that converting
     them once pays.
     """
+    if digits is not None:
+        said = {"exact": exact, "decimals": decimals is not None, "float": float is not None}
+        for other in (name for name, given in said.items() if given):
+            raise UsageError(
+                _("{one} and {other} exclude each other").format(one="digits", other=other),
+                hint=_("leave one of them out"),
+            )
     if exact:
         from byhand.numbers.exact import Exact
 

@@ -7,16 +7,17 @@ and how many decimal digits are right.  What is compared is what both traces hol
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.errors import InputError
+from byhand.errors import AddressError, InputError
 from byhand.language import _
 from byhand.numbers.enclosed.enclosure import LOG10_OF_2, SLACK, Enclosing
+from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
 
 Numbers = npt.NDArray[np.float64]
@@ -56,9 +57,18 @@ class Comparison:
     steps: tuple[StepComparison, ...]
     differing: tuple[Differing, ...]  # where the next tokens are not the same
     predicted: int  # positions whose next token was compared
+    plan: Plan = field(repr=False)
 
-    def __getitem__(self, address: str) -> StepComparison:
-        return next(step for step in self.steps if step.address == address)
+    def __getitem__(self, name: str) -> StepComparison:
+        """A step by its address or alias; an AddressError where it was not compared."""
+        address = self.plan[name].address
+        for step in self:
+            if step.address == address:
+                return step
+        raise AddressError(_("{name} was not compared").format(name=name))
+
+    def __iter__(self) -> Iterator[StepComparison]:
+        return iter(self.steps)
 
 
 def compare(floats: Trace, proven: Trace) -> Comparison:
@@ -69,7 +79,8 @@ def compare(floats: Trace, proven: Trace) -> Comparison:
     if (floats.tokens, floats.plan.spec) != (proven.tokens, proven.plan.spec):
         raise InputError(_("these two traces are not of the same model and text"))
     differing, predicted = _tokens(floats, proven)
-    return Comparison(form.name, tuple(_steps(floats, proven, form)), differing, predicted)
+    steps = tuple(_steps(floats, proven, form))
+    return Comparison(form.name, steps, differing, predicted, proven.plan)
 
 
 def _steps(floats: Trace, proven: Trace, form: Any) -> Iterator[StepComparison]:

@@ -4,7 +4,8 @@ What is asked: the steps that `--only` and `--at` name; else every step of a pen
 the logits, the next tokens and the loss of a larger one.  Each of their numbers is to have so many
 significant digits, each next token is to be proven.  Precision starts low and is raised by what
 the enclosures turn out to lack.  About what no precision shows, exact arithmetic is asked where the
-model is small enough: a zero is a zero, a tie is a tie.  The rest is reported as undecided.
+model is small enough: a zero is a zero, a tie is a tie.  Of a larger model it shows the ties of
+tokens that have the same weights in the head.  The rest is reported as undecided.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, inf, isfinite
+from operator import index as as_int
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from byhand.errors import InputError, Undecided, UsageError
 from byhand.evaluate import Admitted, Job, Progress, Sink, pencil_sized
 from byhand.language import _
 from byhand.model import Model
-from byhand.numbers.base import Prediction
+from byhand.numbers.base import Prediction, Printed, Unknown
 from byhand.numbers.enclosed.enclosure import (
     EVERYTHING,
     LOG2_OF_10,
@@ -31,8 +33,9 @@ from byhand.numbers.enclosed.enclosure import (
     binary_size,
     bits_missing,
 )
-from byhand.plan import WEIGHT
+from byhand.plan import WEIGHT, Step
 from byhand.tracing import Trace, Worked
+from byhand.weights import Tensor
 
 MOST_DIGITS = 1_000
 START = 32  # bits to begin with, beyond those of the digits
@@ -88,27 +91,31 @@ def prove(
     The job's numbers are those of `enclosing_numbers`; `limit` is the most bits that are tried.
     `sink` sees the steps once they are as they stay.
     """
-    check_digits(digits)
+    digits = check_digits(digits)
     numbers = job.numbers
     assert isinstance(numbers, Enclosing), numbers
     most = numbers.limit if limit is None else limit
     asked = asked_steps(job)
     weights = Admitted(job.model.weights, numbers)
-    exactly = _Exactly(job) if pencil_sized(job.model) else None
+    bounded = known_to_so_many_decimals(job.model)
+    settled: dict[str, None] = {}
+    exactly = _Exactly(job, settled) if pencil_sized(job.model) else None
     before: Shortfall | None = None
     bits = min(numbers.bits, most)
     while True:
         trace = _attempt(replace(job, numbers=numbers.at(bits)), weights, progress)
         short = shortfall(trace, asked, digits)
-        ended = bits >= most or short.stalled(before)
+        if short.positions:
+            trace = _with_ties(trace, short.positions, settled)
+            short = shortfall(trace, asked, digits)
+        ended = bits >= most or (bounded and short.stalled(before))
         if exactly and short.count and (ended or (short.near_zero and bits >= ASK_EXACT)):
             trace = exactly.settle(trace, short)
             short = shortfall(trace, asked, digits)
         if ended or not short.count:
             break
         before, bits = short, min(short.next_bits(bits, before), most)
-    settled = tuple(exactly.settled) if exactly else ()
-    proof = Proof(digits, bits, tuple(short.reported(trace)), short.count, settled)
+    proof = Proof(digits, bits, tuple(short.reported(trace)), short.count, tuple(settled))
     trace = replace(trace, proof=proof)
     if sink:
         for worked in trace:
@@ -116,16 +123,19 @@ def prove(
     return trace
 
 
-def check_digits(digits: int) -> None:
-    """Refuses a number of digits that makes no sense."""
-    if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
-        raise UsageError(
-            _("the number of digits has a value that does not fit"),
-            expected=_("a whole number from {least} to {most}").format(
-                least=1, most=f"{MOST_DIGITS:,}"
-            ),
-            found=str(digits),
-        )
+def check_digits(digits: Any) -> int:
+    """The number of digits, be it Python's or NumPy's; refuses one that makes no sense."""
+    if hasattr(digits, "__index__") and not isinstance(digits, bool):
+        count = as_int(digits)  # a NumPy integer would overflow without a word
+        if 1 <= count <= MOST_DIGITS:
+            return count
+    raise UsageError(
+        _("the number of digits has a value that does not fit"),
+        expected=_("a whole number from {least} to {most}").format(
+            least=1, most=f"{MOST_DIGITS:,}"
+        ),
+        found=repr(digits),
+    )
 
 
 def enclosing_numbers(
@@ -136,7 +146,7 @@ def enclosing_numbers(
     Balls for weights that are not all floats, for small models and for very many digits; limbs for
     the others, and on a device.  `positions` are worked out at a time: one where a text goes on.
     """
-    check_digits(digits)
+    digits = check_digits(digits)
     objects = [
         name
         for name, tensor in model.weights.items()
@@ -159,6 +169,16 @@ def enclosing_numbers(
 
     found: Enclosing = Limbs(bits, device)
     return found
+
+
+def known_to_so_many_decimals(model: Model) -> bool:
+    """Whether some weights are printed decimals: then enclosures stay wide at any precision.
+
+    Where all are exact, a radius that stays as it was proves nothing: a softmax of large scores is
+    between 0 and 1 until they are known.
+    """
+    objects = (tensor.data.flat for tensor in model.weights.values() if not tensor.floats)
+    return any(isinstance(entry, Printed) for data in objects for entry in data)
 
 
 def asked_steps(job: Job) -> tuple[str, ...]:
@@ -304,12 +324,48 @@ def distance_of_foremost(
 # ----------------------------------------------------------------------- where exact numbers help
 
 
+def same_logits(logits: Step, weights: Mapping[str, Tensor], tokens: Sequence[int]) -> bool:
+    """Whether these tokens have the same logit whatever the stream is: their weights are equal."""
+    for role in ("weight", "bias"):
+        if role in logits.inputs:
+            data = weights[logits.inputs[role].removeprefix(WEIGHT)].data
+            rows = data.T if logits.attributes["layout"] == "in_out" else data
+            first = rows[tokens[0]]
+            if data.dtype == object and not all(map(_known, np.ravel(first))):
+                return False  # two numbers that are printed alike need not be equal
+            if not all(np.array_equal(rows[token], first) for token in tokens[1:]):
+                return False
+    return True
+
+
+def _known(weight: Any) -> bool:
+    return not isinstance(weight, Printed | Unknown)
+
+
+def tied(found: Prediction) -> Prediction:
+    """The prediction, now that all its candidates are known to have the same logit."""
+    zero = Enclosure(Fraction(0), Fraction(0))
+    return Prediction(min(found.candidates), zero, proven=True, tied=found.candidates)
+
+
+def _with_ties(trace: Trace, positions: Sequence[int], settled: dict[str, None]) -> Trace:
+    """The trace with the ties of tokens that have the same weights in the head."""
+    worked, logits = trace.steps["next"], trace.plan["logits"]
+    value = list(worked.value)
+    for position in positions:
+        tokens = value[position].candidates
+        if len(tokens) > 1 and same_logits(logits, trace.model.weights, tokens):
+            value[position] = tied(value[position])
+            settled[f"next[{position}]"] = None
+    return replace(trace, steps={**trace.steps, "next": replace(worked, value=value)})
+
+
 class _Exactly:
     """The same job in exact numbers, worked out when first needed: what is zero, what is tied?"""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, settled: dict[str, None]) -> None:
         self.job = job
-        self.settled: dict[str, None] = {}
+        self.settled = settled  # the addresses of what has been settled, added to here
 
     @cached_property
     def trace(self) -> Trace:
@@ -350,8 +406,8 @@ class _Exactly:
             return False
 
 
-def enclosure_of(value: Any) -> Enclosure:
+def enclosure_of(value: Any, bits: int = ASK_EXACT) -> Enclosure:
     """An exact or named value as an enclosure."""
     if value.fraction is not None:
         return Enclosure(value.fraction, Fraction(0))
-    return Enclosure.of(value.ball(ASK_EXACT))
+    return Enclosure.of(value.ball(bits))

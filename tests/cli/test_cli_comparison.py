@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,26 @@ def test_a_comparison_is_as_it_was_and_fits_80_columns(
     assert (shown.status, shown.err) == (0, "")
     assert re.sub(r"\d+ bits", "… bits", shown.out) == snapshot  # how many is found on the way
     assert [line for line in shown.out.splitlines() if width_of(line) > 80] == []
+
+
+def test_the_head_says_where_not_all_is_proven(byhand: Call, tmp_path: Path) -> None:
+    path = tmp_path / "printed.yaml"
+    path.write_text(PRINTED)
+    shown = byhand("trace", str(path), "--float", "float32", "--digits", "12")
+    assert shown.status == 1
+    assert "12 digits, not all proven; worked" in shown.out
+    assert "not proven to 12 digits" in shown.err
+
+
+PRINTED = """\
+name: printed
+vocabulary: [a, b]
+text: a
+model: {d_model: 1, context: 1, layers: 0, position: none, final_norm: none, head: {tied: false}}
+weights:
+  embed.token: {printed: 2, values: [[1.25], [1.50]]}
+  head: [[1, 2]]
+"""
 
 
 def test_a_token_that_floats_get_wrong_is_told_with_the_true_one(byhand: Call) -> None:

@@ -26,9 +26,17 @@ from byhand.render.html import page, trace_page
 from byhand.render.parts import Cell, StepPart, Title, WorkingLine
 from byhand.render.unproven import lines
 from byhand.render.window import Window
+from byhand.render.words import some_of, undecided
 
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=10**12)
 radii = st.integers(0, 40).map(lambda n: Fraction(n and 1, 10**n))
+
+
+def test_of_a_whole_vocabulary_the_first_tokens_are_named() -> None:
+    tokens = [f"t{id}" for id in range(50_000)]
+    assert some_of(tokens[:3]) == "t0, t1 and t2"
+    assert some_of(tokens, 2) == "t0, t1 and 49,998 more"
+    assert undecided(tokens) == "undecided between t0, t1, t2, t3, t4, t5, t6, t7 and 49,992 more"
 
 
 def test_a_cell_has_all_digits_or_is_exact_or_has_a_radius() -> None:

@@ -60,7 +60,7 @@ class Chosen:
             exact=self.exact,
             digits=self.digits,
             decimals=self.decimals,
-            float=self.float,
+            float=None if self.compares else self.float,  # those come on their own
             device=self.device,
             many=many,
         )

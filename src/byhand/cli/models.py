@@ -41,8 +41,8 @@ def command(as_json: bool) -> int:
 
 
 def model_lines(found: list[tuple[Model, int]], width: int, ink: Ink) -> Iterator[str]:
-    from byhand.render.listing import paragraph, whole
-    from byhand.render.words import told
+    from byhand.render.listing import paragraph
+    from byhand.render.words import told, whole
 
     for model, parameters in found:
         size = _("{count} parameters").format(count=whole(parameters))

@@ -24,6 +24,7 @@ from byhand.tokens import Continuation
 from byhand.tracing import Worked
 
 COUNT, END_TOKEN, CONTEXT = "count", "end token", "context"  # why a generation ends
+MOST_NAMED = 8  # tokens in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,10 @@ class Generation(Iterator[Chosen]):
                 where=where,
                 hint=_("use a wider float format"),
             )
-        tokens = ", ".join(repr(self.model.vocabulary.tokens[id]) for id in candidates)
+        named = [repr(self.model.vocabulary.tokens[id]) for id in candidates[:MOST_NAMED]]
+        if more := len(candidates) - len(named):
+            named.append(_("{count} more").format(count=more))
+        tokens = ", ".join(named)
         return Undecided(
             _("the next token cannot be decided between {tokens}").format(tokens=tokens),
             where=where,

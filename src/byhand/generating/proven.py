@@ -23,6 +23,9 @@ from byhand.proving import (
     check_digits,
     distance_of_foremost,
     enclosure_of,
+    known_to_so_many_decimals,
+    same_logits,
+    tied,
 )
 from byhand.tracing import Worked
 
@@ -38,10 +41,10 @@ class ProvenGeneration(Generation):
 
     def __init__(self, *given: Any, digits: int, limit: int | None = None, **settings: Any) -> None:
         super().__init__(*given, **settings)
-        check_digits(digits)
         assert isinstance(self.numbers, Enclosing), self.numbers
-        self.digits = self.asked = digits
+        self.digits = self.asked = check_digits(digits)
         self.limit = self.numbers.limit if limit is None else limit
+        self._bounded = known_to_so_many_decimals(self.model)
         self._throw: float | None = None  # of the token in hand: one, however often it is tried
 
     @property
@@ -66,7 +69,7 @@ class ProvenGeneration(Generation):
             found = self._greedy(done, short) if throw is None else self._drawn(done, throw, short)
             if isinstance(found, Chosen):
                 return found
-            ended = self.bits >= self.limit or short.stalled(before)
+            ended = self.bits >= self.limit or (self._bounded and short.stalled(before))
             exactly = throw is None and pencil_sized(self.model)
             if exactly and (ended or self.bits >= ASK_EXACT):
                 by_exact = self._by_exact(short)
@@ -100,6 +103,10 @@ class ProvenGeneration(Generation):
     def _greedy(self, done: dict[str, Worked], short: Shortfall) -> Found:
         """The most probable token."""
         found: Prediction = done["next"].value[-1]
+        if len(found.candidates) > 1:
+            logits = done["logits"].step
+            if same_logits(logits, self.model.weights, found.candidates):
+                found = tied(found)
         if not found.proven:
             place = len(done["next"].value) - 1
             distance = distance_of_foremost(done, place, found.candidates)
@@ -118,7 +125,8 @@ class ProvenGeneration(Generation):
         if steps["next"].missing is not None or not steps["next"].value[-1].proven:
             return None
         found = steps["next"].value[-1]
-        probability = enclosure_of(steps["probs"].at((-1, found.id)))
+        bits = max(self.bits, ASK_EXACT)
+        probability = enclosure_of(steps["probs"].at((-1, found.id)), bits)
         margin = None if found.margin is None else enclosure_of(found.margin)
         return self._chosen(found.id, probability, short, tied=found.tied, margin=margin)
 

@@ -90,11 +90,15 @@ class Compared:
 
     def numbers(self) -> str:
         proof = self.proven.proof
+        assert proof is not None
         text = _("{format}, beside the true values to {digits} digits, proven with {bits} bits")
+        if not proof.complete:
+            text = _(
+                "{format}, beside the true values to {digits} digits, not all proven; worked out "
+                "with {bits} bits"
+            )
         return text.format(
-            format=self.floats.numbers.name,
-            digits=self.digits,
-            bits="?" if proof is None else proof.bits,
+            format=self.floats.numbers.name, digits=self.digits, bits=words.whole(proof.bits)
         )
 
     def tokens(self) -> str:

@@ -15,9 +15,9 @@ from byhand.render import words
 from byhand.render.data import enclosure_data, float_data, floats
 from byhand.render.forms import DIGITS, PLACES, Forms
 from byhand.render.ink import Ink, padded, width_of
-from byhand.render.listing import whole
 from byhand.render.parts import Cell, Title
 from byhand.render.terminal import decimal_alone
+from byhand.render.words import whole
 
 if TYPE_CHECKING:
     from byhand.generating import Chosen, Generation, Sampling
@@ -163,8 +163,8 @@ def proven_with(generation: Generation) -> str:
     """The precision that has proven every token so far; nothing where none was to be proven."""
     if generation.digits is None or not generation.choices:
         return ""
-    bits = getattr(generation.numbers, "bits", None)
-    return _("Proven with {bits} bits.").format(bits=bits)
+    bits: int = generation.numbers.bits  # type: ignore[attr-defined]
+    return _("Proven with {bits} bits.").format(bits=whole(bits))
 
 
 # ------------------------------------------------------------------ JSON

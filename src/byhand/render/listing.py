@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from byhand.language import _
 from byhand.render import words
 from byhand.render.ink import Ink, padded, width_of
+from byhand.render.words import whole
 
 if TYPE_CHECKING:
     from byhand.counting import Group, Inventory, Line
@@ -27,11 +28,6 @@ def columns(rows: Iterable[Sequence[str]], right: Sequence[bool]) -> Iterator[st
             for text, width, to_right in zip(row, widths, right, strict=True)
         )
         yield (INDENT + "   ".join(cells)).rstrip()
-
-
-def whole(count: int) -> str:
-    """A whole number with its thousands set apart."""
-    return f"{count:,}".replace(",", _(","))
 
 
 def paragraph(text: str, width: int, indent: str = INDENT) -> list[str]:

@@ -275,7 +275,7 @@ def verdict(found: Prediction) -> str:
     proof = _("proven") if found.proven else _("not proven")
     if found.tied:
         text = _("{tokens} tie; the lowest id is taken, {proof}")
-        return text.format(tokens=words.joined(found.tied), proof=proof)
+        return text.format(tokens=words.some_of(found.tied), proof=proof)
     if found.margin is None:
         return proof
     return _("ahead by {margin}, {proof}").format(margin=one_line(found.margin), proof=proof)

@@ -10,7 +10,8 @@ from typing import Any
 from byhand.language import _
 from byhand.numbers.written import LONGEST
 from byhand.render.ink import padded, width_of
-from byhand.render.listing import INDENT, whole
+from byhand.render.listing import INDENT
+from byhand.render.words import whole
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LONGEST_BAR = 10  # columns

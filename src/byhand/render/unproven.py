@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from byhand.language import _
 from byhand.render import words
-from byhand.render.listing import INDENT, whole
+from byhand.render.listing import INDENT
+from byhand.render.words import whole
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
@@ -34,13 +35,11 @@ def lines(trace: Trace) -> Iterator[str]:
 def line(one: Unproven, proof: Proof, trace: Trace) -> str:
     """What is open, and how close it is."""
     if one.asked == "next":
-        tokens = [words.token_label(trace.token(id)) for id in one.candidates[:MOST_TOKENS]]
-        if more := len(one.candidates) - len(tokens):
-            tokens.append(_("{count} more").format(count=whole(more)))
+        tokens = [words.token_label(trace.token(id)) for id in one.candidates]
         text = _("{address}: {tokens}, {distance} apart")
         return text.format(
             address=one.address,
-            tokens=words.joined(tokens),
+            tokens=words.some_of(tokens, MOST_TOKENS),
             distance=" ± ".join(one.enclosure.interval(NARROW)),
         )
     shown = " ± ".join(one.enclosure.interval(proof.digits))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST_LABEL = 24  # characters of a token in a table
 MOST_SETTLED = 4  # addresses in a sentence
+MOST_NAMED = 8  # tokens in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def numbers_name(numbers: Numbers, proof: Proof | None = None) -> str:
             text = _("{digits} significant digits, proven; worked out with {bits} bits")
         else:
             text = _("{digits} significant digits, not all proven; worked out with {bits} bits")
-        return text.format(digits=proof.digits, bits=proof.bits)
+        return text.format(digits=proof.digits, bits=whole(proof.bits))
     if numbers.uniform == "enclosed":
         return _("enclosed")
     if numbers.name == "exact":
@@ -141,10 +142,13 @@ def proven_count(found: Sequence[Prediction]) -> str:
 
 def settled_exactly(addresses: Sequence[str]) -> str:
     """What no precision shows, such as a zero or a tie, and exact arithmetic does."""
-    shown = list(addresses[:MOST_SETTLED])
-    if more := len(addresses) - len(shown):
-        shown.append(_("{count} more").format(count=more))
-    return _("{which}, settled by exact arithmetic").format(which=joined(shown))
+    which = some_of(addresses, MOST_SETTLED)
+    return _("{which}, settled by exact arithmetic").format(which=which)
+
+
+def whole(count: int) -> str:
+    """A whole number with its thousands set apart."""
+    return f"{count:,}".replace(",", _(","))
 
 
 def joined(words: Sequence[str]) -> str:
@@ -152,6 +156,14 @@ def joined(words: Sequence[str]) -> str:
     if len(words) < 2:
         return "".join(words)
     return _("{most} and {last}").format(most=", ".join(words[:-1]), last=words[-1])
+
+
+def some_of(tokens: Sequence[str], most: int = MOST_NAMED) -> str:
+    """a, b and 60 more: a vocabulary is long."""
+    shown = list(tokens[:most])
+    if more := len(tokens) - len(shown):
+        shown.append(_("{count} more").format(count=whole(more)))
+    return joined(shown)
 
 
 def leaves(positions: Sequence[str], reason: str) -> str:
@@ -245,7 +257,7 @@ def undecided(candidates: Sequence[str]) -> str:
     """Why there is no next token: several may be it, or the logits are no numbers."""
     if not candidates:
         return _("the logits are not numbers")
-    return _("undecided between {tokens}").format(tokens=joined(candidates))
+    return _("undecided between {tokens}").format(tokens=some_of(candidates))
 
 
 def why_missing(missing: Missing) -> str:

@@ -4,60 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from triton_stand_in import Pointer, language
 
 from byhand.numbers.enclosed import exponential, fused, polynomials
 from byhand.numbers.enclosed.coefficients import COS, GELU, NEAR_ONE, SILU, TANH
 from byhand.numbers.enclosed.functions import gelu
 from byhand.numbers.enclosed.limbs import Digits
 from byhand.numbers.enclosed.polynomials import Table, table_of
-
-
-class Pointer:
-    """The memory of an array, and places in it."""
-
-    def __init__(self, memory: np.ndarray, places: Any = 0) -> None:
-        self.memory, self.places = memory, places
-
-    def __add__(self, more: Any) -> Pointer:
-        return Pointer(self.memory, self.places + more)
-
-
-class Entries(np.ndarray):
-    """An array that is turned into other kinds as Triton writes it."""
-
-    def to(self, kind: Any) -> Entries:
-        return self.astype(kind).view(Entries)
-
-
-def load(pointer: Pointer, inside: Any = True, other: float = 0.0) -> Any:
-    places = np.where(inside, pointer.places, 0)
-    return np.where(inside, pointer.memory[places], other).view(Entries)
-
-
-def store(pointer: Pointer, value: Any, inside: Any) -> None:
-    pointer.memory[pointer.places[inside]] = value[inside]
-
-
-def language(program: int) -> SimpleNamespace:
-    return SimpleNamespace(
-        program_id=lambda axis: np.array(program).view(Entries),
-        arange=np.arange,
-        zeros=lambda shape, kind: np.zeros(shape, kind).view(Entries),
-        load=load,
-        store=store,
-        minimum=np.minimum,
-        maximum=np.maximum,
-        where=lambda condition, yes, no: np.where(condition, yes, no).view(Entries),
-        int32=np.int32,
-        int64=np.int64,
-        float64=np.float64,
-    )
 
 
 def run(function: Callable[..., Any], tables: tuple[Any, ...], x: np.ndarray, limbs: int) -> Any:

@@ -178,9 +178,12 @@ def random_weights(spec: ModelSpec, random: Any, kind: str) -> Weights:
     return Weights(made)
 
 
-def compare(plan: Plan, weights: Weights, tokens: Any, bits: int) -> tuple[int, int]:
+def compare(
+    plan: Plan, weights: Weights, tokens: Any, bits: int, device: str | None = None
+) -> tuple[int, int]:
     """(entries looked at, entries known to 2^-10 of their size); each contains that of Balls."""
-    numbers, oracle = Limbs(bits), Balls(2 * bits + 100)  # squares have twice the digits
+    numbers = Limbs(bits, device)
+    oracle = Balls(2 * bits + 100)  # squares have twice the digits
     ours = work_out(plan, weights, tokens, numbers)
     real = work_out(plan, weights, tokens, oracle)
     count = sharp = 0
@@ -215,6 +218,17 @@ def test_larger_passes_contain_the_real_values(family: str, kind: str) -> None:
         tokens = tuple(map(int, random.integers(0, spec.vocab, length)))
         count, sharp = compare(forward.plan(spec, length), weights, tokens, 240)
         assert sharp > 0.8 * count, f"{sharp} of {count} are known well"
+
+
+@pytest.mark.parametrize("kind", ["random", "flat"])
+@pytest.mark.parametrize("family", sorted(SPECS))
+def test_passes_on_tensors_contain_the_real_values(family: str, kind: str) -> None:
+    random = np.random.default_rng(7)
+    spec = SPECS[family](1)
+    weights = random_weights(spec, random, kind)
+    tokens = tuple(map(int, random.integers(0, spec.vocab, 4)))
+    count, sharp = compare(forward.plan(spec, 4), weights, tokens, 240, "cpu")
+    assert sharp > 0.8 * count, f"{sharp} of {count} are known well"
 
 
 def test_a_long_sequence_contains_the_real_values() -> None:

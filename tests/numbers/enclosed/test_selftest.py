@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byhand.numbers.enclosed import products, radii, selftest
+from byhand.numbers.enclosed import products, selftest
 from byhand.numbers.enclosed.engine import NumPyEngine
 
 

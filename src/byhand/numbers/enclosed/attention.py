@@ -12,6 +12,7 @@ mix       Σ p·v - Σ p'·v' = Σ p·(v - v') + Σ (p - p')·v'.  Shares add up
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,9 @@ import numpy as np
 from byhand.numbers.enclosed import elementwise, limbs
 from byhand.numbers.enclosed.constants import Constant
 from byhand.numbers.enclosed.engine import NUMPY, Array, Engine
-from byhand.numbers.enclosed.limbs import APPROX, HALF, PRODUCT, Digits
+from byhand.numbers.enclosed.limbs import APPROX, HALF, PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.norms import by_entry, constant
 from byhand.numbers.enclosed.pairs import multiply_pairs
-from byhand.numbers.enclosed.products import without_empty_limbs
 from byhand.numbers.enclosed.radii import (
     Bound,
     growth,
@@ -71,21 +71,38 @@ def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclo
         each = settings.slopes.digits
         known = limbs.settle(each.limbs[..., None, None] * apart, each.top)
         made = _sum(system, made, limbs.negate(known))
-    away = np.broadcast_to(~np.asarray(settings.mask, dtype=bool), made.shape)
     table = settings.table
     if table is not None:
         made = _sum(system, made, limbs.from_floats(table.floats[:, queries][:, :, keys])[0])
-        if table.hidden is not None:
-            away = away | table.hidden[:, queries][:, :, keys]
-    hidden = None
-    if away.any():
-        hidden = q.digits.engine.constant(np.ascontiguousarray(away), q.digits.limbs)
+    hidden = _hidden(settings.mask, made.digits)
+    if table is not None and table.hidden is not None:
+        away = table.hidden[:, queries][:, :, keys]
+        if away.any():
+            more = q.digits.engine.constant(np.ascontiguousarray(away), q.digits.limbs)
+            hidden = more if hidden is None else hidden | more
     made.hidden = hidden
     if not made.exact:
         assert made.origin is not None
         slide = _slide(q, k, settings.scale, hidden, made.origin.local)
         made.origin = Origin("scores", q, made.origin.local, slide)
     return made
+
+
+_masks: OrderedDict[Any, tuple[Any, Array]] = OrderedDict()
+REMEMBERED = 4  # masks; all layers of a kind have one
+
+
+def _hidden(mask: Sequence[Sequence[bool]], like: Digits) -> Array:
+    """True where the mask hides a key, for each head; None where it hides nothing."""
+    key = id(mask), like.engine.device_of(like.limbs)
+    if key not in _masks:
+        away = ~np.asarray(mask, dtype=bool)
+        made = like.engine.constant(away, like.limbs) if away.any() else None
+        _masks[key] = mask, made  # the mask is kept, so that its id is no other's
+        if len(_masks) > REMEMBERED:
+            _masks.popitem(last=False)
+    hidden = _masks[key][1]
+    return None if hidden is None else like.engine.broadcast(hidden, like.shape)
 
 
 def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
@@ -99,7 +116,11 @@ def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
     rho_k = None if k.exact else _repeated(engine, k.ball, group)[:, None, :]
     rho_q = None if q.exact else q.ball[:, :, None]
     of_q = q.norms[:, :, None]
-    box = plus(times(of_q, rho_k), times(rho_q, reach), times(rho_q, rho_k))
+    if engine is NUMPY or rho_q is None or rho_k is None:
+        box = plus(times(of_q, rho_k), times(rho_q, reach), times(rho_q, rho_k))
+    else:  # one product of matrices instead of passes over many numbers
+        left = engine.concatenate([of_q, rho_q, rho_q], 2)
+        box = mixed(left, engine.concatenate([rho_k, reach, rho_k], 1))
     low = system.grid(box)
     product = multiply_pairs(
         grouped,
@@ -115,7 +136,7 @@ def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
 def _score(digits: Digits, box: Bound, local: float, source: Enclosed) -> Enclosed:
     """Scores whose midpoints are off by `local` from those of exact midpoints."""
     box = plus(box, local or None)
-    if box is not None:
+    if box is not None and (isinstance(box, float) or tuple(box.shape) != digits.shape):
         box = box + constant(digits, digits.shape, 0.0)
     return by_entry(digits, box, Origin("scores", source, local))
 
@@ -180,7 +201,7 @@ def _slide(q: Enclosed, k: Enclosed, scale: Constant | None, hidden: Array, loca
     slide = constant(q.digits, (heads, queries), local * math.sqrt(keys) * (1 + 2.0**-50))
     rho_k = None
     if not k.exact:
-        seen = constant(q.digits, (heads, queries, keys), 1.0)
+        seen = constant(q.digits, (queries, keys), 1.0)
         if hidden is not None:
             seen = engine.where(hidden, 0.0, seen)
         squares = _repeated(engine, times(k.ball, k.ball), group)[..., None]
@@ -232,12 +253,7 @@ def softmax(system: Limbs, x: Enclosed) -> Enclosed:
     low = min(low, -count.bit_length() - 8)  # however little is known, a sum of shares is not 0
     fine = low - count.bit_length() - 4
 
-    some = less_than_top.limbs if visible is None else less_than_top.limbs[:, visible]
-    powers, error = elementwise.exp(Digits(some, less_than_top.top), fine)
-    if visible is not None:
-        whole = engine.zeros((powers.n, *x.shape), some)
-        whole[:, visible] = powers.limbs
-        powers = Digits(whole, powers.top)
+    powers, error = _powers(less_than_top, visible, x.hidden, fine)
     sums = limbs.total(powers, -1)
     off = times(float(count), error)
     inverse, inverse_error = elementwise.inverse(sums, fine)
@@ -249,8 +265,6 @@ def softmax(system: Limbs, x: Enclosed) -> Enclosed:
     local = plus(
         times(2.0 * (count + 1), error), times(2.0, inverse_error), PRODUCT * math.ldexp(1.0, low)
     )
-    if visible is not None:
-        made.limbs[:, x.hidden] = 0.0
 
     def box_of() -> Bound:
         share = plus(abs(limbs.approx(made)) * NEAR, local)
@@ -270,6 +284,21 @@ def softmax(system: Limbs, x: Enclosed) -> Enclosed:
     trail = Shares(grown, widest, shift, slide, sums, off)
     origin = Origin("softmax", x, local, trail)
     return Enclosed(made, lambda: length(box()), box=box, hidden=x.hidden, origin=origin)
+
+
+def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> elementwise.Made:
+    """e^x where x is visible, 0 elsewhere."""
+    if visible is None:
+        return elementwise.exp(x, low)
+    if x.engine is NUMPY:  # only what is visible is worked out
+        powers, error = elementwise.exp(Digits(x.limbs[:, visible], x.top), low)
+        whole = x.engine.zeros((powers.n, *x.shape), x.limbs)
+        whole[:, visible] = powers.limbs
+        return Digits(whole, powers.top), error
+    x.limbs.masked_fill_(hidden, 0.0)  # nobody else has these
+    powers, error = elementwise.exp(x, low)
+    powers.limbs.masked_fill_(hidden, 0.0)
+    return powers, error
 
 
 def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
@@ -333,10 +362,11 @@ def _mixed_ball(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> Bo
         known = mixed(off, norms)[..., 0]
         return known if rho is None else plus(known, mixed(plus(shares, off), rho)[..., 0])
     local, trail = origin.local, origin.more
-    seen = shares * 0.0 + 1.0
+    seen = constant(v.digits, weights.shape[-2:], 1.0)
+    shares = plus(shares, local)  # bounds the shares of the midpoints' scores
     if weights.hidden is not None:
         seen = engine.where(weights.hidden, 0.0, seen)
-    shares = plus(shares, times(local, seen))  # bounds the shares of the midpoints' scores
+        shares = engine.where(weights.hidden, 0.0, shares)
     ball = times(local, mixed(seen, norms)[..., 0])
     if rho is not None:
         carried = mixed(shares, rho)[..., 0]

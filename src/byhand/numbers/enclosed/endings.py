@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,45 +12,107 @@ import numpy as np
 from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed import integers, limbs
 from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.numbers.enclosed.engine import NUMPY
 from byhand.numbers.enclosed.integers import Near, TooNear
 from byhand.numbers.enclosed.limbs import Digits
 from byhand.numbers.enclosed.norms import by_entry
 from byhand.numbers.enclosed.radii import over, plus
-from byhand.numbers.enclosed.values import Enclosed, entries_of
+from byhand.numbers.enclosed.values import Enclosed, entries_of, rational_radius
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.operations import Limbs
 
+
+FEW = 1000  # numbers that may be largest are told apart one by one
 
 # ------------------------------------------------------------------ the largest logit
 
 
 def predictions(x: Enclosed) -> list[Prediction]:
     """The next token after each row: floats find the few that may be it, integers decide."""
-    engine = x.digits.engine
-    near = engine.to_numpy(x.approx)
-    box = x.box
-    radii = np.zeros(near.shape) if box is None else engine.to_numpy(box)
+    if x.digits.engine is not NUMPY:
+        return _brought_over(x)
+    near, box = x.approx, x.box
     entries = entries_of(x)
+    return [
+        _predict(entries[row], *_range(near[row], None if box is None else box[row]))
+        for row in range(len(near))
+    ]
+
+
+def _range(near: Any, radii: Any) -> tuple[Any, Any]:
+    """Bounds from below and from above of numbers near these."""
+    # both are off by their rounding alone, which 2^-48 of their size is far above
+    margin = abs(near) * 2.0**-48
+    if radii is not None:
+        margin = radii + margin
+    upper = near + margin
+    upper += abs(upper) * 2.0**-50 + 2.0**-1000
+    lower = near - margin
+    lower -= abs(lower) * 2.0**-50 + 2.0**-1000
+    return lower, upper
+
+
+def _brought_over(x: Enclosed) -> list[Prediction]:
+    """The same from a device, of which only what may be largest or second is brought here.
+
+    What is not below the second largest lower bound of its row: with or without the largest one,
+    no other number is ever among those that may lead.
+    """
+    engine = x.digits.engine
+    near, box = x.approx, x.box
+    if not x.digits.size:
+        return []
+    lower, upper = _range(near, box)
+    second = lower.topk(min(2, x.width), -1).values[:, -1:]
+    leads = upper >= second
+    counts = engine.to_numpy(leads.sum(-1))
+    few = counts <= FEW
+    if not few.all():
+        leads = leads & engine.constant(few, near)[:, None]
+    rows, columns = leads.nonzero(as_tuple=True)
+    picked = Digits(x.digits.limbs[:, rows, columns], x.digits.top)
+    wanted = [rows, columns, lower[rows, columns], upper[rows, columns], picked.limbs]
+    wanted += [] if box is None else [box[rows, columns]]
+    number, token, low, high, limb, *radii = map(engine.to_numpy, wanted)
+    mids = limbs.to_fractions(Digits(limb, x.digits.top))
+    starts = np.searchsorted(number, np.arange(x.shape[0] + 1)).tolist()
     found = []
-    for row in range(len(near)):
-        # both are off by their rounding alone, which 2^-48 of their size is far above
-        margin = radii[row] + np.abs(near[row]) * 2.0**-48
-        upper = near[row] + margin
-        upper += np.abs(upper) * 2.0**-50 + 2.0**-1000
-        lower = near[row] - margin
-        lower -= np.abs(lower) * 2.0**-50 + 2.0**-1000
-        found.append(_predict(entries[row], lower, upper))
+    for row in range(x.shape[0]):
+        if not few[row]:  # hardly anything is known
+            bounds = None if box is None else box[row : row + 1]
+            part = by_entry(x.digits[row : row + 1], bounds)
+            one, other = (engine.to_numpy(bound[row]) for bound in (lower, upper))
+            found.append(_predict(entries_of(part)[0], one, other))
+            continue
+        here = slice(starts[row], starts[row + 1])
+        known: list[Any] = [Fraction(0)] * (here.stop - here.start)
+        if radii:
+            known = [rational_radius(float(radius)) for radius in radii[0][here]]
+        numbers = [Enclosure(mid, rad) for mid, rad in zip(mids[here], known, strict=True)]
+        found.append(_renamed(_predict(numbers, low[here], high[here]), token[here]))
     return found
+
+
+def _renamed(found: Prediction, tokens: Any) -> Prediction:
+    """The prediction among some tokens, told in terms of all."""
+
+    def all_of(places: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(tokens[place]) for place in places)
+
+    best = None if found.id is None else int(tokens[found.id])
+    return replace(found, id=best, tied=all_of(found.tied), candidates=all_of(found.candidates))
 
 
 def _predict(row: Any, lower: Any, upper: Any) -> Prediction:
     leaders = _may_lead(lower, upper)
-    numbers = {int(k): row[int(k)] for k in leaders} if len(leaders) < 1000 else None
+    numbers = {int(k): row[int(k)] for k in leaders} if len(leaders) < FEW else None
     if numbers is None:
         return Prediction(None, None, proven=False, candidates=tuple(map(int, leaders)))
-    highest = max(number.lower for number in numbers.values())
-    first = [k for k, number in numbers.items() if number.upper >= highest]
+    first = list(numbers)
+    if len(first) > 1:
+        highest = max(number.lower for number in numbers.values())
+        first = [k for k, number in numbers.items() if number.upper >= highest]
     best = first[0]
     if len(first) > 1:
         tied = all(numbers[k].rad == 0 for k in first)
@@ -59,11 +122,17 @@ def _predict(row: Any, lower: Any, upper: Any) -> Prediction:
         return Prediction(best, zero, proven=True, tied=tuple(first))
     if len(lower) == 1:
         return Prediction(best, None, proven=True)
-    others = np.arange(len(lower)) != best
-    rest = np.flatnonzero(others)[_may_lead(lower[others], upper[others])]
-    second = [row[int(k)] for k in rest[:1000]]
-    if len(rest) > 1000 or any(number.rad == math.inf for number in second):
+    if len(lower) == 2:
+        rest = np.array([1 - best])
+    else:
+        others = np.arange(len(lower)) != best
+        rest = np.flatnonzero(others)[_may_lead(lower[others], upper[others])]
+    second = [row[int(k)] for k in rest[:FEW]]
+    if len(rest) > FEW or any(number.rad == math.inf for number in second):
         return Prediction(best, None, proven=True)
+    if len(second) == 1:
+        one, other = numbers[best], second[0]
+        return Prediction(best, Enclosure(one.mid - other.mid, one.rad + other.rad), proven=True)
     low = numbers[best].lower - max(number.upper for number in second)
     high = numbers[best].upper - max(number.lower for number in second)
     return Prediction(best, Enclosure((low + high) / 2, (high - low) / 2), proven=True)

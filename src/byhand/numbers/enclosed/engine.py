@@ -114,6 +114,14 @@ class Engine(Elementwise):
         """The largest absolute value, 0 for an empty array.  Waits for the device."""
 
     @abstractmethod
+    def sizes(self, array: Array) -> tuple[float, ...]:
+        """The largest absolute value of each array[i], 0 where empty.  Waits for the device."""
+
+    @abstractmethod
+    def empty_rows(self, limbs: Array) -> Array:
+        """True for each row along the last axis that is zero in all limbs."""
+
+    @abstractmethod
     def range(self, array: Array) -> tuple[float, float]:
         """The smallest and the largest entry, (0, 0) for an empty array.  Waits for the device."""
 
@@ -193,6 +201,12 @@ class NumPyEngine(Engine):
 
     def largest(self, array: Array) -> float:
         return float(max(array.max(), -array.min())) if array.size else 0.0
+
+    def sizes(self, array: Array) -> tuple[float, ...]:
+        return tuple(self.largest(part) for part in array)
+
+    def empty_rows(self, limbs: Array) -> Array:
+        return np.abs(limbs).max(-1).max(0) == 0.0
 
     def range(self, array: Array) -> tuple[float, float]:
         return (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)

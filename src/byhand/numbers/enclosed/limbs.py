@@ -14,20 +14,77 @@ long as it neither over- nor underflows.  `carry` splits v = 2^22·rint(v/2^22) 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from math import frexp, ldexp, prod
+from math import frexp, ldexp
 from typing import Any
 
 import numpy as np
 
-from byhand.numbers.enclosed.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed import kernels
+from byhand.numbers.enclosed.conversions import (
+    cut,
+    from_floats,
+    from_integers,
+    to_fractions,
+    to_integers,
+)
+from byhand.numbers.enclosed.digits import BALANCED, BASE, SMALL, WIDTH, Digits
+from byhand.numbers.enclosed.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limb_code import (
+    approx_program,
+    carried,
+    carry_program,
+    carry_with_program,
+    divided,
+    horner,
+    move_program,
+    placed,
+    product_program,
+    products,
+    quotient_program,
+    sum_program,
+)
 
-WIDTH = 22
-BASE = 2.0**WIDTH
-SMALL = 2.0**-WIDTH  # one limb down
-BALANCED = 2.0 ** (WIDTH - 1)
+__all__ = [
+    "APPROX",
+    "BALANCED",
+    "BASE",
+    "HALF",
+    "PRODUCT",
+    "QUOTIENT",
+    "SMALL",
+    "WIDTH",
+    "Digits",
+    "add",
+    "approx",
+    "carry",
+    "carry_with",
+    "cut",
+    "fitted",
+    "from_floats",
+    "from_integers",
+    "is_quotient",
+    "is_zero",
+    "limbs_needed",
+    "magnitude",
+    "multiply",
+    "negate",
+    "over_integer",
+    "products",
+    "regrid",
+    "settle",
+    "settled",
+    "shift",
+    "sizes_of",
+    "stack",
+    "subtract",
+    "times_integer",
+    "to_fractions",
+    "to_integers",
+    "total",
+    "without_empty_limbs",
+]
 
 # What rounding to the grid 2^low costs, in units of 2^low.  The limbs left out are balanced: at
 # most (1/2)(1 + 2^-22 + …) units.  Where they had to be carried first, only three of them were; the
@@ -45,63 +102,6 @@ QUOTIENT = HALF + 2.0**-22
 APPROX = 2.0**-51
 
 
-@dataclass(frozen=True, slots=True)
-class Digits:
-    """An array of numbers in fixed point: limbs (n, *shape), value Σ limbs[i]·2^(top - 22(i+1))."""
-
-    limbs: Array
-    top: int
-
-    @property
-    def n(self) -> int:
-        return int(self.limbs.shape[0])
-
-    @property
-    def low(self) -> int:
-        """Every value is a multiple of 2^low."""
-        return self.top - WIDTH * self.n
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.limbs.shape[1:])
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def engine(self) -> Engine:
-        return module_of(self.limbs)
-
-    def __getitem__(self, index: Any) -> Digits:
-        """As an array of values is indexed; the limbs come along."""
-        index = index if isinstance(index, tuple) else (index,)
-        return Digits(self.limbs[(slice(None), *index)], self.top)
-
-    def reshape(self, *shape: int) -> Digits:
-        return Digits(self.limbs.reshape(self.n, *shape), self.top)
-
-    def moveaxis(self, source: int, target: int) -> Digits:
-        """Axes counted without that of the limbs, from 0."""
-        source, target = source % self.ndim, target % self.ndim
-        return Digits(self.engine.moveaxis(self.limbs, source + 1, target + 1), self.top)
-
-    def swapaxes(self, one: int, other: int) -> Digits:
-        one, other = one % self.ndim, other % self.ndim
-        return Digits(self.limbs.swapaxes(one + 1, other + 1), self.top)
-
-    def contiguous(self) -> Digits:
-        return Digits(self.engine.contiguous(self.limbs), self.top)
-
-    def broadcast(self, *shape: int) -> Digits:
-        limbs = self.limbs.reshape(self.n, *(1,) * (len(shape) - self.ndim), *self.shape)
-        return Digits(self.engine.broadcast(limbs, (self.n, *shape)), self.top)
-
-
 # --------------------------------------------------------------------------------- carrying
 
 
@@ -110,22 +110,65 @@ def carry(limbs: Array) -> Array:
 
     Exact for |limb| < 2^52.
     """
-    engine = module_of(limbs)
-    over, back = (engine.empty(limbs.shape[1:], limbs) for _ in range(2))
-    for i in range(limbs.shape[0] - 1, 0, -1):
-        engine.carry(limbs[i, ...], limbs[i - 1, ...], BASE, over, back)
-    return limbs
+    if kernels.here(limbs) and _by_kernel(carry_program, (), [limbs], [], len(limbs), limbs):
+        return limbs
+    return carried(limbs)
+
+
+def carry_with(limbs: Array, more: Array) -> Array:
+    """The same for limbs + more, which may be broadcast: into `limbs`."""
+    if kernels.here(limbs) and _by_kernel(
+        carry_with_program, (), [limbs, more], [], len(limbs), limbs
+    ):
+        return limbs
+    limbs += more
+    return carry(limbs)
+
+
+def _by_kernel(
+    program: kernels.Program,
+    settings: tuple[Any, ...],
+    arrays: Sequence[Array],
+    powers: Sequence[int],
+    n: int,
+    out: Array,
+) -> bool:
+    return kernels.worked(program, settings, arrays, powers, n, out) is not None
 
 
 def settle(limbs: Array, top: int) -> Digits:
     """Carries, and adds limbs in front while the first is too large.  Waits for the device."""
+    return settled(carry(limbs), top)
+
+
+def settled(limbs: Array, top: int) -> Digits:
+    """The same for what is carried."""
     engine = module_of(limbs)
-    carry(limbs)
-    while engine.largest(limbs[0, ...]) > BALANCED:
+    while True:
+        sizes = None if engine is NUMPY else engine.sizes(limbs)
+        if (engine.largest(limbs[0, ...]) if sizes is None else sizes[0]) <= BALANCED:
+            return Digits(limbs, top, sizes)
         limbs = engine.concatenate([engine.zeros((1, *limbs.shape[1:]), limbs), limbs])
         carry(limbs[:2])
         top += WIDTH
-    return Digits(limbs, top)
+
+
+def sizes_of(x: Digits) -> tuple[float, ...]:
+    """The largest |limb| of each place.  Waits for the device once."""
+    return x.engine.sizes(x.limbs) if x.sizes is None else x.sizes
+
+
+def without_empty_limbs(x: Digits) -> Digits:
+    """The same numbers without the limbs at the front that are zero everywhere."""
+    first = 0
+    if x.engine is NUMPY:
+        while first < x.n - 1 and x.engine.largest(x.limbs[first]) == 0.0:
+            first += 1
+        return Digits(x.limbs[first:], x.top - WIDTH * first)
+    sizes = sizes_of(x)
+    while first < x.n - 1 and sizes[first] == 0.0:
+        first += 1
+    return Digits(x.limbs[first:], x.top - WIDTH * first, sizes[first:])
 
 
 # --------------------------------------------------------------------------------- grids
@@ -147,26 +190,40 @@ def regrid(x: Digits, top: int | None = None, low: int | None = None) -> Digits:
     return Digits(_moved(x, low, n), low + WIDTH * n)
 
 
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Where limbs go on another grid."""
+
+    n: int  # limbs there
+    first: int  # the place of the first limb, counted from the first of the n
+    below: int  # limbs below the grid that have to be carried first
+    shift: int  # every limb times 2^shift
+
+    @staticmethod
+    def of(grid: int, count: int, low: int, n: int) -> _Move:
+        """`count` limbs from 2^grid up are brought to n from 2^low up."""
+        places, shift = divmod(grid - low, WIDTH)  # the last limb moves up by places
+        # Balanced limbs are rounded by leaving the rest of them out; others are carried first.
+        below = min(3, max(0, -places)) if shift else 0
+        return _Move(n, n - places - count, below, shift)
+
+    @property
+    def places(self) -> tuple[int, int, int, bool]:
+        return self.n, self.first, self.below, self.shift != 0
+
+    @property
+    def powers(self) -> list[int]:
+        return [self.shift] if self.shift else []
+
+
 def _moved(x: Digits, low: int, n: int) -> Array:
     """The limbs on the grid 2^low, n of them."""
-    engine, limbs = x.engine, x.limbs
-    places, shift = divmod(x.low - low, WIDTH)  # the last limb moves up by places, times 2^shift
-    first = n - places - x.n  # where x's first limb goes, counted from the first of the n
-    # Balanced limbs are rounded by leaving the rest of them out; others are carried first.
-    below = min(3, max(0, -places)) if shift else 0
-    made = engine.zeros((n + below, *x.shape), limbs)
-    for i in range(x.n):
-        if first + i <= 0:  # what is above the new top, where the value fits, is a small number
-            made[0] *= BASE
-            made[0] += limbs[i]
-        elif first + i < n + below:
-            made[first + i] = limbs[i]
-    if first + x.n <= 0:
-        made[0] *= BASE ** (1 - first - x.n)
-    if shift:
-        made *= 2.0**shift
-        carry(made)
-    return made[:n]
+    move = _Move.of(x.low, x.n, low, n)
+    if kernels.here(x.limbs):
+        made = kernels.worked(move_program, (move.places,), [x.limbs], move.powers, n)
+        if made is not None:
+            return made
+    return placed(x.limbs, move.places, 2.0**move.shift)
 
 
 def fitted(x: Digits, low: int) -> Digits:
@@ -186,115 +243,26 @@ def limbs_needed(x: Digits, low: int) -> int:
 def magnitude(x: Digits) -> float:
     """An upper bound of |value| over the array, at most 2^-19 too large relatively."""
     engine = x.engine
+    sizes = None if engine is NUMPY else sizes_of(x)
     for i in range(x.n):
-        if engine.largest(x.limbs[i]) > 0:
+        if (engine.largest(x.limbs[i]) if sizes is None else sizes[i]) > 0:
             head = x.limbs[i : i + 3]
-            largest = engine.largest(_horner(head))
+            largest = engine.largest(horner(head))
             # what follows the head is below one unit of its last limb
             bound = largest * (1 + 2.0**-50) + SMALL ** (head.shape[0] - 1)
             return ldexp(bound, x.top - WIDTH * (i + 1))
     return 0.0
 
 
-def _horner(limbs: Array) -> Array:
-    """Σ limbs[i]·2^(-22i) in float64."""
-    total = limbs[-1] * 1.0
-    for i in range(limbs.shape[0] - 2, -1, -1):
-        total *= SMALL
-        total += limbs[i]
-    return total
-
-
 def approx(x: Digits) -> Array:
     """The values as float64: |approx(x) - x| <= APPROX·|x| (no value beyond float64's range)."""
-    total = _horner(x.limbs)
+    if kernels.here(x.limbs):
+        made = kernels.worked(approx_program, (), [x.limbs], [x.top - WIDTH], 1)
+        if made is not None:
+            return made[0]
+    total = horner(x.limbs)
     total *= ldexp(1.0, x.top - WIDTH)
     return total
-
-
-# --------------------------------------------------------------------------------- in and out
-
-
-def from_floats(array: Array, low: int | None = None) -> tuple[Digits, bool]:
-    """Floats of any format as digits, and whether that was exact.
-
-    Without `low`: as many limbs as it takes, always exact.  With one: rounded, HALF·2^low.
-    Waits for the device.
-    """
-    engine = module_of(array)
-    rest = engine.floats(array)
-    largest = engine.largest(rest)
-    if not largest < 2.0**1000:
-        raise ValueError("only floats below 2^1000 have digits here")
-    exponent = frexp(largest)[1] if largest else (low or 0)
-    if low is None:
-        top, count = exponent + 1, None
-    else:
-        count = max(1, -(-(exponent + 1 - low) // WIDTH))
-        top = low + WIDTH * count
-    limbs = _cut(rest, top, count)
-    return Digits(limbs, top), engine.largest(rest) == 0
-
-
-def cut(array: Array, top: int, low: int) -> Digits:
-    """Float64 numbers of at most 2^(top - 1) in size, rounded to the grid 2^low: HALF·2^low."""
-    n, rest = divmod(top - low, WIDTH)
-    if rest or n < 1:
-        raise ValueError(f"no whole number of limbs between 2^{top} and 2^{low}")
-    return Digits(_cut(array * 1.0, top, n), top)
-
-
-def _cut(rest: Array, top: int, count: int | None) -> Array:
-    """Limbs of floats, `count` or as many as it takes; what is left over stays in `rest`."""
-    engine = module_of(rest)
-    made: list[Array] = []
-    raised = 0  # rest holds the remainder times 2^raised, so that it never underflows
-    while len(made) < count if count is not None else not made or engine.largest(rest) > 0:
-        weight = top - WIDTH * (len(made) + 1)
-        if weight + raised < -400:
-            rest *= 2.0**400
-            raised += 400
-        limb = engine.rint(rest * ldexp(1.0, -(weight + raised)))
-        rest -= limb * ldexp(1.0, weight + raised)
-        made.append(limb)
-    # rint leaves |rest| <= 1/2 of a unit, so every limb but the first is balanced already
-    return engine.concatenate([limb[None] for limb in made])
-
-
-def from_integers(integers: Iterable[int], low: int, like: Array | None = None) -> Digits:
-    """A row of Python integers times 2^low; on the device of `like`, else in NumPy."""
-    left = list(integers)
-    largest = max((abs(value) for value in left), default=0)
-    n = max(1, -(-((largest.bit_length()) + 1) // WIDTH))
-    limbs = np.zeros((n, len(left)))
-    half, mask = 1 << (WIDTH - 1), (1 << WIDTH) - 1
-    for place, value in enumerate(left):
-        for i in range(n - 1, 0, -1):
-            limb = ((value + half) & mask) - half
-            limbs[i, place] = limb
-            value = (value - limb) >> WIDTH
-        limbs[0, place] = value
-    engine = NUMPY if like is None else module_of(like)
-    return Digits(engine.constant(limbs, like), low + WIDTH * n)
-
-
-def to_integers(x: Digits) -> Any:
-    """The values over 2^low: an object array of Python integers."""
-    limbs = x.engine.to_numpy(x.limbs)
-    total = np.zeros(x.shape, object)
-    for limb in limbs:
-        total = total * (1 << WIDTH) + limb.astype(np.int64).astype(object)
-    return total
-
-
-def to_fractions(x: Digits) -> Any:
-    """The values: an object array of Fractions."""
-    unit = Fraction(2) ** x.low
-    integers = np.asarray(to_integers(x), object)
-    made = np.empty(integers.shape, object)
-    for index, value in np.ndenumerate(integers):
-        made[index] = value * unit
-    return made
 
 
 # --------------------------------------------------------------------------------- arithmetic
@@ -326,19 +294,38 @@ def _sum(x: Digits, y: Digits, sign: float, low: int | None, last_top: int | Non
     finer = min(x.low, y.low)
     n = max(1, -(-(max(x.top, y.top) - finer) // WIDTH))
     top = finer + WIDTH * n
-    one, other = _aligned(x, finer, top), _aligned(y, finer, top)
-    engine = x.engine
+    if last_top is not None:
+        low = finer if low is None else low
+        last = _Move.of(finer, n, low, (last_top - low) // WIDTH)
+        if last.n < 1 or low + WIDTH * last.n != last_top:
+            raise ValueError(f"no whole number of limbs between 2^{last_top} and 2^{low}")
+        return Digits(_added(x, y, sign, finer, n, last), last_top)
+    limbs = _added(x, y, sign, finer, n)
+    made = settled(limbs, top)
+    return made if low is None or low == finer else regrid(made, low=low)
+
+
+def _added(x: Digits, y: Digits, sign: float, low: int, n: int, last: _Move | None = None) -> Array:
+    """x + sign·y on a grid that holds both, in n limbs, carried; and then moved."""
+    if kernels.here(x.limbs) and kernels.here(y.limbs):
+        moves = [_Move.of(part.low, part.n, low, n) for part in (x, y)]
+        moves += [] if last is None else [last]
+        settings = (sign, *(move.places for move in moves))
+        powers = [power for move in moves for power in move.powers]
+        made = kernels.worked(sum_program, settings, [x.limbs, y.limbs], powers, moves[-1].n)
+        if made is not None:
+            return made
+    top = low + WIDTH * n
+    one, other = _aligned(x, low, top), _aligned(y, low, top)
     shape = np.broadcast_shapes(x.shape, y.shape)
-    limbs = engine.empty((n, *shape), one)
+    limbs = x.engine.empty((n, *shape), one)
     for i in range(n):  # limb by limb, so that shapes broadcast
         limbs[i] = other[i]
         if sign < 0:
             limbs[i] *= sign
         limbs[i] += one[i]
-    if last_top is not None:
-        return regrid(Digits(carry(limbs), top), last_top, low)
-    made = settle(limbs, top)
-    return made if low is None or low == finer else regrid(made, low=low)
+    carry(limbs)
+    return limbs if last is None else placed(limbs, last.places, 2.0**last.shift)
 
 
 def _aligned(x: Digits, low: int, top: int) -> Array:
@@ -361,17 +348,30 @@ def over_integer(x: Digits, divisor: int, low: int) -> Digits:
     if not 1 <= divisor <= 1 << 29:
         raise ValueError(f"a divisor outside 1 to 2^29: {divisor}")
     places = max(0, -(-(x.low - low) // WIDTH)) + 1  # one limb beyond the grid
-    engine = x.engine
-    limbs = engine.zeros((x.n + places, *x.shape), x.limbs)
-    rest: Array | None = None
-    for i in range(x.n + places):
-        value = x.limbs[i] * 1.0 if i < x.n else 0.0
-        if rest is not None:
-            value = value + rest * BASE
-        quotient = engine.rint(value / float(divisor))
-        rest = value - quotient * float(divisor)
-        limbs[i] = quotient
-    return regrid(settle(limbs, x.top), low=low)
+    count, made = x.n + places, None
+    if kernels.here(x.limbs):
+        made = kernels.worked(quotient_program, (divisor, count), [x.limbs], [], count)
+    if made is None:
+        made = carried(divided(x.limbs, divisor, count))
+    # a quotient by 2 or more needs no further limb in front
+    whole = settled(made, x.top) if divisor == 1 else Digits(made, x.top)
+    return regrid(whole, low=low)
+
+
+def is_quotient(quotient: Digits, divisor: int, x: Digits) -> Array:
+    """True where quotient·divisor is x exactly; the quotient stands on a grid no coarser than x's.
+
+    Carried, only zero has no limb that is not 0.
+    """
+    raised = Digits(carry(quotient.limbs * float(divisor)), quotient.top)
+    n = max(quotient.n, -(-(x.top - quotient.low) // WIDTH))
+    return is_zero(_added(raised, x, -1.0, quotient.low, n))
+
+
+def is_zero(limbs: Array) -> Array:
+    """True for each entry whose limbs are all 0."""
+    size = abs(limbs)
+    return (size.max(0) if isinstance(size, np.ndarray) else size.amax(0)) == 0.0
 
 
 def total(x: Digits, axis: int) -> Digits:
@@ -389,27 +389,19 @@ def multiply(x: Digits, y: Digits, low: int | None = None) -> Digits:
         keep = full
     else:
         keep = min(full, max(1, -(-(top - low) // WIDTH)) + 2)  # two limbs to round
+    if kernels.here(x.limbs) and kernels.here(y.limbs):
+        move = None
+        if low is not None:
+            move = _Move.of(top - WIDTH * keep, keep, low, max(1, -(-(top - low) // WIDTH)))
+        places, powers = (None, []) if move is None else (move.places, move.powers)
+        n = keep if move is None else move.n
+        both = [x.limbs, y.limbs]
+        found = kernels.worked(product_program, (keep, places), both, powers, n)
+        if found is not None:
+            return Digits(found, top if low is None else low + WIDTH * n)
     limbs = products(x.limbs, y.limbs, keep)
     made = Digits(carry(limbs), top)
     return made if low is None else regrid(made, low=low)
-
-
-def products(x: Array, y: Array, keep: int) -> Array:
-    """The first `keep` limbs of the product, not carried: limb 0 empty, limb d = Σ x_i·y_(d-1-i).
-
-    What is left out is below (terms)·2^42 units of the first limb left out.
-    """
-    engine = module_of(x)
-    shape = np.broadcast_shapes(tuple(x.shape[1:]), tuple(y.shape[1:]))
-    made = engine.empty((keep, *shape), x)
-    made[0] = 0.0
-    for d in range(keep - 1):
-        first, last = max(0, d - y.shape[0] + 1), min(x.shape[0], d + 1)
-        if first < last:
-            engine.diagonal(x, y, first, last, d, made[d + 1, ...])
-        else:
-            made[d + 1] = 0.0
-    return made
 
 
 def stack(parts: Sequence[Digits], axis: int = 0) -> Digits:

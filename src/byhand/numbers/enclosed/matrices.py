@@ -19,7 +19,7 @@ from byhand.numbers.enclosed.limbs import Digits
 from byhand.numbers.enclosed.norms import constant
 from byhand.numbers.enclosed.products import multiply_matrix
 from byhand.numbers.enclosed.radii import Bound, plus, times
-from byhand.numbers.enclosed.values import Enclosed, Weight
+from byhand.numbers.enclosed.values import Enclosed, Weight, typical_of
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.operations import Limbs
@@ -34,9 +34,8 @@ def times_matrix(
     """x·W + bias for rows x; the radii of rows and of entries are worked out when asked for."""
     matrix = weight.matrix(layout)
     columns = weight.column_norms(layout)
-    engine = x.digits.engine
     low = _grid_of(system, x, weight, layout, columns)
-    most = times(float(x.norms.max()), engine.largest(columns)) or 0.0
+    most = times(float(x.norms.max()), weight.largest_column(layout)) or 0.0
     bias_digits = None if bias is None else bias.digits
     if bias is not None:
         if bias.largest > math.ldexp(1.0, min(900, x.digits.top + matrix.top + 16)):
@@ -57,11 +56,19 @@ def times_matrix(
         return Enclosed(product.digits)
     rho = x.ball
 
-    def grown(outputs: slice | None, width: int) -> Bound:
-        local = None if error is None else times(math.sqrt(width) * (1 + 2.0**-50), error)
+    def spread(width: int) -> Bound:
+        return None if error is None else times(math.sqrt(width) * (1 + 2.0**-50), error)
+
+    def grown() -> Bound:
         if rho is None:
-            return system.rows(local, product.digits)
-        return plus(_carried(x, weight.norms_of(layout, outputs)), local)
+            return system.rows(spread(matrix.outputs), product.digits)
+        return plus(_carried(x, weight.norms_of(layout, None)), spread(matrix.outputs))
+
+    def parts(starts: tuple[int, ...], width: int) -> Array:
+        if rho is None:
+            return constant(product.digits, (len(starts), x.shape[0]), spread(width))
+        norms = weight.norms_of_parts(layout, starts, width)
+        return plus(_carried(x, norms, each=True), spread(width)).swapaxes(0, 1)
 
     def box() -> Bound:
         if rho is None:
@@ -70,9 +77,9 @@ def times_matrix(
 
     return Enclosed(
         product.digits,
-        lambda: grown(None, matrix.outputs),
+        grown,
         box=box,
-        part=lambda start, width: grown(slice(start, start + width), width),
+        parts=parts,
     )
 
 
@@ -105,11 +112,6 @@ def _carried(x: Enclosed, norm: Callable[[Weight | None], Any], *, each: bool = 
         times(of(origin.source.ball), norm(origin.more)), times(of(origin.local), norm(None))
     )
     return module_of(plain).where(plain < joined, plain, joined)
-
-
-def typical_of(columns: Any) -> float:
-    """The root mean square."""
-    return math.sqrt(float((columns * columns).sum()) / max(1, columns.shape[0]))
 
 
 def _rows_of(bias: Weight, x: Enclosed) -> Enclosed:

@@ -22,25 +22,31 @@ normalize      x/s(x) is √d·z/‖z‖ without its last entry, where z = (x, �
                ‖x/s(x) - y/s(y)‖ <= ‖x - y‖/min(s(x), s(y)) <= rho/(s(y) - rho/√d).
 
 Where the origin is not known, plain quotient rules are used.  Sums of squares are exact; roots and
-inverses, one for each row, are Python integers.
+inverses, one for each row, are Python integers, or array code where the rows are on a device.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand.numbers.enclosed import limbs
-from byhand.numbers.enclosed.engine import Array, module_of
-from byhand.numbers.enclosed.limbs import HALF, PRODUCT, QUOTIENT, WIDTH, Digits
-from byhand.numbers.enclosed.products import EXACT, without_empty_limbs
+from byhand.numbers.enclosed import limbs, roots
+from byhand.numbers.enclosed.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limbs import (
+    HALF,
+    PRODUCT,
+    QUOTIENT,
+    WIDTH,
+    Digits,
+    without_empty_limbs,
+)
+from byhand.numbers.enclosed.products import EXACT
 from byhand.numbers.enclosed.radii import (
     Bound,
     exponent_of,
-    largest,
     length,
     less,
     over,
@@ -79,8 +85,7 @@ def root_above(width: int) -> float:
 
 def empty_rows(digits: Digits) -> Array:
     """True for each row (last axis) of zeros."""
-    size = abs(digits.limbs)
-    return largest(largest(size), 0) == 0.0
+    return digits.engine.empty_rows(digits.limbs)
 
 
 # ------------------------------------------------------------------ the operations
@@ -90,8 +95,7 @@ def mean(system: Limbs, x: Enclosed) -> Enclosed:
     low = min(x.digits.low, -system.bits if x.exact else x.digits.low) - WIDTH
     total = limbs.total(x.digits, -1)
     digits = limbs.over_integer(total, x.width, low)
-    rest = limbs.subtract(limbs.times_integer(digits, x.width), total)
-    divides = largest(abs(rest.limbs), 0) == 0.0
+    divides = limbs.is_quotient(digits, x.width, total)
     engine = digits.engine
     unit = constant(digits, digits.shape, QUOTIENT * math.ldexp(1.0, low))
     local = engine.where(divides, 0.0 * unit, unit)
@@ -125,8 +129,7 @@ def mean_square(system: Limbs, x: Enclosed) -> Enclosed:
     finest = 2 * min(x.digits.low, -system.bits) if x.exact else 2 * x.digits.low
     low = finest - WIDTH
     digits = limbs.over_integer(squares, x.width, low)
-    rest = limbs.subtract(limbs.times_integer(digits, x.width), squares)
-    divides = largest(abs(rest.limbs), 0) == 0.0
+    divides = limbs.is_quotient(digits, x.width, squares)
     unit = constant(digits, digits.shape, QUOTIENT * math.ldexp(1.0, max(low, -1000)))
     local = digits.engine.where(divides, 0.0 * unit, unit)
     if x.exact and bool(divides.all()):
@@ -140,24 +143,11 @@ def mean_square(system: Limbs, x: Enclosed) -> Enclosed:
 
 def root(system: Limbs, x: Enclosed, eps: Fraction) -> Enclosed:
     source = x.origin.source if x.origin is not None and x.origin.kind == "mean_square" else None
-    values = np.asarray(limbs.to_integers(x.digits), object).ravel().tolist()
-    start = x.digits.low
     finest = -system.bits
     if source is not None:
         finest = min(finest, source.digits.low)
-    least = min((abs(v) for v in values if v), default=0)
-    head = start + least.bit_length() if least else 0
-    if eps:
-        head = max(head, _exponent(eps))
-    low = finest - WIDTH + min(0, head // 2 - 1)
-    made = [_root(v, start, eps, low) for v in values]
-    like = x.digits.limbs
-    digits = limbs.from_integers([value for value, _exact in made], low, like)
-    digits = digits.reshape(*x.shape)
-    engine = digits.engine
-    unit = math.ldexp(1.0, low)
-    rounding = np.array([0.0 if exact else unit for _value, exact in made]).reshape(x.shape)
-    rounding = engine.constant(rounding, like)
+    engine = x.digits.engine
+    digits, rounding = (one_by_one if engine is NUMPY else at_once)(x.digits, eps, finest)
     below = limbs.approx(digits) * (1 - 2.0**-50)
     off = None
     if source is None:
@@ -179,6 +169,64 @@ def root(system: Limbs, x: Enclosed, eps: Fraction) -> Enclosed:
         return Enclosed(digits, origin=origin)
     known = None if source.exact else over(source.ball, root_below(source.width))
     return by_entry(digits, plus(known, local), origin)
+
+
+Roots = tuple[Digits, Array]  # and how far each may be off
+
+
+def one_by_one(x: Digits, eps: Fraction, finest: int) -> Roots:
+    """√(x + eps) by Python's integers, to the grid 2^finest and a limb more."""
+    values = np.asarray(limbs.to_integers(x), object).ravel().tolist()
+    least = min((abs(v) for v in values if v), default=0)
+    low = _grid(x.low + least.bit_length() if least else 0, eps, finest)
+    made = [_root(v, x.low, eps, low) for v in values]
+    digits = limbs.from_integers([value for value, _exact in made], low, x.limbs)
+    unit = math.ldexp(1.0, low)
+    rounding = np.array([0.0 if exact else unit for _value, exact in made]).reshape(x.shape)
+    return digits.reshape(*x.shape), x.engine.constant(rounding, x.limbs)
+
+
+def at_once(x: Digits, eps: Fraction, finest: int) -> Roots:
+    """The same by array code.
+
+    Of eps the multiple of 2^(2·low) below it is taken: the root of the whole part has the same
+    whole part.
+    """
+    engine, near = x.engine, limbs.approx(x)
+    least = float(engine.where(near > 0, near, math.inf).min()) if x.size else math.inf
+    low = _grid(math.frexp(least)[1] if least < math.inf else 0, eps, finest)
+    if x.low < 2 * low or not x.size or engine.range(near)[0] < 0:
+        return one_by_one(x, eps, finest)
+    value, whole = x, True
+    if eps:
+        scaled = eps / Fraction(2) ** (2 * low)
+        whole = scaled.denominator == 1
+        key = eps, low, engine.device_of(x.limbs)
+        if key not in _kept:
+            _kept[key] = limbs.from_integers([math.floor(scaled)], 2 * low, x.limbs)
+        value = limbs.add(x, _kept[key])
+    found = roots.root(value, low)
+    digits, exact = _floored(found, limbs.subtract(limbs.multiply(found, found), value))
+    rounding = constant(digits, digits.shape, math.ldexp(1.0, low))
+    return digits, engine.where(exact, 0.0, rounding) if whole else rounding
+
+
+def _floored(found: Digits, excess: Digits) -> tuple[Digits, Array]:
+    """The multiples of 2^low not above the real numbers, and where they are those numbers.
+
+    What is found is off by at most roots.ERROR < 1, so it is right, or one too large, and then
+    what it says is in excess: 0 only where nothing was rounded.
+    """
+    beyond = limbs.approx(excess)  # has the sign of what it approximates
+    found.limbs[-1] -= found.engine.where(beyond > 0, 1.0 + 0.0 * beyond, 0.0)
+    return Digits(limbs.carry(found.limbs), found.top), beyond == 0.0
+
+
+def _grid(head: int, eps: Fraction, finest: int) -> int:
+    """The grid of roots of numbers from 2^head on."""
+    if eps:
+        head = max(head, _exponent(eps))
+    return finest - WIDTH + min(0, head // 2 - 1)
 
 
 def _root(value: int, start: int, eps: Fraction, low: int) -> tuple[int, bool]:
@@ -268,15 +316,24 @@ def _inverse(
     system: Limbs, by: Digits, ball: Bound, width: int, like: Array
 ) -> tuple[Digits, Array]:
     """(1/by, how far each may be off), as fine as the radius of the result asks for; 0 for 1/0."""
-    values = np.asarray(limbs.to_integers(by), object).ravel().tolist()
-    most = max((v for v in values if v > 0), default=1)
-    size = math.ldexp(1.0, min(900, by.low + most.bit_length()))  # above every divisor
+    engine = module_of(like)
     target = math.ldexp(1.0, -system.bits)
-    if ball is not None:
-        some = ball[(ball > 0.0) & (ball < INFINITE)]
-        if math.prod(some.shape):
-            target = max(target, float(some.min()))
-    low = exponent_of(target / (math.sqrt(width) * size)) - 8
+    if ball is not None and math.prod(ball.shape):
+        least = float(engine.where(ball > 0.0, ball, INFINITE).min())
+        target = max(target, least) if least < INFINITE else target
+
+    def grid(exponent: int) -> int:
+        """For divisors below 2^exponent."""
+        size = math.ldexp(1.0, min(900, exponent))
+        return exponent_of(target / (math.sqrt(width) * size)) - 8
+
+    if engine is not NUMPY and by.size:
+        least, most = engine.range(limbs.approx(by))
+        low = grid(math.frexp(most * (1 + 2.0**-40))[1])
+        if least >= 2.0**-900 and most <= 2.0 ** min(900, -low):
+            return _inverse_at_once(by, low)
+    values = np.asarray(limbs.to_integers(by), object).ravel().tolist()
+    low = grid(by.low + max((v for v in values if v > 0), default=1).bit_length())
     shift = -low - by.low
     made, off = [], []
     for value in values:
@@ -290,14 +347,25 @@ def _inverse(
     return inverse, errors
 
 
+def _inverse_at_once(by: Digits, low: int) -> tuple[Digits, Array]:
+    """The same by array code."""
+    found = roots.reciprocal(by, low)
+    product = limbs.multiply(found, by)
+    inverse, exact = _floored(found, limbs.subtract(product, roots.one_like(by.limbs)))
+    unit = constant(by, by.shape, math.ldexp(1.0, low))
+    return inverse, by.engine.where(exact, 0.0, unit)
+
+
 # ------------------------------------------------------------------ exact sums of squares
 
 
 def row_squares(x: Digits) -> Digits:
     """Σ x² over the last axis, exactly: all pairs of limbs as one small product for each row."""
     engine = x.engine
+    if engine is not NUMPY:
+        return _row_squares_elsewhere(x)
     rows = engine.contiguous(engine.moveaxis(x.limbs, 0, x.ndim - 1))  # (…, n, d)
-    norms = float(largest(length(rows).reshape(-1), 0)) if x.size else 0.0
+    norms = engine.largest(length(rows)) if x.size else 0.0
     if x.n * norms * norms * (1 + 2.0**-40) >= EXACT:
         half = x.shape[-1] // 2
         return limbs.add(row_squares(x[..., :half]), row_squares(x[..., half:]))
@@ -307,3 +375,38 @@ def row_squares(x: Digits) -> Digits:
         for j in range(x.n):
             sums[i + j + 1] += pairs[..., i, j]
     return limbs.settle(sums, 2 * x.top)
+
+
+def _row_squares_elsewhere(x: Digits) -> Digits:
+    """The same for rows cut into parts so short that no certificate is asked for.
+
+    A part of the length `short` gives at most n·short·2^42·(1 + 2^-19) < EXACT along a diagonal;
+    the sums of the parts are carried before they are added.
+    """
+    engine: Any = x.engine
+    n, rows, wide = x.n, x.size // max(1, x.shape[-1]), x.shape[-1]
+    short = 1 << int(math.log2(EXACT / (n * 2.0**42 * (1 + 2.0**-19))))
+    parts = max(1, -(-wide // short))
+    laid = x.limbs.reshape(n, rows, wide)
+    if parts * short != wide:
+        more = engine.zeros((n, rows, parts * short - wide), x.limbs)
+        laid = engine.concatenate([laid, more], 2)
+    laid = laid.reshape(n, rows * parts, short).swapaxes(0, 1)  # (parts of rows, n, short)
+    pairs = laid @ laid.swapaxes(1, 2)
+    sums = pairs.reshape(-1, n * n) @ _diagonals(n, x.limbs)
+    carried = limbs.carry(engine.contiguous(sums.swapaxes(0, 1)))
+    whole = carried.reshape(2 * n, rows, parts).sum(2)
+    return limbs.settle(whole.reshape(2 * n, *x.shape[:-1]), 2 * x.top)
+
+
+_kept: dict[Any, Any] = {}  # small numbers and tables, for each device
+
+
+def _diagonals(n: int, like: Array) -> Array:
+    """(n·n, 2n): 1 where a pair of limbs belongs to a place of the product; exact, as sums are."""
+    key = n, module_of(like).device_of(like)
+    if key not in _kept:
+        one, other = np.divmod(np.arange(n * n), n)
+        belongs = (one + other + 1)[:, None] == np.arange(2 * n)
+        _kept[key] = module_of(like).constant(belongs.astype(np.float64), like)
+    return _kept[key]

@@ -41,9 +41,8 @@ from byhand.numbers.enclosed import positions as places
 from byhand.numbers.enclosed.constants import Constant
 from byhand.numbers.enclosed.differing import differences_of
 from byhand.numbers.enclosed.enclosure import Enclosing, Logs
-from byhand.numbers.enclosed.limbs import HALF, PRODUCT, Digits
-from byhand.numbers.enclosed.matrices import typical_of
-from byhand.numbers.enclosed.products import without_empty_limbs
+from byhand.numbers.enclosed.engine import module_of
+from byhand.numbers.enclosed.limbs import HALF, PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.radii import Bound, exponent_of, length, plus, times
 from byhand.numbers.enclosed.values import (
     Enclosed,
@@ -248,7 +247,7 @@ class Limbs(Enclosing):
             exact = min(exact, bias.digits.low)
         coarse = ball
         if gain is not None and _uneven(gain):  # most entries are far better known than the ball
-            coarse = times(x.ball, typical_of(x.digits.engine.floats(gain.floats)))
+            coarse = times(x.ball, gain.typical)
         low = max(exact, self.grid(coarse, x.width))
         error: Bound = None
         if gain is not None:
@@ -315,8 +314,7 @@ class Limbs(Enclosing):
             )
         if x.exact:
             return Enclosed(digits)
-        balls = [x.part(place, width)[None] for place in places]
-        return Enclosed(digits, engine.concatenate(balls))
+        return Enclosed(digits, x.parts(places, width))
 
     def merge_heads(self, x: Array) -> Array:
         """The squares of the heads' radii add up."""
@@ -405,7 +403,7 @@ class Limbs(Enclosing):
 
 def _uneven(gain: Weight) -> bool:
     """Whether a gain stretches some entries much more than others."""
-    return bool(gain.largest > UNEVEN * typical_of(gain.digits.engine.floats(gain.floats)))
+    return gain.largest > UNEVEN * gain.typical
 
 
 def spread(local: Bound, digits: Digits) -> Bound:
@@ -421,8 +419,10 @@ def _least(radius: Bound) -> float | None:
         return None
     if isinstance(radius, float):
         return radius if 0.0 < radius < math.inf else None
-    some = radius[(radius > 0.0) & (radius < math.inf)]
-    return float(some.min()) if math.prod(some.shape) else None
+    if not math.prod(radius.shape):
+        return None
+    least = float(module_of(radius).where(radius > 0.0, radius, math.inf).min())
+    return least if least < math.inf else None
 
 
 def _endless(radius: Bound) -> bool:

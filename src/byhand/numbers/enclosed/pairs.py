@@ -7,18 +7,30 @@ new in every pass, so nothing is kept.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from byhand.language import _
 from byhand.numbers.enclosed.engine import NUMPY, Array, Engine
-from byhand.numbers.enclosed.limbs import HALF, WIDTH, Digits, add, carry, regrid, settle
+from byhand.numbers.enclosed.limbs import (
+    BALANCED,
+    HALF,
+    WIDTH,
+    Digits,
+    add,
+    carry,
+    regrid,
+    settled,
+    without_empty_limbs,
+)
 from byhand.numbers.enclosed.products import (
     EXACT,
     Product,
     WrongProduct,
     check,
     check_columns,
+    checked,
+    differences,
     matmul,
-    without_empty_limbs,
 )
 from byhand.numbers.enclosed.radii import length, plus, slack, times
 
@@ -36,8 +48,7 @@ def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance:
     batch, m = x.shape[0], x.shape[1]
     laid_x = laid_x.reshape(batch, m, x.n * deep)
     laid_y = [_from_the_last(engine, side).reshape(batch, y.n * deep, -1) for side in sides]
-    rows = [engine.largest(length(limb)) for limb in x.limbs]
-    columns = [max(engine.largest(length(side[j], 1)) for side in sides) for j in range(y.n)]
+    rows, columns = _norms(engine, x.limbs, sides)
 
     low = max(low, top - WIDTH * whole)
     head = math.frexp(largest * (1 + 2.0**-20))[1] + 1 if largest > 0 else low + 1
@@ -54,7 +65,9 @@ def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance:
     limbs = min(whole, max(2, -(-(top - low) // WIDTH)))
     while limbs < whole and left_out(limbs) > tolerance:
         limbs += 1
-    made = [engine.zeros((limbs, batch, m, side.shape[-1]), x.limbs) for side in sides]
+    made = [engine.empty((limbs, batch, m, side.shape[-1]), x.limbs) for side in sides]
+    for part in made:
+        part[0] = 0.0
     for d in range(limbs - 1):
         first, last = max(0, d - y.n + 1), min(x.n, d + 1)
         filled, start = 0.0, first
@@ -66,7 +79,12 @@ def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance:
                     break
                 stop, bound = stop + 1, bound + more
             if filled + bound >= EXACT:
-                return _in_halves(x, y, low, largest, tolerance)
+                if filled <= 2 * BALANCED:  # a single pair is too long
+                    return _in_halves(x, y, low, largest, tolerance)
+                for into in made:
+                    carry(into[: d + 2])
+                filled = 2 * BALANCED
+                continue
             filled += bound
             some = laid_x[..., start * deep : stop * deep]
             where = y.n - 1 - (d - start)
@@ -74,21 +92,47 @@ def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance:
                 others = laid[:, where * deep : (where + stop - start) * deep]
                 if start == first:
                     matmul(some, others, into[d + 1])
+                elif engine is not NUMPY:
+                    into[d + 1].baddbmm_(some, others)
                 else:
                     part = engine.empty(into.shape[1:], x.limbs)
                     matmul(some, others, part)
                     into[d + 1] += part
             start = stop
     exact, known = made
-    check(carry(exact), carry(known))
+    wrong = []
+    if engine is NUMPY:
+        check(carry(exact), carry(known))
+    else:
+        wrong.append(differences(carry(exact), carry(known)))
     error: float = left_out(limbs)
     if low > top - WIDTH * whole:
         error = plus(error, HALF * math.ldexp(1.0, low))
     sums = Digits(exact, top)
     if not largest < math.ldexp(1.0, min(1000, top + 8)):
-        sums = settle(exact, top)  # a first limb beyond 2^30 could not be shifted without loss
+        sums = settled(exact, top)  # a first limb beyond 2^30 could not be shifted without loss
     rounded = regrid(sums, low + WIDTH * count, low)
+    if wrong:
+        rounded = checked(rounded, wrong)
     return Product(without_empty_limbs(rounded), error)
+
+
+def _norms(engine: Any, x: Array, sides: list[Array]) -> tuple[list[float], list[float]]:
+    """The largest row norm of each limb of x, and the largest column norm of each of the sides'."""
+    if engine is NUMPY:
+        rows = [engine.largest(length(limb)) for limb in x]
+        columns = [
+            max(engine.largest(length(side[j], 1)) for side in sides)
+            for j in range(sides[0].shape[0])
+        ]
+        return rows, columns
+    deep = x.shape[-1]
+    found = [engine.largest_of(engine.lengths(x, -1))]
+    found += [engine.largest_of(engine.lengths(side, 2)) for side in sides]
+    known = engine.concatenate(found).tolist()
+    n, m = x.shape[0], sides[0].shape[0]
+    known = [norm * slack(deep + 4) for norm in known]
+    return known[:n], [max(pair) for pair in zip(known[n : n + m], known[n + m :], strict=True)]
 
 
 def _from_the_last(engine: Engine, side: Array) -> Array:

@@ -25,7 +25,9 @@ to widen them again for every product costs a fifth of its time.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,19 @@ import numpy as np
 from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.numbers.enclosed.engine import NUMPY, Array, Engine, module_of
-from byhand.numbers.enclosed.limbs import BASE, HALF, WIDTH, Digits, add, carry, regrid, settle
+from byhand.numbers.enclosed.limbs import (
+    BASE,
+    HALF,
+    WIDTH,
+    Digits,
+    add,
+    carry,
+    carry_with,
+    regrid,
+    settle,
+    settled,
+    without_empty_limbs,
+)
 from byhand.numbers.enclosed.radii import largest as largest_of
 from byhand.numbers.enclosed.radii import length, plus, slack, times
 
@@ -55,7 +69,7 @@ class WrongProduct(ByhandError):
 class Slice:
     """One slice of a tile, (inputs, columns); `columns` None: all of the tile's."""
 
-    columns: Any
+    columns: Any  # an index array where the data is
     data: Array
     norms: tuple[float, ...]  # the largest column norm of each BLOCK of inputs
 
@@ -81,6 +95,7 @@ class Matrix:
             Tile(start, stop := min(start + width, self.outputs), self._cut(floats[:, start:stop]))
             for start in range(0, self.outputs, width)
         )
+        self._column_norms: dict[int, float] = {}
         self.checks = _checks_of(engine, self.tiles, floats)
         self.blocks = [
             slice(start, min(start + BLOCK, self.inputs)) for start in range(0, self.inputs, BLOCK)
@@ -88,8 +103,10 @@ class Matrix:
 
     def column_norm(self, t: int) -> float:
         """A bound of the norm of every column of slice t."""
-        norms = [tile.slices[t].norms for tile in self.tiles if t < len(tile.slices)]
-        return float(length(np.array(norms)).max()) if norms else 0.0
+        if t not in self._column_norms:
+            norms = [tile.slices[t].norms for tile in self.tiles if t < len(tile.slices)]
+            self._column_norms[t] = max(map(_joint, norms), default=0.0)
+        return self._column_norms[t]
 
     @property
     def bytes(self) -> int:
@@ -108,7 +125,8 @@ class Matrix:
             rest *= BASE
             integers = engine.rint(rest)
             rest -= integers
-            made.append(_slice(engine, columns, integers))
+            index = None if columns is None else engine.constant(columns, rest)
+            made.append(_slice(engine, index, integers))
             left = engine.to_numpy(
                 (rest != 0).any(0) if engine is NUMPY else (rest != 0).any(dim=0)
             )
@@ -137,6 +155,12 @@ def _slice(engine: Engine, columns: Any, integers: Array) -> Slice:
         for start in range(0, integers.shape[0], BLOCK)
     ]
     return Slice(columns, integers, tuple(norms))
+
+
+@lru_cache(1 << 14)
+def _joint(norms: tuple[float, ...]) -> float:
+    """A bound of the norm of what has these norms part by part."""
+    return float(length(np.array(norms))) if norms else 0.0
 
 
 def _checks_of(engine: Engine, tiles: tuple[Tile, ...], like: Array) -> Tile:
@@ -210,7 +234,9 @@ class _Run:
         self.x = x
         self.rows = x.shape[0]
         self.top = x.top + matrix.top  # limb d of the sums weighs 2^(top - 22(d+1)); d = 0 is spare
+        self.largest = largest
         self.norms = self._row_norms()
+        self._rows: dict[tuple[int, int], list[float]] = {}
         most = max((len(tile.slices) for tile in matrix.tiles), default=1)
         whole = x.n + most  # with this many limbs everything is there
         self.low, self.count = self._grid(low, largest, whole)
@@ -229,16 +255,27 @@ class _Run:
 
     def _row_norms(self) -> Any:
         """(limb, block): the largest norm of a row of that limb within that block of inputs."""
+        if self.engine is not NUMPY:
+            return self._row_norms_elsewhere(self.engine)
         found = np.zeros((self.x.n, len(self.matrix.blocks)))
         for b, block in enumerate(self.matrix.blocks):
             part = self.x.limbs[:, :, block]
-            if self.engine is NUMPY:
-                squares = np.einsum("irk,irk->ir", part, part)
-            else:
-                squares = (part * part).sum(2)
-            most = squares.reshape(self.x.n, -1)
-            found[:, b] = self.engine.to_numpy(largest_of(most))
+            squares = np.einsum("irk,irk->ir", part, part)
+            found[:, b] = largest_of(squares.reshape(self.x.n, -1))
         return np.sqrt(found * slack(BLOCK)) * slack(1)
+
+    def _row_norms_elsewhere(self, engine: Any) -> Any:
+        """The same, brought here all at once."""
+        limbs = self.x.limbs
+        whole = self.matrix.inputs // BLOCK
+        parts = []
+        if whole:
+            blocks = limbs[..., : whole * BLOCK].reshape(self.x.n, self.rows, whole, BLOCK)
+            parts.append(engine.lengths(blocks, -1))
+        if whole * BLOCK < self.matrix.inputs:
+            parts.append(engine.lengths(limbs[..., whole * BLOCK :], -1)[..., None])
+        norms = parts[0] if len(parts) == 1 else engine.concatenate(parts, 2)
+        return engine.to_numpy(largest_of(norms, 1)) * slack(BLOCK + 4)
 
     def _grid(self, low: int, largest: float, whole: int) -> tuple[int, int]:
         """The grid and the number of limbs of the result.
@@ -267,9 +304,10 @@ class _Run:
 
     def product(self) -> Product:
         engine, matrix, x = self.engine, self.matrix, self.x
+        if engine is not NUMPY:
+            return self._product_elsewhere(engine)
         result = engine.empty((self.count, self.rows, matrix.outputs), x.limbs)
-        step = ROWS if engine is NUMPY else max(1, self.rows)
-        parts = [slice(start, min(start + step, self.rows)) for start in range(0, self.rows, step)]
+        parts = [slice(start, min(start + ROWS, self.rows)) for start in range(0, self.rows, ROWS)]
         laid = [engine.contiguous(x.limbs[:, part]).reshape(-1, matrix.inputs) for part in parts]
         scratch = Scratch(engine, x.limbs)
         checks = [carry(self._sums(matrix.checks, rows, Scratch(engine, x.limbs))) for rows in laid]
@@ -280,6 +318,22 @@ class _Run:
                 self._finish(sums, this, tile, result[:, part, tile.start : tile.stop])
         made = Digits(result, self.low + WIDTH * self.count)
         return Product(without_empty_limbs(made), self.error)
+
+    def _product_elsewhere(self, engine: Any) -> Product:
+        """All rows at once, and one wait for the device at the end."""
+        matrix, x = self.matrix, self.x
+        rows = engine.contiguous(x.limbs).reshape(-1, matrix.inputs)
+        known = carry(self._sums(matrix.checks, rows, Scratch(engine, x.limbs)))
+        wrong, made = [], []
+        for number, tile in enumerate(matrix.tiles):
+            sums = self._sums(tile, rows, Scratch(engine, x.limbs))
+            biased = self._carried(sums, tile)
+            this = known[:, :, 2 * number : 2 * number + 2]
+            wrong.append(differences(sums, this, biased))
+            made.append(self._rounded(sums))
+        result = made[0] if len(made) == 1 else engine.concatenate(made, 2)
+        digits = Digits(result, self.low + WIDTH * self.count)
+        return Product(without_empty_limbs(checked(digits, wrong)), self.error)
 
     def _sums(self, tile: Tile, rows: Array, scratch: Scratch) -> Array:
         """(limbs, rows, columns): limb by slice, summed along the diagonals, exactly."""
@@ -302,6 +356,14 @@ class _Run:
                     raise WrongProduct(_("a product of limbs is too large to be exact"))
                 filled += bound
                 some = rows[: limbs * count, inputs]
+                if not fresh and not isinstance(sums, np.ndarray):
+                    into = sums[t + 1 : t + 1 + limbs]
+                    if piece.columns is None:
+                        into.view(limbs * count, width).addmm_(some, piece.data[inputs])
+                    else:
+                        more = (some @ piece.data[inputs]).view(limbs, count, -1)
+                        into.index_add_(2, piece.columns, more)
+                    continue
                 if fresh:
                     sums[0] = 0.0
                     sums[limbs + 1 :] = 0.0
@@ -334,17 +396,14 @@ class _Run:
 
     def _certificate(self, piece: Slice, limbs: int, first: int, last: int) -> float:
         """Cauchy and Schwarz: no partial sum exceeds this."""
-        rows = float(length(self.norms[:limbs, first:last]).max())
-        return rows * float(length(np.array(piece.norms[first:last]))) * slack(2)
+        if (first, last) not in self._rows:
+            self._rows[first, last] = length(self.norms[:, first:last]).tolist()
+        rows = max(self._rows[first, last][:limbs])
+        return rows * _joint(piece.norms[first:last]) * slack(2)
 
     def _finish(self, sums: Array, known: Array, tile: Tile, result: Array) -> None:
         """Carry, checksum, bias, rounding; into the tile's part of the result."""
-        biased = None
-        if self.bias is not None:
-            biased = self.bias[:, tile.start : tile.stop]
-            sums += biased[:, None, :]
-        carry(sums)
-        check(sums, known, biased)
+        check(sums, known, self._carried(sums, tile))
         finest = self.top - WIDTH * self.limbs
         below, rest = divmod(self.low - finest, WIDTH)
         last = self.limbs - below
@@ -358,6 +417,28 @@ class _Run:
         result[max(0, -first) :] = sums[max(0, first) : last]
         if first < 0:  # likewise
             carry(result[: 1 - first])
+
+    def _carried(self, sums: Array, tile: Tile) -> Array | None:
+        """Adds the bias and carries, in place; the bias of the tile."""
+        if self.bias is None:
+            carry(sums)
+            return None
+        biased = self.bias[:, tile.start : tile.stop]
+        carry_with(sums, biased[:, None, :])
+        return biased
+
+    def _rounded(self, sums: Array) -> Array:
+        """Carried sums on the grid of the result."""
+        whole = Digits(sums, self.top)
+        if not self.largest < math.ldexp(1.0, min(1000, self.top + 8)):
+            whole = settled(sums, self.top)  # a first limb beyond 2^30 loses digits when shifted
+        below, rest = divmod(self.low - whole.low, WIDTH)
+        first = whole.n - below - self.count
+        if rest or below < 0 or first < 0:
+            return regrid(whole, self.low + WIDTH * self.count, self.low).limbs
+        if first == 0:
+            return whole.limbs[: self.count]
+        return regrid(whole, self.low + WIDTH * self.count, self.low).limbs
 
 
 class Scratch:
@@ -389,6 +470,32 @@ def check(sums: Array, known: Array, bias: Array | None = None) -> None:
     Both are carried, so sums of less than 2^30 columns are exact.  A bias, in the same limbs, is
     part of the sums but not of what is known.
     """
+    if NUMPY.largest(differences(sums, known, bias)) != 0.0:
+        raise _disagrees()
+
+
+def checked(digits: Digits, wrong: Sequence[Array]) -> Digits:
+    """The digits with their sizes, brought here together with what `differences` found."""
+    engine: Any = module_of(digits.limbs)
+    sizes = [engine.largest_of(found.reshape(1, -1)) for found in wrong]
+    sizes.append(engine.largest_of(digits.limbs))
+    *found, last = [part.shape[0] for part in sizes]
+    known = engine.concatenate(sizes).tolist()
+    if any(size != 0.0 for size in known[: sum(found)]):
+        raise _disagrees()
+    return Digits(digits.limbs, digits.top, tuple(known[-last:]))
+
+
+def _disagrees() -> WrongProduct:
+    return WrongProduct(
+        _("a product of matrices is wrong: its checksum does not agree"),
+        expected=_("exact float64 products"),
+        hint="byhand selftest",
+    )
+
+
+def differences(sums: Array, known: Array, bias: Array | None = None) -> Array:
+    """What `check` looks at: carried, and zero if all is right."""
     engine = module_of(sums)
     found = engine.sum(sums, sums.ndim - 1)
     found -= known[..., 0]
@@ -397,18 +504,4 @@ def check(sums: Array, known: Array, bias: Array | None = None) -> None:
     found[0] -= high[0] * BASE
     if bias is not None:
         found -= engine.sum(bias, 1)[:, None]
-    carry(found)
-    if engine.largest(found) != 0.0:
-        raise WrongProduct(
-            _("a product of matrices is wrong: its checksum does not agree"),
-            expected=_("exact float64 products"),
-            hint="byhand selftest",
-        )
-
-
-def without_empty_limbs(x: Digits) -> Digits:
-    """The same numbers without the limbs at the front that are zero everywhere."""
-    first = 0
-    while first < x.n - 1 and x.engine.largest(x.limbs[first]) == 0.0:
-        first += 1
-    return Digits(x.limbs[first:], x.top - WIDTH * first)
+    return carry(found)

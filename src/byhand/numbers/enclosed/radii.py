@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from byhand.numbers.enclosed.engine import module_of
+from byhand.numbers.enclosed.engine import NUMPY, module_of
 
 Bound = Any  # a float64 array (NumPy or torch), a float, or None: exactly zero
 
@@ -61,9 +61,26 @@ def times(*factors: Bound) -> Bound:
 def _product(x: Any, y: Any) -> Any:
     if isinstance(x, float) and isinstance(y, float):
         return 0.0 if x == 0 or y == 0 else x * y * slack(1) + TINY
+    engine: Any = module_of(y if isinstance(x, float) else x)
+    if engine is not NUMPY:
+        return engine.where(_both(engine, x, y), engine.raised(x * y, slack(1), TINY), 0.0)
+    for one, other in ((x, y), (y, x)):
+        if isinstance(other, float) and 0.0 < other < INFINITE:  # what is left to ask is less
+            with np.errstate(over="ignore"):
+                product = one * other * slack(1) + TINY
+            return module_of(product).where(one != 0, product, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         product = x * y * slack(1) + TINY
     return module_of(product).where((x != 0) & (y != 0), product, 0.0)
+
+
+def _both(engine: Any, x: Any, y: Any) -> Any:
+    """Where neither is zero, in as few passes as it takes; at most one is a float."""
+    if isinstance(x, float):
+        return y != 0 if x != 0 else y != y
+    if isinstance(y, float):
+        return x != 0 if y != 0 else x != x
+    return engine.torch.logical_and(x, y)
 
 
 def over(top: Bound, bottom: Any) -> Bound:
@@ -122,13 +139,23 @@ def length(bound: Any, axis: int = -1) -> Any:
     Divided by the largest entry first, so that no square overflows.  The squares that underflow are
     together less than 2^-900 of the sum, which is at least 1: far less than one of the roundings.
     """
-    engine = module_of(bound)
+    engine: Any = module_of(bound)
+    if engine is not NUMPY:
+        return _length_elsewhere(engine, bound, axis)
     most = largest(abs(bound), axis)
     scale = engine.where((most > 0) & (most < INFINITE), most, 1.0)
     part = bound / (scale[..., None] if axis in (-1, bound.ndim - 1) else _expanded(scale, axis))
     with np.errstate(over="ignore"):
         squares = (part * part).sum(axis) * slack(bound.shape[axis] + 4)
     return engine.root(squares) * scale * slack(3)
+
+
+def _length_elsewhere(engine: Any, bound: Any, axis: int) -> Any:
+    """The same in fewer passes over the array: one for the largest, two for the squares."""
+    most = engine.torch.linalg.vector_norm(bound, INFINITE, dim=axis)
+    scale = engine.where((most > 0) & (most < INFINITE), most, 1.0)
+    part = bound / scale.unsqueeze(axis)
+    return engine.lengths(part, axis) * scale * slack(bound.shape[axis] + 8)
 
 
 def _expanded(array: Any, axis: int) -> Any:

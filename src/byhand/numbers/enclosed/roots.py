@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, frexp, sqrt
+from typing import Any
 
-from byhand.numbers.enclosed.engine import Array
+from byhand.numbers.enclosed.engine import Array, module_of
 from byhand.numbers.enclosed.limbs import (
     HALF,
     WIDTH,
@@ -49,7 +50,7 @@ def reciprocal(x: Digits, low: int) -> Digits:
     """1/x for 2^-900 <= x <= 2^-low, on the grid 2^low: ERROR·2^low."""
     values, least, most = _positive(x, most=-low)
     start = 1.0 / values
-    one = from_integers([1], 0, x.limbs)
+    one = one_like(x.limbs)
     w = low - GUARD
     # |1 - xy| <= x·ε, ε <= KAPPA/x + 4·2^w
     size = max(-47, _exponent(most) + w + 3)
@@ -64,7 +65,7 @@ def inverse_root(x: Digits, low: int) -> Digits:
     """1/√x for 2^-900 <= x <= 2^(-2·low), on the grid 2^low: ERROR·2^low."""
     values, least, most = _positive(x, most=-2 * low)
     start = 1.0 / x.engine.root(values)
-    one = from_integers([1], 0, x.limbs)
+    one = one_like(x.limbs)
     w = low - GUARD
     # |1 - xy²| <= 3·√x·ε, ε <= KAPPA/√x + 4·2^w
     size = max(-45, _exponent(sqrt(most)) + w + 5)
@@ -98,6 +99,16 @@ def root(x: Digits, low: int) -> Digits:
     steepest = 0.5 / max(sqrt(least), 2.0 ** (low - 1))
     flattest = 0.25 / max(sqrt(most), 2.0**low)
     return _refined(start, factor, sqrt(most), flattest, steepest, residual, low)
+
+
+_ones: dict[Any, Digits] = {}
+
+
+def one_like(like: Array) -> Digits:
+    key = module_of(like).device_of(like)
+    if key not in _ones:
+        _ones[key] = from_integers([1], 0, like)
+    return _ones[key]
 
 
 def _positive(x: Digits, most: int) -> tuple[Array, float, float]:

@@ -121,7 +121,7 @@ def _all_decompose(gram: Any, guess: Any) -> bool:
     torch = tensors_of(gram)
     shifted.diagonal(dim1=1, dim2=2).add_(guess[:, None])
     factors, failed = torch.linalg.cholesky_ex(shifted)
-    return not bool(failed.any()) and bool(torch.isfinite(factors).all())
+    return bool((failed == 0).all() & torch.isfinite(factors).all())
 
 
 def _largest_eigenvalue(gram: Any, trace: float) -> float | None:

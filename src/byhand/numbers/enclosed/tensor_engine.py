@@ -19,6 +19,7 @@ class TorchEngine(Engine):
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
+        self._numbers: dict[Any, Array] = {}
 
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
         return self.torch.zeros(tuple(shape), dtype=self.torch.float64, device=like.device)
@@ -53,6 +54,25 @@ class TorchEngine(Engine):
     def largest(self, array: Array) -> float:
         return float(array.abs().max()) if array.numel() else 0.0
 
+    def sizes(self, array: Array) -> tuple[float, ...]:
+        return tuple(self.largest_of(array).tolist())
+
+    def largest_of(self, array: Array) -> Array:
+        """The same, left on the device: one pass over the array."""
+        if not array.numel():
+            return array.new_zeros(array.shape[0])
+        axes = tuple(range(1, array.ndim))
+        if not axes:
+            return array.abs()
+        return self.torch.linalg.vector_norm(array, float("inf"), dim=axes)
+
+    def empty_rows(self, limbs: Array) -> Array:
+        return self.torch.linalg.vector_norm(limbs, float("inf"), dim=(0, -1)) == 0.0
+
+    def lengths(self, array: Array, axis: int) -> Array:
+        """√Σ x² along an axis, however it is added up; no square may overflow."""
+        return self.torch.linalg.vector_norm(array, 2, dim=axis)
+
     def range(self, array: Array) -> tuple[float, float]:
         if not array.numel():
             return 0.0, 0.0
@@ -60,7 +80,25 @@ class TorchEngine(Engine):
         return least, most
 
     def where(self, condition: Array, yes: Array, no: Array | float) -> Array:
+        if isinstance(no, float):
+            no = self._number(no, condition.device)
+        elif isinstance(yes, float):
+            yes = self._number(yes, condition.device)
         return self.torch.where(condition, yes, no)
+
+    def raised(self, array: Array, factor: float, more: float) -> Array:
+        """array·factor + more in one pass, rounded once or twice."""
+        return self.torch.add(self._number(more, array.device), array, alpha=factor)
+
+    def _number(self, value: float, device: Any) -> Array:
+        """A number on the device, which takes as long to get there as a small array."""
+        key = value, device
+        if key not in self._numbers:
+            if len(self._numbers) > 1000:
+                self._numbers.clear()
+            made = self.torch.full((), value, dtype=self.torch.float64, device=device)
+            self._numbers[key] = made
+        return self._numbers[key]
 
     def take(self, table: Array, index: Array) -> Array:
         return table.index_select(1, index.reshape(-1)).reshape(table.shape[0], *index.shape)

@@ -37,6 +37,11 @@ NEAR = 1.0 + 2 * APPROX  # from an approximation to a bound of what it approxima
 WIDEST = 900  # powers of two between the largest and the smallest weight of an array, at most
 
 
+def typical_of(numbers: Any) -> float:
+    """The root mean square of a row."""
+    return math.sqrt(float((numbers * numbers).sum()) / max(1, numbers.shape[0]))
+
+
 class Weight:
     """An array of weights: floats, some of which may be absent."""
 
@@ -71,6 +76,14 @@ class Weight:
     def largest(self) -> float:
         """The largest |entry|."""
         found: float = self._once("largest", lambda: _largest(self.floats))
+        return found
+
+    @property
+    def typical(self) -> float:
+        """The root mean square."""
+        found: float = self._once(
+            "typical", lambda: typical_of(module_of(self.floats).floats(self.floats))
+        )
         return found
 
     def matrix(self, layout: str) -> Matrix:
@@ -112,6 +125,22 @@ class Weight:
 
     def norms_of(self, layout: str, outputs: slice | None) -> Callable[[Weight | None], float]:
         return lambda gain: self.norm(layout, outputs, gain=gain)
+
+    def largest_column(self, layout: str) -> float:
+        """The largest of the column norms."""
+        columns = self.column_norms(layout)
+        return float(self._once(("column", layout), lambda: module_of(columns).largest(columns)))
+
+    def norms_of_parts(
+        self, layout: str, starts: tuple[int, ...], width: int
+    ) -> Callable[[Weight | None], Array]:
+        """The norms of so many outputs from each start on, where the weights are."""
+
+        def make(gain: Weight | None) -> Array:
+            norms = [self.norm(layout, slice(k, k + width), gain=gain) for k in starts]
+            return module_of(self.floats).constant(np.array(norms), self.floats)
+
+        return lambda gain: self._once(("norms", layout, starts, width, gain), lambda: make(gain))
 
     def norm(
         self,
@@ -221,7 +250,7 @@ Lazy = Any  # a Bound, or a function without arguments that gives one
 class Enclosed:
     """An array whose real values are proven to lie near its midpoints."""
 
-    __slots__ = ("_approx", "_ball", "_box", "_norms", "_part", "digits", "hidden", "origin")
+    __slots__ = ("_approx", "_ball", "_box", "_norms", "_parts", "digits", "hidden", "origin")
 
     def __init__(
         self,
@@ -230,7 +259,7 @@ class Enclosed:
         *,
         box: Lazy = None,
         hidden: Array = None,
-        part: Callable[[int, int], Bound] | None = None,
+        parts: Callable[[tuple[int, ...], int], Array] | None = None,
         origin: Origin | None = None,
     ) -> None:
         self.digits = digits
@@ -238,7 +267,7 @@ class Enclosed:
         self.origin = origin
         self._ball = ball
         self._box = box
-        self._part = part
+        self._parts = parts
         self._norms: Array = None
         self._approx: Array = None
 
@@ -279,11 +308,11 @@ class Enclosed:
     def has_box(self) -> bool:
         return self._box is not None
 
-    def part(self, start: int, width: int) -> Bound:
-        """A bound for some columns of each row."""
-        if self.exact or self._part is None:
-            return self.ball
-        return self._part(start, width)
+    def parts(self, starts: Sequence[int], width: int) -> Array:
+        """Bounds for so many columns of each row, one row of bounds for each start."""
+        if self._parts is None:
+            return module_of(self.ball).broadcast(self.ball, (len(starts), *self.ball.shape))
+        return self._parts(tuple(starts), width)
 
     @property
     def approx(self) -> Array:
