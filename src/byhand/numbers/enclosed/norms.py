@@ -149,13 +149,13 @@ def root(system: Limbs, x: Enclosed, eps: Fraction) -> Enclosed:
     head = start + least.bit_length() if least else 0
     if eps:
         head = max(head, _exponent(eps))
-    low = finest - WIDTH + min(0, head // 2 - 1)
+    low = min(finest - WIDTH + min(0, head // 2 - 1), start // 2)
     made = [_root(v, start, eps, low) for v in values]
     like = x.digits.limbs
     digits = limbs.from_integers([value for value, _exact in made], low, like)
     digits = digits.reshape(*x.shape)
     engine = digits.engine
-    unit = math.ldexp(1.0, low)
+    unit = math.ldexp(1.0, max(low, -1000))
     rounding = np.array([0.0 if exact else unit for _value, exact in made]).reshape(x.shape)
     rounding = engine.constant(rounding, like)
     below = limbs.approx(digits) * (1 - 2.0**-50)
@@ -282,7 +282,7 @@ def _inverse(
     for value in values:
         whole, rest = divmod(1 << max(0, shift), value) if value > 0 else (0, 0)
         made.append(whole)
-        off.append(math.ldexp(1.0, low) if rest else 0.0)
+        off.append(math.ldexp(1.0, max(low, -1000)) if rest else 0.0)
     if shift < 0:
         raise ArithmeticError("an inverse on a grid that is too coarse")
     inverse = limbs.from_integers(made, low, like).reshape(*by.shape)

@@ -21,7 +21,7 @@ import numpy as np
 
 from byhand.errors import ByhandError
 from byhand.language import _
-from byhand.numbers.enclosed import angles, functions, integers, limbs, radii
+from byhand.numbers.enclosed import angles, functions, integers, limbs
 from byhand.numbers.enclosed.engine import NUMPY, Array, Engine, module_of
 from byhand.numbers.enclosed.integers import Near
 from byhand.numbers.enclosed.limbs import Digits
