@@ -126,7 +126,7 @@ class Limbs(Enclosing):
 
     def enclosed(self, x: Array) -> Enclosed:
         """A value; a weight that stands in for one is known exactly."""
-        if not isinstance(x, Weight):
+        if isinstance(x, Enclosed):
             return x
         hidden = None if x.hidden is None else x.digits.engine.constant(x.hidden, x.digits.limbs)
         if x.ndim < 2:  # one number for each row: there is no row to be rounded along
