@@ -305,7 +305,7 @@ class Recorded:
 
 def module_of(array: Array) -> Engine:
     """The engine of an array's kind."""
-    if isinstance(array, np.ndarray):
+    if isinstance(array, np.ndarray | np.generic):
         return NUMPY
     if isinstance(array, Recorded):
         engine: Engine = array.engine

@@ -20,6 +20,7 @@ from byhand.numbers.enclosed.coefficients import STEP, Tabled
 from byhand.numbers.enclosed.engine import Array, in_pieces
 from byhand.numbers.enclosed.limbs import (
     BASE,
+    HALF,
     WIDTH,
     Digits,
     add,
@@ -49,9 +50,9 @@ ERROR: Mapping[str, float] = {
     "exp": exponential.ERROR,
     "tanh": polynomials.ERROR,
     "erf": polynomials.ERROR,
-    "gelu": polynomials.ERROR,
-    "gelu_tanh": polynomials.ERROR,
-    "silu": polynomials.ERROR,
+    "gelu": polynomials.ERROR + HALF,  # the ramp may be added apart, and the sum rounded
+    "gelu_tanh": polynomials.ERROR + HALF,
+    "silu": polynomials.ERROR + HALF,
     "reciprocal": roots.ERROR,
     "root": roots.ERROR,
     "inverse_root": roots.ERROR,

@@ -307,7 +307,7 @@ def value_of(tree: Expression, bits: int) -> tuple[int, int]:
     while work < LIMIT + 2 * max(bits, 0):
         try:
             value = near(tree, work)
-            if value.error >> (work - bits) == 0:
+            if value.error >> (work - bits - 1) == 0:  # half a unit, and half for rounding
                 half = 1 << (work - bits - 1)
                 return (value.mid + half) >> (work - bits), 1
         except TooNear:

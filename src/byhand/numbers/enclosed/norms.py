@@ -178,10 +178,10 @@ def one_by_one(x: Digits, eps: Fraction, finest: int) -> Roots:
     """√(x + eps) by Python's integers, to the grid 2^finest and a limb more."""
     values = np.asarray(limbs.to_integers(x), object).ravel().tolist()
     least = min((abs(v) for v in values if v), default=0)
-    low = _grid(x.low + least.bit_length() if least else 0, eps, finest)
+    low = min(_grid(x.low + least.bit_length() if least else 0, eps, finest), x.low // 2)
     made = [_root(v, x.low, eps, low) for v in values]
     digits = limbs.from_integers([value for value, _exact in made], low, x.limbs)
-    unit = math.ldexp(1.0, low)
+    unit = math.ldexp(1.0, max(low, -1000))
     rounding = np.array([0.0 if exact else unit for _value, exact in made]).reshape(x.shape)
     return digits.reshape(*x.shape), x.engine.constant(rounding, x.limbs)
 
@@ -207,7 +207,7 @@ def at_once(x: Digits, eps: Fraction, finest: int) -> Roots:
         value = limbs.add(x, _kept[key])
     found = roots.root(value, low)
     digits, exact = _floored(found, limbs.subtract(limbs.multiply(found, found), value))
-    rounding = constant(digits, digits.shape, math.ldexp(1.0, low))
+    rounding = constant(digits, digits.shape, math.ldexp(1.0, max(low, -1000)))
     return digits, engine.where(exact, 0.0, rounding) if whole else rounding
 
 
@@ -339,7 +339,7 @@ def _inverse(
     for value in values:
         whole, rest = divmod(1 << max(0, shift), value) if value > 0 else (0, 0)
         made.append(whole)
-        off.append(math.ldexp(1.0, low) if rest else 0.0)
+        off.append(math.ldexp(1.0, max(low, -1000)) if rest else 0.0)
     if shift < 0:
         raise ArithmeticError("an inverse on a grid that is too coarse")
     inverse = limbs.from_integers(made, low, like).reshape(*by.shape)
@@ -352,7 +352,7 @@ def _inverse_at_once(by: Digits, low: int) -> tuple[Digits, Array]:
     found = roots.reciprocal(by, low)
     product = limbs.multiply(found, by)
     inverse, exact = _floored(found, limbs.subtract(product, roots.one_like(by.limbs)))
-    unit = constant(by, by.shape, math.ldexp(1.0, low))
+    unit = constant(by, by.shape, math.ldexp(1.0, max(low, -1000)))
     return inverse, by.engine.where(exact, 0.0, unit)
 
 

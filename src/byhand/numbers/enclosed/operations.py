@@ -67,7 +67,7 @@ class Limbs(Enclosing):
     """Enclosures of float models: NumPy, or torch on a device.  `bits` is the finest grid."""
 
     uniform: ClassVar[str | None] = "enclosed"
-    limit: ClassVar[int] = 800
+    limit: ClassVar[int] = 480  # squares of the finest grid are still floats
 
     def __init__(self, bits: int, device: str | None = None) -> None:
         super().__init__()
@@ -125,7 +125,12 @@ class Limbs(Enclosing):
 
     def enclosed(self, x: Array) -> Enclosed:
         """A value; a weight that stands in for one is known exactly."""
-        return self.settled(x.digits) if isinstance(x, Weight) else x
+        if isinstance(x, Enclosed):
+            return x
+        hidden = None if x.hidden is None else x.digits.engine.constant(x.hidden, x.digits.limbs)
+        if x.ndim < 2:  # one number for each row: there is no row to be rounded along
+            return Enclosed(x.digits, hidden=hidden)
+        return self.settled(x.digits, hidden=hidden)
 
     # ------------------------------------------------------------------- grids
 
@@ -221,16 +226,16 @@ class Limbs(Enclosing):
         return norms.mean(self, self.enclosed(x))
 
     def center(self, x: Array, mean: Array) -> Array:
-        return norms.center(self, self.enclosed(x), mean)
+        return norms.center(self, self.enclosed(x), self.enclosed(mean))
 
     def mean_square(self, x: Array) -> Array:
         return norms.mean_square(self, self.enclosed(x))
 
     def root(self, x: Array, *, eps: Fraction) -> Array:
-        return norms.root(self, x, eps)
+        return norms.root(self, self.enclosed(x), eps)
 
     def normalize(self, x: Array, by: Array) -> Array:
-        made, zero = norms.normalize(self, self.enclosed(x), by)
+        made, zero = norms.normalize(self, self.enclosed(x), self.enclosed(by))
         for index in zero:
             self.notes.append(Note("zero-variance", index))
         return made
@@ -301,6 +306,7 @@ class Limbs(Enclosing):
 
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
         """The rows of a head are parts of the rows; their own radius where it is known."""
+        x = self.enclosed(x)
         places = [start + head * stride for head in range(heads)]
         stacked = [x.digits.limbs[..., place : place + width] for place in places]
         engine = x.digits.engine
@@ -398,7 +404,7 @@ class Limbs(Enclosing):
         return endings.predictions(self.enclosed(x))
 
     def loss(self, probs: Array, *, target: int) -> Array:
-        return endings.loss(self, probs, target)
+        return endings.loss(self, self.enclosed(probs), target)
 
 
 def _uneven(gain: Weight) -> bool:

@@ -51,7 +51,8 @@ def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance:
     rows, columns = _norms(engine, x.limbs, sides)
 
     low = max(low, top - WIDTH * whole)
-    head = math.frexp(largest * (1 + 2.0**-20))[1] + 1 if largest > 0 else low + 1
+    # what is left out, at most `tolerance`, may be what the rest cancels
+    head = math.frexp(plus(largest, tolerance) * (1 + 2.0**-20))[1] + 1
     count = max(1, -(-(head - low) // WIDTH))
 
     def left_out(limbs: int) -> float:

@@ -23,6 +23,8 @@ from byhand.numbers.enclosed.values import Enclosed, tensors
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.operations import Limbs
 
+FINEST = -836  # the grid of sines and cosines, where values are huge and digits many
+
 
 def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
     low = -system.bits
@@ -54,6 +56,7 @@ def rotate(
     low = system.grid(x.ball, x.width)
     size = math.frexp(float(x.norms.max()))[1]
     fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
+    fine = max(fine, FINEST)
     cos, sin, off = elementwise.turns(positions, width, base, frequencies, fine, source.limbs)
     if pairing == "half":
         a, b = source[..., : width // 2], source[..., width // 2 : width]

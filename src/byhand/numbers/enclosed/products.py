@@ -239,7 +239,8 @@ class _Run:
         self._rows: dict[tuple[int, int], list[float]] = {}
         most = max((len(tile.slices) for tile in matrix.tiles), default=1)
         whole = x.n + most  # with this many limbs everything is there
-        self.low, self.count = self._grid(low, largest, whole)
+        # what is left out, at most `tolerance`, may be what the rest cancels
+        self.low, self.count = self._grid(low, plus(largest, tolerance), whole)
         self.limbs = min(whole, max(2, -(-(self.top - self.low) // WIDTH)))
         while self.limbs < whole and self._left_out(self.limbs) > tolerance:
             self.limbs += 1

@@ -28,13 +28,21 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.enclosed.engine import NUMPY, Array, module_of
-from byhand.numbers.enclosed.limbs import APPROX, Digits, approx, from_floats, to_fractions
+from byhand.numbers.enclosed.limbs import (
+    APPROX,
+    Digits,
+    approx,
+    from_floats,
+    magnitude,
+    to_fractions,
+)
 from byhand.numbers.enclosed.products import Matrix
 from byhand.numbers.enclosed.radii import TINY, Bound, largest, length, plus, slack, times
 from byhand.numbers.enclosed.spectral import frobenius, spectral_norm
 
 NEAR = 1.0 + 2 * APPROX  # from an approximation to a bound of what it approximates
-WIDEST = 900  # powers of two between the largest and the smallest weight of an array, at most
+RANGE = 300  # weights are 0 or between 2^-300 and 2^300: float32's are between 2^-149 and 2^128
+BEYOND = 420  # values are below 2^420, else nothing is said of them: no product leaves float64
 
 
 def typical_of(numbers: Any) -> float:
@@ -179,7 +187,9 @@ def read_weight(data: Any, device: Any = None) -> Weight:
             hidden = absent if absent.any() else None
             array = np.array([_float(entry) for entry in array.flat]).reshape(array.shape)
         elif array.dtype.kind in "iub":
-            array = array.astype(np.float64)
+            array = np.array([_float(int(entry)) for entry in array.flat]).reshape(array.shape)
+        elif array.dtype.itemsize > np.dtype(np.float64).itemsize:
+            array = np.array([_float(entry) for entry in array.flat]).reshape(array.shape)
         data = array
     _check(data)
     if device is not None:
@@ -204,13 +214,13 @@ def _check(floats: Array) -> None:
     some = size[size > 0]
     if math.prod(some.shape) == 0:
         return
-    span = math.frexp(float(some.max()))[1] - math.frexp(float(some.min()))[1]
-    if span > WIDEST:
-        raise InputError(
-            _("the weights span too many powers of two"),
-            expected=str(WIDEST),
-            found=str(span),
-        )
+    for extreme in (float(some.min()), float(some.max())):
+        if not 2.0**-RANGE <= extreme <= 2.0**RANGE:
+            raise InputError(
+                _("a weight is too large or too small"),
+                expected=_("0, or sizes from 2^-{most} to 2^{most}").format(most=RANGE),
+                found=str(extreme),
+            )
 
 
 def _float(entry: Any) -> float:
@@ -219,7 +229,7 @@ def _float(entry: Any) -> float:
         return 0.0
     if isinstance(entry, int | float | Fraction | np.floating):
         value = float(entry)
-        if isinstance(entry, np.floating) or Fraction(value) == entry:
+        if not math.isfinite(value) or Fraction(value) == Fraction(*entry.as_integer_ratio()):
             return value
     raise InputError(
         _("this number is not a float, and large models are proven from floats"),
@@ -262,6 +272,13 @@ class Enclosed:
         parts: Callable[[tuple[int, ...], int], Array] | None = None,
         origin: Origin | None = None,
     ) -> None:
+        if digits.top > BEYOND and magnitude(digits) >= 2.0**BEYOND:
+            digits = Digits(digits.engine.zeros((1, *digits.shape), digits.limbs), 0)
+            ball, box, part = (
+                digits.engine.zeros(digits.shape[:-1], digits.limbs) + math.inf,
+                None,
+                None,
+            )
         self.digits = digits
         self.hidden = hidden  # True where an entry is absent, of the whole shape; None: nowhere
         self.origin = origin
