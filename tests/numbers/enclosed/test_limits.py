@@ -58,6 +58,17 @@ def test_of_values_beyond_the_range_nothing_is_said() -> None:
         assert entry(numbers, value, 0, 0).rad == inf
 
 
+def test_of_heads_and_norms_beyond_the_range_nothing_is_said_either() -> None:
+    numbers = Limbs(60)
+    x = numbers.embed(numbers.admit(np.full((1, 2), 2.0**250)), [0])
+    weight = numbers.admit(np.full((2, 4), 2.0**200))
+    heads = numbers.linear(x, weight, layout="in_out", heads=2)
+    assert entry(numbers, heads, 1, 0, 0).rad == inf
+    gain = numbers.admit(np.full(2, 2.0**200))
+    scaled = numbers.affine(x, gain=gain)
+    assert entry(numbers, numbers.linear(scaled, weight, layout="in_out"), 0, 0).rad == inf
+
+
 def test_values_within_the_range_are_exact() -> None:
     numbers = Limbs(60)
     x = numbers.embed(numbers.admit(np.full((1, 2), 2.0**200)), [0])

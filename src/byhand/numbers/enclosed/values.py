@@ -274,11 +274,8 @@ class Enclosed:
     ) -> None:
         if digits.top > BEYOND and magnitude(digits) >= 2.0**BEYOND:
             digits = Digits(digits.engine.zeros((1, *digits.shape), digits.limbs), 0)
-            ball, box, part = (
-                digits.engine.zeros(digits.shape[:-1], digits.limbs) + math.inf,
-                None,
-                None,
-            )
+            ball = digits.engine.zeros(digits.shape[:-1], digits.limbs) + math.inf
+            box, parts, origin = None, None, None
         self.digits = digits
         self.hidden = hidden  # True where an entry is absent, of the whole shape; None: nowhere
         self.origin = origin
