@@ -31,6 +31,7 @@ from byhand.numbers.enclosed.operations import Limbs  # noqa: E402
 from byhand.spec import ModelSpec  # noqa: E402
 
 LENGTH, ROUNDS = 32, 7
+POINT = ("grows", "size", "seconds", "bits")
 Row = dict[str, Any]
 RADIUS = 1e-12  # what every logit is certified to
 ASKED = ("logits", "next")
@@ -212,17 +213,22 @@ def growth() -> Iterator[tuple[str, int, float, int]]:
         yield "width", width, measured(case, bits), bits
 
 
-def plot() -> None:
-    """docs/proven-cost.json and docs/proven-cost.svg."""
+def measure_growth() -> None:
+    """docs/proven-cost.json."""
+    record = [dict(zip(POINT, point, strict=True)) for point in growth()]
+    (DOCS / "proven-cost.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
+def draw_growth() -> None:
+    """docs/proven-cost.svg, of what was measured."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "byhand"
     from matplotlib import pyplot
 
-    points = list(growth())
-    record = [dict(zip(("grows", "size", "seconds", "bits"), p, strict=True)) for p in points]
-    (DOCS / "proven-cost.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+    record = json.loads((DOCS / "proven-cost.json").read_text("utf-8"))
+    points = [tuple(point[key] for key in POINT) for point in record]
     figure, axes = pyplot.subplots(1, 4, figsize=(12, 3), sharey=True, layout="constrained")
     for axis, name in zip(axes, ("tokens", "layers", "width", "bits"), strict=True):
         mine = [point for point in points if point[0] == name]
@@ -235,6 +241,7 @@ def plot() -> None:
         axis.set_xlabel(name)
         axis.set_xticks(sizes, [str(s) for s in sizes], fontsize=7)
         axis.minorticks_off()
+        axis.margins(y=0.1)
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("seconds a pass")
     figure.savefig(DOCS / "proven-cost.svg", metadata={"Date": None})
@@ -245,7 +252,8 @@ def main() -> None:
 
     torch.set_num_threads(1)
     if "--plot" in sys.argv[1:]:
-        plot()
+        measure_growth()
+        draw_growth()
         return
     print(f"certified passes, {LENGTH} tokens, one thread, medians of {ROUNDS} rounds in turn")
     case, first = against_torch("GPT-2 small, random", gpt2(), trained=False)
