@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from b_oracle import LONG, as_torch, balanced, nasty, precision, same_bits, worst_error
+from arb_oracle import LONG, as_torch, balanced, nasty, precision, same_bits, worst_error
 from flint import arb, fmpq, fmpz
 
 from byhand.errors import InputError

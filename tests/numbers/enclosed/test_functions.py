@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from b_oracle import LONG, as_torch, balanced, nasty, same_bits, worst_error
+from arb_oracle import LONG, as_torch, balanced, nasty, same_bits, worst_error
 
 from byhand.numbers.enclosed import functions, limbs
 from byhand.numbers.enclosed.functions import ERROR, aligned

@@ -6,7 +6,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from b_oracle import LONG, precision
+from arb_oracle import LONG, precision
 from flint import arb, fmpq, fmpz
 from hypothesis import given
 from hypothesis import strategies as st

@@ -10,7 +10,7 @@ from subprocess import run
 import numpy as np
 import pytest
 import torch
-from b_oracle import as_torch, balanced, fractions_of, same_bits
+from arb_oracle import as_torch, balanced, fractions_of, same_bits
 from hypothesis import given
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
