@@ -70,6 +70,8 @@ def test_bounds_overlap_and_containment_of_sets() -> None:
     assert not narrow.contains(wide)
     assert wide.overlaps(Enclosure(F(3), F(1)))  # the ends belong to them
     assert not wide.overlaps(Enclosure(F(31, 10), F(1)))
+    assert wide.overlaps(wide.mid)
+    assert not wide.overlaps("3.1")
 
 
 def test_an_infinite_enclosure_contains_every_number_and_proves_nothing() -> None:

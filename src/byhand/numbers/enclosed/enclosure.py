@@ -76,10 +76,12 @@ class Enclosure:
             number = rational(x)
         except (OverflowError, ValueError):  # infinite, or not a number
             return False
-        return self.rad == inf or abs(number - self.mid) <= self.rad
+        return bool(self.rad == inf or abs(number - self.mid) <= self.rad)
 
-    def overlaps(self, other: Enclosure) -> bool:
-        """Whether the two sets have a number in common."""
+    def overlaps(self, other: Real | Enclosure) -> bool:
+        """Whether the two sets have a number in common; a number is a set of its own."""
+        if not isinstance(other, Enclosure):
+            return self.contains(other)
         return self.lower <= other.upper and other.lower <= self.upper
 
     def __float__(self) -> float:
