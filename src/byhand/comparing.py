@@ -38,6 +38,7 @@ class StepComparison:
     fewest_digits: float  # decimal digits that are right, of the worst entry; ∞: it is the number
     usual_digits: float  # of the median entry
     unclear: int  # entries whose enclosure is too wide to tell a unit of the last place
+    missed_zeros: tuple[tuple[int, ...], ...] = ()  # entries that are truly 0 but not in floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +98,23 @@ def _step(rounded: Worked, true: Worked, form: Any) -> StepComparison:
     sizes, radii = numbers.magnitudes(true.value)
     errors = _least_errors(numbers.differences(true.value, found), radii)
     units = _unit(sizes, form)
+    # a zero has no last place to count in: what came out instead is told apart
+    missed = present & np.isneginf(sizes) & (errors > 0) & np.isfinite(errors)
+    ranked = present & ~missed if (present & ~missed).any() else present
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        ulps = np.where(present, np.ldexp(errors, -units), 0.0)
-        digits = np.where(errors > 0, sizes * LOG10_OF_2 - np.log10(errors), inf)[present]
+        ulps = np.where(ranked, np.ldexp(errors, -units), 0.0)
+        digits = np.where(errors > 0, sizes * LOG10_OF_2 - np.log10(errors), inf)[ranked]
     worst = np.unravel_index(int(np.argmax(ulps)), ulps.shape)
     digits = np.sort(np.maximum(digits, 0.0))
     return StepComparison(
         true.address,
-        len(digits),
+        int(present.sum()),
         float(ulps[worst]),
         tuple(map(int, worst)),
         float(digits[0]),
         float(digits[len(digits) // 2]),
         int(((radii > units - 3) & (errors == 0) & present).sum()),
+        tuple(tuple(map(int, place)) for place in np.argwhere(missed)),
     )
 
 

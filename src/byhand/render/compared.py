@@ -169,6 +169,12 @@ class Compared:
             for name, text in facts:
                 lead = INDENT * 2 + ink(padded(name, room), "quiet") + INDENT
                 yield lead + " " * (before - before_point(text)) + text
+        zeros = [step.address + write_index(at) for step in self.steps for at in step.missed_zeros]
+        if zeros:
+            text = _("Numbers that are truly 0 and are not in {format}: {count}, such as {name}.")
+            told = text.format(format=self.format, count=len(zeros), name=zeros[0])
+            yield ""
+            yield from paragraph(told, width)
         for one in self.comparison.differing:
             yield ""
             yield from paragraph(self.differs(one).text, width)
@@ -291,6 +297,7 @@ class Compared:
             "entries": step.entries,
             "ulps": number_data(step.ulps),
             "at": list(step.at),
+            "missed_zeros": [list(at) for at in step.missed_zeros],
             "true": {"value": value, "decimal": decimal},
             "float": float_data(found),
             "digits": number_data(step.fewest_digits),
