@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byhand.numbers.enclosed import pairs, products
+from byhand.numbers.enclosed import pairs, products, slices
 from byhand.numbers.enclosed.limbs import WIDTH, Digits, approx, from_floats, to_fractions
 from byhand.numbers.enclosed.pairs import multiply_pairs
 from byhand.numbers.enclosed.products import (
-    Matrix,
     Product,
     WrongProduct,
     multiply_matrix,
 )
+from byhand.numbers.enclosed.slices import Matrix
 
 LIMB = 2**21
 
@@ -101,7 +101,7 @@ def test_long_rows_of_the_largest_limbs_are_cut_and_stay_exact() -> None:
 
 
 def test_many_rows_and_columns_go_through_several_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "COLUMNS", 7)
+    monkeypatch.setattr(slices, "COLUMNS", 7)
     monkeypatch.setattr(products, "ROWS", 4)
     random = np.random.default_rng(4)
     w = random.standard_normal((11, 25)).astype(np.float32)

@@ -27,12 +27,12 @@ from byhand.numbers.enclosed.products import (
     Product,
     WrongProduct,
     check,
-    check_columns,
     checked,
     differences,
     matmul,
 )
 from byhand.numbers.enclosed.radii import length, plus, slack, times
+from byhand.numbers.enclosed.slices import check_columns
 
 
 def multiply_pairs(x: Digits, y: Digits, low: int, *, largest: float, tolerance: float) -> Product:

@@ -27,12 +27,11 @@ from byhand.numbers.enclosed.integers import Near
 from byhand.numbers.enclosed.limbs import Digits
 from byhand.numbers.enclosed.operations import Limbs
 from byhand.numbers.enclosed.products import (
-    Matrix,
     WrongProduct,
     check,
-    check_columns,
     multiply_matrix,
 )
+from byhand.numbers.enclosed.slices import Matrix, check_columns
 from byhand.numbers.enclosed.spectral import spectral_norm
 from byhand.numbers.enclosed.values import tensors
 

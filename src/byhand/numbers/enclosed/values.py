@@ -36,8 +36,8 @@ from byhand.numbers.enclosed.limbs import (
     magnitude,
     to_fractions,
 )
-from byhand.numbers.enclosed.products import Matrix
 from byhand.numbers.enclosed.radii import TINY, Bound, largest, length, plus, slack, times
+from byhand.numbers.enclosed.slices import Matrix
 from byhand.numbers.enclosed.spectral import frobenius, spectral_norm
 
 NEAR = 1.0 + 2 * APPROX  # from an approximation to a bound of what it approximates
