@@ -141,7 +141,7 @@ def _products(engine: Engine, like: Array, random: Any) -> str:
                     ours = engine.to_numpy(engine.constant(x, like) @ engine.constant(y, like))
                     _require(_equal(ours, x, y, random), f"{m} × {k} × {n}")
                     count += 1
-    return f"{count} products"
+    return _("{count} products").format(count=count)
 
 
 def _matrices(random: Any, m: int, k: int, n: int) -> Iterator[tuple[Any, Any]]:
@@ -200,7 +200,7 @@ def _checksum(engine: Engine, like: Array, random: Any) -> str:
             tried += 1
             continue
         raise ArithmeticError(f"an error at {index} was not seen")
-    return f"{tried} errors found"
+    return _("{count} errors found").format(count=tried)
 
 
 def _slices(engine: Engine, like: Array, random: Any) -> str:
@@ -213,7 +213,7 @@ def _slices(engine: Engine, like: Array, random: Any) -> str:
     found = limbs.to_fractions(made.digits)
     exact = all(Fraction(float(v)) == f for v, f in zip(floats.flat, found.flat, strict=True))
     _require(exact and made.error == 0.0, "a slice is not exact")
-    return f"{len(matrix.tiles[0].slices)} slices"
+    return _("{count} slices").format(count=len(matrix.tiles[0].slices))
 
 
 def _spectral(engine: Engine, like: Array, random: Any) -> str:
@@ -260,7 +260,7 @@ def _functions(engine: Engine, like: Array, random: Any) -> str:
             off += Fraction(near.error, 1 << (near.bits - BITS))
             worst = max(worst, float(off) / allowed)
             _require(off <= allowed, f"{name}({float(argument)})")
-    return f"{worst:.2f} of the bound at most"
+    return _("{share} of the bound at most").format(share=f"{worst:.2f}")
 
 
 def _inverse(x: Near) -> Near:
@@ -292,7 +292,7 @@ def _overlap(device: str | None) -> str:
         _require(rough.overlaps(sharp), f"{rough} and {sharp}")
         _require(rough.rad > sharp.rad, "more bits prove no more")
         count += 1
-    return f"{count} entries"
+    return _("{count} entries").format(count=count)
 
 
 def _small_pass(system: Limbs) -> list[Any]:
