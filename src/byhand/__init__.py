@@ -12,7 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byhand.api import count, generate, trace
+    from byhand.api import check, count, generate, trace
+    from byhand.capturing import capture
+    from byhand.checking.verdicts import Marking
     from byhand.comparing import compare
     from byhand.errors import ByhandError, Undecided
     from byhand.golden import open_trace
@@ -29,10 +31,13 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "ByhandError": "byhand.errors",
     "Enclosure": "byhand.numbers.enclosed.enclosure",
     "MiniGPT": "byhand.train.minigpt",
+    "Marking": "byhand.checking.verdicts",
     "Model": "byhand.model",
     "ModelSpec": "byhand.spec",
     "Trace": "byhand.tracing",
     "Undecided": "byhand.errors",
+    "capture": "byhand.capturing",
+    "check": "byhand.api",
     "compare": "byhand.comparing",
     "count": "byhand.api",
     "generate": "byhand.api",
@@ -44,12 +49,15 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
 __all__ = [
     "ByhandError",
     "Enclosure",
+    "Marking",
     "MiniGPT",
     "Model",
     "ModelSpec",
     "Trace",
     "Undecided",
     "__version__",
+    "capture",
+    "check",
     "compare",
     "count",
     "generate",

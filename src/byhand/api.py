@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byhand import evaluate
 from byhand.counting import Inventory
@@ -18,6 +18,7 @@ from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
+    from byhand.checking.verdicts import Marking
     from byhand.generating import Generation
 
 
@@ -158,6 +159,37 @@ def generate(
         top_p=top_p,
         seed=seed,
         digits=digits,
+        progress=progress,
+    )
+
+
+def check(
+    model: str | Path | Model,
+    *claims: Any,
+    text: str | None = None,
+    target: str | None = None,
+    precision: str | None = None,
+    suspects: bool = True,
+    progress: evaluate.Progress | None = None,
+) -> Marking:
+    """Somebody else's numbers for a model, marked line by line.
+
+    `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files),
+    mappings of names to arrays, or what `byhand.capture` recorded; names are byhand's,
+    TransformerLens's or Hugging Face's.  `precision` is what the claimant worked in ("float32",
+    "bfloat16", "transformers:bfloat16", "decimals:2"); unless given, the claims tell.  Without
+    `suspects`, no cause is looked for.
+    """
+    from byhand.checking.marking import mark
+
+    opened = model if isinstance(model, Model) else open_model(model)
+    return mark(
+        opened,
+        claims,
+        text,
+        target=target,
+        precision=precision,
+        suspects=suspects,
         progress=progress,
     )
 

@@ -27,6 +27,7 @@ PENCIL_SIZED = 2_000  # parameters up to which exact numbers are the usual ones
 
 Progress = Callable[[Step], None]
 Sink = Callable[[Worked], None]
+Revise = Callable[[Worked], Worked]
 
 
 @dataclass(frozen=True)
@@ -164,13 +165,16 @@ def work_out(
     progress: Progress | None = None,
     keep: Collection[str] | None = None,
     sink: Sink | None = None,
+    revise: Revise | None = None,
 ) -> dict[str, Worked]:
     """The plan's steps with their values, in order.  What cannot be known is marked missing.
 
     `given` holds, by address, values that stand in for what a step would give (a Worked one is
     taken as it is); with `plan.only([address], given=…)` a single step is worked out again from
     given inputs.  With `keep`, other values are dropped as soon as nothing reads them any more,
-    and weights likewise, unless they come admitted; `sink` sees each step before that.
+    and weights likewise, unless they come admitted; `sink` sees each step before that.  `revise`
+    may put another value in the place of a step's, once it is worked out or given: what reads the
+    step goes on from that.
     """
     ids = {"tokens": tuple(tokens), "target": target}
     instead = {plan[address].address: value for address, value in (given or {}).items()}
@@ -188,7 +192,7 @@ def work_out(
             worked = Worked(step, ids[step.address], numbers)
         else:
             worked = _work_out_step(step, done, admitted, numbers)
-        done[step.address] = worked
+        done[step.address] = worked = revise(worked) if revise else worked
         if sink:
             sink(worked)
         if keep is not None:

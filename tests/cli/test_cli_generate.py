@@ -234,8 +234,10 @@ main({command})
     assert process.returncode == 130
     assert errors == "\ninterrupted\n"
     tokens = re.findall(r"^ +\d+  (\S+)", seen + rest, re.M)
-    text = " ".join((seen + rest).rpartition("\n\n")[2].split())
-    assert text == "<en> yesterday she climb -ed = ella sub " + " ".join(tokens)
+    text = (seen + rest).rpartition("\n\n")[2].split()
+    told = ["<en>", "yesterday", "she", "climb", "-ed", "=", "ella", "sub", *tokens]
+    assert text[: len(told)] == told
+    assert len(text) <= len(told) + 1  # one may have been chosen and not yet told
     assert len(tokens) >= 3
 
 

@@ -1,7 +1,8 @@
 """The command line: `byhand COMMAND …`.  One small file a command; here is what they share.
 
-Data goes to stdout, talk to stderr.  Exit status: 0 fine, 1 the answer is no (a proof asked for
-was not found), 2 the call or the input is wrong, 130 interrupted, 141 nobody reads the output.
+Data goes to stdout, talk to stderr.  Exit status: 0 fine, 1 the answer is no (a claim does not
+follow, a proof asked for was not found), 2 the call or the input is wrong, 130 interrupted, 141
+nobody reads the output.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import click
 
+from byhand.cli.check import command as check
 from byhand.cli.count import command as count
 from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
@@ -80,6 +82,7 @@ class Byhand(Group):
     commands={
         "trace": trace,
         "generate": generate,
+        "check": check,
         "train": train,
         "models": models,
         "count": count,

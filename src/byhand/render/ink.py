@@ -18,6 +18,7 @@ _CODES = {
     "stage": "1;34",
     "leaves": "33",
     "returns": "32",
+    "wrong": "1;31",
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from triton_stand_in import Pointer, language
 
-from byhand.numbers.enclosed import kernels, limb_code, limbs
+from byhand.numbers.enclosed import kernels, limb_code, limbs, row_kernels
 from byhand.numbers.enclosed.limbs import Digits
 
 
@@ -55,6 +55,7 @@ def forget() -> None:
     """Kernels and how they are run."""
     kernels._kernel.cache_clear()
     kernels._plans.clear()
+    row_kernels._kernel.cache_clear()
 
 
 def digits(n: int, shape: tuple[int, ...], top: int, seed: int = 0) -> Digits:
@@ -130,7 +131,7 @@ def test_axes_that_lie_one_in_another_become_one() -> None:
 def test_a_kernel_depends_on_places_alone() -> None:
     sources = {
         kernels.source_of(limb_code.move_program, (move.places,), (4,), 1, 1, True)
-        for move in (limbs._Move.of(grid, 4, grid - 5, 5) for grid in (-60, 0, 300))
+        for move in (limbs.Move.of(grid, 4, grid - 5, 5) for grid in (-60, 0, 300))
     }
     assert len(sources) == 1
 

@@ -28,11 +28,15 @@ class Entries(np.ndarray):
 
 def load(pointer: Pointer, inside: Any = True, other: float = 0.0) -> Any:
     places = np.where(inside, pointer.places, 0)
-    return np.where(inside, pointer.memory[places], other).view(Entries)
+    found = pointer.memory[places]
+    return np.where(inside, found, found.dtype.type(other)).view(Entries)
 
 
-def store(pointer: Pointer, value: Any, inside: Any) -> None:
-    pointer.memory[pointer.places[inside]] = value[inside]
+def store(pointer: Pointer, value: Any, inside: Any = None) -> None:
+    if inside is None:
+        pointer.memory[pointer.places] = value
+    else:
+        pointer.memory[pointer.places[inside]] = np.broadcast_to(value, inside.shape)[inside]
 
 
 def language(program: int) -> SimpleNamespace:
@@ -42,6 +46,9 @@ def language(program: int) -> SimpleNamespace:
         zeros=lambda shape, kind: np.zeros(shape, kind).view(Entries),
         load=load,
         store=store,
+        sum=np.sum,
+        max=np.max,
+        min=np.min,
         minimum=np.minimum,
         maximum=np.maximum,
         where=lambda condition, yes, no: np.where(condition, yes, no).view(Entries),

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand.numbers.enclosed import elementwise, limbs
+from byhand.numbers.enclosed import elementwise, limbs, stair_attention
 from byhand.numbers.enclosed.constants import Constant
-from byhand.numbers.enclosed.engine import NUMPY, Array, Engine
+from byhand.numbers.enclosed.engine import NUMPY, Array, Engine, module_of
 from byhand.numbers.enclosed.limbs import APPROX, HALF, PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.norms import by_entry, constant
 from byhand.numbers.enclosed.pairs import multiply_pairs
@@ -38,7 +38,9 @@ from byhand.numbers.enclosed.radii import (
     total,
 )
 from byhand.numbers.enclosed.spectral import spectral_norms
-from byhand.numbers.enclosed.values import NEAR, Enclosed, Origin, Weight
+from byhand.numbers.enclosed.stairs import stairs_of
+from byhand.numbers.enclosed.values import NEAR, Enclosed, Origin
+from byhand.numbers.enclosed.weight import Weight
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.operations import Limbs
@@ -61,6 +63,9 @@ class Settings:
 
 def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
     """(head, query, key); what the mask or the table hides is absent."""
+    quick = _scores_by_stairs(system, q, k, settings)
+    if quick is not None:
+        return quick
     made = _dot_products(system, q, k)
     if settings.scale is not None:
         made = _scaled(system, made, settings.scale)
@@ -88,11 +93,31 @@ def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclo
     return made
 
 
+def _scores_by_stairs(
+    system: Limbs, q: Enclosed, k: Enclosed, settings: Settings
+) -> Enclosed | None:
+    """Where a GPU can be spared what is hidden."""
+    scale = settings.scale
+    power = 0 if scale is None else scale.power
+    if q.exact or k.exact or power is None:
+        return None
+    if settings.table is not None or settings.slopes is not None:
+        return None
+    steps = stairs_of(settings.mask, q.shape[0], q.digits.limbs)
+    if steps is None:
+        return None
+    hidden = _hidden(settings.mask, q.digits, (*q.shape[:2], k.shape[1]))
+    apart = _apart(k)[0]
+    return stair_attention.scores(system, q, k, power, steps, lambda: _box_of(q, k), hidden, apart)
+
+
 _masks: OrderedDict[Any, tuple[Any, Array]] = OrderedDict()
 REMEMBERED = 4  # masks; all layers of a kind have one
 
 
-def _hidden(mask: Sequence[Sequence[bool]], like: Digits) -> Array:
+def _hidden(
+    mask: Sequence[Sequence[bool]], like: Digits, shape: tuple[int, ...] | None = None
+) -> Array:
     """True where the mask hides a key, for each head; None where it hides nothing."""
     key = id(mask), like.engine.device_of(like.limbs)
     if key not in _masks:
@@ -102,7 +127,7 @@ def _hidden(mask: Sequence[Sequence[bool]], like: Digits) -> Array:
         if len(_masks) > REMEMBERED:
             _masks.popitem(last=False)
     hidden = _masks[key][1]
-    return None if hidden is None else like.engine.broadcast(hidden, like.shape)
+    return None if hidden is None else like.engine.broadcast(hidden, shape or like.shape)
 
 
 def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
@@ -110,17 +135,8 @@ def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
     heads, queries, width = q.shape
     kv_heads, keys, _width = k.shape
     group = heads // kv_heads
-    engine = q.digits.engine
     grouped = q.digits.reshape(kv_heads, group * queries, width)
-    reach = _repeated(engine, k.norms, group)[:, None, :]  # (head, 1, key)
-    rho_k = None if k.exact else _repeated(engine, k.ball, group)[:, None, :]
-    rho_q = None if q.exact else q.ball[:, :, None]
-    of_q = q.norms[:, :, None]
-    if engine is NUMPY or rho_q is None or rho_k is None:
-        box = plus(times(of_q, rho_k), times(rho_q, reach), times(rho_q, rho_k))
-    else:  # one product of matrices instead of passes over many numbers
-        left = engine.concatenate([of_q, rho_q, rho_q], 2)
-        box = mixed(left, engine.concatenate([rho_k, reach, rho_k], 1))
+    box = _box_of(q, k)
     low = system.grid(box)
     product = multiply_pairs(
         grouped,
@@ -131,6 +147,21 @@ def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
     )
     digits = product.digits.reshape(heads, queries, keys)
     return _score(digits, box, product.error, q)
+
+
+def _box_of(q: Enclosed, k: Enclosed) -> Bound:
+    """Bounds of q·k, entry by entry, as q and k carry them along."""
+    engine, group = q.digits.engine, q.shape[0] // k.shape[0]
+    reach = _repeated(engine, k.norms, group)[:, None, :]  # (head, 1, key)
+    rho_k = None if k.exact else _repeated(engine, k.ball, group)[:, None, :]
+    rho_q = None if q.exact else q.ball[:, :, None]
+    of_q = q.norms[:, :, None]
+    if engine is NUMPY or rho_q is None or rho_k is None:
+        box = plus(times(of_q, rho_k), times(rho_q, reach), times(rho_q, rho_k))
+    else:  # one product of matrices instead of passes over many numbers
+        left = engine.concatenate([of_q, rho_q, rho_q], 2)
+        box = mixed(left, engine.concatenate([rho_k, reach, rho_k], 1))
+    return box
 
 
 def _score(digits: Digits, box: Bound, local: float, source: Enclosed) -> Enclosed:
@@ -149,7 +180,7 @@ def _repeated(engine: Engine, rows: Array, group: int) -> Array:
 
 
 def _most(bounds: Array) -> float:
-    return float(bounds.max()) if math.prod(bounds.shape) else 0.0
+    return module_of(bounds).largest(bounds)
 
 
 def _scaled(system: Limbs, x: Enclosed, factor: Constant) -> Enclosed:
@@ -240,6 +271,8 @@ class Shares:
 
 
 def softmax(system: Limbs, x: Enclosed) -> Enclosed:
+    if x.origin is not None and isinstance(x.origin.more, stair_attention.Scored):
+        return stair_attention.softmax(system, x, Shares)
     engine = x.digits.engine
     count = x.width
     visible = None if x.hidden is None else ~x.hidden
@@ -312,7 +345,7 @@ def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
         near = limbs.approx(rest)
         if visible is not None:
             near = x.digits.engine.where(visible, near, -math.inf)
-        if shift is not None and float(near.max()) <= 0.125:
+        if shift is not None and x.digits.engine.range(near)[1] <= 0.125:
             return rest, shift
         place = near.argmax(-1)[..., None]
         if x.digits.engine is NUMPY:
@@ -328,6 +361,10 @@ def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
 
 
 def mix(system: Limbs, weights: Enclosed, v: Enclosed) -> Enclosed:
+    if isinstance(weights, stair_attention.Shared) and not v.exact:
+        quick = stair_attention.mix(system, weights, v, _apart(v))
+        if quick is not None:
+            return quick
     heads, queries, keys = weights.shape
     kv_heads, _keys, width = v.shape
     group = heads // kv_heads

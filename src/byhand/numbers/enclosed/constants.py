@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from byhand.expression import Call, Expression, Negative, Number, Power, Product, Quotient, Sum
-from byhand.numbers.enclosed.engine import Array
+from byhand.numbers.enclosed.engine import NUMPY, Array, module_of
 from byhand.numbers.enclosed.integers import value_of
 from byhand.numbers.enclosed.limbs import Digits, from_integers
 
@@ -42,7 +43,15 @@ class Constant:
 
     def digits(self, like: Array) -> Digits:
         """The integer as digits of shape (1,), on the device of `like`."""
-        return from_integers([self.integer], self.low, like)
+        if module_of(like) is NUMPY:
+            return from_integers([self.integer], self.low, like)
+        key = self.integer, self.low, module_of(like).device_of(like)
+        if key not in _elsewhere:
+            _elsewhere[key] = from_integers([self.integer], self.low, like)
+        return _elsewhere[key]
+
+
+_elsewhere: dict[tuple[int, int, Any], Digits] = {}  # what was brought to devices
 
 
 @lru_cache(256)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -20,7 +20,6 @@ class Digits:
 
     limbs: Array
     top: int
-    sizes: tuple[float, ...] | None = field(default=None, compare=False)  # as `sizes_of`, if known
 
     @property
     def n(self) -> int:

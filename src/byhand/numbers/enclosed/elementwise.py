@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from byhand.numbers.enclosed import angles, functions, limbs
+from byhand.numbers.enclosed.decisions import looked_at
 from byhand.numbers.enclosed.engine import Array, module_of
 from byhand.numbers.enclosed.limbs import Digits
 
 Made = tuple[Digits, float]  # digits, and a bound of their error
-REMEMBERED = 8  # tables of turns; all layers turn alike
+REMEMBERED = 64  # tables of turns; all layers turn alike
 
 ACTIVATIONS: dict[str, Callable[[Digits, int], Digits]] = {
     "gelu": functions.gelu,
@@ -56,7 +57,9 @@ def turns(
     rates = None if given is None else tuple(given)
     key = (tuple(positions), width, base, rates, low, module_of(like).device_of(like))
     if key not in _turns:
-        cos, sin = angles.turns(positions, width, base, low=low, frequencies=rates, like=like)
+        cos, sin = looked_at(
+            lambda: angles.turns(positions, width, base, low=low, frequencies=rates, like=like)
+        )
         _turns[key] = cos, sin, angles.ANGLES * math.ldexp(1.0, low)
         if len(_turns) > REMEMBERED:
             _turns.popitem(last=False)

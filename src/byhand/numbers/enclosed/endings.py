@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from byhand.numbers.base import Prediction
-from byhand.numbers.enclosed import integers, limbs
+from byhand.numbers.enclosed import integers, kernels, limbs
+from byhand.numbers.enclosed.decisions import Now, answers
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.enclosed.engine import NUMPY
 from byhand.numbers.enclosed.integers import Near, TooNear
-from byhand.numbers.enclosed.limbs import Digits
+from byhand.numbers.enclosed.limb_code import horner
+from byhand.numbers.enclosed.limbs import WIDTH, Digits
 from byhand.numbers.enclosed.norms import by_entry
 from byhand.numbers.enclosed.radii import over, plus
-from byhand.numbers.enclosed.values import Enclosed, entries_of, rational_radius
+from byhand.numbers.enclosed.recording import Row, Rows
+from byhand.numbers.enclosed.row_kernels import Given, Noted, plain_walk, worked
+from byhand.numbers.enclosed.values import Enclosed, as_it_stands, entries_of, rational_radius
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.operations import Limbs
@@ -28,10 +34,10 @@ FEW = 1000  # numbers that may be largest are told apart one by one
 # ------------------------------------------------------------------ the largest logit
 
 
-def predictions(x: Enclosed) -> list[Prediction]:
+def predictions(x: Enclosed) -> Sequence[Prediction]:
     """The next token after each row: floats find the few that may be it, integers decide."""
     if x.digits.engine is not NUMPY:
-        return _brought_over(x)
+        return _brought_over(x) if isinstance(answers(), Now) else Leading(x)
     near, box = x.approx, x.box
     entries = entries_of(x)
     return [
@@ -51,6 +57,80 @@ def _range(near: Any, radii: Any) -> tuple[Any, Any]:
     lower = near - margin
     lower -= abs(lower) * 2.0**-50 + 2.0**-1000
     return lower, upper
+
+
+class Leading(Sequence[Prediction]):
+    """Next tokens found on the device, in a pass without the host.
+
+    `ids` come from floats alone: no other number's upper bound reaches the lower bound of this one.
+    Whole predictions are made when one is asked for.
+    """
+
+    def __init__(self, x: Enclosed) -> None:
+        self._x = as_it_stands(x)
+        self._made: list[Prediction] | None = None
+        limbs_here = x.digits.limbs
+        if kernels.here(limbs_here) and x.box is not None:
+            place, others = _leaders_by_kernel(x)
+        else:
+            lower, upper = _range(x.approx, x.box)
+            best, place = lower.max(-1)
+            others = (upper >= best[..., None]).sum(-1) - 1
+        self._found = place.where(others == 0, -1)
+
+    def __copy__(self) -> Leading:
+        """Of a pass that was done again: what is read is made anew."""
+        made = object.__new__(Leading)
+        made._x, made._found, made._made = copy(self._x), self._found, None
+        return made
+
+    def ids(self) -> list[int]:
+        """The proven next token of each row; -1 where floats alone do not prove it."""
+        found: list[int] = self._found.tolist()
+        return found
+
+    @overload
+    def __getitem__(self, index: int) -> Prediction: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Prediction]: ...
+    def __getitem__(self, index: Any) -> Any:
+        if self._made is None:
+            self._made = _brought_over(self._x)
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return self._x.shape[0]
+
+
+def _leaders_by_kernel(x: Enclosed) -> tuple[Any, Any]:
+    """Where each row's lower bound is largest, and how many others' upper bounds reach it."""
+    walk, lying = plain_walk(x.digits.limbs)
+    both = [lying(x.digits.limbs), lying(x.box[None])]
+    nothing = lying(x.digits.limbs)
+    unit = [x.digits.top - WIDTH]
+    best, place = worked(leader_program, (), walk, both, nothing, powers=unit, results=2)
+    rows = [best[None].contiguous()]
+    (reaching,) = worked(reach_program, (), walk, both, nothing, rows=rows, powers=unit, results=1)
+    return place.long(), reaching - 1.0
+
+
+def leader_program(given: Given) -> Noted:
+    lower, _upper = _bounds_noted(given)
+    return Noted(Rows(lower.engine, []), largest=[lower], place_of_largest=lower)
+
+
+def reach_program(given: Given) -> Noted:
+    _lower, upper = _bounds_noted(given)
+    best = given.rows[0].rows[0]
+    reaches = upper.engine.note(f"tl.where({upper.name} >= {best.name}, 1.0, 0.0)")
+    return Noted(Rows(upper.engine, []), sums=[Row(upper.engine, reaches)])
+
+
+def _bounds_noted(given: Given) -> tuple[Any, Any]:
+    digits, radii = given.entries
+    near = horner(digits)
+    near *= given.powers[0]
+    return _range(near, radii.rows[0])
 
 
 def _brought_over(x: Enclosed) -> list[Prediction]:

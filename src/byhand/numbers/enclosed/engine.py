@@ -114,8 +114,24 @@ class Engine(Elementwise):
         """The largest absolute value, 0 for an empty array.  Waits for the device."""
 
     @abstractmethod
-    def sizes(self, array: Array) -> tuple[float, ...]:
-        """The largest absolute value of each array[i], 0 where empty.  Waits for the device."""
+    def least_above_zero(self, array: Array) -> float:
+        """About the smallest entry > 0, infinite where there is none: no proof rests on it."""
+
+    @abstractmethod
+    def fits(self, limb: Array, most: float) -> bool:
+        """True only if no entry is larger in size; on a device with room to spare."""
+
+    @abstractmethod
+    def empty_in_front(self, limbs: Array) -> int:
+        """How many of limbs[0], limbs[1], … are zero everywhere; not the last."""
+
+    @abstractmethod
+    def holds(self, condition: Array) -> bool:
+        """True only if all entries are; on a device False may be said for want of a look."""
+
+    @abstractmethod
+    def places(self, condition: Array) -> list[tuple[int, ...]]:
+        """Where it is true.  Waits for the device."""
 
     @abstractmethod
     def empty_rows(self, limbs: Array) -> Array:
@@ -202,8 +218,23 @@ class NumPyEngine(Engine):
     def largest(self, array: Array) -> float:
         return float(max(array.max(), -array.min())) if array.size else 0.0
 
-    def sizes(self, array: Array) -> tuple[float, ...]:
-        return tuple(self.largest(part) for part in array)
+    def least_above_zero(self, array: Array) -> float:
+        return float(np.where(array > 0.0, array, np.inf).min()) if array.size else float("inf")
+
+    def fits(self, limb: Array, most: float) -> bool:
+        return self.largest(limb) <= most
+
+    def empty_in_front(self, limbs: Array) -> int:
+        first = 0
+        while first < len(limbs) - 1 and self.largest(limbs[first]) == 0.0:
+            first += 1
+        return first
+
+    def holds(self, condition: Array) -> bool:
+        return bool(condition.all())
+
+    def places(self, condition: Array) -> list[tuple[int, ...]]:
+        return [tuple(map(int, index)) for index in np.argwhere(condition)]
 
     def empty_rows(self, limbs: Array) -> Array:
         return np.abs(limbs).max(-1).max(0) == 0.0

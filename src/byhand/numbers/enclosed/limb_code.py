@@ -14,7 +14,7 @@ import numpy as np
 from byhand.numbers.enclosed.digits import BASE, SMALL
 from byhand.numbers.enclosed.engine import Array, module_of
 
-Place = tuple[int, int, int, bool]  # of a _Move
+Place = tuple[int, int, int, bool]  # of a Move
 
 
 def carried(limbs: Array) -> Array:

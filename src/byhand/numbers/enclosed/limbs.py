@@ -30,7 +30,7 @@ from byhand.numbers.enclosed.conversions import (
     to_integers,
 )
 from byhand.numbers.enclosed.digits import BALANCED, BASE, SMALL, WIDTH, Digits
-from byhand.numbers.enclosed.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.engine import Array, module_of
 from byhand.numbers.enclosed.limb_code import (
     approx_program,
     carried,
@@ -76,7 +76,6 @@ __all__ = [
     "settle",
     "settled",
     "shift",
-    "sizes_of",
     "stack",
     "subtract",
     "times_integer",
@@ -145,30 +144,17 @@ def settled(limbs: Array, top: int) -> Digits:
     """The same for what is carried."""
     engine = module_of(limbs)
     while True:
-        sizes = None if engine is NUMPY else engine.sizes(limbs)
-        if (engine.largest(limbs[0, ...]) if sizes is None else sizes[0]) <= BALANCED:
-            return Digits(limbs, top, sizes)
+        if engine.fits(limbs[0, ...], BALANCED):
+            return Digits(limbs, top)
         limbs = engine.concatenate([engine.zeros((1, *limbs.shape[1:]), limbs), limbs])
         carry(limbs[:2])
         top += WIDTH
 
 
-def sizes_of(x: Digits) -> tuple[float, ...]:
-    """The largest |limb| of each place.  Waits for the device once."""
-    return x.engine.sizes(x.limbs) if x.sizes is None else x.sizes
-
-
 def without_empty_limbs(x: Digits) -> Digits:
     """The same numbers without the limbs at the front that are zero everywhere."""
-    first = 0
-    if x.engine is NUMPY:
-        while first < x.n - 1 and x.engine.largest(x.limbs[first]) == 0.0:
-            first += 1
-        return Digits(x.limbs[first:], x.top - WIDTH * first)
-    sizes = sizes_of(x)
-    while first < x.n - 1 and sizes[first] == 0.0:
-        first += 1
-    return Digits(x.limbs[first:], x.top - WIDTH * first, sizes[first:])
+    first = x.engine.empty_in_front(x.limbs)
+    return Digits(x.limbs[first:], x.top - WIDTH * first) if first else x
 
 
 # --------------------------------------------------------------------------------- grids
@@ -191,7 +177,7 @@ def regrid(x: Digits, top: int | None = None, low: int | None = None) -> Digits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
+class Move:
     """Where limbs go on another grid."""
 
     n: int  # limbs there
@@ -200,12 +186,12 @@ class _Move:
     shift: int  # every limb times 2^shift
 
     @staticmethod
-    def of(grid: int, count: int, low: int, n: int) -> _Move:
+    def of(grid: int, count: int, low: int, n: int) -> Move:
         """`count` limbs from 2^grid up are brought to n from 2^low up."""
         places, shift = divmod(grid - low, WIDTH)  # the last limb moves up by places
         # Balanced limbs are rounded by leaving the rest of them out; others are carried first.
         below = min(3, max(0, -places)) if shift else 0
-        return _Move(n, n - places - count, below, shift)
+        return Move(n, n - places - count, below, shift)
 
     @property
     def places(self) -> tuple[int, int, int, bool]:
@@ -218,7 +204,7 @@ class _Move:
 
 def _moved(x: Digits, low: int, n: int) -> Array:
     """The limbs on the grid 2^low, n of them."""
-    move = _Move.of(x.low, x.n, low, n)
+    move = Move.of(x.low, x.n, low, n)
     if kernels.here(x.limbs):
         made = kernels.worked(move_program, (move.places,), [x.limbs], move.powers, n)
         if made is not None:
@@ -242,16 +228,14 @@ def limbs_needed(x: Digits, low: int) -> int:
 
 def magnitude(x: Digits) -> float:
     """An upper bound of |value| over the array, at most 2^-19 too large relatively."""
-    engine = x.engine
-    sizes = None if engine is NUMPY else sizes_of(x)
-    for i in range(x.n):
-        if (engine.largest(x.limbs[i]) if sizes is None else sizes[i]) > 0:
-            head = x.limbs[i : i + 3]
-            largest = engine.largest(horner(head))
-            # what follows the head is below one unit of its last limb
-            bound = largest * (1 + 2.0**-50) + SMALL ** (head.shape[0] - 1)
-            return ldexp(bound, x.top - WIDTH * (i + 1))
-    return 0.0
+    first = x.engine.empty_in_front(x.limbs)
+    head = x.limbs[first : first + 3]
+    largest = x.engine.largest(horner(head))
+    if largest == 0.0 and first + 3 >= x.n:
+        return 0.0
+    # what follows the head is below one unit of its last limb
+    bound = largest * (1 + 2.0**-50) + SMALL ** (head.shape[0] - 1)
+    return ldexp(bound, x.top - WIDTH * (first + 1))
 
 
 def approx(x: Digits) -> Array:
@@ -296,7 +280,7 @@ def _sum(x: Digits, y: Digits, sign: float, low: int | None, last_top: int | Non
     top = finer + WIDTH * n
     if last_top is not None:
         low = finer if low is None else low
-        last = _Move.of(finer, n, low, (last_top - low) // WIDTH)
+        last = Move.of(finer, n, low, (last_top - low) // WIDTH)
         if last.n < 1 or low + WIDTH * last.n != last_top:
             raise ValueError(f"no whole number of limbs between 2^{last_top} and 2^{low}")
         return Digits(_added(x, y, sign, finer, n, last), last_top)
@@ -305,10 +289,10 @@ def _sum(x: Digits, y: Digits, sign: float, low: int | None, last_top: int | Non
     return made if low is None or low == finer else regrid(made, low=low)
 
 
-def _added(x: Digits, y: Digits, sign: float, low: int, n: int, last: _Move | None = None) -> Array:
+def _added(x: Digits, y: Digits, sign: float, low: int, n: int, last: Move | None = None) -> Array:
     """x + sign·y on a grid that holds both, in n limbs, carried; and then moved."""
     if kernels.here(x.limbs) and kernels.here(y.limbs):
-        moves = [_Move.of(part.low, part.n, low, n) for part in (x, y)]
+        moves = [Move.of(part.low, part.n, low, n) for part in (x, y)]
         moves += [] if last is None else [last]
         settings = (sign, *(move.places for move in moves))
         powers = [power for move in moves for power in move.powers]
@@ -392,7 +376,7 @@ def multiply(x: Digits, y: Digits, low: int | None = None) -> Digits:
     if kernels.here(x.limbs) and kernels.here(y.limbs):
         move = None
         if low is not None:
-            move = _Move.of(top - WIDTH * keep, keep, low, max(1, -(-(top - low) // WIDTH)))
+            move = Move.of(top - WIDTH * keep, keep, low, max(1, -(-(top - low) // WIDTH)))
         places, powers = (None, []) if move is None else (move.places, move.powers)
         n = keep if move is None else move.n
         both = [x.limbs, y.limbs]

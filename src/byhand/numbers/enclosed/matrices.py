@@ -19,7 +19,8 @@ from byhand.numbers.enclosed.limbs import Digits
 from byhand.numbers.enclosed.norms import constant
 from byhand.numbers.enclosed.products import multiply_matrix
 from byhand.numbers.enclosed.radii import Bound, plus, times
-from byhand.numbers.enclosed.values import Enclosed, Weight, typical_of
+from byhand.numbers.enclosed.values import Enclosed
+from byhand.numbers.enclosed.weight import Weight
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.operations import Limbs
@@ -35,7 +36,8 @@ def times_matrix(
     matrix = weight.matrix(layout)
     columns = weight.column_norms(layout)
     low = _grid_of(system, x, weight, layout, columns)
-    most = times(float(x.norms.max()), weight.largest_column(layout)) or 0.0
+    reach = x.digits.engine.largest(x.norms)
+    most = times(reach, weight.largest_column(layout)) or 0.0
     bias_digits = None if bias is None else bias.digits
     if bias is not None:
         if bias.largest > math.ldexp(1.0, min(900, x.digits.top + matrix.top + 16)):
@@ -90,8 +92,7 @@ def _grid_of(system: Limbs, x: Enclosed, weight: Weight, layout: str, columns: A
         return -system.bits
     if outputs <= LONG * inputs:
         return system.grid(_carried(x, weight.norms_of(layout, None)), outputs)
-    typical = weight.columns_of(layout)
-    return system.grid(_carried(x, lambda gain: typical_of(typical(gain))))
+    return system.grid(_carried(x, lambda gain: weight.typical_column(layout, gain)))
 
 
 def _carried(x: Enclosed, norm: Callable[[Weight | None], Any], *, each: bool = False) -> Bound:
@@ -135,7 +136,7 @@ def head_outputs(system: Limbs, x: Enclosed, weight: Weight | None, layout: str)
         rows = x.digits[head].contiguous()
         carried = None if x.exact else times(x.ball[head], norm)
         low = system.grid(carried, matrix.outputs)
-        most = times(float(x.norms[head].max()), norm)
+        most = times(engine.largest(x.norms[head]), norm)
         tolerance = math.ldexp(1.0, low)
         product = multiply_matrix(rows, matrix, low, largest=most, tolerance=tolerance)
         parts.append(product.digits.reshape(1, *product.digits.shape))

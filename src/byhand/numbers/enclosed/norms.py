@@ -100,7 +100,7 @@ def mean(system: Limbs, x: Enclosed) -> Enclosed:
     unit = constant(digits, digits.shape, QUOTIENT * math.ldexp(1.0, low))
     local = engine.where(divides, 0.0 * unit, unit)
     known = None if x.exact else over(x.ball, root_below(x.width))
-    if known is None and bool(divides.all()):
+    if known is None and engine.holds(divides):
         return Enclosed(digits, origin=Origin("mean", x))
     return by_entry(digits, plus(known, local), Origin("mean", x, local))
 
@@ -132,7 +132,7 @@ def mean_square(system: Limbs, x: Enclosed) -> Enclosed:
     divides = limbs.is_quotient(digits, x.width, squares)
     unit = constant(digits, digits.shape, QUOTIENT * math.ldexp(1.0, max(low, -1000)))
     local = digits.engine.where(divides, 0.0 * unit, unit)
-    if x.exact and bool(divides.all()):
+    if x.exact and digits.engine.holds(divides):
         return Enclosed(digits, origin=Origin("mean_square", x))
     known = None
     if not x.exact:
@@ -161,11 +161,11 @@ def root(system: Limbs, x: Enclosed, eps: Fraction) -> Enclosed:
         moved = engine.where(one < other, one, other)
         local = plus(moved, rounding)
     if source is None:
-        if x.exact and not rounding.any():
+        if x.exact and engine.holds(rounding == 0.0):
             return Enclosed(digits)
         return by_entry(digits, local)
     origin = Origin("root", source, local)
-    if source.exact and not bool((local > 0).any()):
+    if source.exact and engine.holds(local == 0.0):
         return Enclosed(digits, origin=origin)
     known = None if source.exact else over(source.ball, root_below(source.width))
     return by_entry(digits, plus(known, local), origin)
@@ -193,7 +193,7 @@ def at_once(x: Digits, eps: Fraction, finest: int) -> Roots:
     whole part.
     """
     engine, near = x.engine, limbs.approx(x)
-    least = float(engine.where(near > 0, near, math.inf).min()) if x.size else math.inf
+    least = engine.least_above_zero(near)
     low = _grid(math.frexp(least)[1] if least < math.inf else 0, eps, finest)
     if x.low < 2 * low or not x.size or engine.range(near)[0] < 0:
         return one_by_one(x, eps, finest)
@@ -282,7 +282,7 @@ def normalize(system: Limbs, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list[
         zero = zero & (spread_of_by == 0.0)
 
     ball = plus(carried, moved)
-    if ball is None and not bool((middle > 0).all()):
+    if ball is None and not engine.holds(middle > 0):
         ball = constant(x.digits, zero.shape, 0.0)
     if ball is not None:
         ball = engine.where(middle > 0, ball, INFINITE)
@@ -298,8 +298,7 @@ def normalize(system: Limbs, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list[
         rounding = math.sqrt(width) * (1 + 2.0**-50) * PRODUCT * math.ldexp(1.0, low)
         nothing = constant(digits, digits.shape[:-1], 0.0)
         ball = plus(ball, engine.where(zero, nothing, rounding))
-    found = [tuple(map(int, index)) for index in np.argwhere(engine.to_numpy(zero))]
-    return Enclosed(without_empty_limbs(digits), ball), found
+    return Enclosed(without_empty_limbs(digits), ball), engine.places(zero)
 
 
 INFINITE = math.inf
@@ -319,7 +318,7 @@ def _inverse(
     engine = module_of(like)
     target = math.ldexp(1.0, -system.bits)
     if ball is not None and math.prod(ball.shape):
-        least = float(engine.where(ball > 0.0, ball, INFINITE).min())
+        least = engine.least_above_zero(ball)
         target = max(target, least) if least < INFINITE else target
 
     def grid(exponent: int) -> int:

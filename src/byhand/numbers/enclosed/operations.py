@@ -28,7 +28,7 @@ import numpy as np
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
-from byhand.numbers.base import Array, Note, Prediction
+from byhand.numbers.base import Array, Note
 from byhand.numbers.enclosed import (
     attention,
     elementwise,
@@ -47,11 +47,9 @@ from byhand.numbers.enclosed.radii import Bound, exponent_of, length, plus, time
 from byhand.numbers.enclosed.values import (
     Enclosed,
     Origin,
-    Weight,
     entries_of,
-    read_weight,
-    tensors,
 )
+from byhand.numbers.enclosed.weight import Weight, read_weight, tensors
 
 COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
@@ -400,7 +398,8 @@ class Limbs(Enclosing):
         ball = self.rows(plus(ball, spread(local, digits)), digits)
         return Enclosed(digits, ball, box=box)
 
-    def argmax(self, x: Array) -> list[Prediction]:
+    def argmax(self, x: Array) -> Any:
+        """A list of predictions; in a pass that is repeated a sequence, made when it is read."""
         return endings.predictions(self.enclosed(x))
 
     def loss(self, probs: Array, *, target: int) -> Array:
@@ -427,13 +426,11 @@ def _least(radius: Bound) -> float | None:
         return radius if 0.0 < radius < math.inf else None
     if not math.prod(radius.shape):
         return None
-    least = float(module_of(radius).where(radius > 0.0, radius, math.inf).min())
+    least = module_of(radius).least_above_zero(radius)
     return least if least < math.inf else None
 
 
 def _endless(radius: Bound) -> bool:
-    return radius == math.inf if isinstance(radius, float) else bool((radius == math.inf).all())
-
-
-def _most(bounds: Any) -> float:
-    return float(bounds.max()) if math.prod(bounds.shape) else 0.0
+    if isinstance(radius, float):
+        return radius == math.inf
+    return module_of(radius).holds(radius == math.inf)

@@ -29,7 +29,7 @@ ERROR is the sum, rounded up.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -50,8 +50,8 @@ class Step:
     """One limb step: s_k from position `first`; its coefficient in rows of two limbs each."""
 
     first: int
-    rows: slice
-    at: slice  # the places of the rows among positions first … last + 1
+    rows: slice = field(hash=False)  # slices have no hash in Python 3.11
+    at: slice = field(hash=False)  # the places of the rows among positions first … last + 1
 
 
 @dataclass(frozen=True, slots=True)

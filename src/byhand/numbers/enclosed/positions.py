@@ -18,7 +18,8 @@ from byhand.numbers.enclosed.engine import Array
 from byhand.numbers.enclosed.limbs import HALF, PRODUCT, Digits
 from byhand.numbers.enclosed.norms import constant
 from byhand.numbers.enclosed.radii import plus, times
-from byhand.numbers.enclosed.values import Enclosed, tensors
+from byhand.numbers.enclosed.values import Enclosed
+from byhand.numbers.enclosed.weight import tensors
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.operations import Limbs
@@ -54,7 +55,7 @@ def rotate(
 ) -> Enclosed:
     source = x.digits
     low = system.grid(x.ball, x.width)
-    size = math.frexp(float(x.norms.max()))[1]
+    size = math.frexp(x.digits.engine.largest(x.norms))[1]
     fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
     fine = max(fine, FINEST)
     cos, sin, off = elementwise.turns(positions, width, base, frequencies, fine, source.limbs)

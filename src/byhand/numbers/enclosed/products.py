@@ -49,7 +49,13 @@ from byhand.numbers.enclosed.radii import length, plus, slack, times
 from byhand.numbers.enclosed.slices import BLOCK, Matrix, Slice, Tile, joint
 
 EXACT = 2.0**52 - 2.0**33  # float64 and `carry` are exact below 2^52; the rest is for a bias
+FILLED = 2.0**32  # what is left in carried sums; the first limb holds most of it
 ROWS = 64  # rows of x worked out at a time on a processor, so that a tile's limbs stay in the cache
+
+
+def norm_with_room(norm: float) -> float:
+    """Of limbs: other tokens may fill a limb that is not full, and hardly change one that is."""
+    return max(1.25 * norm, min(2.0 * norm + 16.0, 2.0**24))
 
 
 class WrongProduct(ByhandError):
@@ -148,7 +154,9 @@ class _Run:
         if whole * BLOCK < self.matrix.inputs:
             parts.append(engine.lengths(limbs[..., whole * BLOCK :], -1)[..., None])
         norms = parts[0] if len(parts) == 1 else engine.concatenate(parts, 2)
-        return engine.to_numpy(largest_of(norms, 1)) * slack(BLOCK + 4)
+        most = largest_of(norms, 1)
+        found = np.array(engine.bounds(most.reshape(-1), norm_with_room)).reshape(most.shape)
+        return found * slack(BLOCK + 4)
 
     def _grid(self, low: int, largest: float, whole: int) -> tuple[int, int]:
         """The grid and the number of limbs of the result.
@@ -196,17 +204,26 @@ class _Run:
         """All rows at once, and one wait for the device at the end."""
         matrix, x = self.matrix, self.x
         rows = engine.contiguous(x.limbs).reshape(-1, matrix.inputs)
-        known = carry(self._sums(matrix.checks, rows, Scratch(engine, x.limbs)))
+        known, found = [], []
+
+        def tiles() -> None:
+            for tile in matrix.tiles:
+                sums = self._sums(tile, rows, Scratch(engine, x.limbs))
+                found.append((sums, self._carried(sums, tile)))
+
+        def checks() -> None:
+            known.append(carry(self._sums(matrix.checks, rows, Scratch(engine, x.limbs))))
+
+        engine.side_by_side(x.limbs, [tiles, checks])
         wrong, made = [], []
-        for number, tile in enumerate(matrix.tiles):
-            sums = self._sums(tile, rows, Scratch(engine, x.limbs))
-            biased = self._carried(sums, tile)
-            this = known[:, :, 2 * number : 2 * number + 2]
+        for number, (sums, biased) in enumerate(found):
+            this = known[0][:, :, 2 * number : 2 * number + 2]
             wrong.append(differences(sums, this, biased))
             made.append(self._rounded(sums))
         result = made[0] if len(made) == 1 else engine.concatenate(made, 2)
         digits = Digits(result, self.low + WIDTH * self.count)
-        return Product(without_empty_limbs(checked(digits, wrong)), self.error)
+        assure(engine, wrong)
+        return Product(without_empty_limbs(digits), self.error)
 
     def _sums(self, tile: Tile, rows: Array, scratch: Scratch) -> Array:
         """(limbs, rows, columns): limb by slice, summed along the diagonals, exactly."""
@@ -224,7 +241,7 @@ class _Run:
                 bound = self._certificate(piece, limbs, first, last)
                 if filled + bound >= EXACT:
                     carry(sums)
-                    filled = 2.0**32  # the first limb holds what is left
+                    filled = FILLED
                 if filled + bound >= EXACT:
                     raise WrongProduct(_("a product of limbs is too large to be exact"))
                 filled += bound
@@ -260,7 +277,7 @@ class _Run:
         while size > 1:
             groups = [(i, min(i + size, blocks)) for i in range(0, blocks, size)]
             if all(
-                sum(self._certificate(s, self.x.n, *group) for s in tile.slices) < EXACT * 0.75
+                sum(self._certificate(s, self.x.n, *group) for s in tile.slices) < EXACT - FILLED
                 for group in groups
             ):
                 return groups
@@ -347,16 +364,11 @@ def check(sums: Array, known: Array, bias: Array | None = None) -> None:
         raise _disagrees()
 
 
-def checked(digits: Digits, wrong: Sequence[Array]) -> Digits:
-    """The digits with their sizes, brought here together with what `differences` found."""
-    engine: Any = module_of(digits.limbs)
+def assure(engine: Any, wrong: Sequence[Array]) -> None:
+    """The same for what `differences` found on a device."""
     sizes = [engine.largest_of(found.reshape(1, -1)) for found in wrong]
-    sizes.append(engine.largest_of(digits.limbs))
-    *found, last = [part.shape[0] for part in sizes]
-    known = engine.concatenate(sizes).tolist()
-    if any(size != 0.0 for size in known[: sum(found)]):
+    if sizes and any(size != 0.0 for size in engine.bounds(engine.concatenate(sizes))):
         raise _disagrees()
-    return Digits(digits.limbs, digits.top, tuple(known[-last:]))
 
 
 def _disagrees() -> WrongProduct:

@@ -166,6 +166,9 @@ def mixed(shares: Any, bounds: Any) -> Any:
     """A bound of the matrix product (…, m, k)·(…, k, n) of finite shares and any bounds."""
     deep = shares.shape[-1]
     engine = module_of(bounds)
+    if engine is not NUMPY:
+        found = (shares @ bounds) * slack(deep) + deep * TINY
+        return engine.where(found == found, found, INFINITE)  # 0·∞ is not told from others here
     endless = bounds == INFINITE
     if not bool(endless.any()):
         return (shares @ bounds) * slack(deep) + deep * TINY

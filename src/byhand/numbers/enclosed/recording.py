@@ -50,6 +50,9 @@ class Row(Recorded):
     def __truediv__(self, other: Row | float) -> Row:
         return Row(self.engine, self._made("/", other))
 
+    def __abs__(self) -> Row:
+        return Row(self.engine, self.engine.note(f"tl.maximum({self.name}, -{self.name})"))
+
     def __iadd__(self, other: Row | float) -> Row:
         self.name = self._made("+", other)
         return self

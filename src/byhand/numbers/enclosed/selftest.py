@@ -33,7 +33,7 @@ from byhand.numbers.enclosed.products import (
 )
 from byhand.numbers.enclosed.slices import Matrix, check_columns
 from byhand.numbers.enclosed.spectral import spectral_norm
-from byhand.numbers.enclosed.values import tensors
+from byhand.numbers.enclosed.weight import tensors
 
 SHAPES = ((1, 1, 1), (3, 700, 5), (32, 768, 514), (160, 300, 64), (7, 3072, 33))
 BITS = 110

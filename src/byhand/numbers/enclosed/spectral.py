@@ -17,6 +17,13 @@ Proof.  u = 2^-53, γ_m = mu/(1 - mu) <= m·2^-52 for mu <= 1/2.
    RᵀR is positive semidefinite, so λ_min(S) >= -‖E‖₂.
 4. Together λ_max(AᵀA) <= μ + γ_(n+1)/(1 - γ_(n+1))·tr S + u·(μ + max G_ii) + γ_k·‖A‖_F².
 
+A stack of small matrices is bounded without a guess, so that nothing has to be asked: with
+‖A‖_F <= 1, P_0 = fl(AᵀA) and P_(k+1) = fl(P_kᵀP_k),
+
+    ‖P_k‖₂² = ‖P_kᵀP_k‖₂ <= ‖P_(k+1)‖₂ + γ_n·‖P_k‖_F² <= ‖P_(k+1)‖₂ + nγ_n·‖P_k‖₂²,
+
+so ‖P_0‖₂ <= (‖P_m‖_F/(1 - nγ_n)^(2^m))^(1/2^m), which is too large by n^(1/2^(m+1)) at most.
+
 Step 3 asks of LAPACK what steps 1 and 3 ask of BLAS: sums of products, in any order, in float64.
 Underflow loses at most 2^-1074 for each of less than 2^60 operations, on a matrix scaled so that
 its largest entry is about 1: TINY pays for it.
@@ -36,8 +43,8 @@ STEPS = 24  # of the power iteration that makes a guess
 ABOVE = 1.0 + 2.0**-6  # how far above the guess the first attempt is
 WIDER = 1.0 + 2.0**-4
 ATTEMPTS = 40
-FEW = 6  # steps and attempts for a stack of small matrices
-FAR_ABOVE = 1.0 + 2.0**-3
+SMALLEST = 2.0**-500  # what underflow can lose of numbers up to 1, and far more
+SQUARINGS = 4
 
 
 def frobenius(matrix: Any) -> float:
@@ -73,55 +80,30 @@ def spectral_norm(matrix: Any) -> float:
 def spectral_norms(matrices: Any) -> Any:
     """The same for a stack (count, rows, columns) of small matrices: an array of bounds.
 
-    All are tried at once with a guess that is further above, so these bounds are some percent wide.
+    They are the Frobenius norms of powers, some percent wide.
     """
     engine = module_of(matrices)
-    tall = matrices if matrices.shape[1] >= matrices.shape[2] else matrices.swapaxes(1, 2)
-    count, deep, n = tall.shape
+    count, deep, n = matrices.shape
     whole = length(matrices.reshape(count, -1))
-    largest = engine.largest(matrices)
-    if largest == 0.0 or not 2.0**-200 < largest < 2.0**200:
-        return whole
-    gram = tall.swapaxes(1, 2) @ tall
-    vector = abs(gram).sum(1)[..., None]
-    for _step in range(FEW):
-        size = engine.root((vector * vector).sum(1))[:, None]
-        vector = gram @ (vector / engine.where(size > 0, size, 1.0))
-    guess = engine.root((vector * vector).sum(1))[:, 0] * FAR_ABOVE
-    for _attempt in range(FEW):
-        if _all_decompose(gram, guess):
-            trace = whole * whole * slack(2)
-            rounding = (n * (n + 2) + deep + 8) * 2.0**-50
-            # every term of the proof is below this part of the larger of guess and trace
-            most = engine.where(guess > trace, guess, trace)
-            squared = guess + most * rounding + n * n * deep * TINY
-            bound = root(squared * slack(4))
-            return engine.where(bound < whole, bound, whole)
-        guess = guess * WIDER
-    return whole
+    scale = whole * slack(2) + SMALLEST  # rounding leaves ‖A/scale‖_F <= 1
+    power = matrices / scale[:, None, None]
+    if deep < n:
+        power, deep, n = power.swapaxes(1, 2), n, deep
+    for _squaring in range(SQUARINGS + 1):
+        power = power.swapaxes(1, 2) @ power
+    found = length(power.reshape(count, -1)) + SMALLEST
+    for _squaring in range(SQUARINGS):
+        found = root(found)
+    # the powers' rounding, that of AᵀA, and of A/scale: all below this part of ‖A/scale‖_F² <= 1
+    rounding = (4 * n * (n + 2) + deep + 8) * 2.0**-50
+    bound = (engine.root(found + rounding) + rounding) * scale * slack(8)
+    return engine.where(bound < whole, bound, whole)
 
 
 def tensors_of(tensor: Any) -> Any:
     """torch, of which this is a tensor."""
     engine: Any = module_of(tensor)
     return engine.torch
-
-
-def _all_decompose(gram: Any, guess: Any) -> bool:
-    """Whether Cholesky runs to its end on every guess·I - gram."""
-    shifted = -gram
-    if isinstance(gram, np.ndarray):
-        places = np.arange(gram.shape[1])
-        shifted[:, places, places] += guess[:, None]
-        try:
-            factors = np.linalg.cholesky(shifted)
-        except np.linalg.LinAlgError:
-            return False
-        return bool(np.isfinite(factors).all())
-    torch = tensors_of(gram)
-    shifted.diagonal(dim1=1, dim2=2).add_(guess[:, None])
-    factors, failed = torch.linalg.cholesky_ex(shifted)
-    return bool((failed == 0).all() & torch.isfinite(factors).all())
 
 
 def _largest_eigenvalue(gram: Any, trace: float) -> float | None:

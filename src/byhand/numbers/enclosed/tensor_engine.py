@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from byhand.numbers.enclosed.decisions import CannotRepeat, Claim, Noting, Repeating, answers
 from byhand.numbers.enclosed.engine import Array, Engine
+
+HALF_A_LIMB = 2.0**21  # what a limb may hold
 
 
 class TorchEngine(Engine):
@@ -20,6 +23,7 @@ class TorchEngine(Engine):
     def __init__(self, torch: Any) -> None:
         self.torch = torch
         self._numbers: dict[Any, Array] = {}
+        self._streams: list[Any] = []
 
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
         return self.torch.zeros(tuple(shape), dtype=self.torch.float64, device=like.device)
@@ -28,9 +32,12 @@ class TorchEngine(Engine):
         return self.torch.empty(tuple(shape), dtype=self.torch.float64, device=like.device)
 
     def constant(self, array: Any, like: Array) -> Array:
+        if isinstance(answers(), Repeating):
+            raise CannotRepeat("numbers of the host that were not brought over before")
         return self.torch.from_numpy(np.ascontiguousarray(array)).to(like.device)
 
     def to_numpy(self, array: Array) -> Any:
+        answers().only_now()
         return array.detach().cpu().numpy()
 
     def floats(self, array: Array) -> Array:
@@ -52,10 +59,59 @@ class TorchEngine(Engine):
         return array.clamp(least, most)
 
     def largest(self, array: Array) -> float:
-        return float(array.abs().max()) if array.numel() else 0.0
+        if not array.numel():
+            return 0.0
+        return self.bounds(self.largest_of(array[None]))[0]
 
-    def sizes(self, array: Array) -> tuple[float, ...]:
-        return tuple(self.largest_of(array).tolist())
+    def bounds(self, values: Array, widened: Callable[[float], float] | None = None) -> list[float]:
+        """Numbers that those of a row do not exceed; `widened` as in `Answers`."""
+        return answers().bounds(values, widened)
+
+    def least_above_zero(self, array: Array) -> float:
+        if not array.numel():
+            return float("inf")
+        return answers().guess(self.where(array > 0.0, array, float("inf")).min())
+
+    def fits(self, limb: Array, most: float) -> bool:
+        def choose(room: float) -> bool:
+            return float(limb.abs().max()) * room <= most
+
+        def claims(kept: bool) -> Sequence[Claim]:
+            return [(self.largest_of(limb[None]), [most])] if kept else []
+
+        return answers().decide(choose, claims) if limb.numel() else True
+
+    def empty_in_front(self, limbs: Array) -> int:
+        return self.empty_sizes(len(limbs), lambda count: self.largest_of(limbs[:count]))
+
+    def empty_sizes(self, count: int, sizes_of: Callable[[int], Array]) -> int:
+        """The same where the sizes of the first limbs are known, as many of them as are asked."""
+
+        def choose(room: float) -> int:
+            first, sizes = 0, sizes_of(count).tolist()
+            # with room to spare: what fills the next limb might reach this one
+            while first < len(sizes) - 1 and sizes[first] == 0.0:
+                if room > 1.0 and sizes[first + 1] * room > HALF_A_LIMB:
+                    break
+                first += 1
+            return first
+
+        def claims(first: int) -> Sequence[Claim]:
+            return [(sizes_of(first), [0.0] * first)] if first else []
+
+        return answers().decide(choose, claims) if count > 1 else 0
+
+    def holds(self, condition: Array) -> bool:
+        return answers().holds(condition)
+
+    def places(self, condition: Array) -> list[tuple[int, ...]]:
+        def choose(room: float) -> list[tuple[int, ...]]:
+            found = [tuple(index) for index in condition.nonzero().tolist()]
+            if found and isinstance(answers(), Noting):
+                raise CannotRepeat("rows stand out that others need not have")
+            return found
+
+        return answers().decide(choose, lambda kept: [(condition.any()[None].double(), [0.0])])
 
     def largest_of(self, array: Array) -> Array:
         """The same, left on the device: one pass over the array."""
@@ -76,8 +132,9 @@ class TorchEngine(Engine):
     def range(self, array: Array) -> tuple[float, float]:
         if not array.numel():
             return 0.0, 0.0
-        least, most = self.torch.stack(self.torch.aminmax(array)).tolist()
-        return least, most
+        least, most = self.torch.aminmax(array)
+        below, most = self.bounds(self.torch.stack((-least, most)))
+        return -below, most
 
     def where(self, condition: Array, yes: Array, no: Array | float) -> Array:
         if isinstance(no, float):
@@ -94,9 +151,11 @@ class TorchEngine(Engine):
         """A number on the device, which takes as long to get there as a small array."""
         key = value, device
         if key not in self._numbers:
-            if len(self._numbers) > 1000:
+            if len(self._numbers) > 10_000:
                 self._numbers.clear()
             made = self.torch.full((), value, dtype=self.torch.float64, device=device)
+            if isinstance(answers(), Repeating):
+                return made  # not filled before the pass is run
             self._numbers[key] = made
         return self._numbers[key]
 
@@ -154,6 +213,28 @@ class TorchEngine(Engine):
 
     def broadcast(self, array: Array, shape: Sequence[int]) -> Array:
         return array.expand(tuple(shape))
+
+    def side_by_side(self, like: Array, works: Sequence[Callable[[], None]]) -> None:
+        """Works that write to arrays of their own; on a GPU at the same time.
+
+        What a work allocates may be given back at any time after: the next one that gets it has
+        waited for everything before.
+        """
+        if not like.is_cuda:
+            for work in works:
+                work()
+            return
+        cuda = self.torch.cuda
+        here = cuda.current_stream(like.device)
+        while len(self._streams) < len(works) - 1:
+            self._streams.append(cuda.Stream(like.device))
+        for stream, work in zip(self._streams, works[1:], strict=False):
+            stream.wait_stream(here)
+            with cuda.stream(stream):
+                work()
+        works[0]()
+        for stream, _work in zip(self._streams, works[1:], strict=False):
+            here.wait_stream(stream)
 
     def piece_of(self, array: Array) -> int:
         return self.piece if array.device.type == "cpu" else self.piece_elsewhere

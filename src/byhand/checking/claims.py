@@ -1,0 +1,111 @@
+"""What somebody else says the numbers are: claims, before anybody judges them.
+
+    Sheet         a claims file as it was read: named arrays, and what it says about itself
+    Claim         one line of somebody's working, at an address of byhand's
+    ClaimedText   all claims about one text, and the names that stand for nothing here
+
+`reading` makes sheets, `matching` turns their names into addresses and their axes into byhand's,
+`judging` says of each claim whether it follows.  Nothing here computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.address import Index
+
+Floats = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+VALUE, DIRECTION = "value", "direction"  # what a claim is about: numbers, or where they point
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One named thing of a claims file, before it is known what the name stands for.
+
+    `slack` is how far the claimant's number may be from what is written, entry by entry: half a
+    unit of the last place of a decimal, one unit behind a ~, nothing for floats.  `claimed` is
+    False where a blank was left; None: everything is claimed.
+    """
+
+    name: str
+    values: npt.NDArray[Any]
+    source: str  # file and line, or file and name: for messages
+    slack: Floats | float = 0.0
+    claimed: Truths | None = None
+    format: str | None = None  # float32, … as the file holds it; None: written by hand
+    kind: str = VALUE
+    problem: str | None = None  # why its numbers cannot be read, where they cannot
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A claims file as it was read."""
+
+    source: str
+    entries: tuple[Entry, ...]
+    text: str | None = None
+    target: str | None = None
+    tokens: npt.NDArray[np.int64] | None = None  # (batch, pos) or (pos): the ids, where given
+    mask: npt.NDArray[np.bool_] | None = None  # the same shape: False at padding
+    positions: npt.NDArray[np.int64] | None = None  # where given: those of the tokens
+    precision: str | None = None
+    label: str | None = None  # whose sheet it is
+    marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One line of somebody's working: what it says about a step, a weight or a count.
+
+    `values` has the shape of the part that `index` cuts out of the step (all of it where the index
+    is empty); axes are in byhand's order.
+    """
+
+    address: str  # a step of the plan, "weight." and a name, or "count." and a name
+    index: Index
+    values: Floats
+    name: str  # as the claims call it
+    source: str
+    slack: Floats | float = 0.0
+    claimed: Truths | None = None
+    format: str | None = None
+    kind: str = VALUE
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether it was written as decimals rather than dumped as floats."""
+        return self.format is None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """A name of the claims that stands for nothing here, or for something of another shape."""
+
+    name: str
+    source: str
+    reason: str
+    hint: str | None = None  # the nearest known names
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedText:
+    """Every claim about one text: a sheet, or one row of a batch without its padding."""
+
+    text: str
+    tokens: tuple[int, ...]
+    claims: tuple[Claim, ...]
+    unmatched: tuple[Unmatched, ...] = ()
+    target: int | None = None
+    precision: str | None = None
+    label: str | None = None
+    positions: tuple[int, ...] | None = None  # where the claims say that they are not 0, 1, 2, …
+    padding: tuple[int, int] = (0, 0)  # positions of padding left out before and behind the text
+    marks: Mapping[str, Fraction] = field(default_factory=dict)

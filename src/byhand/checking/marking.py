@@ -1,0 +1,71 @@
+"""The whole job of a check: claims of any kind in, a Marking out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from byhand.checking.claims import Sheet
+from byhand.checking.judging import judge_text
+from byhand.checking.matching import match
+from byhand.checking.reading import read_claims
+from byhand.checking.replay import Replay
+from byhand.checking.verdicts import Marking
+from byhand.errors import UsageError
+from byhand.evaluate import Progress
+from byhand.language import _
+from byhand.model import Model
+
+
+def mark(
+    model: Model,
+    claims: Sequence[Any],
+    text: str | None = None,
+    *,
+    target: str | None = None,
+    precision: str | None = None,
+    suspects: bool = True,
+    progress: Progress | None = None,
+) -> Marking:
+    """Every claim with its verdict: one text for each sheet, or for each row of a batch.
+
+    Several dumps of floats are parts of one; sheets written by hand are several people's.
+    """
+    if not claims:
+        raise UsageError(
+            _("there is nothing to check"), hint=_("give a file of claims, or several")
+        )
+    texts = []
+    replay: Replay | None = None
+    for sheet in _joined([read_claims(source) for source in claims]):
+        for claimed in match(sheet, model, text, target):
+            marked, replay = judge_text(
+                model, claimed, precision, suspects=suspects, like=replay, progress=progress
+            )
+            texts.append(marked)
+    return Marking(model.name, tuple(texts))
+
+
+def _joined(sheets: list[Sheet]) -> list[Sheet]:
+    """Dumps of floats as one sheet: whoever has many tensors may save them in several files."""
+    dumps = [sheet for sheet in sheets if sheet.entries and _is_dump(sheet)]
+    if len(dumps) < 2 or len(dumps) < len(sheets):
+        return sheets
+    first = dumps[0]
+    return [
+        replace(
+            first,
+            source=", ".join(sheet.source for sheet in dumps),
+            entries=tuple(entry for sheet in dumps for entry in sheet.entries),
+            tokens=next((s.tokens for s in dumps if s.tokens is not None), None),
+            positions=next((s.positions for s in dumps if s.positions is not None), None),
+            mask=next((s.mask for s in dumps if s.mask is not None), None),
+            text=next((s.text for s in dumps if s.text is not None), None),
+            precision=next((s.precision for s in dumps if s.precision is not None), None),
+        )
+    ]
+
+
+def _is_dump(sheet: Sheet) -> bool:
+    return sheet.label is None and all(entry.format is not None for entry in sheet.entries)

@@ -1,0 +1,132 @@
+"""Claims as they come: files, mappings and captures become sheets of named arrays.
+
+    text         YAML and JSON written by hand        tensors   safetensors
+    rows         CSV                                  zipped    npz
+    spreadsheet  xlsx                                 folder    what `byhand trace --out` writes
+    written      what all handwriting shares          arrays    what all arrays share
+    numerals     one number as people write it
+
+Nothing here knows a model: which step a name stands for is the business of `matching`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from byhand.checking.claims import Sheet
+from byhand.errors import InputError, ModelFileError, UsageError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.capturing import Capture
+
+
+def read_claims(source: str | Path | Mapping[str, Any] | Capture) -> Sheet:
+    """The sheet of a claims file, of a mapping from names to arrays, or of a capture.
+
+    Files are YAML, JSON, CSV, xlsx, npz or safetensors, or the folder of a saved trace.  An
+    InputError says what is wrong, and where.
+    """
+    from byhand.checking.reading.text import as_claims_error
+
+    try:
+        if isinstance(source, (str, Path)):
+            return _read_path(Path(source))
+        if hasattr(source, "sheet"):
+            found = source.sheet()
+            assert isinstance(found, Sheet)
+            return found
+        if isinstance(source, Mapping):
+            from byhand.checking.reading.arrays import sheet_of_mapping
+
+            return sheet_of_mapping(source, _("claims"))
+    except ModelFileError as error:
+        raise as_claims_error(error) from None
+    raise UsageError(
+        _("these are not claims"),
+        expected=_("a file, a mapping from names to arrays, or a capture"),
+        found=type(source).__name__,
+    )
+
+
+def _read_path(path: Path) -> Sheet:
+    try:
+        there, folder, plain = path.exists(), path.is_dir(), path.is_file()
+    except (OSError, ValueError):  # too long a name, or a NUL in it
+        there = folder = plain = False
+    if not there:
+        raise InputError(
+            _("there is no file {name}").format(name=repr(str(path)[:80])),
+            expected=_("a file of claims: {endings}").format(endings=", ".join(READERS)),
+        )
+    if folder:
+        from byhand.checking.reading.folder import read_folder
+
+        return read_folder(path)
+    if not plain:  # a pipe may never end
+        raise InputError(
+            _("claims are read from files"),
+            where=str(path),
+            expected=_("a file"),
+            found=_("a pipe or a device"),
+        )
+    read = READERS.get(path.suffix.lower())
+    if read is None:
+        hint = None
+        if path.suffix == ".npy":
+            hint = _("an array by itself has no name: save it with numpy.savez")
+        elif path.suffix in (".pt", ".pth", ".bin", ".pkl", ".pickle"):
+            hint = _("nothing is unpickled: save the tensors as safetensors or npz")
+        raise InputError(
+            _("claims are not read from such a file"),
+            where=str(path),
+            expected=", ".join(READERS),
+            found=path.suffix or _("no ending"),
+            hint=hint,
+        )
+    return read(path)
+
+
+def _text(path: Path) -> Sheet:
+    from byhand.checking.reading.text import read_text
+
+    return read_text(path)
+
+
+def _rows(path: Path) -> Sheet:
+    from byhand.checking.reading.rows import read_csv
+
+    return read_csv(path)
+
+
+def _spreadsheet(path: Path) -> Sheet:
+    from byhand.checking.reading.spreadsheet import read_spreadsheet
+
+    return read_spreadsheet(path)
+
+
+def _zipped(path: Path) -> Sheet:
+    from byhand.checking.reading.zipped import read_zipped
+
+    return read_zipped(path)
+
+
+def _tensors(path: Path) -> Sheet:
+    from byhand.checking.reading.tensors import read_tensors
+
+    return read_tensors(path)
+
+
+READERS: Mapping[str, Callable[[Path], Sheet]] = {  # each imported when it is needed
+    ".yaml": _text,
+    ".yml": _text,
+    ".json": _text,
+    ".csv": _rows,
+    ".xlsx": _spreadsheet,
+    ".npz": _zipped,
+    ".safetensors": _tensors,
+}
+
+__all__ = ["READERS", "read_claims"]

@@ -1,0 +1,246 @@
+"""Claims that are arrays: NumPy's, torch's, and the files that hold them by name.
+
+An array keeps its format, which says how the numbers were worked out.  Arrays of whole numbers
+under the names of `TOKENS`, `MASKS` and `POSITIONS` say what the text is; texts are the heading.
+Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from numbers import Real
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
+from byhand.checking.reading.written import CLAIMS, HEADING, LABELS, POINTING, entry_of
+from byhand.errors import InputError
+from byhand.files.mapped import shown, sides
+from byhand.files.tree import List, Node, Scalar
+from byhand.language import _
+
+TOKENS = ("tokens", "input_ids", "hook_tokens")
+MASKS = ("attention_mask",)
+POSITIONS = ("position_ids",)
+PADDING = ("pad_token_id",)
+FLOATS: Mapping[np.dtype[Any], str] = {
+    np.dtype(np.float64): "float64",
+    np.dtype(np.float32): "float32",
+    np.dtype(np.float16): "float16",
+    np.dtype(ml_dtypes.bfloat16): "bfloat16",
+}
+DEEPEST = 20  # lists within each other
+
+Named = Iterable[tuple[str, Any]]
+
+
+def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None = None) -> Sheet:
+    """The sheet of names with arrays; texts among them belong to the heading."""
+    told: dict[str, Any] = dict(heading or {})
+    entries: list[Entry] = []
+    for name, value in named:
+        where = f"{source}: {shown(name)}"
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U" and not value.shape:
+            value = str(value)
+        if name in HEADING and isinstance(value, str):
+            told[name] = value
+        elif name in (*TOKENS, *MASKS, *POSITIONS, *PADDING) and not _spelled(value):
+            told[name] = whole_numbers(as_array(value, where), where, name)
+        else:
+            entries.append(entry_of_any(name, value, source))
+    tokens = _first(told, TOKENS)
+    return Sheet(
+        source,
+        tuple(entries),
+        text=told.get("text"),
+        target=told.get("target"),
+        tokens=tokens,
+        mask=_mask(source, tokens, told),
+        positions=_first(told, POSITIONS),
+        precision=told.get("precision"),
+        label=_first(told, LABELS),
+    )
+
+
+def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:
+    """The sheet of a mapping in Python; under `claims`, or names beside the heading."""
+    for name in mapping:
+        if not isinstance(name, str):
+            raise InputError(
+                _("a name is not text"), where=source, expected=_("text"), found=shown(repr(name))
+            )
+    inner = mapping.get(CLAIMS)
+    if isinstance(inner, Mapping):
+        both = {**{key: mapping[key] for key in mapping if key != CLAIMS}, **inner}
+        return sheet_of_mapping(both, source)
+    sheet = sheet_of_arrays(source, mapping.items())
+    if not sheet.entries:
+        raise InputError(
+            _("there are no claims"),
+            where=source,
+            expected=_("names with arrays"),
+            found=", ".join(map(shown, list(mapping)[:8])) or _("nothing"),
+        )
+    return sheet
+
+
+def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((told[name] for name in names if name in told), None)
+
+
+# ------------------------------------------------------------------ one claim
+
+
+def entry_of_any(name: str, value: Any, source: str) -> Entry:
+    """A claim in whatever form Python has it; lists with texts or blanks count as handwriting."""
+    where = f"{source}: {shown(name)}"
+    if isinstance(value, tuple) and value and _tensor(value[0]):
+        value = value[0]  # what a module gives: of a tuple, the first is its output
+    if _written(value, where):
+        return entry_of(name, _node(value, source, name))
+    return entry_of_array(name, as_array(value, where), where)
+
+
+def entry_of_array(name: str, array: npt.NDArray[Any], where: str) -> Entry:
+    """A claim that is an array; one that cannot be read says so when it is matched."""
+    kind = DIRECTION if name.startswith(POINTING) else VALUE
+    claimed = None
+    if isinstance(array, np.ma.MaskedArray):
+        claimed, array = ~np.ma.getmaskarray(array), np.asarray(array.data)
+    format = FLOATS.get(array.dtype.newbyteorder("="))
+    if format is not None:
+        return Entry(name, array, where, 0.0, claimed, format, kind)
+    if array.dtype.kind == "V" and array.dtype.itemsize == 2 and array.dtype.names is None:
+        # NumPy files have no name for it: this is how they hold ml_dtypes' bfloat16
+        return Entry(name, array.view(ml_dtypes.bfloat16), where, 0.0, claimed, "bfloat16", kind)
+    if array.dtype.kind in "iu":
+        return Entry(name, array, where, 0.0, claimed, "int64", kind)
+    if array.dtype.kind == "U":
+        return Entry(name, array.astype(object), where, 0.0, claimed, None, kind)
+    return unreadable(name, where, str(array.dtype))
+
+
+def unreadable(name: str, where: str, found: str) -> Entry:
+    """A claim in numbers that byhand does not read: it is listed, not judged."""
+    reason = _("it holds {found}, which is not read; floats are: {formats}").format(
+        found=found, formats=", ".join(FLOATS.values())
+    )
+    return Entry(name, np.zeros(0), where, problem=reason)
+
+
+def as_array(value: Any, where: str) -> npt.NDArray[Any]:
+    """The value as an array on this machine, in its own format; objects are refused."""
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch's, without importing torch
+        value = _from_torch(value)
+    try:
+        array = value if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise InputError(
+            _("this is not an array: {reason}").format(reason=shown(str(error))), where=where
+        ) from None
+    if array.dtype.kind == "O":
+        raise InputError(
+            _("an array of objects is not read"),
+            where=where,
+            expected=", ".join(FLOATS.values()),
+            found=shown(type(value).__name__),
+        )
+    return array
+
+
+def _from_torch(tensor: Any) -> Any:
+    plain = tensor.detach().cpu()
+    if str(plain.dtype) == "torch.bfloat16":  # NumPy has none; by way of float32 nothing is lost
+        return plain.float().numpy().astype(ml_dtypes.bfloat16)
+    return plain.numpy()
+
+
+def _tensor(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(value, "detach")
+
+
+# ------------------------------------------------------------------ lists in Python
+
+
+def _spelled(value: Any) -> bool:
+    """Whether tokens are given as words rather than as ids."""
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype.kind == "U")
+    return isinstance(value, str) or (
+        isinstance(value, (list, tuple)) and any(map(_spelled, value[:1]))
+    )
+
+
+def _written(value: Any, where: str, depth: int = 0) -> bool:
+    """Whether a text, a blank or a fraction is in it: then it is read as handwriting."""
+    if depth > DEEPEST:
+        raise InputError(_("nested more than {count} deep").format(count=DEEPEST), where=where)
+    if isinstance(value, (list, tuple)):
+        return any(_written(item, where, depth + 1) for item in value)
+    return value is None or isinstance(value, (str, Fraction))
+
+
+def _node(value: Any, source: str, key: str) -> Node:
+    """Python's lists as nodes.  A float is what it is: its digits are not a rounding."""
+    if isinstance(value, (list, tuple)):
+        return List(source, 0, key, tuple(_node(item, source, key) for item in value))
+    if value is None:
+        return Scalar(source, 0, key, "")
+    if isinstance(value, Real) and math.isfinite(value):
+        exact = value if isinstance(value, Fraction) else Fraction(float(value))
+        return Scalar(source, 0, key, f"{exact.numerator}/{exact.denominator}")
+    return Scalar(source, 0, key, str(value))
+
+
+# ------------------------------------------------------------------ ids and masks
+
+
+def whole_numbers(array: npt.NDArray[Any], where: str, name: str) -> npt.NDArray[np.int64]:
+    """Ids, a mask or positions: one row, or a batch of rows."""
+    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.rint(array)):
+        array = np.clip(array, -(2.0**53), 2.0**53).astype(np.int64)
+    if array.dtype.kind not in "iub" or array.ndim > 2 or (array.ndim < 1 and name not in PADDING):
+        raise InputError(
+            _("{name} are whole numbers, in one row or a batch of rows").format(name=name),
+            where=where,
+            expected=_("whole numbers with the axes pos, or batch and pos"),
+            found=f"{array.dtype} {sides(array.shape)}",
+        )
+    return array.astype(np.int64)
+
+
+def _mask(
+    source: str, tokens: npt.NDArray[np.int64] | None, told: Mapping[str, Any]
+) -> npt.NDArray[np.bool_] | None:
+    """False at padding: as the mask says, or where ids are the one of padding."""
+    mask, pad = _first(told, MASKS), _first(told, PADDING)
+    if mask is None:
+        return None if pad is None or tokens is None else _outside_runs(tokens, int(pad.flat[0]))
+    if tokens is not None and mask.shape != tokens.shape:
+        raise InputError(
+            _("the mask and the tokens have different shapes"),
+            where=source,
+            expected=sides(tokens.shape),
+            found=sides(mask.shape),
+        )
+    if not np.isin(mask, (0, 1)).all():
+        raise InputError(
+            _("the attention mask holds something else than 0 and 1"),
+            where=source,
+            expected=_("1 for a token, 0 for padding"),
+            found=str(mask[~np.isin(mask, (0, 1))][0]),
+        )
+    return np.asarray(mask, dtype=np.bool_)
+
+
+def _outside_runs(tokens: npt.NDArray[np.int64], pad: int) -> npt.NDArray[np.bool_]:
+    """True but in the runs of the padding's id at both ends of a row."""
+    text = np.atleast_2d(tokens) != pad
+    begun = np.logical_or.accumulate(text, axis=1)
+    going_on = np.logical_or.accumulate(text[:, ::-1], axis=1)[:, ::-1]
+    return (begun & going_on).reshape(tokens.shape)

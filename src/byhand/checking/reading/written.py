@@ -1,0 +1,196 @@
+"""Claims written by hand: a heading, and names with numbers, words or lists of them.
+
+YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), and
+nodes become a sheet here.  Numbers are read by `numerals`; what the names stand for is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
+from byhand.checking.reading.numerals import BLANK, Numeral, blank, numeral
+from byhand.errors import InputError, ShapeError
+from byhand.files import scalars
+from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.language import _
+
+CLAIMS = "claims"
+LABELS = ("name", "student")
+HEADING = ("text", "target", "precision", "about", "marks", *LABELS)
+AS_IT_STANDS = ("text", "target")
+NOTHING = ("", "null")
+WORDS = ("next", "tokens", "hook_tokens", "input_ids")  # what is claimed of these are tokens
+POINTING = "direction."
+
+
+def sheet_of(source: str, table: Table) -> Sheet:
+    """The sheet of a table: the claims under `claims`, or between the lines of the heading."""
+    claims = table.get(CLAIMS)
+    if claims is None:
+        found = {key: node for key, node in table.entries.items() if key not in HEADING}
+    elif isinstance(claims, Table):
+        table.only(*HEADING, CLAIMS)
+        found = claims.entries
+    else:
+        raise claims.wrong(
+            _("claims are a table"),
+            expected=_("addresses with their values, one a line"),
+            found=describe(claims),
+        )
+    if not found:
+        raise table.wrong(
+            _("there are no claims"),
+            expected=_("addresses with their values, such as {example}").format(
+                example="loss: 1.8313"
+            ),
+            found=describe(table) if table.entries else _("nothing"),
+        )
+    return Sheet(
+        source,
+        tuple(entry_of(name, node) for name, node in found.items()),
+        text=_heading(table, "text"),
+        target=_heading(table, "target"),
+        precision=_heading(table, "precision"),
+        label=_heading(table, *LABELS),
+        marks=_marks(table.get("marks")),
+    )
+
+
+def _heading(table: Table, *keys: str) -> str | None:
+    for key in keys:
+        if (node := table.get(key)) is None or (isinstance(node, Scalar) and node.text in NOTHING):
+            continue
+        if isinstance(node, Scalar) and key in AS_IT_STANDS:
+            return node.text  # of characters, a blank at the end is one
+        return scalars.text(node)
+    return None
+
+
+def _marks(node: Node | None) -> Mapping[str, Fraction]:
+    """What lines are worth, by the names that the lines have."""
+    if node is None:
+        return {}
+    if not isinstance(node, Table):
+        raise node.wrong(
+            _("marks are a table"),
+            expected=_("names of lines with what each is worth"),
+            found=describe(node),
+        )
+    marks = {name.strip(): scalars.number(mark) for name, mark in node.entries.items()}
+    for name, worth in marks.items():
+        if worth < 0:
+            raise node.entries[name].wrong(
+                _("a line cannot be worth less than nothing"),
+                expected=_("a number that is not negative"),
+                found=str(worth),
+            )
+    return marks
+
+
+# ------------------------------------------------------------------ one claim
+
+
+def entry_of(name: str, node: Node) -> Entry:
+    """One claim: a number, a token, or nested lists of them with rows of one length."""
+    name = name.strip()
+    kind = DIRECTION if name.startswith(POINTING) else VALUE
+    place = f"{node.file}:{node.line}" if node.line else f"{node.file}: {name}"
+    shape = _shape(node) or ()
+    flat = list(_leaves(node, shape))
+    if name.partition("[")[0].rstrip() in WORDS:
+        words = np.empty(len(flat), dtype=object)
+        words[:] = ["" if leaf is None else _word(leaf) for leaf in flat]
+        claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
+        return Entry(name, words.reshape(shape), place, 0.0, _shaped(claimed, shape), None, kind)
+    read = [BLANK if leaf is None else numeral(leaf) for leaf in flat]
+    return _numbers(name, kind, place, read, shape)
+
+
+def _numbers(
+    name: str, kind: str, place: str, read: list[Numeral], shape: tuple[int, ...]
+) -> Entry:
+    values = np.asarray([each.value for each in read], dtype=np.float64)
+    slack = np.asarray([each.slack for each in read], dtype=np.float64)
+    if kind == VALUE:
+        _mean_whole_numbers(read, slack)
+    claimed = np.asarray([each.claimed for each in read], dtype=np.bool_)
+    return Entry(
+        name,
+        values.reshape(shape),
+        place,
+        slack.reshape(shape),
+        _shaped(claimed, shape),
+        None,
+        kind,
+    )
+
+
+def _mean_whole_numbers(read: list[Numeral], slack: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    """Gives whole numbers the slack of the decimals beside them; alone, they are exact."""
+    if not any(each.whole for each in read):
+        return
+    beside = max((each.slack for each in read if not each.whole), default=0.0)
+    for place, each in enumerate(read):
+        if each.whole:
+            slack[place] = min(each.slack, beside)
+
+
+def _shaped(
+    claimed: np.ndarray[tuple[int], np.dtype[np.bool_]], shape: tuple[int, ...]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None:
+    return None if claimed.all() else claimed.reshape(shape)
+
+
+def _word(node: Scalar) -> str:
+    return node.text.strip() or node.text  # a blank may be a token
+
+
+def _shape(node: Node) -> tuple[int, ...] | None:
+    """The shape of nested lists; None for a blank, which may stand for a whole row."""
+    if isinstance(node, Table):
+        raise node.wrong(
+            _("a claim is a number, or a list of numbers"),
+            expected=_("a number"),
+            found=describe(node),
+        )
+    if not isinstance(node, List):
+        return None if blank(node) else ()
+    first: tuple[int, ...] | None = None
+    for item in node.items:
+        shape = _shape(item)
+        if shape is None or shape == first:
+            continue
+        if first is not None:
+            raise _ragged(item, first, shape)
+        first = shape
+    return (len(node.items), *(first or ()))
+
+
+def _ragged(node: Node, first: tuple[int, ...], found: tuple[int, ...]) -> InputError:
+    return ShapeError(
+        _("the rows have different lengths"),
+        where=node.where,
+        expected=_("as in the first row: {shape}").format(shape=_sides(first)),
+        found=_sides(found),
+    )
+
+
+def _sides(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape)) if shape else _("one number")
+
+
+def _leaves(node: Node, shape: tuple[int, ...]) -> Iterator[Scalar | None]:
+    """The entries in order; None for each entry that a blank stands for."""
+    if isinstance(node, List):
+        for item in node.items:
+            yield from _leaves(item, shape[1:])
+    elif blank(node):
+        yield from [None] * int(np.prod(shape, dtype=np.int64))
+    else:
+        assert isinstance(node, Scalar)
+        yield node

@@ -1,0 +1,99 @@
+"""What lies between a claim and the claimed lines above it.
+
+A line may claim some rows of a step: a student writes the last position's alone.  Going back from
+a claim, every operation needs the same positions of what it reads, but for the keys and values of
+attention, of which it needs all; a step whose needed rows are all claimed is an edge, and what is
+above it does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from byhand.address import Index
+from byhand.checking.claims import Claim, Truths
+from byhand.plan import WEIGHT, Plan, Step
+
+Rows = frozenset[int] | None  # positions; None: all of them
+
+
+@dataclass(frozen=True)
+class Region:
+    """The steps that a claim is worked out by, its own last, from the claimed steps at the edge."""
+
+    steps: tuple[Step, ...]
+    edge: frozenset[str]
+
+
+def covered(step: Step, claims: Sequence[Claim]) -> Truths | bool:
+    """Where the claims together say something of a step; True: everywhere."""
+    if any(not claim.index and claim.claimed is None for claim in claims):
+        return True
+    seen = np.zeros(step.shape, dtype=bool)
+    for claim in claims:
+        seen[claim.index] |= True if claim.claimed is None else claim.claimed
+    return seen
+
+
+def complete(step: Step, claims: Sequence[Claim]) -> bool:
+    """Whether the claims together say something of every entry of a step."""
+    whole = any(not claim.index and claim.claimed is None for claim in claims)
+    if not whole and sum(np.size(claim.values) for claim in claims) < prod(step.shape):
+        return False
+    return bool(np.all(covered(step, claims)))
+
+
+def region(plan: Plan, claims: Mapping[str, Sequence[Claim]], target: str, index: Index) -> Region:
+    """What a claim about a part of a step is worked out by."""
+    needed: dict[str, Rows] = {target: _rows(plan[target], index)}
+    steps: list[Step] = []
+    edge: set[str] = set()
+    for step in reversed(plan.steps):
+        if step.address not in needed or step.op == "given":
+            continue
+        rows = needed[step.address]
+        if step.address != target and _claimed(step, claims.get(step.address, ()), rows):
+            edge.add(step.address)
+            continue
+        steps.append(step)
+        for role, read in step.inputs.items():
+            if not read.startswith(WEIGHT):
+                wanted = rows if _same_rows(step, role, plan[read]) else None
+                needed[read] = _together(needed[read], wanted) if read in needed else wanted
+    return Region(tuple(reversed(steps)), frozenset(edge))
+
+
+def _rows(step: Step, index: Index) -> Rows:
+    """The positions that an index cuts out of a step."""
+    axis = step.position_axis
+    if axis is None or len(index) <= axis:
+        return None
+    cut, count = index[axis], step.shape[axis]
+    return frozenset(range(count)[cut]) if isinstance(cut, slice) else frozenset((cut % count,))
+
+
+def _same_rows(step: Step, role: str, read: Step) -> bool:
+    """Whether a position of the step reads nothing but the same position."""
+    keys = step.op in ("scores", "mix") and role in ("k", "v")
+    return not keys and step.position_axis is not None and read.position_axis is not None
+
+
+def _together(some: Rows, others: Rows) -> Rows:
+    return None if some is None or others is None else some | others
+
+
+def _claimed(step: Step, claims: Sequence[Claim], rows: Rows) -> bool:
+    """Whether every entry of these rows is claimed."""
+    if not claims:
+        return False
+    seen = covered(step, claims)
+    if isinstance(seen, bool):
+        return seen
+    axis = step.position_axis
+    if rows is not None and axis is not None:
+        seen = np.take(seen, sorted(rows), axis=axis)
+    return bool(seen.all())

@@ -1,0 +1,400 @@
+"""The plan worked out in ranges, with the claims laid over it line by line.
+
+`Replay` is the one pass that judging needs: after each step the claimed entries are put in the
+place of the worked-out ones, so that what reads the step goes on from what the claimant wrote.
+Steps that nobody claims are bridged: their ranges go on as they are.  The same pass, without
+claims, gives the true values; with an edited plan, from the lines above one line, it tries a
+suspect.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from byhand import forward
+from byhand.checking.claims import Claim, ClaimedText, Floats
+from byhand.checking.regions import Region, complete, region
+from byhand.errors import InputError, nearest
+from byhand.evaluate import Admitted, Progress, work_out
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.allowed import PRECISIONS, Allowed, Judged, Precision, Range, precision
+from byhand.numbers.base import Prediction
+from byhand.numbers.floats.formats import FORMATS
+from byhand.plan import WEIGHT, Plan, Step
+from byhand.tracing import Missing, Worked
+
+EXACT = "exact"
+DECIMALS = "decimals:"
+MOST_PLACES = 15
+ROUGHLY = (
+    1 / 2
+)  # of a rough bound, of which an eighth is our own error: up to there a claim follows
+USUAL = 3.0  # times what rounding usually does: up to there, ours need not be taken out
+FINE = (EXACT, "float64", "transformers:float64")  # in which products in float32 are too rough
+IDS = ("tokens", "next", "target")  # steps whose entries are ids
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What the claimant may have rounded: a class of implementations, or every line to decimals."""
+
+    name: str
+    precision: Precision
+    half_unit: float = 0.0  # of lines that are rounded to decimals, written or not
+
+    @property
+    def rounds(self) -> bool:
+        """Whether implementations round; decimals by hand are as precise as they are written."""
+        return self.precision.name != EXACT
+
+    @classmethod
+    def named(cls, name: str) -> Rounding:
+        """The rounding of this name: a precision, or `decimals:2`."""
+        if name in PRECISIONS:
+            return cls(name, precision(name))
+        places = name.removeprefix(DECIMALS)
+        if name == places or not places.isdecimal() or int(places) > MOST_PLACES:
+            known = (*PRECISIONS, f"{DECIMALS}2")
+            raise InputError(
+                _("there is no precision {name}").format(name=repr(name)),
+                expected=", ".join(known),
+                found=name,
+                hint=nearest(name.lower(), known),
+            )
+        return cls(name, precision(EXACT), 0.5 * 10.0 ** -int(places))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A claim as it is judged: its numbers as float64, and how far they may be from what the
+    claimant had."""
+
+    claim: Claim
+    values: Floats
+    slack: Floats | float
+
+    @classmethod
+    def of(cls, claim: Claim, rounding: Rounding) -> Line:
+        values = np.asarray(claim.values).astype(np.float64)
+        slack = claim.slack
+        if not claim.by_hand:
+            slack = slack + rounding.half_unit + _stored(claim.format, values, rounding)
+        return cls(claim, values, slack)
+
+
+def _stored(format: str | None, values: Floats, rounding: Rounding) -> Floats | float:
+    """Half a unit of a format that the claims were saved in and that is narrower than their own."""
+    form = FORMATS.get(format or "")
+    own = FORMATS.get(rounding.name.rpartition(":")[2])
+    if form is None or own is None or form.bits >= own.bits:
+        return 0.0
+    with np.errstate(invalid="ignore", over="ignore"):
+        slack: Floats = np.abs(values) * 2.0**-form.bits + 2.0 ** (form.least - form.bits)
+    return slack
+
+
+@dataclass
+class Replay:
+    """One text's claims and the passes they are judged by."""
+
+    model: Model
+    text: ClaimedText
+    rounding: Rounding
+    numbers: Allowed
+    weights: Admitted
+    lines: Mapping[str, Sequence[Line]]  # by the address of the step they are about
+    progress: Progress | None = None
+    _true: dict[str, Worked] = field(default_factory=dict)
+    _carried: dict[str, Range] = field(default_factory=dict)  # of lines with slack: what goes on
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        text: ClaimedText,
+        rounding: Rounding,
+        *,
+        like: Replay | None = None,
+        progress: Progress | None = None,
+    ) -> Replay:
+        """The replay of a text; `like` is one of the same model whose weights are used again."""
+        from byhand.checking.suspects import Mistaken
+
+        if like is not None and like.rounding == rounding:
+            numbers, weights = like.numbers, like.weights
+        else:
+            numbers = Mistaken(rounding.precision)
+            weights = Admitted(model.weights, numbers)
+        lines: dict[str, list[Line]] = defaultdict(list)
+        for claim in text.claims:
+            lines[claim.address].append(Line.of(claim, rounding))
+        return cls(model, text, rounding, numbers, weights, dict(lines), progress)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The whole plan of the text."""
+        wanted = any(address.endswith(".head_out") for address in self.lines)
+        return forward.plan(
+            self.model.spec,
+            len(self.text.tokens),
+            positions=self.text.positions,
+            target=self.text.target is not None,
+            head_outputs=wanted,
+        )
+
+    @cached_property
+    def claimed(self) -> tuple[str, ...]:
+        """The claimed steps, in spine order."""
+        return tuple(step.address for step in self.plan if step.address in self.lines)
+
+    @cached_property
+    def complete(self) -> frozenset[str]:
+        """The steps all of whose entries are claimed: what comes before them is not needed."""
+        return frozenset(
+            address for address in self.claimed
+            if address not in IDS
+            and complete(self.plan[address], [line.claim for line in self.lines[address]])
+        )  # fmt: skip
+
+    @cached_property
+    def not_finite(self) -> frozenset[str]:
+        """The steps that are claimed to hold infinities or what is not a number."""
+        return frozenset(
+            address for address, lines in self.lines.items()
+            if not all(_finite(line) or self.plan[address].op == "scores" for line in lines)
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------- the passes
+
+    def judge(self, judged: Callable[[Line, Judged | Missing], None]) -> None:
+        """Works the claimed steps out, each from the lines above it, and tells of each claim."""
+
+        def revise(worked: Worked) -> Worked:
+            lines = self.lines.get(worked.address, ())
+            found = [self.judged(worked, line) for line in lines]
+            if self.numbers.rough and any(map(_close, found)):
+                self.numbers.rough = False
+                found = [self.judged(self.try_edit(self.plan, worked.address), line)
+                         for line in lines]  # fmt: skip
+            for line, each in zip(lines, found, strict=True):
+                judged(line, each)
+            return self._overlaid(worked)
+
+        def before(step: Step) -> None:
+            # of a step that is claimed as a whole nothing goes on but the claims: rough numbers
+            # will do, unless a claim comes near to what is allowed
+            rough = step.op == "linear" and step.address in self.complete
+            self.numbers.rough = rough and self.rounding.name not in FINE
+            if self.progress:
+                self.progress(step)
+
+        try:
+            self._work(self.plan.only(self.claimed), revise=revise, progress=before)
+        finally:
+            self.numbers.rough = False
+
+    def true(self, addresses: Iterable[str]) -> Mapping[str, Worked]:
+        """What the text gives at these steps, whatever the claims say."""
+        wanted = [address for address in addresses if address not in self._true]
+        if wanted:
+            self._true |= self._work(self.plan.only(wanted), keep=wanted)
+        return self._true
+
+    def try_edit(self, edited: Plan, target: str) -> Worked:
+        """What an edited plan gives at a step, from the claimed lines above it."""
+        above = self.complete - {target}
+        known = [address for address in above if address in edited.known]
+        plan = edited.only([target], given=known)
+        given = {step.address for step in plan} & above
+        values = {address: self._from_claims(edited[address]) for address in given}
+
+        def revise(worked: Worked) -> Worked:
+            if worked.address == target or worked.address in given:
+                return worked
+            return self._overlaid(worked)
+
+        steps = self._work(plan, given=values, revise=revise, keep=(target,))
+        return steps[target]
+
+    def region(self, claim: Claim) -> Region:
+        """What lies between a claim and the claimed lines above it."""
+        claims = {address: [line.claim for line in lines] for address, lines in self.lines.items()}
+        return region(self.plan, claims, claim.address, claim.index)
+
+    def bridged(self, claim: Claim) -> int:
+        """How many steps that nobody claimed lie between a claim and the claimed lines above."""
+        reads = (read for read in self.plan[claim.address].reads if not read.startswith(WEIGHT))
+        if all(read in self.complete or read in IDS for read in reads):
+            return 0
+        return len(self.region(claim).steps) - 1
+
+    def judged(self, worked: Worked, line: Line) -> Judged | Missing:
+        """One claim against what was worked out for its step."""
+        if worked.missing is not None:
+            return worked.missing
+        if worked.address in IDS:
+            return self._judge_ids(worked, line)
+        claim = line.claim
+        return self.numbers.judge(worked.value, claim.index, line.values, line.slack, claim.claimed)
+
+    def _work(
+        self,
+        plan: Plan,
+        *,
+        given: Mapping[str, Worked] | None = None,
+        revise: Callable[[Worked], Worked] | None = None,
+        keep: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> dict[str, Worked]:
+        return work_out(
+            plan,
+            self.weights,
+            self.text.tokens,
+            self.numbers,
+            target=self.text.target,
+            given=given,
+            progress=progress or self.progress,
+            keep=keep,
+            revise=revise,
+        )
+
+    # ------------------------------------------------------------------- claims over values
+
+    def _overlaid(self, worked: Worked) -> Worked:
+        if worked.step.op == "given" or worked.address in IDS:
+            return worked
+        lines = self.lines.get(worked.address, ())
+        value = worked.value
+        if worked.missing is not None:
+            if not lines:
+                return worked
+            value = _anything(worked.step)
+        if worked.address in self.complete:
+            value = _unmasked(value)
+        value = self._laid_over(value, lines)
+        if worked.address in self.complete and any(np.any(line.slack) for line in lines):
+            self._carried.setdefault(worked.address, value)
+        if not lines and self.rounding.half_unit:
+            value = _widened(value, self.rounding.half_unit)
+        return Worked(worked.step, value, self.numbers, worked.notes)
+
+    def _from_claims(self, step: Step) -> Worked:
+        """A step all of whose entries are claimed, as it was laid over before."""
+        value = self._carried.get(step.address)
+        if value is None:
+            value = self._laid_over(_anything(step), self.lines[step.address])
+        return Worked(step, value, self.numbers)
+
+    def _laid_over(self, value: Range, lines: Iterable[Line]) -> Range:
+        for line in lines:
+            claim = line.claim
+            values, slack = _carried(value, line)
+            value = self.numbers.overlay(value, claim.index, values, slack, claim.claimed)
+        return value
+
+    def _judge_ids(self, worked: Worked, line: Line) -> Judged:
+        """Ids are right or wrong; a next token is right where rounding may make it the largest."""
+        claim = line.claim
+        ids = worked.value if isinstance(worked.value, Sequence) else (worked.value,)
+        places = np.arange(len(ids))[claim.index or slice(None)].reshape(np.shape(line.values))
+        said = line.values
+        shares, expected = np.zeros(places.shape), np.zeros(places.shape)
+        for place in np.ndindex(shares.shape):
+            entry = ids[int(places[place])]
+            if isinstance(entry, Prediction):
+                possible = entry.candidates or entry.tied or (entry.id,)
+            else:
+                possible = (entry,)
+            expected[place] = np.nan if possible[0] is None else possible[0]
+            if claim.claimed is None or claim.claimed[place]:
+                shares[place] = 0.0 if said[place] in possible else np.inf
+        return Judged(shares, None, expected, np.zeros(shares.shape))
+
+
+def _close(judged: Judged | Missing) -> bool:
+    """Whether a claim uses so much of a rough bound that it should be judged by a better one."""
+    if isinstance(judged, Missing):
+        return False
+    return judged.share > ROUGHLY or (judged.times is not None and judged.times > USUAL)
+
+
+def _finite(line: Line) -> bool:
+    return bool(np.isfinite(line.values.sum()) or np.isfinite(line.values).all())
+
+
+def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
+    """What a claimant who wrote this line may have gone on from, as middles and slack.
+
+    Either what is written, or what was there before it was rounded: where the line follows, that
+    lies in what was worked out as well.
+    """
+    if not np.any(line.slack):
+        return line.values, line.slack
+    part = value[line.claim.index] if line.claim.index else value
+    rad = part.radius()
+    written, mid = line.values, np.asarray(part.mid, dtype=np.float64)
+    room = np.zeros(mid.shape) if rad is None else rad
+    with np.errstate(invalid="ignore"):
+        low, high = written - line.slack, written + line.slack
+        least, most = np.fmax(low, mid - room), np.fmin(high, mid + room)
+        follows = least <= most
+        low = np.where(follows, np.minimum(least, written), low)
+        high = np.where(follows, np.maximum(most, written), high)
+        middle = low + (high - low) / 2
+        slack = np.fmax(high - middle, middle - low) * (1 + 2.0**-40)
+    return middle, slack
+
+
+def _anything(step: Step) -> Range:
+    """A step of which nothing is known: every number is allowed."""
+    absent = None
+    if step.op == "scores":
+        absent = np.broadcast_to(~np.asarray(step.attributes["mask"], dtype=bool), step.shape)
+    return Range(np.zeros(step.shape), np.full(step.shape, np.inf), None, absent)
+
+
+def _unmasked(value: Range) -> Range:
+    """Shares as claimed, also at keys that should be masked: what reads them shall see them."""
+    if value.absent is None or value.origin is None or not value.origin.shares:
+        return value
+    return Range(value.mid, value.rad, value.usual, origin=value.origin)
+
+
+def vacuous(judged: Judged, slack: Floats | float) -> bool:
+    """Whether nearly any value would do: what is allowed is as large as the values themselves."""
+    where: Any = ... if judged.judged is None else judged.judged
+    room = np.asarray(judged.allowed - slack)[where]
+    values = judged.expected[where]
+    if not np.size(room):
+        return False
+    size = np.sqrt(np.mean(np.square(values)))
+    return bool(np.median(room) > max(size, 4 * float(np.max(slack))))
+
+
+def _widened(value: Range, half_unit: float) -> Range:
+    rad = np.broadcast_to(
+        half_unit if value.rad is None else value.rad + half_unit, value.mid.shape
+    )
+    return Range(value.mid, rad, value.usual, value.absent)
+
+
+def nearest_claimed(plan: Plan, claimed: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each step, the claimed steps that it is worked out from, with none in between."""
+    known = frozenset(claimed)
+    above: dict[str, frozenset[str]] = {}
+    for step in plan:
+        found: set[str] = set()
+        for read in step.reads:
+            if read in known:
+                found.add(read)
+            elif not read.startswith(WEIGHT):
+                found |= above.get(read, frozenset())
+        above[step.address] = frozenset(found)
+    return above

@@ -1,0 +1,109 @@
+"""Trying suspects: which edited plan makes a claim follow that does not follow as it is.
+
+`suspects` knows the mistakes people make, as edits of the plan; here each edit is worked out from
+the lines above the claim, and those that explain it are put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+from byhand.checking.regions import Region
+from byhand.checking.replay import Line, Replay, vacuous
+from byhand.checking.suspects import Context, Edit, edits
+from byhand.checking.verdicts import Marked, Suspect
+from byhand.errors import ByhandError
+from byhand.numbers.allowed import Judged
+from byhand.plan import WEIGHT, Step
+from byhand.tracing import Missing
+
+MOST_WORK = 10_000_000_000  # multiplications that all suspects of one line may cost
+MOST_SHOWN = 3
+EXPLAINED = 32.0  # times what rounding usually does: a suspect that leaves more explains nothing
+CLEARLY_BETTER = 4.0  # a suspect must explain an unusual line so many times better than the model
+
+
+def suspects_of(
+    replay: Replay, line: Line, judged: Judged, marked: Marked, favourites: Sequence[str]
+) -> tuple[Suspect, ...]:
+    """The mistakes that make the claim follow, the likeliest first.
+
+    Mistakes of the `favourites`' kinds are tried first, then the others as the catalogue has them,
+    until a stated amount of work is done.
+    """
+    address = line.claim.address
+    region = replay.region(line.claim)
+    target = replay.plan[address]
+    context = _context(replay, region, line, judged)
+    work = _work(replay, region.steps)
+    left = float(MOST_WORK)
+    found: list[tuple[tuple[float, int, int], Suspect]] = []
+    tried = list(edits(replay.plan, region.steps, target, replay.model, context=context))
+    tried.sort(key=lambda edit: edit.kind not in favourites)  # stable: else in their own order
+    for place, edit in enumerate(tried):
+        if left < 0:
+            break
+        left -= work
+        suspect = _tried(replay, edit, line, marked)
+        if suspect is not None:
+            order = (_rank(suspect), edit.unlikely, place)
+            found.append((order, suspect))
+    found.sort(key=lambda each: each[0])
+    return tuple(suspect for _order, suspect in found[:MOST_SHOWN])
+
+
+def _context(replay: Replay, region: Region, line: Line, judged: Judged) -> Context:
+    return Context(
+        claimed=replay.complete | region.edge,
+        tokens=replay.text.tokens,
+        positions=replay.text.positions,
+        padding=replay.text.padding,
+        precision=replay.rounding.name,
+        by_hand=line.claim.by_hand,
+        index=line.claim.index,
+        values=line.values,
+        expected=judged.expected,
+        allowed=judged.allowed,
+        slack=line.slack,
+    )
+
+
+def _tried(replay: Replay, edit: Edit, line: Line, marked: Marked) -> Suspect | None:
+    """The edit as a suspect, where it explains the claim."""
+    try:
+        judged = replay.judged(replay.try_edit(edit.plan, line.claim.address), line)
+    except ByhandError:
+        return None  # an edit that cannot be worked out explains nothing
+    if isinstance(judged, Missing) or not judged.follows or vacuous(judged, line.slack):
+        return None
+    if judged.times is not None and judged.times > EXPLAINED:
+        return None
+    if marked.unusual and not _better(judged.times, marked.times):
+        return None
+    return Suspect(edit.kind, edit.sentence, edit.change, judged.share, judged.times)
+
+
+def _better(times: float | None, than: float | None) -> bool:
+    return times is not None and than is not None and times * CLEARLY_BETTER < than
+
+
+def _rank(suspect: Suspect) -> float:
+    """How badly it fits: 0 for all that fit as well as rounding usually does."""
+    times = inf if suspect.times is None else suspect.times
+    return 0.0 if times <= 3 else times
+
+
+def _work(replay: Replay, region: Sequence[Step]) -> float:
+    """About how many multiplications one replay of the region costs."""
+    total = 0.0
+    for step in region:
+        size = 1.0
+        for side in step.shape:
+            size *= side
+        total += size
+        for read in step.reads:
+            if read.startswith(WEIGHT) and step.op in ("linear", "head_outputs"):
+                weight = replay.model.weights[read.removeprefix(WEIGHT)]
+                total += 3.0 * weight.size * len(replay.text.tokens)
+    return total

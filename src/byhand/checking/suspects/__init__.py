@@ -1,0 +1,12 @@
+"""Suspects: the mistakes that people make, as edits of the plan.
+
+`edits` gives the plans in which one mistake is made on purpose; `check` works each out from the
+claimed lines above and keeps those that explain the claim.  `Mistaken` are the numbers they are
+worked out with.
+"""
+
+from byhand.checking.suspects.catalogue import MOST, edits
+from byhand.checking.suspects.editing import Context, Edit
+from byhand.checking.suspects.mistaken import Mistaken
+
+__all__ = ["MOST", "Context", "Edit", "Mistaken", "edits"]

@@ -1,0 +1,225 @@
+"""Editing a plan, one mistake at a time: what an edit is, and how one is written.
+
+An `Edit` is a plan in which somebody's mistake is made on purpose.  A `Draft` writes such a plan:
+lines are changed, or new lines (`suspect.0`, …) are written in before them.  A `Scene` is what all
+suspects look at: the plan, the line that does not follow, and what was claimed.  Which mistakes
+there are stands in the modules beside this one; nothing here computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.model import Model
+from byhand.plan import WEIGHT, Plan, Step
+from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
+
+SUSPECT = "suspect."
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A plan with one mistake in it, and how to say so."""
+
+    kind: str  # a word of the catalogue
+    sentence: str  # "it follows if GELU is the erf form; the model says tanh"
+    change: str  # what to change in the port
+    plan: Plan
+    unlikely: int = 0  # orders edits that explain a claim equally well
+
+
+@dataclass(frozen=True)
+class Context:
+    """What is known about the claims besides the plan.
+
+    `values` and `expected` are the claimed part and what was worked out for it, of one shape;
+    slips of the pen are looked for only where they are given.
+    """
+
+    claimed: frozenset[str] = frozenset()
+    tokens: tuple[int, ...] = ()
+    positions: tuple[int, ...] | None = None
+    padding: tuple[int, int] = (0, 0)
+    precision: str = "float32"
+    by_hand: bool = False
+    index: tuple[int | slice, ...] = ()
+    values: Values | None = None
+    expected: Values | None = None
+    allowed: Values | None = None  # how far each value may be from the expected one
+    slack: Values | float = 0.0  # how far the claimant's number may be from what is written
+
+
+class Draft:
+    """A plan being edited."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._lines: dict[str, Step] = {}
+        self._before: dict[str, list[Step]] = {}
+        self._moved: dict[str, str] = {}  # a line → the line that it is moved before
+        self._count = 0
+
+    def __getitem__(self, address: str) -> Step:
+        """The line at an address, as it is now."""
+        return self._lines.get(address) or self._plan[address]
+
+    def write(
+        self,
+        before: str,
+        op: str,
+        inputs: Mapping[str, str],
+        axes: tuple[str, ...],
+        shape: tuple[int, ...],
+        /,
+        **attributes: Any,
+    ) -> str:
+        """A new line before the line at `before`; returns its address."""
+        address = f"{SUSPECT}{self._count}"
+        self._count += 1
+        step = Step(address, op, dict(inputs), axes, shape, op, attributes)
+        self._before.setdefault(before, []).append(step)
+        return address
+
+    def copy(self, before: str, step: Step, **reads: str) -> str:
+        """A new line that does what `step` does, reading other things; returns its address."""
+        inputs = {**step.inputs, **reads}
+        return self.write(before, step.op, inputs, step.axes, step.shape, **step.attributes)
+
+    def change(
+        self,
+        address: str,
+        *,
+        op: str | None = None,
+        inputs: Mapping[str, str | None] | None = None,
+        only: bool = False,
+        **attributes: Any,
+    ) -> None:
+        """Another operation, other inputs or attributes; what is None goes away.
+
+        With `only`, inputs and attributes are replaced as a whole.
+        """
+        step = self[address]
+        reads: dict[str, str | None] = {**({} if only else step.inputs), **(inputs or {})}
+        settings = {**({} if only else step.attributes), **attributes}
+        self._lines[address] = replace(
+            step,
+            op=op or step.op,
+            inputs={role: read for role, read in reads.items() if read is not None},
+            attributes={name: value for name, value in settings.items() if value is not None},
+        )
+
+    def reroute(self, address: str, old: str, new: str) -> None:
+        """Whatever the line reads at `old` it now reads at `new`."""
+        step = self[address]
+        self.change(
+            address, inputs={role: new for role, read in step.inputs.items() if read == old}
+        )
+
+    def keep(self, address: str, read: str) -> None:
+        """The line does nothing but copy what stands at `read`."""
+        self.change(address, op="keep", inputs={"x": read}, only=True)
+
+    def then(self, address: str, op: str, **attributes: Any) -> None:
+        """At the address stands what `op` makes of the line's own result."""
+        moved = self.aside(address)
+        self.change(address, op=op, inputs={"x": moved}, only=True, **attributes)
+
+    def aside(self, address: str) -> str:
+        """The line as it is, written under a new address before itself; returns that."""
+        return self.copy(address, self[address])
+
+    def sooner(self, address: str, *, before: str) -> None:
+        """Moves a claimed line, which needs nothing, up to where something is to read it."""
+        self._moved[address] = before
+
+    def made(self) -> Plan:
+        """The edited plan."""
+        steps: list[Step] = []
+        for step in self._plan:
+            steps += (self[up] for up, to in self._moved.items() if to == step.address)
+            if step.address in self._moved:
+                continue
+            steps += self._before.get(step.address, ())
+            steps.append(self._lines.get(step.address, step))
+        return Plan(self._plan.spec, self._plan.length, tuple(steps), self._plan.aliases)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A line that does not follow, and everything an edit may need to know."""
+
+    plan: Plan
+    region: tuple[Step, ...]  # from the nearest claimed lines to the target, which is the last
+    target: Step
+    model: Model
+    context: Context
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.plan.spec
+
+    def draft(self) -> Draft:
+        return Draft(self.plan)
+
+    def of(self, *ops: str) -> tuple[Step, ...]:
+        """The steps of the region with one of these operations."""
+        return tuple(step for step in self.region if step.op in ops)
+
+    def named(self, *endings: str) -> tuple[Step, ...]:
+        """The steps of the region whose address ends so."""
+        return tuple(step for step in self.region if step.address.endswith(endings))
+
+    @cached_property
+    def inside(self) -> frozenset[str]:
+        """The addresses of the region."""
+        return frozenset(step.address for step in self.region)
+
+    def has(self, address: str) -> bool:
+        """Whether there is such a step in the plan, claimed or not, under this name."""
+        return address in self.plan.known
+
+    def own(self, address: str) -> str:
+        """The step's own address, where it is known under a second name."""
+        return self.plan.known[address]
+
+    def layer(self, address: str) -> int | None:
+        """The layer a step or weight belongs to."""
+        parts = address.removeprefix(WEIGHT).split(".")
+        return int(parts[1]) if parts[0] == "block" else None
+
+    def block(self, address: str) -> BlockSpec | None:
+        layer = self.layer(address)
+        return None if layer is None else self.spec.blocks[layer]
+
+    def attention(self, address: str) -> AttentionSpec:
+        block = self.block(address)
+        assert block is not None
+        assert block.attention is not None
+        return block.attention
+
+    def weight_shape(self, read: str) -> tuple[int, ...]:
+        return self.model.weights[read.removeprefix(WEIGHT)].shape
+
+    def entering(self, layer: int) -> str:
+        """The stream that enters a block."""
+        return self.own(f"stream.{layer}")
+
+
+def together_and_apart(steps: Iterable[Step]) -> Iterator[tuple[tuple[Step, ...], int]]:
+    """All the steps at once, then each alone where there are several; how unlikely that makes it.
+
+    A port makes a mistake wherever it has the same code; a slip in one place is rarer.
+    """
+    every = tuple(steps)
+    if every:
+        yield every, 0
+    if 1 < len(every) <= 4:
+        for step in every:
+            yield (step,), 2

@@ -1,0 +1,142 @@
+"""Verdicts: what the judge says of each claim, and of all of them together.
+
+                               the true value    another value
+    follows from what is above    right             carried forward
+    does not follow               unsupported       error here
+
+and *cannot be judged*, with the reason.  `judging` makes them, `render` shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.address import write_index
+from byhand.checking.claims import DIRECTION, Claim, Unmatched
+
+
+class Verdict(Enum):
+    """The verdict on one claim."""
+
+    RIGHT = "right"
+    CARRIED = "carried forward"  # right, given an earlier error
+    UNSUPPORTED = "right, but not from the lines above"
+    ERROR = "error here"
+    UNJUDGED = "cannot be judged"
+
+    @property
+    def follows(self) -> bool | None:
+        """Whether the line follows from the lines above; None where nobody can say."""
+        if self is Verdict.UNJUDGED:
+            return None
+        return self in (Verdict.RIGHT, Verdict.CARRIED)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A mistake that would make the claim follow."""
+
+    kind: str  # a word of the catalogue of suspects: "gelu-kind", "scale-missing", …
+    sentence: str  # "it follows if GELU is erf; the model says tanh"
+    change: str  # what to change, to somebody who can change the port
+    share: float  # of what rounding may do, that is used if this is the mistake
+    times: float | None = None  # the same in units of what rounding usually does
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The entry that is furthest out of what is allowed, or uses most of it."""
+
+    index: tuple[int, ...]  # in the step
+    claimed: float
+    expected: float
+    allowed: float  # how far the claim may be from the expected value
+    difference: float
+
+
+@dataclass(frozen=True)
+class Marked:
+    """One claim with its verdict."""
+
+    claim: Claim
+    verdict: Verdict
+    share: float = 0.0  # the largest share of the allowed error that an entry uses; above 1: excess
+    times: float | None = None  # how many times what rounding usually does; None: not known
+    worst: Worst | None = None
+    reason: str = ""  # why it cannot be judged
+    suspects: tuple[Suspect, ...] = ()
+    shares: npt.NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
+    outside: int = 0  # entries beyond what is allowed
+    entries: int = 0  # entries judged
+    unusual: bool = False  # within the worst case, but far beyond what rounding usually does
+    among: tuple[Worst, ...] = ()  # where it does not follow or is unusual: the worst few entries
+    uses: tuple[str, ...] = ()  # the claimed steps (or none: the text) that it was judged from
+
+    @property
+    def address(self) -> str:
+        """What the claim is about: an address with its index; of a direction, said so."""
+        about = f"{DIRECTION}." if self.claim.kind == DIRECTION else ""
+        return about + self.claim.address + write_index(self.claim.index)
+
+    @property
+    def worst_address(self) -> str:
+        """The address of the worst entry."""
+        return self.claim.address + (write_index(self.worst.index) if self.worst else "")
+
+
+@dataclass(frozen=True)
+class MarkedText:
+    """Every claim about one text, in spine order."""
+
+    text: str
+    tokens: tuple[int, ...]
+    precision: str
+    lines: tuple[Marked, ...]
+    unmatched: tuple[Unmatched, ...] = ()
+    label: str | None = None
+    marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
+
+    @property
+    def first_error(self) -> Marked | None:
+        """The first line, in spine order, that does not follow and is not right either."""
+        return next((line for line in self.lines if line.verdict is Verdict.ERROR), None)
+
+    @property
+    def follows(self) -> bool:
+        """Whether nothing was found that does not follow."""
+        wrong = (Verdict.ERROR, Verdict.UNSUPPORTED)
+        return not any(line.verdict in wrong for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Marking:
+    """The result of `byhand.check`: the marked texts, one for each row of a batch."""
+
+    model: str
+    texts: tuple[MarkedText, ...]
+
+    def __iter__(self) -> Iterator[Marked]:
+        for text in self.texts:
+            yield from text.lines
+
+    @property
+    def first_error(self) -> Marked | None:
+        """The first error of the first text that has one."""
+        return next((text.first_error for text in self.texts if text.first_error), None)
+
+    @property
+    def follows(self) -> bool:
+        """Whether no claim was found that does not follow."""
+        return all(text.follows for text in self.texts)
+
+    @property
+    def unmatched(self) -> tuple[Unmatched, ...]:
+        """The names that stand for nothing here, each once."""
+        found = {each.name: each for text in self.texts for each in text.unmatched}
+        return tuple(found.values())

@@ -1,0 +1,229 @@
+"""`byhand check`: somebody else's working, marked line by line."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.errors import UsageError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.checking.verdicts import Marking
+
+PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims, though not read
+
+
+@click.command(
+    cls=Command,
+    short_help=later("mark somebody else's working: which line does not follow, and why"),
+    help=later(
+        "Judges every line of somebody's working from the lines above it: whether it follows, "
+        "whether rounding can explain the difference, where the first real error is, and what the "
+        "mistake probably is."
+    ),
+    arguments={
+        "MODEL": later(
+            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
+        ),
+        "[CLAIMS…]": later(
+            "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors) or folders of golden "
+            "files; without them, the document that a built-in model comes from"
+        ),
+        "[TEXT]": later("the text; without it, the one the claims name, or the model's own"),
+    },
+)
+@click.argument("model", metavar="MODEL")
+@click.argument("arguments", metavar="[CLAIMS…] [TEXT]", nargs=-1)
+@click.option(
+    "--text",
+    cls=Option,
+    metavar="TEXT",
+    help=later("the text, where it could be taken for a file"),
+)
+@click.option(
+    "--target",
+    cls=Option,
+    metavar="WORD",
+    help=later("the word that should come next: the loss is judged by it"),
+)
+@click.option(
+    "--precision",
+    cls=Option,
+    metavar="F",
+    help=later(
+        "what was worked in: float64, float32, tf32, float16, bfloat16, transformers:bfloat16 "
+        "(with its float32 parts), decimals:2; without it, what the claims are"
+    ),
+)
+@click.option(
+    "--only",
+    cls=Option,
+    multiple=True,
+    metavar="PATTERN",
+    help=later("only these lines count: block.0.attn, 'block.*.mlp.act'; may be repeated"),
+)
+@click.option("--all", "every", cls=Option, is_flag=True, help=later("fold no lines that follow"))
+@click.option(
+    "--no-suspects", cls=Option, is_flag=True, help=later("look for no cause of what is wrong")
+)
+@click.option(
+    "--report",
+    cls=Option,
+    metavar="FILE",
+    help=later("write a page (HTML) with heat maps of where entries exceed"),
+)
+@click.option(
+    "--gradebook",
+    cls=Option,
+    metavar="FILE",
+    help=later("mark the claims as worksheets: a table of students, and their marks as CSV"),
+)
+@json_option
+@language_option
+def command(
+    model: str,
+    arguments: tuple[str, ...],
+    text: str | None,
+    target: str | None,
+    precision: str | None,
+    only: tuple[str, ...],
+    every: bool,
+    no_suspects: bool,
+    report: str | None,
+    gradebook: str | None,
+    as_json: bool,
+) -> int:
+    from byhand.api import check
+    from byhand.cli.progress import telling
+    from byhand.cli.saving import can_be_written
+    from byhand.models import open_model
+
+    asked = read_arguments(model, arguments, text)
+    page = None if report is None else can_be_written(report)
+    grades = None if gradebook is None else can_be_written(gradebook)
+    with telling() as progress:
+        marking = check(
+            open_model(model),
+            *asked.claims,
+            text=asked.text,
+            target=target,
+            precision=precision,
+            suspects=not no_suspects,
+            progress=progress,
+        )
+    tell_unmatched(marking)
+    if only:
+        from byhand.render.marking import only as only_these
+
+        marking = only_these(marking, only)
+    show(marking, as_json=as_json, every=every, grades=grades)
+    if page is not None:
+        save_report(marking, page)
+    return 0 if marking.follows else 1
+
+
+# ------------------------------------------------------------------ which argument is what
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The files of claims, and the text where one was given."""
+
+    claims: tuple[str | Path, ...]
+    text: str | None
+
+
+def read_arguments(model: str, arguments: tuple[str, ...], text: str | None) -> Asked:
+    """What of the arguments are files, and whether the last one is the text.
+
+    It is where --text does not say it, nothing of that name is there, and it does not end like a
+    file of claims.  Without any file, the document of a built-in model is checked.
+    """
+    claims: list[str | Path] = list(arguments)
+    if arguments and text is None and not _is_file(arguments[-1]):
+        text = arguments[-1]
+        claims.pop()
+    if not claims:
+        from byhand.checking.documents import names, of
+
+        document = of(model)
+        if document is None:
+            raise UsageError(
+                _("{name} is missing").format(name="CLAIMS"),
+                expected=_(
+                    "a file of claims; without one, a model that comes from a document: {names}"
+                ).format(names=", ".join(names())),
+                hint=_("see {command} --help").format(command="byhand check"),
+            )
+        claims.append(document)
+    return Asked(tuple(claims), text)
+
+
+def _is_file(argument: str) -> bool:
+    from byhand.checking.reading import READERS
+
+    if Path(argument).suffix.lower() in (*READERS, *PICKLED):
+        return True
+    try:
+        return bool(argument.strip()) and Path(argument).exists()
+    except (OSError, ValueError):  # too long for a name, or a NUL in it
+        return False
+
+
+# ------------------------------------------------------------------ what is shown and written
+
+
+def tell_unmatched(marking: Marking) -> None:
+    """The names that stand for nothing: on stderr, never dropped silently."""
+    from byhand.render.marking import unmatched_lines
+
+    for line in unmatched_lines(marking):
+        print(line, file=sys.stderr)
+
+
+def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
+    """Prints the marking; of several people's sheets also how the class did, which is all there is
+    where the marks are written to a file."""
+    from byhand.cli.printing import print_lines
+    from byhand.render.marking import lines
+
+    several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
+    book = None
+    if several or grades is not None:
+        from byhand.checking.worksheets import gradebook, write_csv
+
+        book = gradebook(marking.texts)
+        if grades is not None:
+            write_csv(book, grades)
+    if as_json:
+        from byhand.render.grades import gradebook_data
+        from byhand.render.marking_data import write_json
+
+        further = {} if book is None else {"gradebook": gradebook_data(book)}
+        write_json(marking, sys.stdout, **further)
+    else:
+        if grades is None or every:
+            print_lines(lambda width, ink: lines(marking, width, ink, every))
+        if book is not None:
+            from byhand.render.grades import gradebook_lines
+
+            found = book
+            if grades is None or every:
+                print("\n")
+            print_lines(lambda width, ink: gradebook_lines(found, width, ink))
+    if grades is not None:
+        print(_("the marks are in {file}").format(file=grades), file=sys.stderr)
+
+
+def save_report(marking: Marking, path: Path) -> None:
+    from byhand.cli.saving import save
+    from byhand.render.report import page
+
+    save(path, page(marking))
+    print(_("the report is in {file}").format(file=path), file=sys.stderr)

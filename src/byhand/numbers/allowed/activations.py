@@ -1,0 +1,112 @@
+"""The activations: middles in float64, and what implementations that go step by step round.
+
+Each function gives f(x) and how far an implementation may be from it before the final rounding,
+our own error included; None: it rounds nothing.  numbers/README.md derives the constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import log
+
+import numpy as np
+
+from byhand.numbers.allowed.precisions import OWN, Precision
+from byhand.numbers.allowed.ranges import Data
+from byhand.numbers.floats.activations import ACTIVATIONS
+
+QUICK = 1.702
+ERF = 4.0  # unit roundoffs that erf may be off beyond 4 ulps: torch's fused gelu takes 3 of them
+OURS = 16 * OWN  # the float64 functions are within 8 units of the last place
+
+Result = tuple[Data, Data | None]
+
+SLOPES: Mapping[str, float] = {  # |f(x) - f(y)| is at most this times |x - y|
+    "relu": 1.0,
+    "identity": 1.0,
+    "gelu": 1.1290,
+    "gelu_tanh": 1.1291,
+    "silu": 1.0999,
+    "quick_gelu": 1.0999,  # silu(1.702·x)/1.702
+}
+
+
+def relu(x: Data, p: Precision) -> Result:
+    """max(0, x)."""
+    return np.maximum(x, 0.0), None
+
+
+def identity(x: Data, p: Precision) -> Result:
+    """x."""
+    return x, None
+
+
+def gelu(x: Data, p: Precision) -> Result:
+    """x·(1 + erf(x/√2))/2: where 1 + erf cancels, the error is relative to x."""
+    y = _middle("gelu", x)
+    # erf, with two roundings in its argument: its slope times that is at most 0.49
+    in_erf = p.function + ERF * p.single + 0.98 * p.work.half
+    own = np.abs(x) * (in_erf / 2 * (1 + 4 * p.work.half))
+    own += np.abs(y) * (2.1 * p.work.half + OURS)
+    return y, own
+
+
+def gelu_tanh(x: Data, p: Precision) -> Result:
+    """x·(1 + tanh a)/2, or x/(1 + e^-2a), where a = √(2/π)·(x + 0.044715·x³)."""
+    y = _middle("gelu_tanh", x)
+    # a, whose terms have one sign: a power and five roundings; its slope times a is below 0.448
+    in_a = p.function + 5 * p.work.half + 12 * OWN
+    in_tanh = p.function + 0.448 * in_a * (1 + 2 * in_a)
+    own = np.abs(x) * (in_tanh / 2 * (1 + 4 * p.work.half))
+    own += np.abs(y) * (2.1 * p.work.half + OURS)
+    return y, own
+
+
+def silu(x: Data, p: Precision) -> Result:
+    """x/(1 + e^-x), or x times that quotient."""
+    y = _middle("silu", x)
+    own = np.abs(y) * (2.1 * p.work.half + OURS)
+    own += _rest(x, y) * (1.01 * p.function)
+    return y, _where_exp_overflows(own, y, x, p)
+
+
+def quick_gelu(x: Data, p: Precision) -> Result:
+    """x/(1 + e^-1.702x)."""
+    inner = QUICK * x
+    y = _middle("silu", inner) / QUICK
+    own = np.abs(y) * (2.1 * p.work.half + OURS)
+    # e^-a with two roundings in a: off by a factor of e^d, d = 2u·|a|
+    factor = np.expm1(np.abs(inner) * (2.01 * p.work.half + 4 * OWN))
+    own += _rest(x, y) * (factor + 1.01 * p.function * (1 + factor))
+    return y, _where_exp_overflows(own, y, inner, p)
+
+
+def _middle(kind: str, x: Data) -> Data:
+    result = np.empty(x.shape)
+    ACTIVATIONS[kind](x, result)
+    return result
+
+
+def _rest(x: Data, y: Data) -> Data:
+    """|y|·(1 - s), where y = x·s and s = 1/(1 + e^-a): what a relative error of e^-a does to y."""
+    share = np.divide(y, x, out=np.full(x.shape, 0.5), where=x != 0)
+    rest: Data = np.abs(y) * np.maximum(1 + 16 * OWN - share, 0.0)
+    return rest
+
+
+def _where_exp_overflows(own: Data, y: Data, x: Data, p: Precision) -> Data:
+    """Where e^-x is beyond the range of the working format, an implementation gives 0."""
+    if not p.work.half:
+        return own
+    far = x < 0.01 - log(p.work.largest)
+    return np.where(far, np.maximum(own, np.abs(y)), own) if far.any() else own
+
+
+KINDS: Mapping[str, Callable[[Data, Precision], Result]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": silu,
+    "identity": identity,
+    "quick_gelu": quick_gelu,
+}

@@ -1,0 +1,133 @@
+"""Sines and cosines of positions on ranges: tables made from rounded angles, and RoPE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import log
+
+import numpy as np
+
+from byhand.numbers.allowed.admitting import admitted
+from byhand.numbers.allowed.precisions import OWN, ULPS, Precision
+from byhand.numbers.allowed.ranges import Data, Range, wide
+from byhand.numbers.allowed.rounding import Rounding, quiet
+from byhand.numbers.base import Array
+from byhand.numbers.floats.angles import frequencies_of, turns
+
+POWER = 10.0  # roundings of base^(-2i/width) beside those of its exponent: a power and a quotient
+SCALED = 24.0  # further ones of frequencies that an implementation scales before it uses them
+
+
+class Positions(Rounding):
+    """sinusoid, rotate."""
+
+    @quiet(all="ignore")
+    def admit_frequencies(self, data: Array) -> Range:
+        """As finely as float64 has them, whatever the format."""
+        return data if isinstance(data, Range) else admitted(data, None)
+
+    @quiet(all="ignore")
+    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Range:
+        cos, sin, r_cos, r_sin = _tables(self.precision, tuple(positions), width, base, None)
+        mid, rad = np.empty((2, len(positions), width))
+        mid[:, 0::2], rad[:, 0::2] = sin, r_sin
+        mid[:, 1::2], rad[:, 1::2] = cos[:, : width // 2], r_cos[:, : width // 2]
+        return self._stored(mid, rad, 0.05 * rad)
+
+    @quiet(all="ignore")
+    def rotate(
+        self,
+        x: Array,
+        *,
+        frequencies: Array | None = None,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str,
+    ) -> Range:
+        x = self._read(x)
+        given = None if frequencies is None else self.admit_frequencies(frequencies)
+        cos, sin, r_cos, r_sin = _tables(self.precision, tuple(positions), width, base, given)
+        if pairing == "half":
+            first, second = slice(0, width // 2), slice(width // 2, width)
+        else:
+            first, second = slice(0, width, 2), slice(1, width, 2)
+        data, radius = wide(x.mid), x.radius()
+        a, b = data[..., first], data[..., second]
+        mid, rad, usual = np.empty((3, *x.shape))
+        unit, least = self.precision.work.half, self.precision.work.least
+        for here, left, right, r_left, r_right in (
+            (first, cos, -sin, r_cos, r_sin),
+            (second, sin, cos, r_sin, r_cos),
+        ):
+            one, other = a * left, b * right
+            mid[..., here] = one + other
+            sizes = np.abs(one) + np.abs(other)
+            tables = np.abs(a) * r_left + np.abs(b) * r_right
+            # each product is rounded, the sum is stored
+            rad[..., here] = tables * (1 + unit) + sizes * (unit + 2 * OWN) + 2 * least
+            usual[..., here] = sizes * (0.3 * unit) + tables * 0.1
+            if radius is not None:
+                rad[..., here] += (
+                    radius[..., first] * (np.abs(left) + r_left)
+                    + radius[..., second] * (np.abs(right) + r_right)
+                ) * (1 + unit)
+            if x.usual is not None:
+                moved = np.hypot(x.usual[..., first] * left, x.usual[..., second] * right)
+                usual[..., here] = np.hypot(usual[..., here], moved)
+        mid[..., width:] = 0.0
+        rad[..., width:] = usual[..., width:] = 0.0
+        result = self._stored(mid, rad, usual)
+        if width < x.shape[-1]:  # what is not turned is not touched
+            assert result.rad is not None
+            result.mid[..., width:] = data[..., width:]
+            result.rad[..., width:] = 0.0 if radius is None else radius[..., width:]
+            if result.usual is not None:
+                result.usual[..., width:] = 0.0 if x.usual is None else x.usual[..., width:]
+        return result
+
+
+def _tables(
+    p: Precision, positions: tuple[int, ...], width: int, base: Fraction, given: Range | None
+) -> tuple[Data, Data, Data, Data]:
+    """cos and sin of the angles, (pos, width/2) each, and how far an implementation's are off."""
+    if given is None:
+        return _own_tables(p, positions, width, base)
+    return _made(p, positions, width, base, wide(given.mid), given.radius())
+
+
+@lru_cache(maxsize=16)
+def _own_tables(
+    p: Precision, positions: tuple[int, ...], width: int, base: Fraction
+) -> tuple[Data, Data, Data, Data]:
+    return _made(p, positions, width, base, None, None)
+
+
+def _made(
+    p: Precision,
+    positions: tuple[int, ...],
+    width: int,
+    base: Fraction,
+    given: Data | None,
+    radius: Data | None,
+) -> tuple[Data, Data, Data, Data]:
+    cos, sin = turns(positions, width, base, given)
+    rates = frequencies_of(base, width) if given is None else given
+    places = np.abs(np.asarray(positions, dtype=np.float64))
+    angles = np.multiply.outer(places, np.abs(rates))
+    # relative errors of a frequency: its exponent's, times ln base, and those of a power; then
+    # one of the product with the position
+    exponents = np.arange(len(rates)) * (2.0 / width)
+    roundings = 2 * abs(log(base)) * exponents + POWER + (0.0 if given is None else SCALED) + 1
+    unit = p.tables.half + OWN  # the implementation's, and our own
+    off = angles * (roundings * unit) * (1 + 2**-20)
+    if radius is not None:
+        off = off + np.multiply.outer(places, radius)
+    kept = p.store.half if p.store.half > p.tables.half else 0.0
+    itself = ULPS * unit + kept * (1 + ULPS * unit)
+    bent = np.square(off) / 2
+    r_cos = np.minimum(np.abs(sin) * off + bent, 2.0) * (1 + kept) + np.abs(cos) * itself
+    r_sin = np.minimum(np.abs(cos) * off + bent, 2.0) * (1 + kept) + np.abs(sin) * itself
+    return cos, sin, r_cos + p.store.least, r_sin + p.store.least

@@ -1,0 +1,152 @@
+"""The classes of implementations that ranges are proven for: what is rounded where, and how far.
+
+Nothing here computes with numbers of a model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import inf, ldexp, sqrt
+
+from byhand.errors import InputError, nearest
+from byhand.language import _
+from byhand.numbers.floats.formats import BFLOAT16, FLOAT16, Kind
+
+ULPS = 8.0  # an elementary function is within 4 units of the last place: 8 unit roundoffs
+OWN = ldexp(1.0, -53)  # the unit roundoff of the float64 that the middles are computed in
+CHAIN = 512  # terms that BLAS usually adds one after the other, at most
+ROW = 64  # the same in sums of a row, which are usually vectorised or done by halves
+TRANSFORMERS = "transformers:"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One rounding: x becomes x·(1 + d) + e with |d| <= half and |e| <= least, or overflows."""
+
+    half: float  # half a unit of the last place, relative to the number
+    least: float  # what may be lost below the normal numbers
+    largest: float  # beyond it a number is infinite
+
+
+NO_ROUNDING = Unit(0.0, 0.0, inf)
+FLOAT64 = Unit(OWN, ldexp(1.0, -1022), ldexp(2 - 2 * OWN, 1023))
+FLOAT32 = Unit(ldexp(1.0, -24), ldexp(1.0, -126), ldexp(2 - ldexp(1.0, -23), 127))
+BFLOAT = Unit(ldexp(1.0, -8), ldexp(1.0, -126), ldexp(2 - ldexp(1.0, -7), 127))
+# processors and GPUs keep the subnormal numbers of float16: half of their spacing may be lost
+HALF = Unit(ldexp(1.0, -11), ldexp(1.0, -25), 65504.0)
+CUT_OFF = replace(FLOAT32, half=ldexp(1.0, -23))  # float32 sums of tensor cores need not round
+TF32 = replace(FLOAT32, half=ldexp(1.0, -10))  # 10 bits behind the point, the rest cut off
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """What an implementation may round: each stored result, each intermediate one, each addition.
+
+    `inputs` is the rounding of what enters a product (tf32).  With `islands`, norms, softmax and
+    the tables of RoPE are computed in float32 whatever the format.  `one_pass` allows the
+    variance as mean(x²) - mean².  Floats are cast to `cast_weights` when they are admitted.
+    """
+
+    name: str
+    store: Unit
+    work: Unit
+    accumulate: Unit
+    inputs: Unit | None = None
+    islands: bool = False
+    one_pass: bool = False
+    cast_weights: Kind | None = None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is a format of 16 bits, which is accumulated in float32."""
+        return self.cast_weights is not None
+
+    @property
+    def single(self) -> float:
+        """The roundoff of what functions and sums are computed in: float32 for 16-bit formats."""
+        return min(self.work.half, FLOAT32.half) if self.narrow else self.work.half
+
+    @property
+    def function(self) -> float:
+        """The relative error of an elementary function, rounded to the working format."""
+        if self.work.half > self.single:
+            return ULPS * self.single + self.work.half * (1 + ULPS * self.single)
+        return ULPS * self.single
+
+    @property
+    def rows(self) -> Unit:
+        """The rounding of partial sums of a row: only those of products may be cut off."""
+        return FLOAT32 if self.accumulate is CUT_OFF else self.accumulate
+
+    @property
+    def entering(self) -> float:
+        """The relative error of what enters a product."""
+        return 0.0 if self.inputs is None else self.inputs.half
+
+    def usual_sum(self, count: int, chain: int = CHAIN) -> tuple[float, float]:
+        """Of a sum of so many terms: how much of |sum|, and of √(Σ term²), it is usually off.
+
+        A rounding is off by about 0.35 units, and at most `chain` terms follow one another.
+        Partial sums are about (k/n)·sum + √k·term: their squares add up to n·(sum²/3 + n·term²/2).
+        """
+        half, length = self.rows.half, min(count, chain)
+        return 0.35 * half * sqrt(length / 3), 0.35 * half * sqrt(length / 2)
+
+    @property
+    def tables(self) -> Unit:
+        """What angles, sines and cosines are computed in, before they are rounded."""
+        if self.store is NO_ROUNDING:
+            return NO_ROUNDING
+        return FLOAT64 if self.store is FLOAT64 and not self.islands else FLOAT32
+
+    @property
+    def island(self) -> Precision:
+        """The same where the working format is float32 whatever the format, if it has islands."""
+        if not self.islands:
+            return self
+        accumulate = FLOAT32 if self.accumulate is FLOAT64 else self.accumulate
+        return replace(self, work=FLOAT32, accumulate=accumulate)
+
+    @property
+    def cast(self) -> float:
+        """The relative error of taking a stored number into the working format."""
+        return self.work.half if self.work.half > self.store.half else 0.0
+
+    @property
+    def unstored(self) -> bool:
+        """Whether the parts of a norm stay in the working format, finer than what is stored."""
+        return self.islands and self.narrow
+
+
+PLAIN = {
+    "float64": Precision("float64", FLOAT64, FLOAT64, FLOAT64),
+    "float32": Precision("float32", FLOAT32, FLOAT32, FLOAT32),
+    "tf32": Precision("tf32", FLOAT32, FLOAT32, CUT_OFF, inputs=TF32),
+    "float16": Precision("float16", HALF, HALF, CUT_OFF, cast_weights=FLOAT16),
+    "bfloat16": Precision("bfloat16", BFLOAT, BFLOAT, CUT_OFF, cast_weights=BFLOAT16),
+}
+EXACT = Precision("exact", NO_ROUNDING, NO_ROUNDING, NO_ROUNDING)
+PRECISIONS = (*PLAIN, *(TRANSFORMERS + name for name in PLAIN), "exact")
+
+
+@lru_cache
+def precision(name: str) -> Precision:
+    """The precision of this name; an InputError with the known ones.
+
+    >>> precision("transformers:bfloat16").islands
+    True
+    """
+    if name == "exact":
+        return EXACT
+    plain = PLAIN.get(name.removeprefix(TRANSFORMERS))
+    if plain is None:
+        raise InputError(
+            _("there is no precision {name}").format(name=repr(name)),
+            expected=", ".join(PRECISIONS),
+            found=str(name),
+            hint=nearest(name, PRECISIONS),
+        )
+    if name == plain.name:
+        return plain
+    return replace(plain, name=name, islands=True)

@@ -1,0 +1,97 @@
+"""What all operations on ranges share: reading a value, and rounding a result to the format."""
+
+from __future__ import annotations
+
+from math import inf, ldexp
+
+import numpy as np
+
+from byhand.numbers.allowed.admitting import admitted
+from byhand.numbers.allowed.precisions import FLOAT64 as DOUBLE
+from byhand.numbers.allowed.precisions import OWN, Precision, precision
+from byhand.numbers.allowed.ranges import (
+    TYPICAL,
+    Data,
+    Origin,
+    Range,
+    Truths,
+    quadrature,
+    upward,
+)
+from byhand.numbers.base import Array, Numbers
+
+quiet = np.errstate  # ∞ and NaN are no accidents here: NumPy shall not warn
+LEAST = ldexp(1.0, -1022)  # what our own float64 may lose below the normal numbers
+
+
+class Rounding(Numbers):
+    """Implementations of one precision."""
+
+    def __init__(self, format: str | Precision = "float32") -> None:
+        super().__init__()
+        self.precision = precision(format) if isinstance(format, str) else format
+
+    @quiet(all="ignore")
+    def admit(self, data: Array) -> Range:
+        """Weights as they are, without a copy; for 16-bit formats they are cast first."""
+        return data if isinstance(data, Range) else admitted(data, self.precision)
+
+    def _read(self, x: Array) -> Range:
+        """A value as an operation reads it: rounded to the format, where it was not yet."""
+        if not isinstance(x, Range):
+            return self.admit(x)
+        if x.origin is not None and x.origin.unstored:
+            return self._stored(x.mid, x.rad, x.usual, own=0.0)
+        return x
+
+    def _stored(
+        self,
+        mid: Data,
+        rad: Data | None,
+        usual: Data | None = None,
+        *,
+        own: float = 2 * OWN,
+        origin: Origin | None = None,
+        absent: Truths | None = None,
+        settled: bool = False,
+    ) -> Range:
+        """The result of an operation, rounded to the format.
+
+        Before that rounding an implementation is within `rad` of the exact result, and usually
+        within `usual`; `mid` is within `own`·|mid| of it, or what more it is off is in `rad`.
+        `settled`: the usual error is already that of the rounded result.
+        """
+        store = self.precision.store
+        size = np.abs(mid)
+        room = size * (store.half + own * (1 + store.half))
+        if rad is not None:
+            room += rad * (1 + store.half) if store.half else rad
+        room += store.least + LEAST
+        upward(room)
+        if not np.isfinite(mid.sum()):
+            room[~np.isfinite(mid)] = inf
+        if absent is not None:
+            for part in (mid, room, size):
+                np.copyto(part, 0.0, where=absent)
+        spread = usual
+        if store.half and not settled:
+            spread = size * (TYPICAL * store.half)
+            spread += TYPICAL * store.least  # of float16, what is lost below its normal numbers
+            spread = quadrature(usual, spread)
+        if store.largest < DOUBLE.largest:
+            size += room
+            if not size.max(initial=0.0) <= store.largest:
+                room[size > store.largest] = inf
+        return Range(mid, room, spread, absent, origin=origin)
+
+    def _part(self, p: Precision, mid: Data, rad: Data, usual: Data | None, made: Origin) -> Range:
+        """A part of a norm: stored, or left in the working format where islands leave it."""
+        if not p.unstored:
+            return self._stored(mid, rad, usual, origin=made)
+        made.unstored = True
+        work = p.work.half
+        room = rad * (1 + work) + np.abs(mid) * (work + 2 * OWN * (1 + work)) + p.work.least
+        upward(room)
+        if not np.isfinite(mid.sum()):
+            room[~np.isfinite(mid)] = inf
+        return Range(mid, room, quadrature(usual, np.abs(mid) * (TYPICAL * work)), origin=made)

@@ -1,0 +1,57 @@
+"""For the test suite of a port: its numbers follow, or the test says which line does not and why.
+
+    from byhand.testing import assert_follows
+
+    def test_my_port_computes_what_the_model_says() -> None:
+        assert_follows("gpt2-folder", my_port.dump("The cat sat on"), "The cat sat on")
+
+The bound is worked out for every entry, so there is no tolerance to choose.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byhand.checking.verdicts import Marking
+    from byhand.model import Model
+
+WIDTH = 100  # columns of the table in a message
+
+
+def assert_follows(
+    model: str | Path | Model,
+    claims: Any,
+    text: str | None = None,
+    *,
+    precision: str | None = None,
+) -> Marking:
+    """Raises an AssertionError unless every line of the claims follows from the lines above it.
+
+    `model` is as for `byhand.trace`; `claims` is a file, a mapping from names to arrays, a capture,
+    or a list of them.  `precision` is what the port works in; without it, the format of its
+    arrays.  Names that stand for nothing are warned of, and where nothing at all can be judged the
+    test fails too: one that tests nothing should not pass.
+
+    >>> found = assert_follows("tiny", {"embed.token": [[1.0, 0.0], [0.0, 1.0]]}, "a b")
+    >>> found.follows
+    True
+    """
+    __tracebackhide__ = True  # pytest shows the test's own line
+    from byhand.api import check
+    from byhand.checking.verdicts import Verdict
+    from byhand.render.ink import Ink
+    from byhand.render.marking import lines, summary, unmatched_lines
+
+    sources = claims if isinstance(claims, (list, tuple)) else (claims,)
+    marking = check(model, *sources, text=text, precision=precision)
+    aside = "\n".join(unmatched_lines(marking))
+    if all(line.verdict is Verdict.UNJUDGED for line in marking):
+        raise AssertionError("\n".join(filter(None, (summary(marking), aside))))
+    if not marking.follows:
+        raise AssertionError("\n".join(filter(None, (*lines(marking, WIDTH, Ink()), aside))))
+    if aside:
+        warnings.warn(aside, UserWarning, stacklevel=2)
+    return marking
