@@ -53,11 +53,13 @@ class Capture:
     precision: str | None = None  # as `byhand check --precision` has it
     model: str = ""
     left_out: Mapping[str, str] = field(default_factory=dict)  # modules, and why
+    past: int = 0  # positions before the tokens, of which only a cache knows
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
         from byhand.checking.reading.arrays import sheet_of_arrays
 
+        self._from_the_start()
         said = {} if self.precision is None else {"precision": self.precision}
         return sheet_of_arrays(str(self), [*self.arrays.items(), *self._given().items()], said)
 
@@ -66,6 +68,7 @@ class Capture:
         from byhand.golden.folder import writing
         from byhand.golden.layout import Form, TensorFile
 
+        self._from_the_start()
         target = Path(path)
         if target.suffix != ".safetensors":
             raise UsageError(
@@ -87,6 +90,16 @@ class Capture:
                 os.replace(draft, target)
         finally:
             draft.unlink(missing_ok=True)
+
+    def _from_the_start(self) -> None:
+        """Attention to what came before cannot be judged without it."""
+        if self.past:
+            raise UsageError(
+                _("the run goes on from a cache"),
+                expected=_("the whole text, or a capture of each of its pieces"),
+                found=_("positions from {first} on").format(first=self.past),
+                hint=_("capture every piece, and check byhand.capturing.joined([first, second])"),
+            )
 
     def _given(self) -> dict[str, npt.NDArray[np.int64]]:
         given = {IDS: self.tokens, MASK: self.mask, POSITIONS: self.positions}
@@ -137,6 +150,7 @@ def capture(
             hint=_('say which module gives which step: names={"layers.0.ff": "block.0.mlp.out"}'),
         )
     ids = arguments[0] if arguments else inputs.get(IDS)
+    cache = getattr(result, "past_key_values", None) or inputs.get("past_key_values")
     dtype = next((str(p.dtype).removeprefix("torch.") for p in model.parameters()), None)
     return Capture(
         recorder.chosen(),
@@ -148,6 +162,7 @@ def capture(
         precision=f"{TRANSFORMERS}{dtype}" if of_transformers and dtype else dtype,
         model=str(getattr(config, "_name_or_path", "") or type(model).__name__),
         left_out=recorder.left_out,
+        past=_past(cache, ids),
     )
 
 
@@ -179,6 +194,7 @@ def joined(captures: Sequence[Capture]) -> Capture:
         first.precision,
         first.model,
         first.left_out,
+        first.past,
     )
 
 
@@ -287,6 +303,13 @@ def _cached(cached: Any) -> Iterator[tuple[Any, Any]]:
         if len(pair) < 2 or not all(hasattr(each, "detach") for each in pair[:2]):
             return
         yield pair[0], pair[1]
+
+
+def _past(cached: Any, ids: Any) -> int:
+    """How many positions a cache holds besides those of the ids."""
+    if not (hasattr(cached, "get_seq_length") and hasattr(ids, "shape")):
+        return 0
+    return max(0, int(cached.get_seq_length()) - int(ids.shape[-1]))
 
 
 # ------------------------------------------------------------------ names

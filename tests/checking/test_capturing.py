@@ -281,3 +281,19 @@ def test_a_capture_says_what_it_is(port: Port) -> None:
     found = capture(port.theirs, IDS)
     assert isinstance(found, Capture)
     assert repr(found) == f"<{found}: {len(found.arrays)} values, float32>"
+
+
+def test_a_run_that_goes_on_from_a_cache_is_not_judged_by_itself(
+    port: Port, tmp_path: Path
+) -> None:
+    ids = torch.tensor([IDS])
+    first = capture(port.theirs, ids[:, :4], use_cache=True)
+    with torch.no_grad():
+        cache = port.theirs.eval()(ids[:, :4], use_cache=True).past_key_values
+    second = capture(port.theirs, ids[:, 4:], past_key_values=cache, use_cache=True)
+    for used in (second.sheet, lambda: second.save(tmp_path / "dump.safetensors")):
+        with pytest.raises(UsageError, match="goes on from a cache") as caught:
+            used()
+        assert caught.value.found == "positions from 4 on"
+    (claimed,) = port.matched(joined([first, second]))
+    port.assert_right(claimed)

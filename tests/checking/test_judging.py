@@ -189,8 +189,8 @@ def test_the_region_of_a_claimed_row_ends_at_claimed_rows(journey):
     from byhand.checking.claims import ClaimedText
     from byhand.checking.replay import Replay, Rounding
 
-    claims = by_hand({"block.0.attn.add[3]": [0, 0, 0, 0], "block.0.mlp.out[3]": [0, 0, 0, 0],
-                      "block.0.mlp.add[3]": [0, 0, 0, 0], "block.0.mlp.add[2,1]": 0}, 2)  # fmt: skip
+    rows = {f"{step}[3]": [0, 0, 0, 0] for step in ("block.0.attn.add", MLP, ADD)}
+    claims = by_hand({**rows, f"{ADD}[2,1]": 0}, 2)
     replay = Replay.of(journey, ClaimedText("", (0, 1, 2, 3), claims), Rounding.named("exact"))
     *_others, row, other = claims
     region = replay.region(row)

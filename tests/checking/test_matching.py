@@ -246,6 +246,12 @@ def test_a_line_and_its_entry_must_agree_within_their_printing(journey: Model) -
         matched({**line, "logits[3,0]": "0.4"}, journey)
 
 
+def test_decimals_that_agree_only_within_their_printing_are_both_judged(journey: Model) -> None:
+    line = {"logits[3]": ["0.3", "0.3", "0.1", "0.2", "0.3", "0.4"]}
+    assert len(matched({**line, "logits[3,0]": "0.4"}, journey).claims) == 2
+    assert len(matched({**line, "logits[3,0]": "0.30"}, journey).claims) == 2
+
+
 def test_a_number_and_no_number_contradict(journey: Model) -> None:
     for one, other in ((np.nan, 1.0), (1.0, np.nan), (np.inf, 1.0)):
         with pytest.raises(InputError, match="claimed twice"):
@@ -253,6 +259,18 @@ def test_a_number_and_no_number_contradict(journey: Model) -> None:
                 {"stream.1": np.full((4, 4), one), "block.0.mlp.add": np.full((4, 4), other)},
                 journey,
             )
+
+
+def test_where_nothing_can_be_judged_it_is_said_why_not_that_the_names_are_wrong(
+    journey: Model,
+) -> None:
+    with pytest.raises(InputError) as caught:
+        matched({"los": np.zeros(3), "stream.0": np.zeros((5, 7), np.float32)}, journey)
+    assert caught.value.message == "none of the claims can be judged"
+    assert caught.value.found == "stream.0: another shape: pos 4 × d 4 expected, 5×7 found"
+    with pytest.raises(InputError) as caught:
+        matched({"target": "mat", "loss": ["1.83", "2"]}, journey)
+    assert caught.value.expected == "one number"
 
 
 # ------------------------------------------------------------------ the text

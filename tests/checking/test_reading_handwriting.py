@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import zipfile
 from collections.abc import Callable
@@ -296,3 +297,23 @@ def test_a_file_that_is_not_there_is_said_so(name: str) -> None:
 def test_something_else_is_no_source_of_claims() -> None:
     with pytest.raises(InputError, match="these are not claims"):
         read_claims(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [("list.yaml", "- 1\n- 2\n", "a list of 2"), ("empty.csv", "", "nothing")],
+)
+def test_what_is_expected_of_a_claims_file_is_claims(
+    write: Write, name: str, text: str, found: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        read_claims(write(name, text))
+    assert caught.value.expected == "addresses with their values, such as loss: 1.8313"
+    assert caught.value.found == found
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="claims are read from files"):
+        read_claims(pipe)

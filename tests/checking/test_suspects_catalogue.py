@@ -23,14 +23,17 @@ GPT2, LLAMA, NEOX = "gpt2", "llama", "gpt_neox"
 MODELS = {family: random_model(spec()) for family, spec in SPECS.items()}
 
 
-def every_edit(family: str, address: str, *, sparse: bool = False) -> list[Edit]:
+def every_edit(
+    family: str, address: str, *, sparse: bool = False, by_hand: bool = False
+) -> list[Edit]:
     model = MODELS[family]
     plan = forward.plan(model.spec, len(TOKENS), target=True)
     named = [step.address for step in plan if step.op != "given"]
     above = frozenset() if sparse else frozenset(named) - {address}
     region = [step for step in plan.only([address], given=above)
               if step.address not in above and step.op != "given"]  # fmt: skip
-    context = Context(frozenset({address}) | above, TOKENS, tuple(range(6)))
+    claimed = frozenset({address}) | above
+    context = Context(claimed, TOKENS, tuple(range(6)), by_hand=by_hand)
     return list(edits(plan, region, plan[address], model, context=context))
 
 
@@ -133,3 +136,30 @@ def test_the_next_token_may_be_one_off_or_the_least_likely() -> None:
     largest = logits.argmax(-1)
     expected = [(largest + 1) % 19, (largest - 1) % 19, logits.argmin(-1)]
     assert said == [ids.tolist() for ids in expected]
+
+
+def test_nobody_casts_with_a_pencil() -> None:
+    kinds = {edit.kind for edit in every_edit(GPT2, "block.1.mlp.out")}
+    written = {edit.kind for edit in every_edit(GPT2, "block.1.mlp.out", by_hand=True)}
+    assert kinds - written == {"precision"}
+
+
+def test_of_a_next_token_nothing_is_guessed_but_from_claimed_logits() -> None:
+    assert every_edit(GPT2, "next")
+    assert not every_edit(GPT2, "next", sparse=True)
+
+
+def test_a_scale_of_one_is_no_scale() -> None:
+    without = [
+        edit.sentence for edit in every_edit(GPT2, "block.1.attn.scores")
+        if "not scaled" in edit.sentence or "1/√1;" in edit.sentence
+    ]  # fmt: skip
+    assert len(without) == 1
+
+
+def test_no_activation_is_said_as_such() -> None:
+    (none,) = (
+        edit.sentence for edit in every_edit(GPT2, "block.1.mlp.act")
+        if "no activation" in edit.sentence
+    )  # fmt: skip
+    assert none.startswith("it follows if there is no activation; the model says GELU")

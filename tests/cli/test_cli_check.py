@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -347,3 +348,39 @@ def test_a_single_sheet_is_marked_too(byhand: Call, right: str, tmp_path: Path) 
     shown = byhand("check", "tiny", right, "--gradebook", str(tmp_path / "g.csv"))
     assert shown.status == 0
     assert shown.out.startswith("right: 3 of 3 (100%)\n")
+
+
+# ------------------------------------------------------------------ what is written over
+
+
+@pytest.mark.parametrize("option", ["--report", "--gradebook"])
+def test_the_claims_are_not_written_over(byhand: Call, right: str, option: str) -> None:
+    refused = byhand("check", "tiny", right, option, right)
+    assert refused.status == 2
+    assert "this file is named twice" in refused.err
+    assert Path(right).read_text() == RIGHT
+
+
+def test_report_and_gradebook_are_two_files(byhand: Call, right: str, tmp_path: Path) -> None:
+    one = str(tmp_path / "out")
+    assert byhand("check", "tiny", right, "--report", one, "--gradebook", one).status == 2
+
+
+@pytest.mark.parametrize("option", ["--report", "--gradebook"])
+def test_a_pipe_is_written_into_and_a_link_stays_one(
+    byhand: Call, right: str, tmp_path: Path, option: str
+) -> None:
+    pipe, real, link = (tmp_path / name for name in ("pipe", "real", "link"))
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert byhand("check", "tiny", right, option, str(pipe)).status == 0
+        assert len(os.read(end, 65536)) > 50
+    finally:
+        os.close(end)
+    assert pipe.is_fifo()
+    real.write_text("")
+    link.symlink_to(real)
+    assert byhand("check", "tiny", right, option, str(link)).status == 0
+    assert link.is_symlink()
+    assert real.read_text()

@@ -324,3 +324,10 @@ def test_precisions_are_told_in_words() -> None:
 def test_what_a_worksheet_is_worth_stands_on_top() -> None:
     text = replace(samples.by_hand().texts[0], marks={"loss": Fraction(3)})
     assert "  marks      4 of 5" in shown(Marking("journey", (text,)))
+
+
+def test_a_name_cannot_write_on_the_terminal() -> None:
+    evil = "x\n\x1b[31m"
+    lost = Unmatched(evil, f"some/dump.npz: {evil!a}", "nothing here has this name")
+    told = list(unmatched_lines(marking_of(unmatched=(lost,))))
+    assert told[1] == r"  'x\n\x1b[31m' (dump.npz: 'x\n\x1b[31m'): nothing here has this name"

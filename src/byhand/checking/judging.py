@@ -9,7 +9,7 @@ the true values, and suspects are tried on the lines that are wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
+from byhand.checking.reading.held import narrowest_format
 from byhand.checking.replay import EXACT, Line, Replay, Rounding, nearest_claimed, vacuous
 from byhand.checking.suspecting import suspects_of
 from byhand.checking.verdicts import Marked, MarkedText, Verdict, Worst
@@ -64,10 +65,17 @@ def judge_text(
     return marked, replay
 
 
-def usual_precision(claims: Iterable[Claim]) -> str:
-    """The narrowest float format among the claims; "exact" where all are written by hand."""
-    formats = {claim.format for claim in claims if claim.format in FORMATS}
-    return min(formats, key=lambda name: FORMATS[name].bits, default=EXACT)
+def usual_precision(claims: Sequence[Claim]) -> str:
+    """The narrowest float format that holds the claims; "exact" where all are written by hand.
+
+    Floats are often saved in a wider format than they were worked in: bfloat16 has no type in
+    NumPy, and lists hold float64.
+    """
+    floats = [claim for claim in claims if claim.format in FORMATS]
+    if not floats:
+        return EXACT
+    narrowest = min((str(claim.format) for claim in floats), key=lambda name: FORMATS[name].bits)
+    return narrowest_format((claim.values for claim in floats), narrowest)
 
 
 def _precision_name(rounding: Rounding, claims: Sequence[Claim]) -> str:

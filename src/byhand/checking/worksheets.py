@@ -373,10 +373,19 @@ def _said(cases: Sequence[tuple[str, GradedLine]]) -> str:
 
 
 def write_csv(book: Gradebook, path: str | Path) -> None:
-    """Writes the gradebook as CSV: all of it or nothing of it."""
+    """Writes the gradebook as CSV: all of it or nothing of it.
+
+    A link stays one, and a pipe or a device is written into, not replaced.
+    """
     target = Path(path)
+    if target.is_symlink() and target.is_file():
+        target = target.resolve()
     draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
     try:
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8", newline="") as file:
+                file.write(as_csv(book))
+            return
         with draft.open("w", encoding="utf-8", newline="") as file:
             file.write(as_csv(book))
             file.flush()

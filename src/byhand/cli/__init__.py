@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from byhand.cli.book import command as book
 from byhand.cli.check import command as check
 from byhand.cli.count import command as count
 from byhand.cli.generate import command as generate
@@ -83,6 +84,7 @@ class Byhand(Group):
         "trace": trace,
         "generate": generate,
         "check": check,
+        "book": book,
         "train": train,
         "models": models,
         "count": count,

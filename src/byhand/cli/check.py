@@ -107,6 +107,7 @@ def command(
     asked = read_arguments(model, arguments, text)
     page = None if report is None else can_be_written(report)
     grades = None if gradebook is None else can_be_written(gradebook)
+    refuse_to_overwrite(asked.claims, page, grades)
     with telling() as progress:
         marking = check(
             open_model(model),
@@ -122,9 +123,9 @@ def command(
         from byhand.render.marking import only as only_these
 
         marking = only_these(marking, only)
-    show(marking, as_json=as_json, every=every, grades=grades)
-    if page is not None:
+    if page is not None:  # before anything is printed: whoever reads that may stop reading
         save_report(marking, page)
+    show(marking, as_json=as_json, every=every, grades=grades)
     return 0 if marking.follows else 1
 
 
@@ -174,6 +175,22 @@ def _is_file(argument: str) -> bool:
         return bool(argument.strip()) and Path(argument).exists()
     except (OSError, ValueError):  # too long for a name, or a NUL in it
         return False
+
+
+def refuse_to_overwrite(claims: tuple[str | Path, ...], *written: Path | None) -> None:
+    """A UsageError where a file to write is one of the claims, or is to be written twice."""
+    taken = {Path(claim).resolve(): str(claim) for claim in claims}
+    for path in written:
+        if path is None:
+            continue
+        if (other := taken.get(path.resolve())) is not None:
+            raise UsageError(
+                _("this file is named twice"),
+                where=str(path),
+                expected=_("a file for each: the claims, the report, the gradebook"),
+                found=other,
+            )
+        taken[path.resolve()] = str(path)
 
 
 # ------------------------------------------------------------------ what is shown and written

@@ -32,9 +32,19 @@ def can_be_written(path: str) -> Path:
 
 
 def save(path: Path, text: str) -> None:
-    """Writes a file beside its place and renames it, so that nobody finds half of it."""
+    """Writes a file beside its place and renames it, so that nobody finds half of it.
+
+    A link stays one, and a pipe or a device (/dev/stdout) is written into: renaming would put a
+    file in its place.
+    """
     from byhand.golden.folder import write_bytes, writing
 
+    if path.exists() and not path.is_file():
+        with writing(path), path.open("wb") as there:
+            there.write(text.encode())
+        return
+    if path.is_symlink():
+        path = path.resolve()
     draft = path.with_name(f".{path.name}-{token_hex(4)}")
     try:
         with writing(path):

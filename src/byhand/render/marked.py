@@ -31,6 +31,7 @@ MOST_SUSPECTS = 3  # that are told of a line
 GUARD = 10  # times finer than the difference, the expected value is written
 MOST_PLACES = 17
 SLIP = 1e-4  # per cent: a share that went through float32 is not rounded up for it
+LOSS = "loss"
 WHOLE = ("count.", "tokens", "next", "target")  # addresses whose numbers are whole ones
 
 
@@ -292,7 +293,10 @@ def worst_sentence(line: Marked, worst: Worst) -> str:
     else:
         text = _("{address}: {claimed} claimed, {expected} expected")
     return text.format(
-        address=line.worst_address, claimed=claimed, expected=expected, allowed=allowed
+        address=line.claim.address + _index_of_worst(line),
+        claimed=claimed,
+        expected=expected,
+        allowed=allowed,
     )
 
 
@@ -325,4 +329,9 @@ def index_text(line: Marked) -> str:
     """The index of the worst entry: [2,31]; where all entries are as expected, none is worst."""
     if line.worst is None or line.share == 0:
         return ""
-    return line.worst_address.removeprefix(line.claim.address)
+    return _index_of_worst(line)
+
+
+def _index_of_worst(line: Marked) -> str:
+    """In brackets; of a loss, which is one number, nothing."""
+    return "" if line.claim.address == LOSS else line.worst_address[len(line.claim.address) :]

@@ -58,7 +58,10 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def _agreeing(claims: list[Claim], shape: tuple[int, ...]) -> list[Claim]:
-    """Laid over each other entry by entry; what adds no entry is left out."""
+    """Laid over each other entry by entry; what says nothing that was not said is left out.
+
+    Decimals may agree within their printing and still be different numbers: each is judged.
+    """
     owner = np.full(shape, NOBODY, dtype=np.int64)
     values, slack = np.zeros(shape), np.zeros(shape)
     kept: list[Claim] = []
@@ -78,7 +81,9 @@ def _agreeing(claims: list[Claim], shape: tuple[int, ...]) -> list[Claim]:
         if np.any(both & apart):
             _contradiction(claims, claim, theirs, both & apart, values)
         new = mine & (theirs == NOBODY)
-        if new.any() or not mine.any():
+        differs = (own != values[claim.index]) & ~np.isnan(own)
+        differs |= own_slack < slack[claim.index]
+        if new.any() or not mine.any() or np.any(both & differs):
             kept.append(claim)
             owner[claim.index] = np.where(new, number, theirs)
             values[claim.index] = np.where(new, own, values[claim.index])

@@ -45,8 +45,9 @@ class Allowed(Norms, Positions, Attention):
     """All that correct implementations of one precision may give.
 
     `judge` says how claims about a value lie in it, `overlay` lays them over it, so that what
-    follows is worked out from them.  While `rough` is set, the middles of long products may be off
-    by an eighth of what is allowed, and cost half; what is allowed is so much wider.
+    follows is worked out from them.  While `rough` is set, long products cost a third, and their
+    ranges may be narrower than what is allowed: a claim within half of such a range follows; of
+    another nothing is said (`products`).
     """
 
     uniform: ClassVar[str | None] = "enclosed"
@@ -190,7 +191,7 @@ class Allowed(Norms, Positions, Attention):
                 room += np.abs(offset[here]) * relative
                 if offset_radius is not None:
                     room += offset_radius[here] * (1 + relative)
-            spread = usual_of_sums(p, sums, part.sizes, peak, inputs, stored=True)
+            spread = usual_of_sums(p, sums, part.sizes, peak * rows.left_out, inputs, stored=True)
             if (more := plus(before, part.spread)) is not None:
                 np.sqrt(np.square(spread) + more, out=spread)
             stored = self._stored(sums, room, spread, settled=True)

@@ -3,9 +3,11 @@
 The matrix is read once, slab by slab: a slab is widened to float64 for the products and made
 absolute in float32 for their sizes, Σ|x||w|.  There is no full-size copy of the matrix.
 
-Rough products cost half: float32 throughout, but for the sums of every 96 terms, which are added in
-float64.  Each such sum is off by at most γ₉₆·Σ|x||w| of its terms, whatever BLAS does, so that the
-result is off by so much of the whole Σ|x||w|: little beside what is allowed of long sums.
+Rough products cost a third.  They are float32 throughout, but for the sums of every 192 terms,
+which are added in float64: each such sum is off by at most γ₁₉₂·Σ|x||w| of its terms, whatever BLAS
+does, and so the result by a quarter of what long sums are allowed at least.  Their sizes are those
+of the eighth of the terms whose x are largest: not above the true ones.  So a claim within half of
+what they seem to allow is within ½ + ¼ of what is allowed; of another claim they say nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +24,9 @@ from byhand.numbers.floats.formats import FLOAT32, FLOAT64, widened
 
 SLAB = 1 << 18  # entries of the matrix that are widened at a time, at most: 2 MB of float64
 SOME = 1 << 8  # outputs that are finished at a time
-RUN = 96  # terms that rough products add in float32
-LONG = 8 * RUN  # terms from which on a product may be rough: its error is an eighth of the allowed
+RUN = 192  # terms that rough products add in float32
+CHOSEN = 8  # one in so many terms counts in a rough size
+LONG = 4 * RUN  # terms from which on a product may be rough: its error is a quarter of the allowed
 SINGLE, TINY = ldexp(1.0, -24), ldexp(1.0, -126)  # float32: unit roundoff, smallest normal number
 
 
@@ -57,16 +60,29 @@ class Rows:
         if rough and radius is None and usual is None and inputs >= LONG:
             single = self.x.astype(FLOAT32)
             self.single = single if np.array_equal(single, self.x) else None
-        self.sizes = above(np.abs(self.x)) if self.single is None else np.abs(self.single)
+        self.squares = None if usual is None else np.square(usual).astype(FLOAT32)
+        self.own = (inputs + 2) * OWN
+        self.left_out = 1.0  # how many times a size is larger, about, than what is given for it
+        if self.single is not None:
+            self._choose(self.single)
+            return
+        self.sizes = above(np.abs(self.x))
         if radius is not None:
             self.sizes = np.concatenate((self.sizes, above(radius)))
-        self.squares = None if usual is None else np.square(usual).astype(FLOAT32)
         # of a size: at most K + 2 roundings of non-negative numbers, and K products that may lie
         # below the normal numbers
         self.grown, self.floor = 1 + 2 * (inputs + 4) * SINGLE, 2 * inputs * TINY
-        self.own = (inputs + 2) * OWN
-        if self.single is not None:
-            self.own += 1.01 * (RUN + 1) * SINGLE
+
+    def _choose(self, single: Data) -> None:
+        """The terms that count in rough sizes, which are made smaller by all that was rounded."""
+        inputs = single.shape[1]
+        largest = np.einsum("ij,ij->j", self.x, self.x)
+        count = inputs // CHOSEN
+        self.chosen = np.sort(np.argpartition(largest, inputs - count)[inputs - count :])
+        self.sizes = np.abs(single[:, self.chosen])
+        whole = float(np.abs(self.x).sum())
+        self.left_out = whole / float(self.sizes.sum(dtype=np.float64)) if whole else 1.0
+        self.grown, self.floor = 1 - 2 * (count + 4) * SINGLE, 0.0
 
     def times(self, matrix: Data, layout: str) -> Iterator[Part]:
         """The result, some columns after the others.  Its arrays are used again for the next."""
@@ -76,32 +92,46 @@ class Rows:
         """x·W for W (in, out): the sum of what some rows of W give after the others."""
         outputs = matrix.shape[1]
         products, sizes, spread = self._room(outputs)
-        x = self.x if self.single is None else self.single
-        room, space = np.empty(products.shape, dtype=x.dtype), np.empty_like(sizes)
-        for here, slab, size in Slabs(matrix, SLAB, single=self.single is not None):
-            first = here.start == 0
-            if self.single is None:
-                _add(products, x[:, here], slab, room, first)
-            for start in range(0, len(slab), RUN) if self.single is not None else ():
-                run = slice(here.start + start, here.start + min(start + RUN, len(slab)))
-                _add(products, x[:, run], slab[start : start + RUN], room, run.start == 0)
-            _add(sizes, self.sizes[:, here], size, space, first)
-            if spread is not None and self.squares is not None:
-                np.square(size, out=size)
-                _add(spread, self.squares[:, here], size, space[: len(spread)], first)
+        if self.single is not None:
+            self._add_runs(matrix, products)
+            np.matmul(self.sizes, np.abs(_single(matrix[self.chosen])), out=sizes)
+        else:
+            room, space = np.empty_like(products), np.empty_like(sizes)
+            for here, slab, size in Slabs(matrix, SLAB):
+                first = here.start == 0
+                _add(products, self.x[:, here], slab, room, first)
+                _add(sizes, self.sizes[:, here], size, space, first)
+                if spread is not None and self.squares is not None:
+                    np.square(size, out=size)
+                    _add(spread, self.squares[:, here], size, space[: len(spread)], first)
         for start in range(0, outputs, SOME):
             here = slice(start, start + SOME)
             yield self._part(here, products[:, here], sizes[:, here], None if spread is None else
                              spread[:, here])  # fmt: skip
 
+    def _add_runs(self, matrix: Data, products: Data) -> None:
+        assert self.single is not None
+        room = np.empty(products.shape, dtype=FLOAT32)
+        for start in range(0, len(matrix), RUN):
+            run = slice(start, start + RUN)
+            _add(products, self.single[:, run], _single(matrix[run]), room, start == 0)
+
     def _times_rows(self, matrix: Data) -> Iterator[Part]:
         """x·Wᵀ for W (out, in), which is (W·xᵀ)ᵀ: BLAS is faster that way."""
-        x = np.ascontiguousarray((self.x if self.single is None else self.single).T)
         sizes = np.ascontiguousarray(self.sizes.T)
+        if self.single is not None:
+            x = np.ascontiguousarray(self.single.T)
+            step = max(1, SLAB // len(x))
+            for start in range(0, len(matrix), step):
+                slab = _single(matrix[start : start + step])
+                size = np.abs(np.take(slab, self.chosen, axis=1))
+                here = slice(start, start + len(slab))
+                yield self._part(here, _turned(_by_runs(slab, x)), _turned(size @ sizes), None)
+            return
+        x = np.ascontiguousarray(self.x.T)
         squares = None if self.squares is None else np.ascontiguousarray(self.squares.T)
-        for here, slab, size in Slabs(matrix, SLAB // 2, single=self.single is not None):
-            products = slab @ x if self.single is None else _by_runs(slab, x)
-            uppers = _turned(size @ sizes)
+        for here, slab, size in Slabs(matrix, SLAB // 2):
+            products, uppers = slab @ x, _turned(size @ sizes)
             spread = None if squares is None else _turned(np.square(size, out=size) @ squares)
             yield self._part(here, _turned(products), uppers, spread)
 
@@ -130,7 +160,7 @@ def _add(total: Data, x: Data, slab: Data, room: Data, first: bool) -> None:
 
 
 def _by_runs(slab: Data, x: Data) -> Data:
-    """slab·x, whose sums of 96 terms are float32 and are added in float64."""
+    """slab·x, whose sums of 192 terms are float32 and are added in float64."""
     total = np.zeros((len(slab), x.shape[1]))
     for start in range(0, len(x), RUN):
         total += slab[:, start : start + RUN] @ x[start : start + RUN]
@@ -143,36 +173,33 @@ def _turned(x: Data) -> Data:
 
 class Slabs:
     """Some rows of a matrix at a time: in float64, and their sizes in float32, not below the true
-    ones; `single` ones stay in float32.  The buffers are used again for the next rows: new ones
-    would cost more than BLAS."""
+    ones.  The two buffers are used again for the next rows: new ones would cost more than BLAS."""
 
-    def __init__(self, matrix: Data, entries: int, *, single: bool = False) -> None:
+    def __init__(self, matrix: Data, entries: int) -> None:
         self.matrix = matrix
-        self.single = single
         self.step = max(1, entries // max(1, matrix.shape[1]))
-        if single:
-            self.step = max(1, self.step // RUN) * RUN
         shape = min(self.step, len(matrix)), matrix.shape[1]
-        self._wide = np.empty(shape if not single else (0, 0))
+        self._wide = np.empty(shape)
         self._size = np.empty(shape, dtype=FLOAT32)
 
     def __iter__(self) -> Iterator[tuple[slice, Data, Data]]:
         for start in range(0, len(self.matrix), self.step):
             here = slice(start, start + self.step)
             slab = self.matrix[here]
-            if slab.dtype not in (FLOAT32, FLOAT64):
-                slab = widened(slab, FLOAT32)
-            size = self._size[: len(slab)]
+            if slab.dtype != FLOAT64:
+                slab = _single(slab)
+            wide, size = self._wide[: len(slab)], self._size[: len(slab)]
+            np.copyto(wide, slab)
             if slab.dtype == FLOAT64:
                 size[...] = above(np.abs(slab))
             else:
                 np.abs(slab, out=size)
-            if self.single:
-                yield here, slab, size
-                continue
-            wide = self._wide[: len(slab)]
-            np.copyto(wide, slab)
             yield here, wide, size
+
+
+def _single(x: Data) -> Data:
+    """Numbers of float32 or a narrower format, in float32."""
+    return widened(x, FLOAT32)
 
 
 def above(x: Data) -> Data:

@@ -1,0 +1,31 @@
+"""The pages of a book, one small file each: Edition → Page.
+
+    whole       the whole pass, and the stream from its start to its end
+    tokens      from text to vectors                attention   who looks at whom
+    block       the additions, the norms, the MLP   prediction  the next token and its loss
+    exact       what is exact and what is named     parameters  every parameter counted
+
+`telling` holds what they share.  `whole` on its own, and the four after it together, light every
+step of the plan exactly once.
+"""
+
+from __future__ import annotations
+
+from byhand.publishing.book import Page
+from byhand.publishing.making import Edition
+from byhand.publishing.pages import attention, block, exact, parameters, prediction, tokens, whole
+
+STEP_PAGES = ("tokens", "attention", "block", "next")  # which together tell every step once
+
+
+def pages(edition: Edition) -> tuple[Page, ...]:
+    """The pages in the order of reading."""
+    return (
+        whole.page(edition),
+        tokens.page(edition),
+        attention.page(edition),
+        block.page(edition),
+        prediction.page(edition),
+        exact.page(edition),
+        parameters.page(edition),
+    )

@@ -1,0 +1,220 @@
+"""The pages of a book as files: valid, whole, small, and standing by themselves."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import html5lib
+import pytest
+from samples import sample_book
+
+from byhand.language import _
+from byhand.publishing.book import MOST_EMBEDDED, Book
+from byhand.publishing.html import page as html_page
+from byhand.publishing.html import write_book
+from byhand.publishing.html.page import pages
+from byhand.publishing.making import make_book
+from byhand.publishing.speaking import speaking
+
+VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
+BOOKS = ("tiny", "journey", "abc", "minigpt", "sample")
+
+
+@pytest.fixture(scope="module")
+def books() -> dict[str, dict[str, str]]:
+    """File name → text of every page of every book."""
+    return {name: pages(_book(name)) for name in BOOKS}
+
+
+def _book(name: str, language: str = "en") -> Book:
+    return sample_book(language) if name == "sample" else make_book(name, language=language)
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes; what is open must be closed, in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _value in attrs]
+        assert len(names) == len(set(names)), f"an attribute twice: {self.get_starttag_text()}"
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.found if name == tag]
+
+    def values(self, attribute: str) -> list[str]:
+        return [value for _tag, found in self.found if (value := found.get(attribute)) is not None]
+
+
+# ------------------------------------------------------------------ valid
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_every_page_is_html_that_a_strict_parser_accepts(
+    books: dict[str, dict[str, str]], name: str
+) -> None:
+    for file, text in books[name].items():
+        if len(text) < 300_000:  # the parser is slow; the larger pages are made of the same parts
+            html5lib.HTMLParser(strict=True).parse(text)
+        assert Elements(text).found, file
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_no_id_is_given_twice_and_every_reference_finds_its_aim(
+    books: dict[str, dict[str, str]], name: str
+) -> None:
+    parsed = {file: Elements(text) for file, text in books[name].items()}
+    ids = {file: set(elements.values("id")) for file, elements in parsed.items()}
+    for file, elements in parsed.items():
+        assert [each for each, n in Counter(elements.values("id")).items() if n > 1] == []
+        for attribute in ("popovertarget", "aria-labelledby", "data-copy"):
+            assert set(elements.values(attribute)) <= ids[file], attribute
+        for link in elements.values("href"):
+            if link == "data:,":
+                continue
+            target, _hash, place = link.partition("#")
+            assert (target or file) in parsed, link
+            assert not place or place in ids[target or file], link
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_nothing_is_fetched_from_anywhere(books: dict[str, dict[str, str]], name: str) -> None:
+    for text in books[name].values():
+        elements = Elements(text)
+        assert elements.values("src") == elements.values("srcset") == []
+        own = text.replace("http://www.w3.org/2000/svg", "")  # a name, which nobody fetches
+        assert not re.search(r"@import|url\(|https?://", own)
+        assert "import(" not in text
+        assert 'type="module"' not in text
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_every_picture_has_words(books: dict[str, dict[str, str]], name: str) -> None:
+    for text in books[name].values():
+        for attributes in Elements(text).all("svg"):
+            assert attributes.get("aria-label") or attributes.get("aria-hidden") == "true"
+
+
+# ------------------------------------------------------------------ whole
+
+
+def test_every_passage_of_the_book_stands_on_its_page_with_its_figure() -> None:
+    book = make_book("tiny")
+    found = pages(book)
+    for page in book.pages:
+        text = found[f"{page.slug}.html"]
+        for passage in page.passages:
+            section = text.partition(f'id="{passage.id}"')[2].partition("</section>")[0]
+            assert section.count('<figure class="whole">') == bool(passage.lit)
+            assert section.count('class="formula"') == len(passage.formulas)
+            assert section.count('class="remark ') == len(passage.remarks)
+
+
+def test_every_number_of_a_table_has_its_address_and_its_working() -> None:
+    text = pages(make_book("tiny"))["attention.html"]
+    cell = text.partition('id="block.0.attn.scores[0,1,1]"')[2].partition("</td>")[0]
+    assert 'data-a="block.0.attn.scores[0,1,1]"' in cell
+    assert 'data-copy="block.0.attn.scores[0,1,1]"' in cell
+    assert '<div class="values"><math><mo>=</mo><mn>1</mn><mo>⋅</mo><mn>1</mn>' in cell
+
+
+def test_registers_are_told_by_a_mark_and_a_word_not_by_colour_alone() -> None:
+    text = pages(make_book("tiny"))["attention.html"]
+    cell = text.partition('id="block.0.attn.weights[0,1,1]"')[2].partition("</button>")[0]
+    assert '<span class="sign" aria-hidden="true">√</span><span class="sr"> named</span>' in cell
+
+
+def test_what_does_not_follow_is_pointed_out_at_its_number_and_in_the_text() -> None:
+    text = pages(sample_book())["attention.html"]
+    assert '<p class="remark claim"><span class="sign" aria-hidden="true">✗</span>' in text
+    assert '<tr class="error">' in text
+
+
+def test_words_of_a_book_are_escaped() -> None:
+    text = pages(sample_book())["attention.html"]
+    assert "<code>block.0.attn.scores</code>" in text  # from backticks
+    book = make_book("tiny", "a b")
+    cruel = Book(**{**_fields(book), "title": "<script>alert(1)</script>"})
+    assert all("<script>alert" not in page for page in pages(cruel).values())
+
+
+def _fields(book: Book) -> dict[str, object]:
+    return {name: getattr(book, name) for name in book.__dataclass_fields__}
+
+
+# ------------------------------------------------------------------ small, and in its language
+
+
+def test_the_pages_of_tiny_are_under_300_kilobytes_each(books: dict[str, dict[str, str]]) -> None:
+    sizes = {file: len(text.encode()) for file, text in books["tiny"].items()}
+    assert max(sizes.values()) < 300_000, sizes
+
+
+def test_no_page_of_any_book_is_larger_than_the_stated_limit(
+    books: dict[str, dict[str, str]],
+) -> None:
+    for found in books.values():
+        assert max(len(text.encode()) for text in found.values()) <= MOST_EMBEDDED
+
+
+def test_a_page_that_would_be_too_large_leaves_the_workings_out_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    book = make_book("tiny")
+    whole = pages(book)["block.html"]
+    monkeypatch.setattr(html_page, "MOST_EMBEDDED", len(whole.encode()) - 1)
+    brief = pages(book)["block.html"]
+    assert len(brief) < len(whole)
+    assert brief.count('class="values"') < whole.count('class="values"') / 2
+    assert "The workings of single numbers are left out here" in brief
+    assert "left out here" not in whole
+
+
+def test_a_spanish_book_says_its_language_and_writes_its_decimals() -> None:
+    text = pages(_book("tiny", "es"))["attention.html"]
+    assert '<html lang="es"' in text
+    with speaking("es"):
+        point = _(".")
+    assert f'<data value="0.7311">0{point}7311</data>' in text  # the data keep the point
+
+
+# ------------------------------------------------------------------ the files
+
+
+def test_a_book_is_written_as_an_index_and_a_file_a_page(tmp_path: Path) -> None:
+    book = sample_book()
+    paths = write_book(book, tmp_path / "new" / "folder")
+    assert [path.name for path in paths] == ["index.html", "attention.html", "parameters.html"]
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == sorted(
+        path.name for path in paths
+    )
+
+
+def test_a_page_is_replaced_as_a_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.html").write_text("old")
+
+    def fails(self: Path, target: Path) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(Path, "replace", fails)
+    with pytest.raises(OSError, match="no room"):
+        write_book(sample_book(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert (tmp_path / "index.html").read_text() == "old"
