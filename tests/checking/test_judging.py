@@ -233,3 +233,15 @@ def test_a_precision_that_there_is_not_is_refused_with_those_there_are(journey, 
     assert "decimals:2" in str(caught.value)
     if "32" in name:
         assert "did you mean float32" in str(caught.value)
+
+
+def test_a_mask_over_what_is_claimed_explains_nothing(journey):
+    """Scores of k·q in place of q·k: a mask that hides them all does not make them right."""
+    values = dump(journey, "float64")
+    q, k = values["block.0.attn.q"], values["block.0.attn.k"]
+    some = {"block.0.attn.q": q, "block.0.attn.k": k}
+    some["block.0.attn.scores[0,3]"] = (k[0, 3] @ q[0].T) / 2
+    marked = judged(journey, claims_of(some, "float64"))
+    line = verdict_of(marked, "block.0.attn.scores[0,3]")
+    assert line.verdict is Verdict.ERROR
+    assert not [suspect.sentence for suspect in line.suspects if "mask" in suspect.kind]

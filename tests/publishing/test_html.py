@@ -11,6 +11,7 @@ import html5lib
 import pytest
 from samples import sample_book
 
+from byhand.errors import OutputError
 from byhand.language import _
 from byhand.publishing.book import MOST_EMBEDDED, Book
 from byhand.publishing.html import page as html_page
@@ -214,7 +215,13 @@ def test_a_page_is_replaced_as_a_whole_or_not_at_all(
         raise OSError("no room")
 
     monkeypatch.setattr(Path, "replace", fails)
-    with pytest.raises(OSError, match="no room"):
+    with pytest.raises(OutputError, match="cannot be written"):
         write_book(sample_book(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
     assert (tmp_path / "index.html").read_text() == "old"
+
+
+def test_a_folder_that_cannot_be_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_book(sample_book(), tmp_path / "file")

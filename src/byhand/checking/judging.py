@@ -184,7 +184,9 @@ class _Judge:
         reason = ""
         if local.follows and (why := self._vacuous(address, local.line, judged)):
             verdict, reason = Verdict.UNJUDGED, why
-        unusual = bool(local.follows and judged.times is not None and judged.times > UNUSUAL)
+        rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
+        times = judged.times or 0.0
+        unusual = bool(rounds and local.follows and times > UNUSUAL)
         told = MOST_SHOWN if unusual or not local.follows else 1
         furthest = _furthest(local.line, self.replay.plan[address], judged, told)
         return Marked(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+import numpy as np
+
 from byhand.checking.regions import Region
 from byhand.checking.replay import Line, Replay, vacuous
 from byhand.checking.suspects import Context, Edit, edits
@@ -45,7 +47,7 @@ def suspects_of(
         if left < 0:
             break
         left -= work
-        suspect = _tried(replay, edit, line, marked)
+        suspect = _tried(replay, edit, line, judged, marked)
         if suspect is not None:
             order = (_rank(suspect), edit.unlikely, place)
             found.append((order, suspect))
@@ -69,19 +71,28 @@ def _context(replay: Replay, region: Region, line: Line, judged: Judged) -> Cont
     )
 
 
-def _tried(replay: Replay, edit: Edit, line: Line, marked: Marked) -> Suspect | None:
-    """The edit as a suspect, where it explains the claim."""
+def _tried(
+    replay: Replay, edit: Edit, line: Line, before: Judged, marked: Marked
+) -> Suspect | None:
+    """The edit as a suspect, where it explains the claim: all that was judged `before`."""
     try:
         judged = replay.judged(replay.try_edit(edit.plan, line.claim.address), line)
     except ByhandError:
         return None  # an edit that cannot be worked out explains nothing
-    if isinstance(judged, Missing) or not judged.follows or vacuous(judged, line.slack):
+    if isinstance(judged, Missing) or _count(judged) < _count(before):
+        return None
+    if not judged.follows or vacuous(judged, line.slack):
         return None
     if judged.times is not None and judged.times > EXPLAINED:
         return None
     if marked.unusual and not _better(judged.times, marked.times):
         return None
     return Suspect(edit.kind, edit.sentence, edit.change, judged.share, judged.times)
+
+
+def _count(judged: Judged) -> int:
+    """How many entries were judged: a mask makes none of them right."""
+    return judged.shares.size if judged.judged is None else int(np.count_nonzero(judged.judged))
 
 
 def _better(times: float | None, than: float | None) -> bool:

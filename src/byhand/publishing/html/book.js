@@ -50,7 +50,7 @@
   show();
 
   // What does not scroll need not be a stop of the tab key.
-  const stops = all(".table[tabindex], .formula[tabindex]");
+  const stops = all(".table[tabindex], .formula[tabindex], .letter[tabindex]");
   const measure = () => {
     const wide = stops.map((stop) => stop.scrollWidth > stop.clientWidth);
     stops.forEach((stop, at) => { if (wide[at]) stop.tabIndex = 0; else stop.removeAttribute("tabindex"); });
@@ -63,7 +63,7 @@
     const button = event.target.closest(".copy");
     if (!button) return;
     const link = location.href.split("#")[0] + "#" + button.dataset.copy;
-    const done = () => { button.textContent += " ✓"; };
+    const done = () => button.classList.add("copied");
     const byHand = () => {
       const area = document.createElement("textarea");
       area.value = link;

@@ -165,7 +165,8 @@ class Inscriber:
         else:
             told = self.maths.formula(letter.definition)
         about = f" ≈ {escape(localised(letter.decimal))}" if letter.decimal else ""
-        return f'<p class="letter">{escape(text)} {told}{about}</p>'
+        label = f'tabindex="0" role="group" aria-label="{escape(letter.name)}"'
+        return f'<div class="letter" {label}>{escape(text)} {told}{about}</div>'
 
 
 def hidden_forms(cell: Cell) -> bool:

@@ -6,13 +6,14 @@ Here is what surrounds the passages: head, contents, legend, foot, and the writi
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
+from secrets import token_hex
 
+from byhand.golden.folder import write_bytes, writing
 from byhand.language import _
 from byhand.publishing.book import MOST_EMBEDDED, Book, Number, NumberTable, Page, Passage
 from byhand.publishing.html import parts
@@ -36,7 +37,8 @@ def write_book(book: Book, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     or the new one.
     """
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    with writing(target):
+        target.mkdir(parents=True, exist_ok=True)
     return tuple(_write(target / name, text) for name, text in pages(book).items())
 
 
@@ -63,15 +65,13 @@ def _joined(lines: Iterator[str]) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    draft = path.with_name(f".{path.name}-{token_hex(4)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        with writing(path):
+            write_bytes(draft, text.encode())
+            draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
     return path
 
 

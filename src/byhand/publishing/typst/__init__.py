@@ -1,0 +1,16 @@
+"""A book as a typeset PDF, through Typst.
+
+    book.typ  how it looks: pages, heads, tables, the figure of the whole pass
+    pages     a book → the source: title, contents, chapters, passages
+    parts     tables and the other parts of a passage     maths   expression trees as formulas
+    figure    the whole pass, its numbers                 strips  tensors as colours
+    quoting   words and values as Typst writes them       writing the source → a file
+
+The source is text that anybody may compile and change (`typst_source`); the fonts are those that
+come with Typst.  Nothing here computes.
+"""
+
+from byhand.publishing.typst.pages import typst_source
+from byhand.publishing.typst.writing import save_pdf, write_pdf
+
+__all__ = ["save_pdf", "typst_source", "write_pdf"]

@@ -1,0 +1,79 @@
+"""A source of Typst → a PDF, which appears whole or not at all.
+
+The file is accessible where it can be (PDF/UA-1: tagged, with texts for formulas and figures), and
+the same book gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from byhand.errors import InputError
+from byhand.golden.folder import writing
+from byhand.language import _
+from byhand.publishing.book import Book
+from byhand.publishing.typst.pages import typst_source
+
+ACCESSIBLE = "ua-1"
+
+
+def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
+    """Typesets a book.  An InputError says what to install where Typst is missing."""
+    save_pdf(typst_source(book), path)
+
+
+def save_pdf(source: str, path: str | os.PathLike[str]) -> None:
+    """Typesets a source that begins where the design ends."""
+    data = typeset(source)
+    target = Path(path)
+    draft = target.with_name(f".{target.name}-{token_hex(4)}")
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            draft.write_bytes(data)
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def typeset(source: str) -> bytes:
+    """The PDF of a source.
+
+    The fonts that come with Typst are the same everywhere, so they are tried first; where signs
+    are missing in them, those of the system take their place, and what even they lack is drawn
+    as a box, which an accessible file may not have.
+    """
+    typst = _typst()
+    whole = (design() + "\n" + source).encode()
+    for own_fonts, standards in ((True, [ACCESSIBLE]), (False, [ACCESSIBLE]), (False, [])):
+        try:
+            found = typst.compile(
+                whole, format="pdf", ignore_system_fonts=own_fonts, pdf_standards=standards
+            )
+        except typst.TypstError as error:
+            if not standards or "could not be displayed" not in str(error):
+                raise
+        else:
+            assert isinstance(found, bytes)
+            return found
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def design() -> str:
+    """How a book looks, as the beginning of a source."""
+    return resources.files(__package__).joinpath("book.typ").read_text("utf-8")
+
+
+def _typst() -> Any:
+    try:
+        import typst
+    except ModuleNotFoundError:
+        raise InputError(
+            _("PDF is typeset with Typst, which is not installed"),
+            hint=_("pip install 'byhand[pdf]'"),
+        ) from None
+    return typst
