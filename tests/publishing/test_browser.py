@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from gettext import NullTranslations
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from browser import CONTRASTS, FAULTS, axe_core, launched
 
 import byhand
+from byhand import language
 from byhand.publishing.book import Book
 from byhand.publishing.html import write_book
 from byhand.publishing.making import make_book
@@ -225,6 +228,21 @@ def test_a_number_tampered_with_turns_the_badge_red(
     assert page.locator("#badge").get_attribute("class") == "differ"
     assert int(page.locator("#badge").get_attribute("data-wrong") or 0) >= 1
     assert page.locator(".n.wrong").count() >= 1
+
+
+def test_numbers_with_a_decimal_comma_are_read_and_agree_too(
+    opened: Any, book: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Comma(NullTranslations):
+        def gettext(self, message: str) -> str:
+            return "," if message == "." else message
+
+    monkeypatch.setattr(language, "speak", lambda _name: setattr(language, "_catalogue", Comma()))
+    write_book(replace(book, language="es"), tmp_path)
+    page = opened("attention.html", tmp_path)
+    page.wait_for_selector("#badge[data-checked]")
+    assert page.locator("data", has_text="0,7311").count() >= 1
+    assert page.locator("#badge").get_attribute("data-wrong") == "0"
 
 
 # ------------------------------------------------------------------ everyone, everywhere

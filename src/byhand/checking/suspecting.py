@@ -74,12 +74,12 @@ def _context(replay: Replay, region: Region, line: Line, judged: Judged) -> Cont
 def _tried(
     replay: Replay, edit: Edit, line: Line, before: Judged, marked: Marked
 ) -> Suspect | None:
-    """The edit as a suspect, where it explains the claim: all that was judged `before`."""
+    """The edit as a suspect, where it explains the claim: all that was wrong `before`."""
     try:
         judged = replay.judged(replay.try_edit(edit.plan, line.claim.address), line)
     except ByhandError:
         return None  # an edit that cannot be worked out explains nothing
-    if isinstance(judged, Missing) or _count(judged) < _count(before):
+    if isinstance(judged, Missing) or _hides(judged, before, line):
         return None
     if not judged.follows or vacuous(judged, line.slack):
         return None
@@ -90,9 +90,13 @@ def _tried(
     return Suspect(edit.kind, edit.sentence, edit.change, judged.share, judged.times)
 
 
-def _count(judged: Judged) -> int:
-    """How many entries were judged: a mask makes none of them right."""
-    return judged.shares.size if judged.judged is None else int(np.count_nonzero(judged.judged))
+def _hides(judged: Judged, before: Judged, line: Line) -> bool:
+    """Whether a number that was wrong is merely not judged any more: a mask makes none right,
+    unless the claim says that it is masked."""
+    if judged.judged is None:
+        return False
+    wrong = (before.shares > 1) & np.isfinite(line.values)
+    return bool((wrong & ~judged.judged).any())
 
 
 def _better(times: float | None, than: float | None) -> bool:

@@ -47,16 +47,18 @@
     waiting = true;
     requestAnimationFrame(() => { waiting = false; show(); });
   }, { passive: true });
-  show();
+  requestAnimationFrame(show);
 
-  // What does not scroll need not be a stop of the tab key.
-  const stops = all(".table[tabindex], .formula[tabindex], .letter[tabindex]");
-  const measure = () => {
-    const wide = stops.map((stop) => stop.scrollWidth > stop.clientWidth);
-    stops.forEach((stop, at) => { if (wide[at]) stop.tabIndex = 0; else stop.removeAttribute("tabindex"); });
-  };
-  measure();
-  addEventListener("resize", measure);
+  // What does not scroll need not be a stop of the tab key; asked when it comes into sight, and anew
+  // when its size changes.
+  const seen = new ResizeObserver((changes) => {
+    const wide = changes.map(({ target }) => target.scrollWidth > target.clientWidth);
+    changes.forEach(({ target }, at) => {
+      if (wide[at]) target.tabIndex = 0;
+      else target.removeAttribute("tabindex");
+    });
+  });
+  for (const stop of all(".table[tabindex], .formula[tabindex], .letter[tabindex]")) seen.observe(stop);
 
   // ---------------------------------------------------------------- links to a number
   document.addEventListener("click", (event) => {

@@ -192,7 +192,8 @@ class _Sheet:
         for place, page in enumerate(book.pages):
             here = ' aria-current="page"' if page.slug == slug else ""
             yield (
-                f'<li><a href="{escape(page.slug)}.html"{here}><span class="place">{place + 1}'
+                f'<li><a href="{escape(page.slug)}.html"{here} title="{escape(page.title)}">'
+                f'<span class="place">{place + 1}'
                 f'</span> <span class="title">{escape(page.title)}</span></a></li>'
             )
         yield "</ol></nav></header>"

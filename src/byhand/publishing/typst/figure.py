@@ -112,9 +112,7 @@ def _lane(row: Station) -> str:
 
 def _trips(rows: Sequence[Station]) -> Iterator[str]:
     """Each side-trip: its lane, and the first and last of its stations."""
-    groups = groupby(
-        enumerate(rows), key=lambda pair: (pair[1].kind, pair[1].trip, pair[1].layers)
-    )
+    groups = groupby(enumerate(rows), key=lambda pair: (pair[1].kind, pair[1].trip, pair[1].layers))
     for (kind, trip, _layers), group in groups:
         places = [place for place, _row in group]
         if kind == "trip" and trip in LANES:

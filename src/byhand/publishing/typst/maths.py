@@ -31,6 +31,7 @@ LONGEST_FRACTION = 56  # signs above or below a fraction line
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly a drawn piece holds together
 _NUMERAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SCIENTIFIC = re.compile(r"([0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
+_DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 _GREEK = {"pi": "π", "gamma": "γ", "beta": "β", "mu": "μ", "sigma": "σ", "eps": "ε"}
 TIMES = "⋅"
 
@@ -55,7 +56,8 @@ class TypstMaths:
 
     def line(self, pieces: Sequence[str], told: str) -> str:
         """Pieces that are drawn already; `told` is for those who hear the page."""
-        return call("formula", f"${''.join(pieces)}$", string(told))
+        heard = _DECIMAL_POINT.sub(self.point, told)
+        return call("formula", f"${''.join(pieces)}$", string(heard))
 
     def draw(self, tree: Expression) -> str:
         """The tree as Typst's mathematics, without the signs around it."""

@@ -33,9 +33,9 @@ class Inscriber:
         named = {}
         if self.signs and cell.register is not None:
             named["register"] = string(cell.register)
-        if cell.form is not None and cell.register == "named" and in_a_table(cell):
-            if cell.decimal is not None and cell.radius is None:
-                named["about"] = content(string("≈ " + localised(cell.decimal)))
+        named_form = cell.register == "named" and cell.radius is None and in_a_table(cell)
+        if named_form and cell.decimal is not None:
+            named["about"] = content(string("≈ " + localised(cell.decimal)))
         if number.claim is not None:
             named["claim"] = string(number.claim.sign)
         return call("number", self.face(cell), **named)

@@ -6,15 +6,26 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from byhand.language import _
-from byhand.publishing.book import Book, NumberTable, Page, Passage
+from byhand.publishing.book import (
+    AttentionPattern,
+    Book,
+    HeatStrip,
+    NumberTable,
+    Page,
+    Passage,
+)
+from byhand.publishing.html.parts import sentence
 from byhand.publishing.html.rechecking import Workings
 from byhand.publishing.speaking import speaking
 from byhand.publishing.typst import parts
 from byhand.publishing.typst.figure import Figures
+from byhand.publishing.typst.formulas import formula
 from byhand.publishing.typst.maths import TypstMaths
 from byhand.publishing.typst.numbers import Inscriber
 from byhand.publishing.typst.quoting import array, call, content, prose, string, words
 from byhand.render.words import told
+
+BESIDE = (NumberTable, HeatStrip, AttentionPattern)  # parts that stand beside each other
 
 
 def typst_source(book: Book) -> str:
@@ -69,7 +80,7 @@ class _Source:
             words(_("Contents")),
             array(array([words(page.title), prose(page.intro)]) for page in book.pages),
             words(_("How to read the numbers")),
-            array(array([string(r), prose(parts.sentence(about))]) for r, about in book.registers),
+            array(array([string(r), prose(sentence(about))]) for r, about in book.registers),
         )
 
     # ------------------------------------------------------------------ chapters
@@ -92,19 +103,19 @@ class _Source:
         return "#" + call("passage", string(number), title, name, lit, alt, self.body(passage))
 
     def body(self, passage: Passage) -> str:
-        """Words, formulas, remarks, and the parts; tables stand beside each other."""
+        """Words, formulas, remarks, and the parts; tables and pictures stand beside each other."""
         found = []
         if passage.sentences:
             found.append(f"par({content(*self._sentences(passage))})")
-        found += [parts.formula(law, self.pen) for law in passage.formulas]
+        found += [formula(law, self.pen) for law in passage.formulas]
         found += map(parts.remark, passage.remarks)
-        for tables, group in groupby(passage.show, lambda part: isinstance(part, NumberTable)):
+        for beside, group in groupby(passage.show, lambda part: isinstance(part, BESIDE)):
             values = [parts.part_value(part, self.pen) for part in group]
-            found += [call("beside", array(values))] if tables else values
+            found += [call("beside", array(values))] if beside else values
         return content(*found)
 
     def _sentences(self, passage: Passage) -> Iterator[str]:
-        for place, sentence in enumerate(passage.sentences):
+        for place, said in enumerate(passage.sentences):
             if place:
                 yield string(" ")
-            yield prose(sentence)
+            yield prose(said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from byhand.expression import Name, write
+from byhand.expression import Name
 from byhand.language import _
 from byhand.publishing.book import (
     AttentionPattern,
@@ -13,11 +13,8 @@ from byhand.publishing.book import (
     CheckedTable,
     Definitions,
     Facts,
-    Formula,
     HeatStrip,
     LeftOut,
-    Line,
-    Matrix,
     NumberTable,
     ParameterTable,
     Part,
@@ -25,20 +22,16 @@ from byhand.publishing.book import (
     RegisterMap,
     Remark,
     ShapeTable,
-    Sign,
     StatisticsTable,
     Stop,
     StreamLine,
 )
-from byhand.publishing.html.numbers import cell_tree
-from byhand.publishing.html.parts import WIDEST_LINE, sentence
+from byhand.publishing.html.parts import sentence
 from byhand.publishing.numerals import localised
 from byhand.publishing.typst import strips
 from byhand.publishing.typst.numbers import Inscriber
 from byhand.publishing.typst.quoting import array, call, code, content, prose, spans, string, words
 from byhand.publishing.typst.strips import left_out, short_number
-from byhand.render.layout import MASK
-from byhand.render.parts import Cell
 from byhand.render.words import axes_text, formula_text, whole
 
 
@@ -137,64 +130,7 @@ def _stop(stop: Stop, longest: float, pen: Inscriber) -> str:
     )
 
 
-# ------------------------------------------------------------------ formulas and remarks
-
-
-def formula(law: Formula, pen: Inscriber) -> str:
-    """The law, the same with this model's numbers, and one entry written out."""
-    return call(
-        "law",
-        line_of(law.symbols, pen),
-        line_of(law.numbers, pen) if law.numbers else "none",
-        pen.working(law.worked) if law.worked is not None else "none",
-    )
-
-
-def line_of(line: Line, pen: Inscriber) -> str:
-    """A line; where it would be too wide, what is named is shown by its decimals."""
-    brief = _width(line) > WIDEST_LINE
-    rounded = brief and any(
-        cell.register == "named" and cell.decimal is not None
-        for piece in line
-        if isinstance(piece, Matrix)
-        for row in piece.rows
-        for cell in row
-    )
-    drawn, told = [], []
-    for piece in line:
-        match piece:
-            case Sign(text=text):
-                text = "≈" if text == "=" and rounded else text
-                drawn.append({"·": "⋅"}.get(text, text))
-                told.append(text)
-            case Matrix(rows=rows):
-                drawn.append(pen.maths.matrix([[_entry(c, pen, brief) for c in r] for r in rows]))
-                told.append(
-                    "; ".join(" ".join(write(cell_tree(c, brief)) for c in r) for r in rows)
-                )
-            case _:
-                drawn.append(pen.maths.draw(piece))
-                told.append(write(piece))
-    return pen.maths.line(drawn, " ".join(told))
-
-
-def _entry(cell: Cell, pen: Inscriber, brief: bool) -> str:
-    return string(MASK) if cell.masked else pen.maths.draw(cell_tree(cell, brief))
-
-
-def _width(line: Line) -> int:
-    """About how many signs stand side by side."""
-    wide = 0
-    for piece in line:
-        if isinstance(piece, Matrix):
-            columns = zip(*piece.rows, strict=True)
-            wide += sum(max(map(_signs, column)) + 2 for column in columns) + 2
-    return wide
-
-
-def _signs(cell: Cell) -> int:
-    text = write(cell_tree(cell)).replace("√(", "√").strip("()")
-    return max(map(len, text.split("/")))
+# ------------------------------------------------------------------ remarks
 
 
 def remark(mark: Remark) -> str:
@@ -215,7 +151,9 @@ def predictions(part: Predictions) -> str:
                 [
                     words(found.label),
                     f"strong({words(found.token or '?')})",
-                    content(f"text(fill: right-colour, {string(sign)})", prose(sentence(found.sentence))),
+                    content(
+                        f"text(fill: right-colour, {string(sign)})", prose(sentence(found.sentence))
+                    ),
                 ]
             )
         )
@@ -241,7 +179,9 @@ def candidates(part: Candidates, pen: Inscriber) -> str:
             )
         )
     heads = (_("after {label}").format(label=part.label), _("logit"), _("probability"), "")
-    table = _table(heads, rows, align=("left + horizon", *("center + horizon",) * 2, "left + horizon"))
+    table = _table(
+        heads, rows, align=("left + horizon", *("center + horizon",) * 2, "left + horizon")
+    )
     return _with_left_out(table, part.left_out)
 
 

@@ -122,5 +122,3 @@ def _rows(head: HeadPattern) -> Iterator[str]:
 def short_number(value: float) -> str:
     """Three digits, as the language writes them."""
     return localised(f"{value:.3g}")
-
-

@@ -26,10 +26,13 @@ def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
     save_pdf(typst_source(book), path)
 
 
-def save_pdf(source: str, path: str | os.PathLike[str]) -> None:
+def save_pdf(source: str, path: str | os.PathLike[str]) -> Path:
     """Typesets a source that begins where the design ends."""
-    data = typeset(source)
-    target = Path(path)
+    return put_in_place(Path(path), typeset(source))
+
+
+def put_in_place(target: Path, data: bytes) -> Path:
+    """Writes a file that appears whole or not at all; an OutputError says why it cannot be."""
     draft = target.with_name(f".{target.name}-{token_hex(4)}")
     with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +41,7 @@ def save_pdf(source: str, path: str | os.PathLike[str]) -> None:
             draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
+    return target
 
 
 def typeset(source: str) -> bytes:

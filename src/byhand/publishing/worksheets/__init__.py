@@ -1,0 +1,15 @@
+"""A book with blanks, the key to it, and the claims file that `byhand check` marks.
+
+    sheet     what a worksheet is made of              making    trace → worksheet
+    choosing  which lines are left blank, by seed      claims    the file to fill in, and its key
+    page      the sheet and its key for a browser      paper     both as PDF
+
+The numbers are those of a person with a pencil: every line rounded to so many decimals
+(`numbers.pencil`).  A blank is one line that earns marks: a row of a step, a share, a count, a
+side of a shape, the next token.
+"""
+
+from byhand.publishing.worksheets.making import make_worksheet, write_worksheet
+from byhand.publishing.worksheets.sheet import Blank, Worksheet
+
+__all__ = ["Blank", "Worksheet", "make_worksheet", "write_worksheet"]

@@ -1,0 +1,327 @@
+"""A model and a text → a worksheet: the book in pencil numbers, what of it is left blank, and what
+else would give the blanks away and therefore goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+from random import Random
+
+from byhand.checking.counts import known_counts
+from byhand.counting import count
+from byhand.errors import InputError, UsageError
+from byhand.evaluate import prepare
+from byhand.language import _
+from byhand.model import Model
+from byhand.models import open_model
+from byhand.numbers.pencil import Pencil
+from byhand.publishing.book import Book, Formula, NumberTable, Page, Passage
+from byhand.publishing.making import (
+    PENCIL,
+    TOY_ENTRIES,
+    TOY_PARAMETERS,
+    Edition,
+    bind,
+    make_edition,
+)
+from byhand.publishing.speaking import speaking
+from byhand.publishing.typst.writing import put_in_place
+from byhand.publishing.worksheets.asking import blanks_of, counts_of, questions_of, shapes_of
+from byhand.publishing.worksheets.choosing import PAGES, Lines, lines_to_ask, spread
+from byhand.publishing.worksheets.given import given_lines
+from byhand.publishing.worksheets.sheet import (
+    COUNTS,
+    KINDS,
+    SHAPES,
+    VALUES,
+    Asked,
+    Blank,
+    Worksheet,
+)
+from byhand.render.parts import WorkingLine
+from byhand.tracing import Trace
+
+USUAL_BLANKS, USUAL_DECIMALS, MOST_DECIMALS = 24, 3, 12
+SHARES = {COUNTS: 5, SHAPES: 8}  # one line in so many asks for a count, or for a side of a shape
+
+
+def write_worksheet(
+    book: Book,
+    trace: Trace,
+    folder: str | Path,
+    *,
+    blanks: int | None = None,
+    decimals: int | None = None,
+    seed: int = 0,
+    which: Collection[str] = KINDS,
+    pdf: bool = False,
+) -> tuple[Path, ...]:
+    """Writes the worksheet of a book into a folder, and returns what was written.
+
+    The sheet and its key are pages for a browser, with `pdf` also typeset; beside them lies the
+    claims file to fill in, and the same filled in as the key.
+    """
+    from byhand.publishing.worksheets.claims import claims_text
+    from byhand.publishing.worksheets.page import worksheet_page
+
+    sheet = make_worksheet(
+        trace,
+        blanks=blanks,
+        decimals=decimals,
+        seed=seed,
+        which=which,
+        book=book,
+        language=book.language,
+    )
+    target = Path(folder)
+    with speaking(book.language):
+        files = {
+            "worksheet.html": worksheet_page(sheet),
+            "worksheet-key.html": worksheet_page(sheet, key=True),
+            "worksheet.yaml": claims_text(sheet),
+            "worksheet-key.yaml": claims_text(sheet, filled=True),
+        }
+        written = [put_in_place(target / name, text.encode()) for name, text in files.items()]
+        if pdf:
+            from byhand.publishing.typst import save_pdf
+            from byhand.publishing.worksheets.paper import worksheet_source
+
+            for name, key in (("worksheet.pdf", False), ("worksheet-key.pdf", True)):
+                written.append(save_pdf(worksheet_source(sheet, key=key), target / name))
+    return tuple(written)
+
+
+def make_worksheet(
+    model: str | Path | Model | Trace,
+    text: str | None = None,
+    *,
+    target: str | None = None,
+    blanks: int | None = None,
+    decimals: int | None = None,
+    seed: int = 0,
+    which: Collection[str] = KINDS,
+    book: Book | None = None,
+    language: str | None = None,
+) -> Worksheet:
+    """The worksheet of a model and a text, or of what a trace has worked out (and its book, where
+    there is one already).
+
+    `blanks` are lines to fill in, each worth a mark; `which` are values, shapes, counts, or some
+    of them; every value is rounded to `decimals`.  The same `seed` leaves the same lines blank.
+    """
+    _refuse(blanks, which)
+    with speaking(language) as spoken:
+        trace = model if isinstance(model, Trace) else None
+        if trace is not None:
+            text = trace.text
+            target = None if trace.target is None else trace.token(trace.target)
+            model = trace.model
+        opened = model if isinstance(model, Model) else open_model(model)  # type: ignore[arg-type]
+        wanted = USUAL_BLANKS if blanks is None else blanks
+        if VALUES in which and _by_hand(opened, text, target):
+            edition, places = _with_a_pencil(opened, text, target, decimals)
+            return _Maker(edition.trace, bind(edition, spoken), places, seed).sheet(wanted, which)
+        if trace is None or book is None:
+            edition = make_edition(opened, text, target=target, claims=())
+            trace, book = edition.trace, bind(edition, spoken)
+        return _Maker(trace, book, None, seed).sheet(wanted, which)
+
+
+def _refuse(blanks: int | None, which: Collection[str]) -> None:
+    if blanks is not None and blanks < 1:
+        raise UsageError(_("a worksheet needs blanks"), expected=_("1 or more"), found=str(blanks))
+    for kind in which:
+        if kind not in KINDS:
+            raise UsageError(
+                _("a worksheet cannot ask for {what}").format(what=kind),
+                expected=", ".join(KINDS),
+                found=kind,
+            )
+
+
+def _by_hand(model: Model, text: str | None, target: str | None) -> bool:
+    """Whether the pass is small enough for somebody to work in it with a pencil."""
+    plan = prepare(model, text, Pencil(USUAL_DECIMALS), target=target).plan
+    entries = sum(prod(step.shape) for step in plan)
+    return entries <= TOY_ENTRIES and count(model.spec, model.weights).total <= TOY_PARAMETERS
+
+
+def _with_a_pencil(
+    model: Model, text: str | None, target: str | None, decimals: int | None
+) -> tuple[Edition, int]:
+    """The pass with a pencil, and its decimals.
+
+    Where none are asked for, so many that no divisor and no probability is rounded to 0.
+    """
+    for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
+        try:
+            pencil = Pencil(places)
+            return make_edition(model, text, target=target, claims=(), numbers=pencil), places
+        except InputError:
+            if places in (decimals, MOST_DECIMALS):
+                raise
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+class _Maker:
+    """Makes the worksheet of one book; `decimals` are those of its pencil, None: it has none."""
+
+    def __init__(self, trace: Trace, book: Book, decimals: int | None, seed: int) -> None:
+        self.trace = trace
+        self.book = book
+        self.scale = book.scale
+        self.decimals = decimals
+        self.seed = seed
+        self.random = Random(seed)
+        self.tokens = dict(self._tokens())
+
+    def sheet(self, count: int, which: Collection[str]) -> Worksheet:
+        trace = self.trace
+        lines = self._values() if self.decimals is not None else {}
+        known = known_counts(trace.model)
+        counts = counts_of(self.book, known)
+        shapes = shapes_of(self.book, known, self.random)
+        asked = self._chosen(lines, counts, shapes, count, which)
+        values = [b for blanks in lines.values() for b in blanks if b in asked]
+        further = [
+            b for b in (*blanks_of(counts, COUNTS), *blanks_of(shapes, SHAPES)) if b in asked
+        ]
+        if not values and not further:
+            raise InputError(
+                _("there is nothing to ask for"), hint=_("ask for values, shapes or counts")
+            )
+        return Worksheet(
+            book=replace(
+                self.book,
+                pages=tuple(self._pages(values)) if values else (),
+                spine=replace(
+                    self.book.spine,
+                    nodes=tuple(replace(node, rows=()) for node in self.book.spine.nodes),
+                ),
+            ),
+            workings=self.book,
+            blanks=(*values, *further),
+            questions=tuple(questions_of(counts, shapes, further)),
+            text=trace.text,
+            target=None if trace.target is None else trace.token(trace.target),
+            decimals=self.decimals if values else None,
+            seed=self.seed,
+            given=given_lines(trace, values, everything=self.scale == PENCIL),
+            tokens=self.tokens,
+        )
+
+    # ------------------------------------------------------------------ what may be asked for
+
+    def _values(self) -> Lines:
+        everything = self.scale == PENCIL
+        lines = dict(lines_to_ask(self.book, self.trace.plan, everything=everything))
+        words = tuple(
+            Blank(address, VALUES, (address,), (word,), row=False)
+            for address, word in self.tokens.items()
+            if word.isalpha()
+        )
+        where = next((p.id for p in self.book.passages if p.id.endswith("-next")), None)
+        if words and where is not None and everything:
+            lines[where] = (*lines.get(where, ()), *words)
+        return lines
+
+    def _tokens(self) -> Iterator[tuple[str, str]]:
+        """The word after each position."""
+        for position, prediction in enumerate(self.trace.next or []):
+            if prediction.id is not None and not prediction.tied:
+                yield f"next[{position}]", self.trace.token(prediction.id)
+
+    def _chosen(
+        self,
+        lines: Lines,
+        counts: Sequence[Asked],
+        shapes: Sequence[Asked],
+        count: int,
+        which: Collection[str],
+    ) -> list[Blank]:
+        """So many lines of the kinds asked for; what one kind lacks, the others make up."""
+        supply = {
+            COUNTS: blanks_of(counts, COUNTS) if COUNTS in which else [],
+            SHAPES: blanks_of(shapes, SHAPES) if SHAPES in which else [],
+        }
+        values = lines if VALUES in which else {}
+        there = sum(map(len, values.values()))
+        wanted = {kind: min(len(supply[kind]), count // SHARES[kind]) for kind in supply}
+        if there == 0:
+            wanted = {kind: len(supply[kind]) for kind in supply}
+        missing = count - sum(wanted.values()) - there
+        for kind in supply:
+            extra = min(max(missing, 0), len(supply[kind]) - wanted[kind])
+            wanted[kind] += extra
+            missing -= extra
+        further = [
+            blank for kind in supply for blank in self.random.sample(supply[kind], wanted[kind])
+        ][:count]
+        return [*spread(values, count - len(further), self.random), *further]
+
+    # ------------------------------------------------------------------ what is given
+
+    def _pages(self, blanks: Sequence[Blank]) -> Iterator[Page]:
+        steps = {self._step(blank.places[0]) for blank in blanks}
+        plan = self.trace.plan
+        needed = steps | {read for step in steps for read in plan[step].reads}
+        if self.scale == PENCIL:
+            needed |= {step.address for step in plan}
+        words = {f"`{blank.answers[0]}`" for blank in blanks if blank.address in self.tokens}
+        for page in self.book.pages:
+            if page.slug in PAGES:
+                kept = [self._passage(passage, needed, words) for passage in page.passages]
+                kept = [passage for passage in kept if passage.show]
+                if kept:
+                    yield replace(page, passages=tuple(kept))
+
+    def _step(self, address: str) -> str:
+        return self.trace.plan[address.partition("[")[0]].address
+
+    def _passage(
+        self, passage: Passage, needed: Collection[str], words: Collection[str]
+    ) -> Passage:
+        """The passage without numbers outside its tables."""
+        return replace(
+            passage,
+            sentences=tuple(
+                s
+                for s in passage.sentences
+                if not self._tells(s) and not any(w in s for w in words)
+            ),
+            formulas=tuple(map(_law, passage.formulas)),
+            show=tuple(
+                part
+                for part in passage.show
+                if isinstance(part, NumberTable)
+                and (
+                    not part.left_out
+                    if part.kind == "weight"
+                    else self._step(part.address) in needed
+                )
+            ),
+            remarks=(),
+        )
+
+    def _tells(self, sentence: str) -> bool:
+        """Whether a sentence has results in it: decimals, or any digit where all are whole."""
+        if not self.decimals:
+            return bool(re.search(r"\d", sentence))
+        return bool(re.search(rf"\d[.,]\d{{{self.decimals}}}(?!\d)", sentence))
+
+
+def _law(law: Formula) -> Formula:
+    """The law, and how an entry comes about in short names; without any number."""
+    if law.worked is None or law.worked.symbols is None:
+        return replace(law, numbers=(), worked=None)
+    line = WorkingLine(
+        law.worked.address,
+        law.worked.cell,
+        symbols=law.worked.symbols,
+        sources=law.worked.sources,
+        missing=True,
+    )
+    return replace(law, numbers=(), worked=line)

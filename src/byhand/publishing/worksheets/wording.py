@@ -1,0 +1,68 @@
+"""What a worksheet says of itself, and which workings its key shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from byhand.language import _
+from byhand.publishing.book import Number, NumberTable, Passage
+from byhand.publishing.worksheets.sheet import Blank, Worksheet
+
+MOST_WORKINGS = 4  # of one line: the others go the same way
+
+
+def heading(sheet: Worksheet, key: bool) -> str:
+    if key:
+        return _("{model}: key to the worksheet").format(model=sheet.book.model)
+    return _("{model}: worksheet").format(model=sheet.book.model)
+
+
+def instructions(sheet: Worksheet, key: bool) -> Iterator[str]:
+    """How to fill it in; of the key, how it was made."""
+    yield _("The text is `{text}`.").format(text=sheet.text)
+    if sheet.decimals is not None:
+        if key:
+            yield _("Every line is rounded to {count} decimals, half away from zero.").format(
+                count=sheet.decimals
+            )
+        else:
+            yield _(
+                "Fill in the blanks. Round every line to {count} decimals, half away from zero, "
+                "and go on with the rounded numbers."
+            ).format(count=sheet.decimals)
+    elif not key:
+        yield _("Fill in the blanks.")
+    if not key:
+        yield _(
+            "Each line is worth one mark; a line that follows from your own lines above is right."
+        )
+        yield _("Then `byhand check {model} worksheet.yaml` marks what you wrote.").format(
+            model=sheet.book.model
+        )
+
+
+def of_passage(sheet: Worksheet, passage: Passage) -> list[Blank]:
+    """The blanks that stand in a passage."""
+    here = {
+        number.address
+        for part in passage.show
+        if isinstance(part, NumberTable)
+        for row in part.rows
+        for number in row.numbers
+    }
+    return [blank for blank in sheet.blanks if blank.places[0] in here]
+
+
+def workings_of(sheet: Worksheet, blanks: Sequence[Blank]) -> Iterator[Number]:
+    """The numbers of some blanks whose working is known; of long rows the first few."""
+    known = {
+        number.address: number
+        for passage in sheet.workings.passages
+        for part in passage.show
+        if isinstance(part, NumberTable)
+        for row in part.rows
+        for number in row.numbers
+    }
+    for blank in blanks:
+        found = [known[place] for place in blank.places if place in known]
+        yield from [number for number in found if number.working is not None][:MOST_WORKINGS]
