@@ -6,22 +6,25 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-long check format docs golden messages bench clean help
+.PHONY: demo test test-long check browser format docs golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
 
-test: check ## everything: style, types, layers, tests with coverage
+test: check browser ## everything: style, types, layers, tests with coverage
 	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
-	BYHAND_LONG=1 $(BIN)/python -m pytest --numprocesses 2 tests/numbers/enclosed
+	BYHAND_LONG=1 $(BIN)/python -m pytest --numprocesses 2 tests/numbers/enclosed tests/publishing
 
 check: .venv/tested ## style, types and layers alone
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --verbose
+
+browser: .venv/tested ## a Chromium that the tests of pages open, where one can be had
+	@sh tools/browser.sh $(BIN)
 
 format: .venv/tested ## lay the code out
 	$(BIN)/ruff check --fix .
@@ -41,6 +44,7 @@ bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks.checkpoints
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.proven
+	$(BIN)/python -m benchmarks.checking
 
 clean: ## take away what make made
 	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

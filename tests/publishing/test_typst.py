@@ -15,7 +15,15 @@ from samples import sample_book
 
 from byhand.errors import InputError, OutputError
 from byhand.expression import Call, Entry, Name, Number, Power, Product, Quotient, parse
-from byhand.publishing.book import Book, HeatStrip, Page, Passage
+from byhand.publishing.book import (
+    Book,
+    HeatStrip,
+    LeftOut,
+    Page,
+    Passage,
+    Statistics,
+    StatisticsTable,
+)
 from byhand.publishing.making import make_book
 from byhand.publishing.typst import typst_source, write_pdf
 from byhand.publishing.typst.figure import Figures
@@ -136,6 +144,13 @@ def test_registers_are_told_by_a_sign_and_not_by_colour_alone() -> None:
     assert 'register: "named"' in typst_source(make_book("tiny", claims=()))
 
 
+@pytest.mark.parametrize("model", ["tiny", "journey", "abc"])
+def test_no_number_is_empty(model: str) -> None:
+    source = typst_source(make_book(model, claims=()))
+    assert 'number(""' not in source
+    assert not re.search(r'[(,;]""[,;)]', source)
+
+
 def test_a_strip_has_every_cell_once() -> None:
     values = np.array([[-1, 0, 0, 1], [np.nan, 0.5, 0.5, 0.5]], np.float32)
     svg = picture(values, 1.0)
@@ -152,7 +167,19 @@ def strip_book() -> Book:
     return replace(sample_book(), pages=(Page("strips", "Strips", "", (passage,)),))
 
 
-@pytest.mark.parametrize("book", [sample_book(), sample_book("es"), strip_book()])
+def statistics_book() -> Book:
+    lines = tuple(
+        Statistics(f"block.{k}.mlp.hidden", (1024, 3072), -1.5, 2.25e-7, 0.0, 0.5, 3, f"x[{k}]")
+        for k in range(60)
+    )
+    shown = (StatisticsTable(lines), LeftOut("The rest.", "byhand trace gpt2 --only loss"))
+    passage = Passage("statistics", "Statistics", ("Large.",), show=shown)
+    return replace(sample_book(), pages=(Page("parameters", "Large", "", (passage,)),))
+
+
+@pytest.mark.parametrize(
+    "book", [sample_book(), sample_book("es"), strip_book(), statistics_book()]
+)
 def test_a_book_becomes_an_accessible_pdf(book: Book, tmp_path: Path) -> None:
     pytest.importorskip("typst")
     write_pdf(book, tmp_path / "book.pdf")

@@ -193,6 +193,13 @@ def test_the_sheet_does_not_say_what_it_asks_for(model: str) -> None:
         assert re.search(rf'<input[^>]* data-a="{re.escape(address)}"', page)
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_every_given_number_is_there(model: str) -> None:
+    sheet = make_worksheet(model, blanks=5)
+    assert '<data value=""' not in worksheet_page(sheet)
+    assert 'number(""' not in worksheet_source(sheet)
+
+
 def test_a_sentence_with_results_in_it_goes() -> None:
     sheet = make_worksheet("journey", blanks=60, which=[VALUES])
     said = " ".join(s for passage in sheet.book.passages for s in passage.sentences)

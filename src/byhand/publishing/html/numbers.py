@@ -178,6 +178,8 @@ def in_a_table(cell: Cell) -> bool:
     """Whether a form is short enough to stand in a table."""
     if cell.form is None:
         return False
+    if cell.decimal is None:  # there is nothing else to show
+        return True
     return plain(cell) if cell.register == "exact" else len(write(cell.form)) <= LONGEST_FORM
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from byhand.expression import write
 from byhand.publishing.book import Formula, Line, Matrix, Sign
-from byhand.publishing.html.numbers import cell_tree
 from byhand.publishing.html.parts import WIDEST_LINE
-from byhand.publishing.typst.numbers import Inscriber
+from byhand.publishing.typst.numbers import Inscriber, tree_of
 from byhand.publishing.typst.quoting import call, string
 from byhand.render.layout import MASK
 from byhand.render.parts import Cell
@@ -41,9 +40,7 @@ def line_of(line: Line, pen: Inscriber) -> str:
                 told.append(text)
             case Matrix(rows=rows):
                 drawn.append(pen.maths.matrix([[_entry(c, pen, brief) for c in r] for r in rows]))
-                told.append(
-                    "; ".join(" ".join(write(cell_tree(c, brief)) for c in r) for r in rows)
-                )
+                told.append("; ".join(" ".join(write(tree_of(c, brief)) for c in r) for r in rows))
             case _:
                 drawn.append(pen.maths.draw(piece))
                 told.append(write(piece))
@@ -51,7 +48,7 @@ def line_of(line: Line, pen: Inscriber) -> str:
 
 
 def _entry(cell: Cell, pen: Inscriber, brief: bool) -> str:
-    return string(MASK) if cell.masked else pen.maths.draw(cell_tree(cell, brief))
+    return string(MASK) if cell.masked else pen.maths.draw(tree_of(cell, brief))
 
 
 def _width(line: Line) -> int:
@@ -65,5 +62,5 @@ def _width(line: Line) -> int:
 
 
 def _signs(cell: Cell) -> int:
-    text = write(cell_tree(cell)).replace("√(", "√").strip("()")
+    text = write(tree_of(cell)).replace("√(", "√").strip("()")
     return max(map(len, text.split("/")))

@@ -28,7 +28,7 @@ def _lines(sheet: Worksheet, filled: bool) -> Iterator[str]:
     else:
         yield "# " + _("Write a number in place of each _, with a decimal point. Then:")
         yield f"# byhand check {sheet.book.model} worksheet.yaml"
-    yield f"student: {quoted(_('key'))}" if filled else "student:"
+    yield f"student: {quoted(_('the key'))}" if filled else "student:"
     yield f"text: {quoted(sheet.text)}"
     if sheet.target is not None:
         yield f"target: {quoted(sheet.target)}"

@@ -251,7 +251,8 @@ class _Maker:
         there = sum(map(len, values.values()))
         wanted = {kind: min(len(supply[kind]), count // SHARES[kind]) for kind in supply}
         if there == 0:
-            wanted = {kind: len(supply[kind]) for kind in supply}
+            sides = min(len(supply[SHAPES]), max(count // 3, count - len(supply[COUNTS])))
+            wanted = {COUNTS: min(len(supply[COUNTS]), count - sides), SHAPES: sides}
         missing = count - sum(wanted.values()) - there
         for kind in supply:
             extra = min(max(missing, 0), len(supply[kind]) - wanted[kind])

@@ -22,6 +22,7 @@ from byhand.publishing.numerals import localised
 from byhand.publishing.worksheets.claims import claims_text, given_part, quoted_key
 from byhand.publishing.worksheets.sheet import Questions, Worksheet
 from byhand.publishing.worksheets.wording import heading, instructions, of_passage, workings_of
+from byhand.render.parts import Cell
 
 SCALE = 1.18  # of the figure, on a wide screen
 
@@ -48,6 +49,12 @@ class _Pen(Inscriber):
         if number.address in self.tokens:
             return f'<{tag} class="n">{escape(self.tokens[number.address])}</{tag}>'
         return f'<{tag} class="n" data-a="{address}">{self.face(number.cell)}</{tag}>'
+
+    def face(self, cell: Cell) -> str:
+        """A weight has no decimals beside its form."""
+        if cell.form is not None and cell.decimal is None:
+            return self.maths.formula(cell.form)
+        return super().face(cell)
 
     def blank(self, address: str) -> str:
         """A field to type into, or in the key what belongs there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from byhand.language import _
 from byhand.publishing.book import Number, NumberTable, Passage
@@ -54,7 +55,10 @@ def of_passage(sheet: Worksheet, passage: Passage) -> list[Blank]:
 
 
 def workings_of(sheet: Worksheet, blanks: Sequence[Blank]) -> Iterator[Number]:
-    """The numbers of some blanks whose working is known; of long rows the first few."""
+    """The numbers of some blanks whose working is known; of long rows the first few.
+
+    What a line says in short names is said of its first number: the others go the same way.
+    """
     known = {
         number.address: number
         for passage in sheet.workings.passages
@@ -65,4 +69,8 @@ def workings_of(sheet: Worksheet, blanks: Sequence[Blank]) -> Iterator[Number]:
     }
     for blank in blanks:
         found = [known[place] for place in blank.places if place in known]
-        yield from [number for number in found if number.working is not None][:MOST_WORKINGS]
+        found = [number for number in found if number.working is not None][:MOST_WORKINGS]
+        yield from found[:1]
+        for number in found[1:]:
+            assert number.working is not None
+            yield replace(number, working=replace(number.working, symbols=None, sources=()))
