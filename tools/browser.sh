@@ -9,16 +9,16 @@ done
 if [ -z "$found$BYHAND_CHROMIUM" ]; then
   echo "Getting a Chromium (once) …"
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    { apt-get install -y -qq --no-install-recommends chromium ||
-      { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }; } \
+    { timeout 180 apt-get install -y -qq --no-install-recommends chromium ||
+      { timeout 60 apt-get update -qq && timeout 180 apt-get install -y -qq --no-install-recommends chromium; }; } \
       >/dev/null 2>&1
   fi
-  command -v chromium >/dev/null || timeout 300 "$1"/python -m playwright install chromium \
+  command -v chromium >/dev/null || timeout 120 "$1"/python -m playwright install chromium \
     >/dev/null 2>&1 || echo "NO CHROMIUM: the tests of pages will be skipped" >&2
 fi
 axe=build/axe-core
 if [ ! -e $axe/package/axe.min.js ] && command -v npm >/dev/null; then
-  mkdir -p $axe && (cd $axe && npm pack --silent axe-core@4.14.0 >/dev/null 2>&1 &&
+  mkdir -p $axe && (cd $axe && timeout 60 npm pack --silent axe-core@4.14.0 >/dev/null 2>&1 &&
     tar xzf axe-core-*.tgz)
 fi
 [ -e $axe/package/axe.min.js ] || [ -n "$BYHAND_AXE" ] ||
