@@ -125,7 +125,13 @@ def capture(
     with.  `names` says which module gives which step, where its own name does not tell:
     {"layers.3.ff": "block.3.mlp.out"}.  Dropout is off while it runs.
     """
-    import torch
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise UsageError(
+            _("models are captured with torch, which is not installed"),
+            hint="pip install 'byhand[train]'",
+        ) from None
 
     if not isinstance(model, torch.nn.Module):
         raise UsageError(

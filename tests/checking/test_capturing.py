@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -297,3 +298,9 @@ def test_a_run_that_goes_on_from_a_cache_is_not_judged_by_itself(
         assert caught.value.found == "positions from 4 on"
     (claimed,) = port.matched(joined([first, second]))
     port.assert_right(claimed)
+
+
+def test_without_torch_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UsageError, match=r"not installed(.|\n)*byhand\[train\]"):
+        capture(None)
