@@ -23,14 +23,12 @@ from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.enclosed.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.proving import (
-    MOST_REPORTED,
-    Shortfall,
     asked_steps,
     enclosing_numbers,
     prove,
     same_logits,
-    shortfall,
 )
+from byhand.shortfall import MOST_REPORTED, Shortfall, shortfall
 from byhand.tokens import Ids
 from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights

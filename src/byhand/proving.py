@@ -10,11 +10,11 @@ tokens that have the same weights in the head.  The rest is reported as undecide
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, inf, isfinite
+from math import ceil
 from operator import index as as_int
 from typing import Any
 
@@ -26,15 +26,13 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Prediction, Printed, Unknown
 from byhand.numbers.enclosed.enclosure import (
-    EVERYTHING,
     LOG2_OF_10,
     Enclosing,
     Enclosure,
-    binary_size,
-    bits_missing,
 )
 from byhand.plan import WEIGHT, Step
-from byhand.tracing import Trace, Worked
+from byhand.shortfall import Shortfall, Unproven, shortfall
+from byhand.tracing import Trace
 from byhand.weights import Tensor
 
 MOST_DIGITS = 1_000
@@ -42,24 +40,10 @@ START = 32  # bits to begin with, beyond those of the digits
 A_BLOCK = (
     8  # and for each block: entry by entry it takes about three for each doubling of the width
 )
-GUARD = 6  # bits beyond what was missing, so that the next attempt is the last
-LEAST_STEP = 32  # bits more, where it is not clear how many are missing
 ASK_EXACT = 512  # bits after which a number that may still be zero is taken to the exact numbers
 SMALL = 2_500_000  # parameters times positions up to which balls are faster than limbs
 USUAL_LENGTH = 16  # positions, where nobody has said
 MANY = 440  # bits that limbs should not begin with
-MOST_REPORTED = 20  # of what is undecided
-MOST_CANDIDATES = 1_000  # that are looked through for the foremost two
-
-
-@dataclass(frozen=True, slots=True)
-class Unproven:
-    """One thing that was asked for and is not proven, with how close it is."""
-
-    address: str  # "logits[3,17]": digits of this number; "next[3]": the token after a position
-    asked: str  # "digits" or "next"
-    enclosure: Enclosure  # of the number; of next: of the distance between the foremost two logits
-    candidates: tuple[int, ...] = ()  # of next: the ids that may be the largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,129 +180,6 @@ def _attempt(job: Job, weights: Admitted, progress: Progress | None) -> Trace:
     """The job worked out once; the logits are kept too, which tell how close next tokens are."""
     keep = {*job.asked, "logits"} if "next" in job.asked else None
     return job.work(progress=progress, keep=keep, weights=weights)
-
-
-# ----------------------------------------------------------------------- what is missing
-
-
-@dataclass
-class Shortfall:
-    """What an attempt left unproven."""
-
-    entries: dict[str, Any] = field(default_factory=dict)  # by step: a mask of its entries
-    positions: list[int] = field(default_factory=list)  # of next tokens
-    count: int = 0
-    bits: float = 0  # that are missing, as far as can be told
-    radius: float = -inf  # log2 of the largest one
-    near_zero: bool = False  # a number may be zero or two may be tied: what is missing is unclear
-
-    def add_token(self, position: int, distance: Enclosure) -> None:
-        """A next token that is not proven; the foremost two logits have this distance."""
-        self.positions.append(position)
-        self.count += 1
-        self.near_zero = True
-        radius = binary_size(distance.rad)
-        self.radius = max(self.radius, radius)
-        if not isfinite(radius):
-            self.bits = inf
-        elif distance.mid != 0:
-            self.bits = max(self.bits, radius - binary_size(abs(distance.mid)) + 1)
-
-    def add_number(self, number: Enclosure, digits: int) -> None:
-        """A number of which so many digits are not proven."""
-        middle, radius = binary_size(abs(number.mid)), binary_size(number.rad)
-        self.count += 1
-        self.near_zero = self.near_zero or middle <= radius < inf
-        self.radius = max(self.radius, radius)
-        missing = float(bits_missing(np.array(middle), np.array(radius), digits))
-        self.bits = max(self.bits, missing if isfinite(middle) else 0)
-
-    def add_guess(self) -> None:
-        """Something else that is not proven: nobody knows how many bits it takes."""
-        self.count += 1
-        self.near_zero = True
-
-    def stalled(self, before: Shortfall | None) -> bool:
-        """Whether more precision has not helped: the weights themselves are not known better."""
-        if before is None or not self.count or self.count != before.count:
-            return False
-        return -inf < before.radius - 1 < self.radius < inf
-
-    def next_bits(self, bits: int, before: Shortfall | None) -> int:
-        """The precision to try next."""
-        if not isfinite(self.bits):
-            return 2 * bits
-        more = ceil(self.bits) + GUARD
-        if self.near_zero:  # then this is a guess: if it fails, the next one is bolder
-            more = max(more, bits // 4 if before is None else bits // 2, LEAST_STEP)
-        return bits + more
-
-    def reported(self, trace: Trace) -> Iterator[Unproven]:
-        """The first of what is unproven, the next tokens before the numbers."""
-        room = MOST_REPORTED
-        for position in self.positions[:room]:
-            found: Prediction = trace.steps["next"].value[position]
-            distance = distance_of_foremost(trace.steps, position, found.candidates)
-            yield Unproven(f"next[{position}]", "next", distance, found.candidates)
-        room -= len(self.positions)
-        for address, mask in self.entries.items():
-            for place in np.argwhere(mask)[: max(room, 0)]:
-                index = tuple(map(int, place))
-                told = ",".join(map(str, index))
-                yield Unproven(f"{address}[{told}]", "digits", trace.steps[address].at(index))
-                room -= 1
-
-
-def shortfall(trace: Trace, asked: Sequence[str], digits: int) -> Shortfall:
-    """What of the asked steps is not proven, and how many bits that takes."""
-    short = Shortfall()
-    for address in asked:
-        worked = trace.steps[address]
-        if worked.missing is not None:
-            continue  # an unknown weight: no precision helps, and asking for it says so
-        if worked.step.op == "argmax":
-            _add_tokens(short, trace, worked)
-        else:
-            _add_numbers(short, worked, digits)
-    return short
-
-
-def _add_numbers(short: Shortfall, worked: Worked, digits: int) -> None:
-    numbers: Enclosing = worked.numbers  # type: ignore[assignment]
-    middles, radii = numbers.magnitudes(worked.value)
-    missing = bits_missing(middles, radii, digits)
-    mask = missing > 0
-    if not mask.any():
-        return
-    short.entries[worked.address] = mask
-    short.count += int(mask.sum())
-    short.radius = max(short.radius, float(radii[mask].max()))
-    unclear = mask & (radii >= middles) & np.isfinite(radii)
-    short.near_zero = short.near_zero or bool(unclear.any())
-    known = missing[mask & ~unclear]
-    guessed = missing[unclear & np.isfinite(middles)]
-    short.bits = max(short.bits, known.max(initial=0), guessed.max(initial=0))
-
-
-def _add_tokens(short: Shortfall, trace: Trace, worked: Worked) -> None:
-    for position, found in enumerate(worked.value):
-        if not found.proven:
-            distance = distance_of_foremost(trace.steps, position, found.candidates)
-            short.add_token(position, distance)
-
-
-def distance_of_foremost(
-    steps: Mapping[str, Worked], position: int, candidates: Sequence[int]
-) -> Enclosure:
-    """How far the two foremost logits are from each other; everything, where nothing is known."""
-    logits = steps.get("logits")
-    if logits is None or logits.missing is not None:
-        return EVERYTHING
-    rivals = [logits.at((position, id)) for id in candidates[:MOST_CANDIDATES]]
-    if len(rivals) < 2 or any(rival.rad == inf for rival in rivals):
-        return EVERYTHING
-    first, second = sorted(rivals, key=lambda rival: rival.mid)[:-3:-1]
-    return Enclosure(first.mid - second.mid, first.rad + second.rad)
 
 
 # ----------------------------------------------------------------------- where exact numbers help

@@ -23,7 +23,8 @@ from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction
 from byhand.plan import Plan, Step
 
 if TYPE_CHECKING:
-    from byhand.proving import Proof, Unproven
+    from byhand.proving import Proof
+    from byhand.shortfall import Unproven
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
 

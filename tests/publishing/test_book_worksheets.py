@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import byhand
-from byhand.checking.worksheets import BLANK, Graded, grade
+from byhand.checking.grading import BLANK, Graded, grade
 from byhand.errors import InputError, UsageError
-from byhand.publishing.book import NumberTable
 from byhand.publishing.making import bind, make_edition
+from byhand.publishing.parts import NumberTable
 from byhand.publishing.worksheets import Worksheet, make_worksheet, write_worksheet
 from byhand.publishing.worksheets.claims import claims_text
 from byhand.publishing.worksheets.page import worksheet_page

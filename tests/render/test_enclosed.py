@@ -17,7 +17,7 @@ from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.balls import Balls
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.enclosed.operations import Limbs
-from byhand.proving import Proof, Unproven
+from byhand.proving import Proof
 from byhand.render.at import workings
 from byhand.render.data import document_of, enclosure_data
 from byhand.render.document import document
@@ -27,6 +27,7 @@ from byhand.render.parts import Cell, StepPart, Title, WorkingLine
 from byhand.render.unproven import lines
 from byhand.render.window import Window
 from byhand.render.words import some_of, undecided
+from byhand.shortfall import Unproven
 
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=10**12)
 radii = st.integers(0, 40).map(lambda n: Fraction(n and 1, 10**n))

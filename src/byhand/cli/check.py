@@ -213,7 +213,7 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
     several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
     book = None
     if several or grades is not None:
-        from byhand.checking.worksheets import gradebook, write_csv
+        from byhand.checking.gradebooks import gradebook, write_csv
 
         book = gradebook(marking.texts)
         if grades is not None:

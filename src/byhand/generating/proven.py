@@ -19,14 +19,13 @@ from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.proving import (
     ASK_EXACT,
-    Shortfall,
     check_digits,
-    distance_of_foremost,
     enclosure_of,
     known_to_so_many_decimals,
     same_logits,
     tied,
 )
+from byhand.shortfall import Shortfall, distance_of_foremost
 from byhand.tracing import Worked
 
 Found = Chosen | ByhandError  # a token, or why it is not proven

@@ -10,8 +10,9 @@ from fractions import Fraction
 from textwrap import wrap
 from typing import Any
 
+from byhand.checking.gradebooks import Gradebook, decimal
+from byhand.checking.grading import BLANK, SET_ASIDE, Graded
 from byhand.checking.verdicts import Verdict
-from byhand.checking.worksheets import BLANK, SET_ASIDE, Gradebook, Graded, decimal
 from byhand.language import _
 from byhand.render import words
 from byhand.render.ink import Ink, padded, width_of

@@ -11,8 +11,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from textwrap import wrap
 
+from byhand.checking.grading import grade
 from byhand.checking.verdicts import Marked, MarkedText, Marking, Verdict
-from byhand.checking.worksheets import grade
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.render import words

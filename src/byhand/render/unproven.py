@@ -12,7 +12,8 @@ from byhand.render.words import whole
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
-    from byhand.proving import Proof, Unproven
+    from byhand.proving import Proof
+    from byhand.shortfall import Unproven
 
 MOST = 10  # that are told one by one
 MOST_TOKENS = 4  # that may be the next one

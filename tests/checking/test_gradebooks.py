@@ -15,19 +15,9 @@ import pytest
 from byhand.address import read_address
 from byhand.api import check
 from byhand.checking.claims import Claim, Unmatched
+from byhand.checking.gradebooks import UNEXPLAINED, Gradebook, as_csv, decimal, gradebook, write_csv
+from byhand.checking.grading import BLANK, SET_ASIDE, Rules, grade
 from byhand.checking.verdicts import Marked, MarkedText, Suspect, Verdict
-from byhand.checking.worksheets import (
-    BLANK,
-    SET_ASIDE,
-    UNEXPLAINED,
-    Gradebook,
-    Rules,
-    as_csv,
-    decimal,
-    grade,
-    gradebook,
-    write_csv,
-)
 from byhand.errors import OutputError, UsageError
 
 HALF = Fraction(1, 2)
