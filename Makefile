@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-long check browser format docs golden messages bench clean help
+.PHONY: demo test test-long check browser format docs books pictures golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
@@ -33,6 +33,12 @@ format: .venv/tested ## lay the code out
 docs: .venv/tested ## write the transcripts in README and docs anew
 	$(BIN)/python -m cogapp -P -I docs --markers='{{{cog }}} {{{end}}}' -r README.md README.es.md docs/*.md
 
+books: .venv/tested ## write the books of all built-in models into docs/books
+	$(BIN)/python tools/books.py
+
+pictures: .venv/tested browser ## take the pictures of the book in docs anew
+	$(BIN)/python tools/pictures.py
+
 golden: .venv/tested ## work out the golden files that come with byhand anew
 	$(BIN)/python tools/golden.py
 
@@ -45,6 +51,8 @@ bench: .venv/tested ## measure the speed, as ratios within one run
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.proven
 	$(BIN)/python -m benchmarks.checking
+	$(BIN)/python -m benchmarks.attribution
+	$(BIN)/python -m benchmarks.book
 
 clean: ## take away what make made
 	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byhand.api import check, count, generate, trace
+    from byhand.api import book, check, count, explain, generate, trace
     from byhand.capturing import capture
     from byhand.checking.verdicts import Marking
     from byhand.comparing import compare
@@ -36,10 +36,12 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "ModelSpec": "byhand.spec",
     "Trace": "byhand.tracing",
     "Undecided": "byhand.errors",
+    "book": "byhand.api",
     "capture": "byhand.capturing",
     "check": "byhand.api",
     "compare": "byhand.comparing",
     "count": "byhand.api",
+    "explain": "byhand.api",
     "generate": "byhand.api",
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
@@ -56,10 +58,12 @@ __all__ = [
     "Trace",
     "Undecided",
     "__version__",
+    "book",
     "capture",
     "check",
     "compare",
     "count",
+    "explain",
     "generate",
     "open_model",
     "open_trace",

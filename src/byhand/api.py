@@ -1,4 +1,4 @@
-"""`byhand.trace` and `byhand.count`: the whole job in one call, from a name to the result."""
+"""`byhand.trace`, `byhand.explain` and the like: a whole job in one call, from a name on."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from byhand.tracing import Trace
 
 if TYPE_CHECKING:
     from byhand.checking.verdicts import Marking
+    from byhand.explaining import Explanation
     from byhand.generating import Generation
 
 
@@ -194,6 +195,49 @@ def check(
     )
 
 
+def explain(
+    model: str | Path | Model,
+    text: str | None = None,
+    *,
+    position: int | None = None,
+    token: str | None = None,
+    against: str | None = None,
+    alone: bool = False,
+    neurons: bool = False,
+    keys: bool = False,
+    exact: bool = False,
+    digits: int | None = None,
+    decimals: int | None = None,
+    float: str | None = None,
+    device: str | None = None,
+    progress: evaluate.Progress | None = None,
+) -> Explanation:
+    """Why this token comes next: attribution, lens, circuits, geometry, facts, health.
+
+    The last `position` and the token predicted there, against its strongest rival, unless
+    others are named; `alone` takes the logit by itself.  `neurons` and `keys` divide MLPs and
+    heads further.  The numbers are chosen as for `trace`.
+    """
+    from byhand.explaining import explain as look_into
+
+    opened = model if isinstance(model, Model) else open_model(model)
+    return look_into(
+        opened,
+        text,
+        numbers_for(
+            opened, exact=exact, digits=digits, decimals=decimals, float=float, device=device
+        ),
+        digits=digits,
+        position=position,
+        token=token,
+        against=against,
+        alone=alone,
+        neurons=neurons,
+        keys=keys,
+        progress=progress,
+    )
+
+
 def count(model: str | Path | Model | ModelSpec) -> Inventory:
     """The parameters of a model, to the digit, by component and with formulas.
 
@@ -205,3 +249,60 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
         return count_parameters(open_spec(model))  # the config alone tells
     opened = model if isinstance(model, Model) else open_model(model)
     return count_parameters(opened.spec, opened.weights)
+
+
+def book(
+    model: str | Path | Model,
+    text: str | None = None,
+    *,
+    out: str | Path,
+    target: str | None = None,
+    claims: Any = None,
+    at: Iterable[str] = (),
+    pdf: bool = False,
+    xlsx: bool = False,
+    worksheet: bool = False,
+    ask: Iterable[str] | None = None,
+    blanks: int | None = None,
+    seed: int | None = None,
+    exact: bool = False,
+    digits: int | None = None,
+    decimals: int | None = None,
+    float: str | None = None,
+    device: str | None = None,
+    language: str | None = None,
+    progress: evaluate.Progress | None = None,
+) -> tuple[Path, ...]:
+    """Writes the book of a model and a text into the folder `out`; returns the files, first the
+    page to open.
+
+    `claims` is somebody's working (a file, or several), marked in the book: of a built-in model
+    the document it comes from, unless `claims` is empty.  `at` are addresses whose numbers are
+    shown however large the model is.  With `pdf` and `xlsx` the book is also typeset, and a
+    spreadsheet of live formulas.  A `worksheet` has so many `blanks`, which `ask` for "values",
+    "shapes", "counts" or some of them; another `seed` chooses others.  The numbers are chosen as
+    for `trace`, the `language` is "en", "es" or the one spoken.
+    """
+    from byhand.language import speaking
+    from byhand.publishing.making import make_edition
+    from byhand.publishing.publication import Wanted, publish, questioning
+
+    kinds = (ask,) if isinstance(ask, str) else None if ask is None else tuple(ask)
+    questions = questioning(worksheet, blanks=blanks, ask=kinds, decimals=decimals, seed=seed)
+    opened = model if isinstance(model, Model) else open_model(model)
+    given = (claims,) if isinstance(claims, str | Path) else claims
+    with speaking(language):
+        edition = make_edition(
+            opened,
+            text,
+            called=None if isinstance(model, Model) else str(model),
+            target=target,
+            claims=given,
+            at=(at,) if isinstance(at, str) else at,
+            numbers=numbers_for(
+                opened, exact=exact, digits=digits, decimals=decimals, float=float, device=device
+            ),
+            digits=digits,
+            progress=progress,
+        )
+        return publish(edition, out, Wanted(pdf, xlsx, questions))

@@ -18,9 +18,11 @@ import click
 from byhand.cli.book import command as book
 from byhand.cli.check import command as check
 from byhand.cli.count import command as count
+from byhand.cli.explain import command as explain
 from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
 from byhand.cli.selftest import command as selftest
+from byhand.cli.serve import command as serve
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
 from byhand.cli.trace import command as trace
 from byhand.cli.train import command as train
@@ -84,7 +86,9 @@ class Byhand(Group):
         "trace": trace,
         "generate": generate,
         "check": check,
+        "explain": explain,
         "book": book,
+        "serve": serve,
         "train": train,
         "models": models,
         "count": count,

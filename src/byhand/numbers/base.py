@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from byhand.expression import Expression
 
 Array = Any
@@ -87,6 +89,20 @@ class Numbers(ABC):
         """The value as an array on this machine, to be indexed; masked entries are ABSENT or
         masked as NumPy masks them."""
         return value
+
+    # ----------------------------------------------------------------------- parts of values
+
+    def take_rows(self, x: Array, places: Sequence[int]) -> Array:
+        """The rows at these places along the last axis but one; of one axis, the entries."""
+        return x[..., list(places), :] if x.ndim > 1 else x[list(places)]
+
+    def take_columns(self, x: Array, places: Sequence[int]) -> Array:
+        """The entries of each row at these places."""
+        return x[..., list(places)]
+
+    def stack_rows(self, parts: Sequence[Array]) -> Array:
+        """The rows of all parts, one below the other; those of (head, pos, width) head by head."""
+        return np.concatenate([part.reshape(-1, part.shape[-1]) for part in parts])
 
     # ----------------------------------------------------------------------- the operations
 

@@ -109,6 +109,19 @@ class Tensors(Numbers):
             return np.ma.MaskedArray(to_numpy(value.data), mask=to_numpy(value.hidden))
         return to_numpy(value) if isinstance(value, Tensor) else value
 
+    def take_rows(self, x: Array, places: Sequence[int]) -> Array:
+        if isinstance(x, Masked):
+            return Masked(self.take_rows(x.data, places), self.take_rows(x.hidden, places))
+        return super().take_rows(x, places)
+
+    def take_columns(self, x: Array, places: Sequence[int]) -> Array:
+        if isinstance(x, Masked):
+            return Masked(self.take_columns(x.data, places), self.take_columns(x.hidden, places))
+        return super().take_columns(x, places)
+
+    def stack_rows(self, parts: Sequence[Array]) -> Array:
+        return torch.cat([part.reshape(-1, part.shape[-1]) for part in parts])
+
     def _give(self, result: Tensor, *made_of: Array | None) -> Tensor:
         """The result in the format; notes its first entry that is not finite though they are.
 

@@ -48,7 +48,7 @@ def write_plan_json(
 
 def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
     """The document as Python data."""
-    data = _Data(trace)
+    data = TraceData(trace)
     wanted = tuple(only)
     shown = set(trace.plan.matching(wanted)) if wanted else set(trace.steps)
     steps = [data.step(worked) for worked in trace if worked.address in shown]
@@ -134,7 +134,9 @@ def write_document(document: dict[str, Any], to: TextIO) -> None:
     to.write("\n}\n")
 
 
-class _Data:
+class TraceData:
+    """Writes the steps and numbers of one trace; the letters they use are told at the end."""
+
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.forms = Forms(trace.numbers, PLACES, trace.digits)

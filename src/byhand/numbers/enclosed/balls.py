@@ -95,6 +95,15 @@ class Balls(Enclosing):
             balls[place] = arb(0)
         return balls
 
+    def take_rows(self, x: Array, places: Sequence[int]) -> Array:
+        return super().take_rows(self._balls(x), places)
+
+    def take_columns(self, x: Array, places: Sequence[int]) -> Array:
+        return super().take_columns(self._balls(x), places)
+
+    def stack_rows(self, parts: Sequence[Array]) -> Array:
+        return super().stack_rows([self._balls(part) for part in parts])
+
     def _balls(self, x: Any) -> Array:
         """What was admitted, or what an operation gave, as an array of balls."""
         return x.at(self.bits) if isinstance(x, Given) else x

@@ -36,6 +36,7 @@ from byhand.numbers.enclosed import (
     limbs,
     matrices,
     norms,
+    picking,
 )
 from byhand.numbers.enclosed import positions as places
 from byhand.numbers.enclosed.constants import Constant
@@ -120,6 +121,15 @@ class Limbs(Enclosing):
     def differences(self, value: Array, floats: Logs) -> Logs:
         found: Logs = differences_of(self.enclosed(value), floats)
         return found
+
+    def take_rows(self, x: Array, places: Sequence[int]) -> Array:
+        return picking.rows(self.enclosed(x), places)
+
+    def take_columns(self, x: Array, places: Sequence[int]) -> Array:
+        return picking.columns(self.enclosed(x), places)
+
+    def stack_rows(self, parts: Sequence[Array]) -> Array:
+        return picking.stack([self.enclosed(part) for part in parts])
 
     def enclosed(self, x: Array) -> Enclosed:
         """A value; a weight that stands in for one is known exactly."""

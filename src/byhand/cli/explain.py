@@ -1,0 +1,206 @@
+"""`byhand explain`: why this token comes next, in sentences and in sums that close."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.speaking import (
+    Command,
+    Option,
+    json_option,
+    language_option,
+    later,
+    one_of,
+    whole_number,
+)
+from byhand.errors import UsageError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.explaining import Explanation
+
+SECTIONS = (
+    "facts",
+    "attribution",
+    "lens",
+    "attention",
+    "geometry",
+    "health",
+    "norms",
+    "inputs",
+)
+
+
+def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Sections, each by its name, in the order in which they are shown; several with commas."""
+    named = [name.strip() for value in values for name in value.split(",")]
+    known = one_of(*SECTIONS)
+    for name in named:
+        known(ctx, param, name)
+    return tuple(name for name in SECTIONS if name in named)
+
+
+@click.command(
+    cls=Command,
+    short_help=later("why this token comes next: what added how much to its logit, and where"),
+    help=later(
+        "Tells in sentences what the numbers of a forward pass say, then shows where the logit of "
+        "the next token comes from, as a sum that closes; what the stream would have said after "
+        "every step; what each head reads and writes; the stream as a path in the plane; and how "
+        "the layers are doing."
+    ),
+    arguments={
+        "MODEL": later(
+            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
+        ),
+        "[TEXT]": later("the text; without it, the model's own"),
+    },
+)
+@click.argument("model", metavar="MODEL")
+@click.argument("text", metavar="[TEXT]", required=False)
+@click.option(
+    "--only",
+    cls=Option,
+    multiple=True,
+    callback=some_of,
+    metavar="SECTION",
+    help=later(
+        "only these sections, in full: facts, attribution, lens, attention, geometry, health, "
+        "norms, inputs; may be repeated"
+    ),
+)
+@click.option(
+    "--position",
+    cls=Option,
+    callback=whole_number,
+    metavar="P",
+    help=later("the position explained, counted from 0; without it, the last one"),
+)
+@click.option(
+    "--token",
+    cls=Option,
+    metavar="WORD",
+    help=later("the token whose logit is explained; without it, the one predicted"),
+)
+@click.option(
+    "--against",
+    cls=Option,
+    metavar="WORD",
+    help=later("the token it is compared with; without it, the strongest other one"),
+)
+@click.option(
+    "--alone", cls=Option, is_flag=True, help=later("the logit by itself, compared with no other")
+)
+@click.option(
+    "--neurons", cls=Option, is_flag=True, help=later("every MLP neuron by neuron in the sum")
+)
+@click.option(
+    "--keys", cls=Option, is_flag=True, help=later("every head by the positions it reads from")
+)
+@click.option(
+    "--all",
+    "every",
+    cls=Option,
+    is_flag=True,
+    help=later("every term, row, head and position, however many there are"),
+)
+@numbers_options
+@click.option(
+    "--report", cls=Option, metavar="FILE", help=later("write a page (HTML) with pictures as well")
+)
+@json_option
+@language_option
+def command(
+    model: str,
+    text: str | None,
+    only: tuple[str, ...],
+    position: int | None,
+    token: str | None,
+    against: str | None,
+    alone: bool,
+    neurons: bool,
+    keys: bool,
+    every: bool,
+    chosen: Chosen,
+    report: str | None,
+    as_json: bool,
+) -> int:
+    from byhand.cli.progress import telling
+    from byhand.cli.saving import can_be_written
+    from byhand.explaining import explain
+    from byhand.models import open_model
+
+    refuse_together({"--digits": chosen.compares, "--float": chosen.compares})
+    refuse_together({"--alone": alone, "--against": against is not None})
+    page = None if report is None else can_be_written(report)
+    with telling() as progress:
+        opened = open_model(model)
+        found = explain(
+            opened,
+            text,
+            chosen.numbers(opened),
+            digits=chosen.digits,
+            position=position,
+            token=token,
+            against=against,
+            alone=alone,
+            neurons=neurons,
+            keys=keys,
+            progress=progress,
+        )
+    if page is not None:  # before anything is printed: whoever reads that may stop reading
+        save_report(found, page, only, every)
+    if as_json:
+        from byhand.render.explained.data import write_json
+
+        write_json(found, sys.stdout, only)
+    else:
+        show(found, only, every)
+    return status_of(found)
+
+
+def refuse_together(said: dict[str, bool]) -> None:
+    """Two options that exclude each other."""
+    if all(said.values()):
+        one, other = said
+        raise UsageError(
+            _("{one} and {other} exclude each other").format(one=one, other=other),
+            hint=_("leave one of them out"),
+        )
+
+
+def show(found: Explanation, only: Sequence[str], every: bool) -> None:
+    from byhand.cli.printing import width_of_output
+    from byhand.render.explained.sections import head, sections
+    from byhand.render.explained.terminal import lines
+    from byhand.render.ink import ink_for
+
+    width = width_of_output()
+    shown = tuple(sections(found, only, every=every, width=width))  # all of it, or an error
+    for line in lines(head(found, only), shown, width, ink_for(sys.stdout)):
+        print(line)
+
+
+def save_report(found: Explanation, path: Path, only: Sequence[str], every: bool) -> None:
+    from byhand.cli.saving import save
+    from byhand.render.explained.page import page
+
+    save(path, page(found, only, every=every))
+    print(_("the report is in {file}").format(file=path), file=sys.stderr)
+
+
+def status_of(found: Explanation) -> int:
+    """1 where a proof was asked for and not found, as `byhand trace` has it."""
+    proof = found.trace.proof
+    if proof is not None and not proof.complete:
+        from byhand.cli.trace import tell_unproven
+
+        tell_unproven(found.trace)
+        return 1
+    return 0

@@ -1,0 +1,312 @@
+"""What the numbers say: attribution, lens, circuits, geometry, facts, inputs, health.
+
+`explain` works a text out and gives an `Explanation`, which holds the trace and what is asked of
+it; each further thing is worked out when it is first looked at.  How it is shown is not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from byhand.errors import UsageError
+from byhand.evaluate import Progress, pencil_sized, prepare
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import Numbers
+from byhand.tracing import Missing, Trace
+
+if TYPE_CHECKING:
+    from byhand.explaining.attribution import Attribution
+    from byhand.explaining.circuits import Circuits
+    from byhand.explaining.facts import Facts
+    from byhand.explaining.foremost import Foremost
+    from byhand.explaining.geometry import Geometry
+    from byhand.explaining.health import Health
+    from byhand.explaining.inputs import Table
+    from byhand.explaining.lens import Lens
+    from byhand.explaining.norm_places import NormPlaces
+    from byhand.explaining.picking import Floats
+
+FEW_TEXTS = 64  # that are looked at unasked
+MANY_TOKENS = 128  # of a vocabulary beyond which no parts are taken out after every text
+SMALL_VOCABULARY = 12  # tokens up to which the terms of every logit are worked out
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A trace, and what it says of one position.
+
+    `token` is the token whose logit is explained and `against` the one it is compared with; None
+    where it stands alone, or where nothing is known of the logits.
+    """
+
+    trace: Trace
+    position: int
+    token: int | None
+    against: int | None = None
+    neurons: bool = False
+    keys: bool = False
+    _circuits: dict[int, Circuits] = field(default_factory=dict, init=False, repr=False)
+
+    def __repr__(self) -> str:
+        shown = [self.trace.token(id) for id in self.compared]
+        what = " against ".join(map(repr, shown)) or "nothing known"
+        return f"<Explanation of {self.model.name} at position {self.position}: {what}>"
+
+    @property
+    def model(self) -> Model:
+        return self.trace.model
+
+    @property
+    def missing(self) -> Missing | None:
+        """Why nothing can be said of the logits: a weight is unknown, say."""
+        return self.trace.steps["logits"].missing
+
+    # ------------------------------------------------------------------ where the logit comes from
+
+    @cached_property
+    def attribution_table(self) -> Attribution | None:
+        """The terms of the logits, of all tokens or of those that are compared; None if the logits
+        are not known."""
+        if self.token is None or self.missing is not None:
+            return None
+        small = len(self.model.vocabulary) <= SMALL_VOCABULARY
+        return self._attributed(None if small else self.compared)
+
+    @cached_property
+    def attribution(self) -> Attribution | None:
+        """The terms of what is explained: the token's logit, or its lead over the other's."""
+        if self.token is None or (table := self.attribution_table) is None:
+            return None
+        if self.against is None:
+            return self._attributed((self.token,))
+        return table.difference(self.token, self.against)
+
+    def _attributed(self, tokens: tuple[int, ...] | None) -> Attribution:
+        from byhand.explaining.attribution import attribute
+
+        return attribute(
+            self.trace,
+            positions=(self.position,),
+            tokens=tokens,
+            neurons=self.neurons,
+            keys=self.keys,
+        )
+
+    @property
+    def compared(self) -> tuple[int, ...]:
+        """The token explained and the one it is compared with."""
+        return tuple(id for id in (self.token, self.against) if id is not None)
+
+    def foremost(self, most: int | None = None) -> Foremost | None:
+        """The terms that matter most, at most so many, the others added up."""
+        from byhand.explaining.foremost import foremost
+
+        return None if self.attribution is None else foremost(self.attribution, most)
+
+    # ------------------------------------------------------------------ the lens, and the heads
+
+    @cached_property
+    def lens(self) -> Lens:
+        """What the model would say after each step, at the position explained."""
+        from byhand.explaining.lens import look
+
+        return look(self.trace, [self.position], self.compared)
+
+    @cached_property
+    def whole_lens(self) -> Lens:
+        """The same at every position, or at the last alone where there are very many logits."""
+        from byhand.explaining.lens import look
+
+        return look(self.trace)
+
+    @cached_property
+    def heads(self) -> tuple[tuple[int, int], ...]:
+        """(layer, head) of every head."""
+        return tuple(
+            (layer, head)
+            for layer, block in enumerate(self.model.spec.blocks)
+            if block.attention
+            for head in range(block.attention.heads)
+        )
+
+    def foremost_heads(self, most: int) -> tuple[tuple[int, int], ...]:
+        """The heads that add most to what is explained, in spine order."""
+        from byhand.explaining.foremost import sizes
+
+        if len(self.heads) <= most or self.attribution is None:
+            return self.heads[:most]
+        added = dict.fromkeys(self.heads, 0.0)
+        for term, size in zip(self.attribution.terms, sizes(self.attribution), strict=True):
+            if term.source.kind in ("head", "key") and term.source.layer is not None:
+                added[term.source.layer, term.source.index[0]] += size
+        first = sorted(self.heads, key=lambda head: -abs(added[head]))[:most]
+        return tuple(sorted(first))
+
+    def circuits(self, layer: int) -> Circuits:
+        """QK and OV of a layer's heads."""
+        if layer not in self._circuits:
+            from byhand.explaining.circuits import circuits
+
+            self._circuits[layer] = circuits(self.trace, layer)
+        return self._circuits[layer]
+
+    def shares(self, layer: int, head: int) -> Floats:
+        """Floats near the shares of attention at the position explained; NaN where masked."""
+        from byhand.explaining.picking import floats_near
+
+        weights = self.trace.steps[f"block.{layer}.attn.weights"].value
+        near: Floats = floats_near(self.trace.numbers, weights)[head, self.position]
+        return near
+
+    # ------------------------------------------------------------------ the rest
+
+    @cached_property
+    def facts(self) -> Facts:
+        """How the predictions come about, checked by taking steps away."""
+        from byhand.explaining.facts import facts
+
+        return facts(self.trace, [self.position])
+
+    @cached_property
+    def whole_facts(self) -> Facts:
+        """The same of every position."""
+        from byhand.explaining.facts import facts
+
+        return facts(self.trace)
+
+    @property
+    def few_texts(self) -> bool:
+        """Whether there are so few texts that every one of them is looked at unasked."""
+        spec = self.model.spec
+        if spec.context is None or not pencil_sized(self.model):
+            return False
+        count: int = sum(spec.vocab**length for length in range(1, spec.context + 1))
+        return count <= FEW_TEXTS
+
+    @cached_property
+    def inputs(self) -> Table:
+        """Every text up to the model's context, with its prediction and the parts it needs: of a
+        model beyond a pencil's size the side-trips, of a large vocabulary no parts."""
+        from byhand.explaining.ablation import side_trips
+        from byhand.explaining.inputs import table
+
+        if pencil_sized(self.model):
+            return table(self.model)
+        few = len(self.model.vocabulary) <= MANY_TOKENS
+        return table(self.model, parts=side_trips(self.model.spec) if few else ())
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The stream as a path among the tokens' directions."""
+        from byhand.explaining.geometry import geometry_of
+
+        if len(self.model.vocabulary) <= SMALL_VOCABULARY:
+            return geometry_of(self.trace)
+        said = () if self.trace.next is None else (each.id for each in self.trace.next)
+        known = (*self.compared, *(id for id in said if id is not None), *self.trace.tokens)
+        tokens = tuple(dict.fromkeys(known))[:SMALL_VOCABULARY]
+        return geometry_of(self.trace, tokens=tokens)
+
+    @cached_property
+    def health(self) -> Health:
+        """Sizes, entropies, ranks, dead units: rounded."""
+        from byhand.explaining.health import health
+
+        return health(self.trace)
+
+    @cached_property
+    def norm_places(self) -> NormPlaces:
+        """The same weights with norms before and after the side-trips."""
+        from byhand.explaining.norm_places import norm_places
+
+        return norm_places(self.model, self.trace.text, self.trace.numbers)
+
+
+def explain(
+    model: Model,
+    text: str | None = None,
+    numbers: Numbers | None = None,
+    *,
+    digits: int | None = None,
+    position: int | None = None,
+    token: str | None = None,
+    against: str | None = None,
+    alone: bool = False,
+    neurons: bool = False,
+    keys: bool = False,
+    progress: Progress | None = None,
+) -> Explanation:
+    """What the numbers say of a text.
+
+    The last position, the token predicted there and its strongest rival, unless others are named;
+    `alone` looks at the logit by itself.  `neurons` and `keys` divide MLPs and heads further.  The
+    numbers are exact where none are given; those of `enclosing_numbers` with `digits`.
+    """
+    if alone and against is not None:
+        raise UsageError(
+            _("{one} and {other} exclude each other").format(one="alone", other="against"),
+            hint=_("leave one of them out"),
+        )
+    job = prepare(model, text, numbers)
+    length = len(job.tokens)
+    if position is not None and not 0 <= position < length:
+        raise UsageError(
+            _("the text has no position {position}").format(position=position),
+            expected=_("a whole number from {least} to {most}").format(least=0, most=length - 1),
+            found=str(position),
+        )
+    place = length - 1 if position is None else position
+    wanted = None if token is None else model.vocabulary.id(token)
+    rival = None if against is None else model.vocabulary.id(against)
+    if rival is not None and rival == wanted:
+        raise _itself(model, rival)
+    if digits is None:
+        trace = job.work(progress=progress)
+    else:
+        from byhand.proving import prove
+
+        trace = prove(job, digits, progress=progress)
+    chosen = _predicted(trace, place) if wanted is None else wanted
+    if rival is not None and rival == chosen:
+        raise _itself(model, rival)
+    if rival is None and chosen is not None and not alone:
+        rival = _strongest_other(trace, place, chosen)
+    return Explanation(trace, place, chosen, rival, neurons, keys)
+
+
+def _predicted(trace: Trace, position: int) -> int | None:
+    """The token predicted, or the first that it may be; None where that is not known at all."""
+    if trace.next is None:
+        return None
+    found = trace.next[position]
+    if found.id is not None:
+        return found.id
+    return found.candidates[0] if found.candidates else None
+
+
+def _strongest_other(trace: Trace, position: int, token: int) -> int | None:
+    """The token with the largest logit but one: it is only shown, so floats may choose it."""
+    import numpy as np
+
+    from byhand.explaining.picking import floats_near, pick
+
+    if len(trace.model.vocabulary) < 2 or trace.steps["logits"].missing is not None:
+        return None
+    if trace.next is not None:
+        for other in (*trace.next[position].tied, *trace.next[position].candidates):
+            if other != token:
+                return other
+    row = floats_near(trace.numbers, pick(trace.steps["logits"].value, [position]))[0]
+    row[token] = -np.inf
+    return int(np.argmax(np.where(np.isnan(row), -np.inf, row)))
+
+
+def _itself(model: Model, token: int) -> UsageError:
+    return UsageError(
+        _("a token cannot be compared with itself"),
+        found=model.vocabulary.tokens[token],
+        hint=_("name another token, or look at the logit alone"),
+    )

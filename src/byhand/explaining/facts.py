@@ -1,0 +1,119 @@
+"""Facts: how each prediction comes about, and whether that holds when a step is taken away.
+
+A fact is data.  For each step it has what is *said* to happen without it (the logits less what the
+step adds directly: the largest of the rest) and what *does* happen (the text worked out without
+it, see `ablation`).  The two can differ, because later steps read what this one writes; then the
+fact says so.  The sentences are written in `render.explained.telling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from byhand.evaluate import Admitted
+from byhand.explaining.ablation import Part, ablate, part_at, usual_parts
+from byhand.explaining.turning import UNDECIDED, Turning, Turns
+from byhand.numbers.base import Prediction
+from byhand.tracing import Missing, Trace
+
+MOST_PARTS = 64  # that are taken away one by one, heads included
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One step taken away at one position: what was said of it, and what happens."""
+
+    part: Part
+    contribution: Any  # to the lead over the rival; in the trace's numbers
+    said: Prediction  # the largest of the logits less what the step adds directly
+    found: Prediction  # of the text worked out without the step
+
+    @property
+    def as_said(self) -> bool | None:
+        """Whether it happens as said; None where one of the two is undecided."""
+        if self.said.id is None or self.found.id is None:
+            return None
+        return self.said.id == self.found.id
+
+
+@dataclass(frozen=True)
+class Fact:
+    """How one position's prediction comes about."""
+
+    turning: Turning
+    checks: tuple[Check, ...]  # one for each part, in spine order
+
+    @property
+    def position(self) -> int:
+        return self.turning.position
+
+    @property
+    def prediction(self) -> Prediction:
+        return self.turning.prediction
+
+    @cached_property
+    def needed(self) -> tuple[Check, ...]:
+        """The steps without which the prediction is another one."""
+        told = self.prediction.id
+        return tuple(
+            check for check in self.checks if None not in (told, check.found.id)
+            and check.found.id != told
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of a text, or why there are none."""
+
+    trace: Trace
+    facts: tuple[Fact, ...]
+    missing: Missing | None = None  # the prediction could not be worked out, for this reason
+
+
+def facts(
+    trace: Trace,
+    positions: Sequence[int] | None = None,
+    parts: Sequence[Part | str] | None = None,
+) -> Facts:
+    """How each prediction of a trace comes about, checked by taking each part away.
+
+    All positions, unless some are named.  `parts` are the position table, the side-trips and, where
+    there are several and not too many, the heads.  The trace must have all its steps.
+    """
+    missing = trace["next"].missing
+    if missing is not None:
+        return Facts(trace, (), missing)
+    spec = trace.model.spec
+    chosen = [
+        one if isinstance(one, Part) else part_at(spec, one)
+        for one in (_usual(trace) if parts is None else parts)
+    ]
+    weights = Admitted(trace.model.weights, trace.numbers)
+    neurons = any(one.kind == "neuron" for one in chosen)
+    turns = Turns(trace, positions, neurons=neurons, weights=weights)
+    said = [turns.without(one) for one in chosen]
+    found = [_without(trace, one, weights) for one in chosen]
+    told = []
+    for place, turning in enumerate(turns.found):
+        at = turning.position
+        checks = tuple(
+            Check(one, turns.added(one, at), said[i][place], found[i][at])
+            for i, one in enumerate(chosen)
+        )
+        told.append(Fact(turning, checks))
+    return Facts(trace, tuple(told))
+
+
+def _usual(trace: Trace) -> tuple[Part, ...]:
+    """The usual parts, without the single heads where a model has many."""
+    parts = usual_parts(trace.model.spec)
+    return parts if len(parts) <= MOST_PARTS else tuple(p for p in parts if p.kind != "head")
+
+
+def _without(trace: Trace, part: Part, weights: Admitted) -> Sequence[Prediction]:
+    """The prediction at every position of the text worked out without the part."""
+    worked = ablate(trace, part, only=("next",), weights=weights)
+    return worked.next or [UNDECIDED] * len(trace.tokens)

@@ -1,0 +1,335 @@
+"""Inputs: every text up to a length, what the model predicts after it, and which parts that needs.
+
+Many texts are worked out at once, since a plan takes positions and mask as data.  A causal model's
+texts form a tree: each position is one text, and looks at what the text begins with.  Where a model
+looks ahead, texts lie side by side and do not see each other.  Every prediction is proven: in
+enclosures first, and what those leave open by `proving.prove`, with more bits and by exact
+arithmetic; what is not proven is undecided, and counts as nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from byhand import forward
+from byhand.errors import InputError
+from byhand.evaluate import Job
+from byhand.explaining.ablation import Part, ablated, part_at, usual_parts
+from byhand.language import _
+from byhand.model import Model
+from byhand.models import open_model
+from byhand.numbers.base import Prediction
+from byhand.proving import enclosing_numbers, prove
+from byhand.tracing import Missing, Trace
+
+MOST_TEXTS = 2_000  # of the longest length, where nobody says how long texts are to be
+LONGEST = 8  # tokens, where neither the caller nor the model says
+LIMIT = 20_000  # texts of all lengths together that are worked out at all
+TOGETHER = 64  # positions worked out at once: more cost more than they share
+OPEN_TOGETHER = 8  # and of texts that need more than enclosures at the first try
+
+Text = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One text, the token predicted after it, and what it would be without each part."""
+
+    tokens: Text
+    prediction: Prediction  # its id is None where it is undecided
+    without: tuple[Prediction, ...]  # one for each part of the table
+    suffix: int | None  # among the texts of its length, so many last tokens decide; None: undecided
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The texts that end with one token."""
+
+    token: int
+    usual: int | None  # what comes after most of them, the lowest id of several; None: undecided
+    texts: int
+    others: tuple[Row, ...]  # the texts after which it does not come, or is not proven to
+
+
+@dataclass(frozen=True)
+class Table:
+    """Every text up to a length, with its prediction; or, where `missing`, why there is none."""
+
+    model: Model
+    length: int
+    tokens: tuple[int, ...]  # the alphabet: all of the vocabulary, or some of it
+    parts: tuple[Part, ...]
+    rows: tuple[Row, ...]  # shorter texts first, then by token ids
+    missing: Missing | None = None
+
+    def needed(self, row: Row) -> tuple[Part, ...]:
+        """The parts without which the prediction after this text is another one, proven."""
+        told = row.prediction.id
+        return tuple(
+            part
+            for part, other in zip(self.parts, row.without, strict=True)
+            if None not in (told, other.id) and other.id != told
+        )
+
+    def undecided(self, row: Row) -> tuple[Part, ...]:
+        """The parts of which it is not known whether the prediction needs them."""
+        if row.prediction.id is None:
+            return self.parts
+        pairs = zip(self.parts, row.without, strict=True)
+        return tuple(part for part, other in pairs if other.id is None)
+
+    @cached_property
+    def needs(self) -> dict[Part, int]:
+        """After how many texts each part is needed."""
+        counts = dict.fromkeys(self.parts, 0)
+        for row in self.rows:
+            for part in self.needed(row):
+                counts[part] += 1
+        return counts
+
+    @cached_property
+    def proven(self) -> int:
+        """After how many texts the prediction is proven."""
+        return sum(row.prediction.proven for row in self.rows)
+
+    @cached_property
+    def suffix(self) -> int | None:
+        """How many last tokens decide the prediction, however long the text is.
+
+        As many as the longest texts have, where nothing less does; None where some prediction is
+        undecided.
+        """
+        for count in range(self.length + 1):
+            agree = _agree(self.rows, lambda row: _last(row.tokens, count))  # noqa: B023
+            if all(agree.values()):
+                return count
+        return None
+
+    @cached_property
+    def endings(self) -> tuple[Ending, ...]:
+        """For each last token what comes after it, and after which texts it does not."""
+        groups: dict[int, list[Row]] = defaultdict(list)
+        for row in self.rows:
+            groups[row.tokens[-1]].append(row)
+        return tuple(_ending(token, rows) for token, rows in groups.items())
+
+
+def _ending(token: int, rows: Sequence[Row]) -> Ending:
+    counts = Counter(row.prediction.id for row in rows if row.prediction.id is not None)
+    usual = min(counts, key=lambda one: (-counts[one], one), default=None)
+    others = tuple(row for row in rows if row.prediction.id != usual or usual is None)
+    return Ending(token, usual, len(rows), others)
+
+
+def table(
+    model: str | Path | Model,
+    length: int | None = None,
+    *,
+    tokens: Sequence[int | str] | None = None,
+    parts: Sequence[Part | str] | None = None,
+) -> Table:
+    """Every text of up to `length` tokens with its prediction, proven, and the parts it needs.
+
+    Without a length, the model's context, as far as the longest length has no more than 2,000
+    texts; more than 20,000 texts in all are refused.  `tokens` are those the texts are made of, all
+    unless some are named.  `parts` are those that are taken out in turn: the position table, each
+    side-trip and, where there are several, each head.
+
+    >>> from byhand.explaining.inputs import table
+    >>> found = table("abc")
+    >>> len(found.rows), found.proven, [(one.token, one.usual) for one in found.endings]
+    (39, 39, [(0, 1), (1, 2), (2, 0)])
+    >>> [found.model.vocabulary.decode(row.tokens) for one in found.endings for row in one.others]
+    ['CB', 'CCB']
+    """
+    opened = model if isinstance(model, Model) else open_model(model)
+    alphabet = _alphabet(opened, tokens)
+    longest = _length(opened, len(alphabet), length)
+    chosen = tuple(
+        one if isinstance(one, Part) else part_at(opened.spec, one)
+        for one in (usual_parts(opened.spec) if parts is None else parts)
+    )
+    texts = [text for n in range(1, longest + 1) for text in product(alphabet, repeat=n)]
+    told = _predictions(opened, texts, ())
+    if isinstance(told, Missing):
+        return Table(opened, longest, alphabet, chosen, (), told)
+    without = [_predictions(opened, texts, (one,)) for one in chosen]
+    bare = [Row(text, told[text], (), None) for text in texts]
+    suffixes = _suffixes(bare, longest)
+    rows = tuple(
+        Row(text, told[text], tuple(_known(other, text) for other in without), suffixes.get(text))
+        for text in texts
+    )
+    return Table(opened, longest, alphabet, chosen, rows)
+
+
+def _alphabet(model: Model, tokens: Sequence[int | str] | None) -> tuple[int, ...]:
+    if tokens is None:
+        return tuple(range(model.spec.vocab))
+    ids = (model.vocabulary.id(one) if isinstance(one, str) else int(one) for one in tokens)
+    found = tuple(dict.fromkeys(ids))
+    for id in found:
+        if not 0 <= id < model.spec.vocab:
+            raise InputError(
+                _("there is no token {id}").format(id=id),
+                expected=_("an id from 0 to {last}").format(last=model.spec.vocab - 1),
+                found=str(id),
+            )
+    if not found:
+        raise InputError(
+            _("there are no tokens to make texts of"), expected=_("at least one token"), found="0"
+        )
+    return found
+
+
+def _length(model: Model, size: int, asked: int | None) -> int:
+    """How long the longest texts are; an InputError where there would be too many."""
+    context = model.spec.context
+    if asked is None:
+        longest = LONGEST if context is None else context
+        while longest > 1 and size**longest > MOST_TEXTS:
+            longest -= 1
+    else:
+        longest = asked
+        if asked < 1 or (context is not None and asked > context):
+            raise InputError(
+                _("texts of this length cannot be worked out"),
+                expected=_("a length of at least 1")
+                if context is None
+                else _("a length from 1 to {context}").format(context=context),
+                found=str(asked),
+            )
+    count = sum(size**n for n in range(1, min(longest, LIMIT.bit_length()) + 1))
+    if count > LIMIT or longest > LIMIT:
+        raise InputError(
+            _("there are too many texts of up to {length} tokens").format(length=longest),
+            expected=_("at most {count}").format(count=f"{LIMIT:,}"),
+            found=f"{count:,}",
+            hint=_("ask for shorter texts, or for texts of some tokens only"),
+        )
+    return longest
+
+
+# ----------------------------------------------------------------------- working them out
+
+
+class _Node(NamedTuple):
+    """One position of a pass: the text up to it, and the text it belongs to."""
+
+    begun: Text
+    whole: Text
+
+
+def _predictions(
+    model: Model, texts: Sequence[Text], parts: Sequence[Part]
+) -> dict[Text, Prediction] | Missing:
+    """The prediction after each text, by a model that lacks some parts."""
+    found: dict[Text, Prediction] = {}
+    for some in _chunks(model, sorted(texts), TOGETHER):
+        trace = _job(model, some, parts).work()
+        missing = trace.steps["next"].missing
+        if missing is not None:
+            return missing
+        found.update(_after(trace, some, _nodes(model, some)))
+    unsure = [text for text, prediction in found.items() if not prediction.proven]
+    for some in _chunks(model, unsure, OPEN_TOGETHER):
+        trace = prove(_job(model, some, parts), 1)
+        found.update(_after(trace, some, _nodes(model, some)))
+    return found
+
+
+def _job(model: Model, texts: Sequence[Text], parts: Sequence[Part]) -> Job:
+    """One pass over several texts, which do not see each other."""
+    nodes = _nodes(model, texts)
+    shared = _causal(model)
+    mask = [
+        [
+            node.begun[: len(other.begun)] == other.begun if shared else node.whole == other.whole
+            for other in nodes
+        ]
+        for node in nodes
+    ]
+    places = [len(node.begun) - 1 for node in nodes]
+    plan = forward.plan(model.spec, len(nodes), positions=places, mask=mask).only(("next",))
+    numbers = enclosing_numbers(model, 1, positions=len(nodes))
+    ids = tuple(node.begun[-1] for node in nodes)
+    return ablated(Job(model, plan, numbers, "", ids, None, ("next",)), parts)
+
+
+def _nodes(model: Model, texts: Sequence[Text]) -> list[_Node]:
+    """The positions of a pass: of causal texts, what they begin with is worked out once."""
+    begun = [_Node(text[: n + 1], text) for text in texts for n in range(len(text))]
+    if not _causal(model):
+        return begun
+    return list({node.begun: _Node(node.begun, node.begun) for node in begun}.values())
+
+
+def _causal(model: Model) -> bool:
+    """Whether no position sees a later one."""
+    return all(block.attention is None or block.attention.causal for block in model.spec.blocks)
+
+
+def _chunks(model: Model, texts: Sequence[Text], size: int) -> Iterator[list[Text]]:
+    """Texts that are worked out together, of about so many positions."""
+    some: list[Text] = []
+    weight = 0
+    for text in texts:
+        more = 1 if _causal(model) else len(text)
+        if some and weight + more > size:
+            yield some
+            some, weight = [], 0
+        some.append(text)
+        weight += more
+    if some:
+        yield some
+
+
+def _after(
+    trace: Trace, texts: Iterable[Text], nodes: Sequence[_Node]
+) -> Iterator[tuple[Text, Prediction]]:
+    """The prediction after each text; one that is not proven is undecided."""
+    assert trace.next is not None
+    wanted = set(texts)
+    for node, prediction in zip(nodes, trace.next, strict=True):
+        if node.begun == node.whole and node.whole in wanted:
+            sure = prediction if prediction.proven else replace(prediction, id=None, margin=None)
+            yield node.whole, sure
+
+
+def _known(predictions: dict[Text, Prediction] | Missing, text: Text) -> Prediction:
+    if isinstance(predictions, Missing):
+        return Prediction(None, None, proven=False)
+    return predictions[text]
+
+
+# ----------------------------------------------------------------------- how much of a text decides
+
+
+def _last(text: Text, count: int) -> Text:
+    return text[len(text) - count :] if count < len(text) else text
+
+
+def _agree(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Hashable, bool]:
+    """By key: whether all the rows that have it predict the same, none of them undecided."""
+    seen: dict[Hashable, set[int | None]] = defaultdict(set)
+    for row in rows:
+        seen[key(row)].add(row.prediction.id)
+    return {group: len(ids) == 1 and None not in ids for group, ids in seen.items()}
+
+
+def _suffixes(rows: Sequence[Row], longest: int) -> dict[Text, int]:
+    """For each text the fewest last tokens that decide, among texts of its own length."""
+    found: dict[Text, int] = {}
+    for count in range(longest + 1):
+        agree = _agree(rows, lambda row: (len(row.tokens), _last(row.tokens, count)))  # noqa: B023
+        for row in rows:
+            size = len(row.tokens)
+            if row.tokens not in found and agree[size, _last(row.tokens, count)]:
+                found[row.tokens] = count
+    return found

@@ -1,0 +1,229 @@
+"""The logit lens: what the model would say if it ended after each step.
+
+The residual stream, as it stands after the embedding, after each attention and after each MLP,
+goes through the plan's own end (final norm, unembedding, softmax, argmax).  The last row is the
+trace's own end.  Only the positions asked for are worked out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from byhand import forward
+from byhand.errors import AddressError
+from byhand.evaluate import Admitted, work_out
+from byhand.explaining.picking import pick
+from byhand.explaining.ranks import Rank, rank
+from byhand.language import _
+from byhand.numbers.base import Prediction
+from byhand.plan import Plan
+from byhand.spec import ModelSpec
+from byhand.tracing import Missing, Trace, Worked
+
+ENDING = ("logits", "probs", "next")
+MOST = 4_000_000  # logits in all, beyond which only the last position is looked at unasked
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A place where the stream is looked at."""
+
+    address: str  # the step that holds the stream there, as the plan calls it
+    kind: str  # "embedding" | "attention" | "mlp"
+    layer: int | None  # None: before the first block
+
+
+@dataclass(frozen=True)
+class LensRow:
+    """One position's stream after one step, read as the model's end reads it.
+
+    Entries are numbers of the trace's number system; where something is unknown, `missing` says
+    what, and logits, probs and leader are None.
+    """
+
+    stop: Stop
+    position: int
+    logits: Any  # (vocab,): the entries; None where missing
+    probs: Any  # (vocab,)
+    leader: Prediction | None
+    ranks: tuple[Rank, ...]  # of the chosen tokens
+    last: bool  # the end of the trace itself
+    missing: Missing | None = None
+
+    @property
+    def step(self) -> str:
+        return self.stop.address
+
+    @property
+    def address(self) -> str:
+        """The address of the row's logits: explain.lens.block.0.attn.add[3]"""
+        return f"explain.lens.{self.stop.address}[{self.position}]"
+
+    @property
+    def proven(self) -> bool:
+        """Whether the leader is proven to have the largest logit."""
+        return self.leader is not None and self.leader.proven
+
+
+@dataclass(frozen=True)
+class Lens:
+    """Every row, in spine order and within a step by position."""
+
+    trace: Trace
+    stops: tuple[Stop, ...]
+    positions: tuple[int, ...]
+    rows: tuple[LensRow, ...]
+    left_out: tuple[int, ...] = ()  # positions not looked at since nobody asked and there are many
+
+    def __iter__(self) -> Iterator[LensRow]:
+        return iter(self.rows)
+
+    def of_position(self, position: int) -> tuple[LensRow, ...]:
+        """How the answer after one position builds up."""
+        return tuple(row for row in self.rows if row.position == position)
+
+    def of_step(self, address: str) -> tuple[LensRow, ...]:
+        """What every position says after one step."""
+        own = self.trace.plan[address].address
+        return tuple(row for row in self.rows if row.step == own)
+
+    def __getitem__(self, place: tuple[str, int]) -> LensRow:
+        """The row of a step and a position."""
+        step, position = place
+        for row in self.of_step(step):
+            if row.position == position:
+                return row
+        raise AddressError(
+            _("the lens was not held over this place"),
+            where=f"explain.lens.{step}[{position}]",
+            expected=", ".join(map(str, self.positions)),
+            found=str(position),
+        )
+
+    @cached_property
+    def leaders(self) -> Mapping[tuple[str, int], int | None]:
+        """The leading token after each step at each position; None: undecided or unknown."""
+        return {(row.step, row.position): row.leader.id if row.leader else None for row in self}
+
+
+def look(
+    trace: Trace, positions: Iterable[int] | None = None, tokens: Iterable[int] | None = None
+) -> Lens:
+    """The lens over a trace, at these positions; ranks of these tokens.
+
+    Without positions: all of them, or the last alone where there would be very many logits.
+    Without tokens: the one the model predicts after the position, and the target.
+    """
+    stops = stops_of(trace.plan)
+    length = len(trace.tokens)
+    asked, left_out = _positions(trace, positions, len(stops))
+    tail = tail_of(trace.plan.spec, len(asked))
+    weights = Admitted(trace.model.weights, trace.numbers)
+    chosen = None if tokens is None else tuple(tokens)
+    rows: list[LensRow] = []
+    for stop in stops:
+        last = stop is stops[-1]
+        if last and all(name in trace.steps for name in ENDING):
+            ending, places = {name: trace.steps[name] for name in ENDING}, asked
+        else:
+            ending = _end(trace, stop.address, asked, tail, weights)
+            places = tuple(range(len(asked)))
+        for place, position in zip(places, asked, strict=True):
+            named = chosen if chosen is not None else _usual_tokens(trace, position, length)
+            rows.append(_row(stop, position, ending, place, named, last))
+    return Lens(trace, stops, asked, tuple(rows), left_out)
+
+
+def stops_of(plan: Plan) -> tuple[Stop, ...]:
+    """Where the stream is looked at: before the blocks, and after each side-trip."""
+    stops = [Stop(plan["stream.0"].address, "embedding", None)]
+    for layer, block in enumerate(plan.spec.blocks):
+        for name, kind, there in (
+            ("attn", "attention", block.attention),
+            ("mlp", "mlp", block.mlp),
+        ):
+            if there:
+                at = f"block.{layer}.{name}"
+                norm = block.attn_norm if name == "attn" else block.mlp_norm
+                normed = block.norm_place == "post" and norm.kind != "none"
+                after = f"{at}.norm.out" if normed else f"{at}.add"
+                stops.append(Stop(plan[after].address, kind, layer))
+    return tuple(stops)
+
+
+def tail_of(spec: ModelSpec, rows: int) -> Plan:
+    """The end of the plan for so many rows: from the last stream to the next token.
+
+    Nothing in it depends on where a row stands, so that rows of any positions may go through it.
+    """
+    whole = forward.plan(spec, rows, positions=(0,) * rows)
+    return whole.only(ENDING, given=[f"stream.{len(spec.blocks)}"])
+
+
+def _end(
+    trace: Trace, address: str, positions: Sequence[int], tail: Plan, weights: Admitted
+) -> dict[str, Worked]:
+    """The end of the plan, worked out from the stream at an address."""
+    stream = trace[address]
+    entering = tail[f"stream.{len(tail.spec.blocks)}"]
+    if stream.missing is not None:
+        return {name: Worked(tail[name], None, trace.numbers, missing=stream.missing)
+                for name in ENDING}  # fmt: skip
+    rows = Worked(entering, pick(stream.value, positions), trace.numbers)
+    steps = work_out(tail, weights, (), trace.numbers, given={entering.address: rows})
+    return {name: steps[name] for name in ENDING}
+
+
+def _row(
+    stop: Stop,
+    position: int,
+    ending: Mapping[str, Worked],
+    place: int,
+    tokens: Sequence[int],
+    last: bool,
+) -> LensRow:
+    logits, probs, next = (ending[name] for name in ENDING)
+    if logits.missing is not None:
+        return LensRow(stop, position, None, None, None, (), last, logits.missing)
+    ranks = tuple(rank(logits.numbers, logits.value, place, token) for token in tokens)
+    return LensRow(
+        stop,
+        position,
+        logits.array[place],
+        None if probs.missing else probs.array[place],
+        None if next.missing else next.value[place],
+        ranks,
+        last,
+    )
+
+
+def _positions(
+    trace: Trace, positions: Iterable[int] | None, stops: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The positions to look at, counted from the start, and those left out unasked."""
+    length = len(trace.tokens)
+    if positions is None:
+        everywhere = tuple(range(length))
+        if stops * length * trace.plan.spec.vocab <= MOST:
+            return everywhere, ()
+        return everywhere[-1:], everywhere[:-1]
+    asked = []
+    for position in positions:
+        if not -length <= position < length:
+            raise AddressError(
+                _("the position lies outside the text"),
+                expected=_("a place from 0 to {last}").format(last=length - 1),
+                found=str(position),
+            )
+        asked.append(position % length)
+    return tuple(asked), ()
+
+
+def _usual_tokens(trace: Trace, position: int, length: int) -> tuple[int, ...]:
+    """What the model predicts there, and the target after the last position."""
+    found = () if trace.next is None else (trace.next[position].id,)
+    target = (trace.target,) if position == length - 1 else ()
+    return tuple(dict.fromkeys(token for token in (*found, *target) if token is not None))

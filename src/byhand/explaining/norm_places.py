@@ -1,0 +1,85 @@
+"""The same weights with the norms before the side-trips and after them, side by side.
+
+What changes is the spec alone: `norm_place` of every block that has norms.  The final norm stays
+where it is.  The weights were trained (or set) for one place only, so that the comparison shows
+what the place of a norm does to the sizes of the stream, not which place is better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from byhand import evaluate
+from byhand.errors import SpecError
+from byhand.explaining.health import Health, health
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import Numbers, Prediction
+from byhand.numbers.floats import Floats
+from byhand.spec import PLACES, BlockSpec, ModelSpec
+from byhand.tracing import Trace
+
+
+@dataclass(frozen=True)
+class PlaceRun:
+    """The text worked out with every norm of the blocks in one place."""
+
+    place: str  # "pre" | "post"
+    own: bool  # this is how the model has it
+    trace: Trace
+    health: Health
+
+    @property
+    def next(self) -> list[Prediction] | None:
+        return self.trace.next
+
+
+@dataclass(frozen=True)
+class NormPlaces:
+    """The runs; where one or both cannot be, `reason` says why."""
+
+    own: str | None  # "pre", "post", "mixed"; None: the blocks have no norms
+    runs: tuple[PlaceRun, ...]
+    reason: str | None = None
+
+
+def norm_places(
+    model: Model, text: str | None = None, numbers: Numbers | None = None
+) -> NormPlaces:
+    """The text worked out with pre-norm and with post-norm blocks of the same weights.
+
+    Without numbers, in float64: what is shown are sizes.
+    """
+    own = _own_place(model.spec)
+    if own is None:
+        return NormPlaces(None, (), _("the blocks of this model have no norms"))
+    runs, reason = [], None
+    for place in PLACES:
+        try:
+            spec = with_norms(model.spec, place)
+        except SpecError as error:
+            reason = _("the norms cannot be moved: {why}").format(why=error.message)
+            continue
+        chosen = Floats("float64") if numbers is None else numbers
+        trace = evaluate.trace(replace(model, spec=spec), text, chosen)
+        runs.append(PlaceRun(place, place == own, trace, health(trace)))
+    return NormPlaces(own, tuple(runs), reason)
+
+
+def with_norms(spec: ModelSpec, place: str) -> ModelSpec:
+    """The spec with every norm of its blocks in this place; a SpecError where that cannot be."""
+    blocks = (replace(block, norm_place=place) if _normed(block) else block
+              for block in spec.blocks)  # fmt: skip
+    return replace(spec, blocks=tuple(blocks))
+
+
+def _normed(block: BlockSpec) -> bool:
+    attn = block.attention is not None and block.attn_norm.kind != "none"
+    return attn or (block.mlp is not None and block.mlp_norm.kind != "none")
+
+
+def _own_place(spec: ModelSpec) -> str | None:
+    places = {block.norm_place for block in spec.blocks if _normed(block)}
+    if not places:
+        return None
+    return places.pop() if len(places) == 1 else "mixed"

@@ -1,0 +1,102 @@
+"""Parts of values in any number system: rows and heads picked out of them, floats near them.
+
+A value is indexed as its number system can: arrays and tensors directly, limbs by their midpoints
+and radii.  Nothing is rounded by picking.  Floats near a value serve to order and to measure; what
+has to be proven is decided by `ranks` or by the number system itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.numbers.base import ABSENT, Numbers
+from byhand.numbers.enclosed.enclosure import Enclosing
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+BITS = 64  # of the balls whose middles are rounded to floats
+
+
+def pick(value: Any, rows: int | Sequence[int]) -> Any:
+    """Of a value its entry (an axis goes away) or its entries along the first axis."""
+    index = rows if isinstance(rows, int) else list(rows)
+    if not hasattr(value, "digits"):  # an array, or a tensor
+        return value[index]
+    from byhand.numbers.enclosed.values import Enclosed
+
+    if value.ndim < 2:
+        raise TypeError("a row of limbs has one radius: entries are not picked out of it")
+    hidden = None if value.hidden is None else value.hidden[index]
+    ball = getattr(value, "ball", None)  # a weight that stands in for a value is exact
+    if ball is None:
+        return Enclosed(value.digits[index], hidden=hidden)
+    box = value.box[index] if value.has_box else None
+    return Enclosed(value.digits[index], ball[index], box=box, hidden=hidden)
+
+
+def floats_near(numbers: Numbers, value: Any) -> Floats:
+    """Floats near the numbers, NaN where an entry is absent."""
+    if hasattr(value, "digits"):
+        limbs: Any = numbers  # entry by entry they would be too many
+        value = limbs.enclosed(value)
+        engine = value.digits.engine
+        near: Floats = np.array(engine.to_numpy(value.approx), dtype=np.float64)
+        if value.hidden is not None:
+            near[np.asarray(engine.to_numpy(value.hidden))] = np.nan
+        return near
+    entries = numbers.entries(value)
+    if isinstance(entries, np.ma.MaskedArray):
+        filled = np.ma.filled(np.ma.asarray(entries).astype(np.float64), np.nan)
+        return np.asarray(filled, dtype=np.float64)
+    entries = np.asarray(entries)
+    if entries.dtype != object:
+        return entries.astype(np.float64)
+    near = np.array([_float(entry) for entry in entries.ravel()], dtype=np.float64)
+    return near.reshape(entries.shape)
+
+
+def _float(entry: Any) -> float:
+    if entry is ABSENT:
+        return float("nan")
+    if (fraction := getattr(entry, "fraction", None)) is not None:
+        entry = fraction
+    elif hasattr(entry, "ball"):
+        return float(entry.ball(BITS).mid())
+    try:
+        return float(entry)
+    except OverflowError:  # a Fraction beyond the range
+        return float("inf") if entry > 0 else float("-inf")
+
+
+def absent(numbers: Numbers, value: Any) -> Flags:
+    """True where an entry is masked."""
+    if hasattr(value, "digits"):
+        if value.hidden is None:
+            return np.zeros(value.shape, dtype=np.bool_)
+        hidden = np.asarray(value.digits.engine.to_numpy(value.hidden), dtype=np.bool_)
+        return np.broadcast_to(hidden, value.shape)
+    entries = numbers.entries(value)
+    if isinstance(entries, np.ma.MaskedArray):
+        return np.ma.getmaskarray(entries)
+    entries = np.asarray(entries)
+    if entries.dtype != object:
+        return np.zeros(entries.shape, dtype=np.bool_)
+    return np.array([entry is ABSENT for entry in entries.ravel()]).reshape(entries.shape)
+
+
+def bounds(numbers: Numbers, value: Any) -> tuple[Floats, Floats] | None:
+    """Floats proven to be below and above each entry, for enclosures; None of other numbers."""
+    if not isinstance(numbers, Enclosing):
+        return None
+    near = floats_near(numbers, value)
+    _sizes, radii = numbers.magnitudes(value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # a radius is right to 2^-20 of its logarithm, a middle to a few units of the last place
+        room = np.exp2(radii) * (1 + 2.0**-18) + np.abs(near) * 2.0**-48 + 2.0**-1070
+        low, high = near - room, near + room
+    unknown = ~np.isfinite(near) | np.isposinf(radii)
+    return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)

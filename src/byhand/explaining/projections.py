@@ -1,0 +1,112 @@
+"""From many dimensions to two: coordinate planes, and the plane that keeps most of some points.
+
+Everything here is floats, rounded: pictures are drawn from it and nothing is proven by it.  What a
+projection leaves out is always said, as the share of the squared distances that it projects away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import atan2, degrees
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A plane in the space of the stream: a point x goes to (x - centre)·axes."""
+
+    names: tuple[str, str]  # of the axes: "x₀", "x₁"; "first", "second" of the main directions
+    centre: tuple[float, ...]
+    axes: tuple[tuple[float, ...], tuple[float, ...]]  # of length 1, at a right angle
+    away: float  # share of the points' squared distances from the centre that is projected away
+    kept: tuple[float, float]  # share that each axis keeps
+
+    def point(self, x: Floats) -> tuple[float, float]:
+        """Where a point of the space lies in the plane."""
+        return self.direction(np.asarray(x, np.float64) - np.array(self.centre))
+
+    def direction(self, x: Floats) -> tuple[float, float]:
+        """Where a direction of the space points in the plane."""
+        across, up = (float(np.asarray(x, np.float64) @ np.array(axis)) for axis in self.axes)
+        return across, up
+
+    def seen(self, x: Floats) -> float | None:
+        """The share of a direction's squared length that lies in the plane; None of no length."""
+        whole = float(np.asarray(x, np.float64) @ np.asarray(x, np.float64))
+        across, up = self.direction(x)
+        return min((across**2 + up**2) / whole, 1.0) if whole else None
+
+
+def coordinate_plane(points: Floats, across: int, up: int) -> Projection:
+    """The plane of two entries of the stream."""
+    width = points.shape[1]
+    axes = np.eye(width)[[across, up]]
+    squares = (points**2).sum(axis=0)
+    whole = float(squares.sum())
+    kept = tuple(float(squares[i]) / whole if whole else 0.0 for i in (across, up))
+    return Projection(
+        (_entry(across), _entry(up)),
+        (0.0,) * width,
+        (tuple(axes[0].tolist()), tuple(axes[1].tolist())),
+        max(0.0, 1.0 - sum(kept)) if whole and width > 2 else 0.0,
+        (kept[0], kept[1]),
+    )
+
+
+def main_plane(points: Floats) -> Projection:
+    """The plane through the mean that keeps most of the points' squared distances from it."""
+    centre = points.mean(axis=0)
+    spread = points - centre
+    _left, sizes, right = np.linalg.svd(spread, full_matrices=False)
+    squares = np.zeros(max(2, len(sizes)))
+    squares[: len(sizes)] = sizes**2
+    axes = np.zeros((2, points.shape[1]))
+    axes[: min(2, len(right))] = right[:2]
+    if len(right) < 2:
+        axes[1] = _across(axes[0])
+    for axis in axes:  # of the two ways to point, the one with the largest entry positive
+        if axis[np.abs(axis).argmax()] < 0:
+            axis *= -1
+    whole = float(squares.sum())
+    shares = squares / whole if whole else squares
+    return Projection(
+        ("1", "2"),
+        tuple(centre.tolist()),
+        (tuple(axes[0].tolist()), tuple(axes[1].tolist())),
+        max(0.0, float(shares[2:].sum())),
+        (float(shares[0]), float(shares[1])),
+    )
+
+
+def _across(axis: Floats) -> Floats:
+    """Some direction at a right angle to this one."""
+    other = np.eye(len(axis))[int(np.abs(axis).argmin())]
+    other = other - (other @ axis) * axis
+    made: Floats = other / np.linalg.norm(other)
+    return made
+
+
+def _entry(place: int) -> str:
+    return "x" + str(place).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+def cosine(x: Floats, y: Floats) -> float | None:
+    """The cosine of the angle between two vectors; None where one has no length."""
+    sizes = float(np.linalg.norm(x)) * float(np.linalg.norm(y))
+    if not sizes:
+        return None
+    return min(1.0, max(-1.0, float(x @ y) / sizes))
+
+
+def angle(x: Floats, y: Floats) -> float | None:
+    """The angle between two vectors in degrees, 0 to 180; None where one has no length."""
+    long, other = float(np.linalg.norm(x)), float(np.linalg.norm(y))
+    if not long or not other:
+        return None
+    one, two = x / long, y / other  # half the angle has the tangent |one - two| / |one + two|
+    apart, together = float(np.linalg.norm(one - two)), float(np.linalg.norm(one + two))
+    return degrees(2 * atan2(apart, together))
