@@ -15,7 +15,7 @@ from byhand.errors import Undecided
 from byhand.language import _
 from byhand.numbers.exact.field import Field
 from byhand.numbers.exact.names import ONE
-from byhand.numbers.exact.value import How, Value
+from byhand.numbers.exact.value import How, Value, spelled
 
 DEEPEST_PROOF = 12
 LARGEST_GUESS = 2**16  # numerator and denominator of a rational that a value may turn out to be
@@ -252,7 +252,7 @@ class Decisions(Field):
         if v.den is None or v.den.is_constant():
             return None
         used = tuple(i for i, e in zip(v.atoms, v.den.degrees(), strict=True) if e)
-        return used, str(self.move(v.den, v.atoms, used))
+        return used, spelled(self.move(v.den, v.atoms, used))
 
     def _opened(
         self,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from flint import fmpq, fmpq_mat, fmpq_poly, fmpz, fmpz_mpoly
 
 from byhand.numbers.exact.names import ONE, OVERSIZE, ZERO, Names
-from byhand.numbers.exact.value import Atom, How, Monomial, Value
+from byhand.numbers.exact.value import Atom, How, Monomial, Terms, Value, spelled
 
 Part = tuple[fmpq, Value, Value]  # one product c · x · y of a sum
 LONGEST_INVERSE = 10_000  # bits, about, of the coefficients of an inverse modulo a polynomial
@@ -173,7 +173,7 @@ class Field(Names):
         if len(atoms) > self.limits.terms or sum(x.size * y.size for _c, x, y in parts) > work:
             return None
         one = self.ring(len(atoms))[0].constant(1)
-        groups: dict[str, tuple[fmpz_mpoly, fmpz_mpoly, fmpz]] = {}  # by denominator
+        groups: dict[Terms | None, tuple[fmpz_mpoly, fmpz_mpoly, fmpz]] = {}  # by denominator
         for c, x, y in parts:
             q, num, den = c * x.q * y.q, one, one
             for v in (x, y):
@@ -183,7 +183,7 @@ class Field(Names):
                     if not v.den.is_one():
                         own = self.move(v.den, v.atoms, atoms)
                         den = own if den is one else den * own
-            key = "" if den is one else str(den)
+            key = None if den is one else spelled(den)
             found = groups.get(key)
             if found is None:
                 groups[key] = den, num * q.p, q.q

@@ -31,6 +31,16 @@ if TYPE_CHECKING:
 
 Monomial = tuple[int, ...]  # atom ids, one for each factor
 Operand = "Value | int | Fraction"
+Terms = tuple[tuple[Monomial, ...], tuple[fmpz, ...]]  # of a polynomial: exponents, coefficients
+Key = tuple[tuple[int, ...], Terms | None, Terms | None]
+
+
+def spelled(p: fmpz_mpoly) -> Terms:
+    """The same for equal polynomials of one ring, and only for those: what a dict can look up.
+
+    Not `str(p)`: python-flint 0.9 keeps the memory of every text it writes of a polynomial.
+    """
+    return tuple(p.monoms()), tuple(p.coeffs())
 
 
 class Atom:
@@ -126,16 +136,18 @@ class Value:
         self._bits = 0
         self._letter: Value | None = None
         self._fine: tuple[int, Value] | None = None
-        self._key: tuple[tuple[int, ...], str, str] | None = None
+        self._key: Key | None = None
         self._sign: int | None = None
 
     # ------------------------------------------------------------------- what it is
 
     @property
-    def key(self) -> tuple[tuple[int, ...], str, str]:
+    def key(self) -> Key:
         """The same for values that are visibly rational multiples of each other."""
         if self._key is None:
-            self._key = (self.atoms, str(self.num), str(self.den))
+            num = None if self.num is None else spelled(self.num)
+            den = None if self.den is None else spelled(self.den)
+            self._key = (self.atoms, num, den)
         return self._key
 
     @property
