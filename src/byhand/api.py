@@ -205,6 +205,7 @@ def explain(
     alone: bool = False,
     neurons: bool = False,
     keys: bool = False,
+    length: int | None = None,
     exact: bool = False,
     digits: int | None = None,
     decimals: int | None = None,
@@ -216,7 +217,8 @@ def explain(
 
     The last `position` and the token predicted there, against its strongest rival, unless
     others are named; `alone` takes the logit by itself.  `neurons` and `keys` divide MLPs and
-    heads further.  The numbers are chosen as for `trace`.
+    heads further; `length` is that of the longest texts in the table of every text.  The numbers
+    are chosen as for `trace`.
     """
     from byhand.explaining import explain as look_into
 
@@ -234,6 +236,7 @@ def explain(
         alone=alone,
         neurons=neurons,
         keys=keys,
+        length=length,
         progress=progress,
     )
 

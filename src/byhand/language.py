@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from gettext import NullTranslations, translation
 from pathlib import Path
 
@@ -22,6 +24,24 @@ def speak(language: str) -> None:
     global _catalogue
     folder = Path(__file__).parent / "locale"
     _catalogue = translation("byhand", folder, [language], fallback=True)
+
+
+def spoken() -> str:
+    """The language spoken now: one of LANGUAGES."""
+    return _catalogue.info().get("language", "en")[:2] or "en"
+
+
+@contextmanager
+def speaking(which: str | None) -> Iterator[str]:
+    """Speaks a language (or goes on with the one spoken), and then the one before again."""
+    global _catalogue
+    before = _catalogue
+    if which is not None:
+        speak(which)
+    try:
+        yield spoken()
+    finally:
+        _catalogue = before
 
 
 def preferred() -> str:

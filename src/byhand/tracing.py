@@ -303,9 +303,9 @@ class Trace:
         save(self, folder, names=names)
 
     def _repr_html_(self) -> str:
-        from byhand.render.html import trace_page
+        from byhand.publishing.notebook import notebook_passage
 
-        return trace_page(self)
+        return notebook_passage(self)
 
     def __repr__(self) -> str:
         shown = " ".join(self.token(id) for id in self.tokens)

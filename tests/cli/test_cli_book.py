@@ -49,6 +49,7 @@ def test_with_no_claims_nothing_is_checked(byhand: Call, tmp_path: Path) -> None
     [
         ((), "error: --out is missing\n  expected: a folder\n  hint: see byhand book --help\n"),
         (("--blanks", "3", "--out", "x"), "error: --blanks needs --worksheet\n"),
+        (("--ask", "values", "--out", "x"), "error: --ask needs --worksheet\n"),
         (
             ("--digits", "5", "--float", "float32", "--out", "x"),
             "error: --digits and --float exclude each other\n  hint: leave one of them out\n",
@@ -60,6 +61,41 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     refused = byhand("book", "tiny", *arguments)
     assert (refused.status, refused.err) == (2, complaint)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ("--blanks", "0"),
+            "error: a worksheet needs blanks\n"
+            "  expected: a whole number from 1 to 10,000\n  found: 0\n",
+        ),
+        (
+            ("--ask", "values,colours"),
+            "error: a worksheet cannot ask for 'colours'\n"
+            "  expected: values, shapes, counts\n  found: 'colours'\n",
+        ),
+    ],
+)
+def test_a_worksheet_that_cannot_be_is_refused_before_a_page_is_written(
+    byhand: Call, tmp_path: Path, arguments: tuple[str, ...], complaint: str
+) -> None:
+    out = tmp_path / "book"
+    refused = byhand("book", "tiny", "--worksheet", *arguments, "--out", str(out))
+    assert (refused.status, refused.err) == (2, complaint)
+    assert not out.exists()
+
+
+def test_a_worksheet_asks_for_the_kinds_that_were_said(byhand: Call, tmp_path: Path) -> None:
+    made = byhand(
+        "book", "tiny", "--worksheet", "--ask", "shapes, counts", "--blanks", "4",
+        "--out", str(tmp_path),
+    )  # fmt: skip
+    assert made.status == 0
+    lines = (tmp_path / "worksheet.yaml").read_text("utf-8").partition("claims:\n")[2].splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("  count.") for line in lines)
 
 
 def test_a_file_in_the_place_of_the_folder_is_left_alone(byhand: Call, tmp_path: Path) -> None:

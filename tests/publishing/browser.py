@@ -1,56 +1,30 @@
 """A real Chromium for the tests of pages, and what a page is asked in it.
 
-Found in this order: the program that BYHAND_CHROMIUM names, one on the path, one that playwright
-has installed for itself.  Without any, the tests are skipped and say so; where BYHAND_BROWSER is
-`required` (as in CI) they fail instead.
+`tools/chromium.py` finds it.  Without any, the tests are skipped and say so; with BYHAND_BROWSER
+set to `required` they fail instead.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-NAMES = (
-    "chromium",
-    "chromium-browser",
-    "google-chrome",
-    "google-chrome-stable",
-    "chrome",
-    "microsoft-edge",
-)
-QUIET = (  # nothing of the browser's own goes to the network
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tools"))
+
+import chromium  # noqa: E402
+from chromium import DESKTOP, PHONE  # noqa: E402
+
+__all__ = ["CONTRASTS", "DESKTOP", "FAULTS", "PHONE", "Windows", "launched", "run_axe"]
+
 AXE_PLACES = ("build/axe-core/package/axe.min.js", "node_modules/axe-core/axe.min.js")
-
-
-def chromium() -> str | None:
-    """The path of a Chromium, or None."""
-    if named := os.environ.get("BYHAND_CHROMIUM"):
-        return named
-    for name in NAMES:
-        if found := shutil.which(name):
-            return found
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        return None
-    with sync_playwright() as playwright:
-        own = Path(playwright.chromium.executable_path)
-        return str(own) if own.exists() else None
 
 
 def axe_core() -> str | None:
@@ -62,33 +36,83 @@ def axe_core() -> str | None:
     return None
 
 
-def missing(reason: str) -> None:
-    """Skips a test that has no browser, aloud; fails it where a browser is required."""
-    if os.environ.get("BYHAND_BROWSER") == "required":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @contextmanager
 def launched() -> Iterator[Any]:
-    """A running browser."""
+    """A running browser.  Without one the test is skipped, aloud, or fails where it is required."""
     try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("no browser test was run: playwright is not installed (pip install playwright)")
-    program = chromium()
-    if program is None:
-        missing(
-            "no browser test was run: there is no Chromium here "
-            "(apt install chromium, or playwright install chromium)"
-        )
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
-        yield browser
-        browser.close()
+        with chromium.launched() as browser:
+            yield browser
+    except chromium.NoBrowser as lacking:
+        reason = f"no browser test was run: {lacking}"
+        if os.environ.get("BYHAND_BROWSER") == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@dataclass
+class Windows:
+    """Pages that are opened from disk, one window for each setting, and what they let out.
+
+    A window is kept from test to test: opening one costs more than all that is asked in it.
+    """
+
+    browser: Any
+    kept: dict[str, Any] = field(default_factory=dict)
+    fetched: list[str] = field(default_factory=list)  # what was asked for from anywhere but disk
+    complaints: list[str] = field(default_factory=list)
+
+    def listen(self) -> None:
+        """Forgets what was heard before."""
+        self.fetched.clear()
+        self.complaints.clear()
+
+    def __call__(self, path: Path, **settings: Any) -> Any:
+        """The page of a file, freshly opened."""
+        settings = {"viewport": DESKTOP, **settings}
+        key = repr(sorted(settings.items()))
+        if key not in self.kept:
+            self.kept[key] = self._window(settings)
+        page = self.kept[key]
+        page.set_viewport_size(settings["viewport"])
+        page.goto(path.as_uri())
+        return page
+
+    def _window(self, settings: dict[str, Any]) -> Any:
+        page = self.browser.new_context(**settings).new_page()
+        page.set_default_timeout(10_000)
+        page.on("request", lambda request: self._heard(request.url))
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        return page
+
+    def _heard(self, url: str) -> None:
+        if not url.startswith(("file:", "data:")):
+            self.fetched.append(url)
+
+    def close(self) -> None:
+        for page in self.kept.values():
+            page.context.close()
 
 
 # ------------------------------------------------------------------ what a page is asked
+
+
+def run_axe(page: Any) -> list[tuple[str, str]]:
+    """What axe-core objects to, with the first element it does so at; nothing where it is not here.
+
+    Passages out of sight are laid out too, so that they are looked at like the others.
+    """
+    axe = axe_core()
+    if axe is None:
+        return []
+    page.add_style_tag(content=".passage { content-visibility: visible !important }")
+    page.evaluate(axe)
+    found = page.evaluate(
+        "axe.run({ resultTypes: ['violations'] }).then(({ violations }) =>"
+        " violations.map(({ id, nodes }) => [id, nodes[0].html]))"
+    )
+    return [(id, html) for id, html in found]
+
 
 # Every text that can be seen, with its colour and what it stands on; alpha is not used.
 CONTRASTS = """

@@ -9,33 +9,35 @@ import numpy as np
 
 from byhand.expression import Call, Entry, Name, Number, Product, Quotient, Sum, parse
 from byhand.publishing.book import (
-    AttentionPattern,
     Book,
+    Edge,
+    Node,
+    Page,
+    Passage,
+    Remark,
+    Spine,
+)
+from byhand.publishing.parts import (
+    AttentionPattern,
     Checked,
     CheckedTable,
-    Edge,
     Facts,
     Formula,
     HeadPattern,
     HeatStrip,
     LeftOut,
     Matrix,
-    Node,
     NumberRow,
     NumberTable,
-    Page,
     ParameterLine,
     ParameterTable,
-    Passage,
     RegisterLine,
     RegisterMap,
-    Remark,
     Sign,
-    Spine,
     Stop,
     StreamLine,
 )
-from byhand.publishing.book import Number as Figure
+from byhand.publishing.parts import Number as Figure
 from byhand.render.parts import MASKED, Cell, WorkingLine
 
 SCORES, WEIGHTS = "block.0.attn.scores", "block.0.attn.weights"

@@ -23,21 +23,21 @@ from byhand.expression import (
 )
 from byhand.expression import Number as Rational
 from byhand.models import builtin_names
-from byhand.publishing.book import (
-    Book,
+from byhand.publishing.book import Book, Passage
+from byhand.publishing.making import Edition, bind, make_edition
+from byhand.publishing.pages import STEP_PAGES
+from byhand.publishing.parts import (
+    AttentionPattern,
     CheckedTable,
     HeatStrip,
     LeftOut,
     Number,
     NumberTable,
     ParameterTable,
-    Passage,
     Predictions,
     RegisterMap,
     StreamLine,
 )
-from byhand.publishing.making import Edition, bind, make_edition
-from byhand.publishing.pages import STEP_PAGES
 from byhand.render.parts import WorkingLine
 
 FUNCTIONS = {
@@ -353,9 +353,16 @@ def test_a_toy_is_shown_whole_as_colours_every_step_and_every_tensor() -> None:
         for part in passage.show
         if isinstance(part, HeatStrip)
     }
+    patterns = {  # the colours of the shares: every head, every position
+        part.address
+        for passage in book.passages
+        for part in passage.show
+        if isinstance(part, AttentionPattern) and not part.left_out
+    }
     steps = {worked.address for worked in edition.trace if not worked.whole}
     weights = {f"weight.{name}" for name in edition.showing.parameters}
-    assert set(strips) == steps | weights
+    assert patterns == {address for address in steps if address.endswith(".attn.weights")}
+    assert {*strips, *patterns} == steps | weights
     assert all(strip.pooled == (1, 1) for strip in strips.values())
     probs = strips["probs"]
     assert probs.values.shape == (8, 64)

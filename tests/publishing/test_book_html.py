@@ -12,13 +12,12 @@ import pytest
 from samples import sample_book
 
 from byhand.errors import OutputError
-from byhand.language import _
+from byhand.language import _, speaking
 from byhand.publishing.book import MOST_EMBEDDED, Book
 from byhand.publishing.html import page as html_page
 from byhand.publishing.html import write_book
 from byhand.publishing.html.page import pages
 from byhand.publishing.making import make_book
-from byhand.publishing.speaking import speaking
 
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
 BOOKS = ("tiny", "journey", "abc", "minigpt", "sample")

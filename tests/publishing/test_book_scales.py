@@ -10,26 +10,25 @@ import numpy as np
 import pytest
 
 from byhand.errors import AddressError
+from byhand.language import speaking, spoken
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.publishing import strips
-from byhand.publishing.book import (
-    AttentionPattern,
-    Book,
-    HeatStrip,
-    LeftOut,
-    NumberTable,
-    Passage,
-    ShapeTable,
-    StatisticsTable,
-)
+from byhand.publishing.book import Book, Passage
 from byhand.publishing.making import bind, make_book, make_edition
 from byhand.publishing.numerals import in_full, localised
 from byhand.publishing.pages import STEP_PAGES
-from byhand.publishing.speaking import speaking, spoken
+from byhand.publishing.parts import (
+    AttentionPattern,
+    HeatStrip,
+    LeftOut,
+    NumberTable,
+    ShapeTable,
+    StatisticsTable,
+)
 from byhand.publishing.topics import kind_of
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
 from byhand.tokens import Vocabulary

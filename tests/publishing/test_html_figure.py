@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from samples import sample_book
 
-from byhand.publishing.book import AttentionPattern, HeadPattern, HeatStrip, Node, Spine
+from byhand.publishing.book import Node, Spine
 from byhand.publishing.html.figure import CENTRE, LANES, Figures, stations
 from byhand.publishing.html.strips import STEPS, attention_pattern, heat_strip
 from byhand.publishing.making import make_book
+from byhand.publishing.parts import AttentionPattern, HeadPattern, HeatStrip
 
 
 def layered(layers: int) -> Spine:

@@ -23,7 +23,8 @@ from byhand.expression import (
     parse,
     rational,
 )
-from byhand.publishing.html.mathml import Mathml, finite_decimal
+from byhand.publishing.html.mathml import Mathml
+from byhand.publishing.numerals import in_full
 
 CORE = {
     "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "mfrac", "msqrt", "msup", "msub",
@@ -171,13 +172,13 @@ def test_the_text_that_comes_along_reads_back(tree: Expression) -> None:
 
 
 @given(st.fractions())
-def test_a_finite_decimal_says_the_number_in_full(value: Fraction) -> None:
-    shown = finite_decimal(value)
-    assert shown == "" or Fraction(shown) == value
+def test_few_decimals_say_the_number_in_full(value: Fraction) -> None:
+    shown = in_full(value)
+    assert shown is None or Fraction(shown) == value
 
 
 def test_only_few_decimals_stand_for_a_fraction() -> None:
-    assert finite_decimal(Fraction(3, 10)) == "0.3"
-    assert finite_decimal(Fraction(-1, 8)) == "-0.125"
-    assert finite_decimal(Fraction(1, 3)) == ""
-    assert finite_decimal(Fraction(1, 2**7)) == ""
+    assert in_full(Fraction(3, 10)) == "0.3"
+    assert in_full(Fraction(-1, 8)) == "-0.125"
+    assert in_full(Fraction(1, 3)) is None
+    assert in_full(Fraction(1, 2**7)) is None

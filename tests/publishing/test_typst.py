@@ -15,16 +15,14 @@ from samples import sample_book
 
 from byhand.errors import InputError, OutputError
 from byhand.expression import Call, Entry, Name, Number, Power, Product, Quotient, parse
-from byhand.publishing.book import (
-    Book,
+from byhand.publishing.book import Book, Page, Passage
+from byhand.publishing.making import make_book
+from byhand.publishing.parts import (
     HeatStrip,
     LeftOut,
-    Page,
-    Passage,
     Statistics,
     StatisticsTable,
 )
-from byhand.publishing.making import make_book
 from byhand.publishing.typst import typst_source, write_pdf
 from byhand.publishing.typst.figure import Figures
 from byhand.publishing.typst.maths import TypstMaths

@@ -16,7 +16,6 @@ from byhand.numbers.pencil import Pencil
 from byhand.render.at import workings
 from byhand.render.data import document_of
 from byhand.render.document import document
-from byhand.render.html import page
 from byhand.render.ink import width_of
 from byhand.render.parts import Loss, NotWorked, Predictions, Stage, StepPart, Title
 from byhand.render.terminal import Terminal
@@ -51,7 +50,7 @@ def test_every_kind_of_model_can_be_shown(case: Case, decimals: int | None) -> N
     assert [line for line in lines if width_of(line) > 80] == []
     shown = {part.address for part in parts if isinstance(part, StepPart)}
     assert shown == set(trace.steps) - {"next", "target", "loss"}
-    assert page(parts).count("<table>") >= len(shown)
+    assert trace._repr_html_().count("<table>") >= len(shown)
     assert len(document_of(trace)["steps"]) == len(trace.steps)
     for address in trace.steps:
         assert list(Terminal(80).lines(workings(trace, address)))

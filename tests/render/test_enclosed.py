@@ -22,7 +22,6 @@ from byhand.render.at import workings
 from byhand.render.data import document_of, enclosure_data
 from byhand.render.document import document
 from byhand.render.forms import enclosed_cell
-from byhand.render.html import page, trace_page
 from byhand.render.parts import Cell, StepPart, Title, WorkingLine
 from byhand.render.unproven import lines
 from byhand.render.window import Window
@@ -115,17 +114,6 @@ def test_of_a_large_vocabulary_the_largest_logits_are_shown(numbers: Numbers) ->
     assert columns[0] == trace.next[-1].id
     last = np.array([float(x) for x in trace["logits[-1]"]])
     assert list(columns) == np.argsort(-last)[:5].tolist()
-
-
-def test_a_page_for_notebooks_has_the_digits_with_their_points_aligned() -> None:
-    trace = byhand.trace("journey", digits=8)
-    html = trace_page(trace)
-    assert "8 significant digits, proven" in html
-    assert "<td class='digits'>-0.095890721</td>" in html
-    assert "<td class='digits'> 0.34158701 </td>" in html
-    assert "ahead by ≈ 0.17240391, proven" in html
-    assert trace._repr_html_() == html
-    assert "class='digits'" not in page(document(byhand.trace("journey")))
 
 
 # ------------------------------------------------------------------ what is not proven

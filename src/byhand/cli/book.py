@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +12,12 @@ from byhand.cli.speaking import Command, Option, language_option, later, whole_n
 from byhand.errors import OutputError, UsageError
 from byhand.language import _
 
-if TYPE_CHECKING:
-    from byhand.publishing.book import Book
-    from byhand.publishing.making import Edition
-
 NO_CLAIMS = "none"  # said instead of a file: check nothing
+
+
+def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Words with commas between."""
+    return None if value is None else tuple(word.strip() for word in value.split(","))
 
 
 @click.command(
@@ -73,6 +72,13 @@ NO_CLAIMS = "none"  # said instead of a file: check nothing
     help=later("also with blanks to fill in, and a key that byhand check marks by"),
 )
 @click.option(
+    "--ask",
+    cls=Option,
+    callback=_words,
+    metavar="KINDS",
+    help=later("what a worksheet asks for: values, shapes, counts, or some of them with commas"),
+)
+@click.option(
     "--blanks",
     cls=Option,
     callback=whole_number,
@@ -98,6 +104,7 @@ def command(
     pdf: bool,
     xlsx: bool,
     worksheet: bool,
+    ask: tuple[str, ...] | None,
     blanks: int | None,
     seed: int | None,
     chosen: Chosen,
@@ -105,16 +112,17 @@ def command(
     from byhand.cli.progress import telling
     from byhand.cli.trace import hinting, steps_of
     from byhand.models import open_model
-    from byhand.publishing.making import bind, make_edition
-    from byhand.publishing.speaking import spoken
+    from byhand.publishing.making import make_edition
+    from byhand.publishing.publication import Wanted, publish, questioning
 
     if chosen.compares:
         raise UsageError(
             _("{one} and {other} exclude each other").format(one="--digits", other="--float"),
             hint=_("leave one of them out"),
         )
-    if not worksheet:
-        _refuse_alone({"--blanks": blanks, "--seed": seed}, "--worksheet")
+    questions = questioning(
+        worksheet, blanks=blanks, ask=ask, decimals=chosen.decimals, seed=seed, dashes="--"
+    )
     folder = _folder(out)
     with hinting(model, steps_of(at)), telling() as progress:
         opened = open_model(model)
@@ -129,67 +137,26 @@ def command(
             digits=chosen.digits,
             progress=progress,
         )
-    book = bind(edition, spoken())
-    _write(edition, book, Wanted(folder, pdf, xlsx, worksheet, blanks, seed, chosen.decimals))
+    for path in publish(edition, folder, Wanted(pdf, xlsx, questions)):
+        _tell(path)
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is to be written, and where."""
+def _tell(path: Path) -> None:
+    """Says where a file is; of the pages, where to begin."""
+    from byhand.publishing.publication import PDF, XLSX
 
-    folder: Path
-    pdf: bool
-    xlsx: bool
-    worksheet: bool
-    blanks: int | None
-    seed: int | None
-    decimals: int | None
-
-
-def _write(edition: Edition, book: Book, wanted: Wanted) -> None:
-    """Writes the pages and what else was asked for, and tells where each is."""
-    from byhand.golden.folder import writing
-    from byhand.publishing.html import write_book
-
-    with writing(wanted.folder):
-        first = write_book(book, wanted.folder)[0]
-    _tell(_("the book is in {file}"), first)
-    if wanted.pdf:
-        from byhand.publishing.typst import write_pdf
-
-        path = wanted.folder / "book.pdf"
-        write_pdf(book, path)
-        _tell(_("typeset: {file}"), path)
-    if wanted.xlsx:
-        from byhand.publishing.spreadsheet import save_spreadsheet
-
-        path = wanted.folder / "book.xlsx"
-        save_spreadsheet(edition.trace, path)
-        _tell(_("with live formulas: {file}"), path)
-    if wanted.worksheet:
-        from byhand.publishing.worksheets import write_worksheet
-
-        for path in write_worksheet(
-            book,
-            edition.trace,
-            wanted.folder,
-            blanks=wanted.blanks,
-            decimals=wanted.decimals,
-            seed=wanted.seed or 0,
-            pdf=wanted.pdf,
-        ):
-            _tell(_("worksheet: {file}"), path)
-
-
-def _tell(text: str, path: Path) -> None:
+    if path.name == PDF:
+        text = _("typeset: {file}")
+    elif path.name == XLSX:
+        text = _("with live formulas: {file}")
+    elif path.stem.startswith("worksheet"):
+        text = _("worksheet: {file}")
+    elif path.name == "index.html":
+        text = _("the book is in {file}")
+    else:
+        return
     print(text.format(file=path), file=sys.stderr)
-
-
-def _refuse_alone(options: dict[str, int | None], needed: str) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise UsageError(_("{name} needs {other}").format(name=name, other=needed))
 
 
 def _claims(claims: tuple[str, ...]) -> tuple[str, ...] | None:

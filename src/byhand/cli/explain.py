@@ -21,20 +21,10 @@ from byhand.cli.speaking import (
 )
 from byhand.errors import UsageError
 from byhand.language import _
+from byhand.render.explained.parts import SECTIONS
 
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
-
-SECTIONS = (
-    "facts",
-    "attribution",
-    "lens",
-    "attention",
-    "geometry",
-    "health",
-    "norms",
-    "inputs",
-)
 
 
 def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -72,7 +62,7 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     metavar="SECTION",
     help=later(
         "only these sections, in full: facts, attribution, lens, attention, geometry, health, "
-        "norms, inputs; may be repeated"
+        "stream, norms, inputs; may be repeated"
     ),
 )
 @click.option(
@@ -104,6 +94,13 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     "--keys", cls=Option, is_flag=True, help=later("every head by the positions it reads from")
 )
 @click.option(
+    "--length",
+    cls=Option,
+    callback=whole_number,
+    metavar="N",
+    help=later("for inputs: every text of up to N tokens; without it, the model's context"),
+)
+@click.option(
     "--all",
     "every",
     cls=Option,
@@ -126,6 +123,7 @@ def command(
     alone: bool,
     neurons: bool,
     keys: bool,
+    length: int | None,
     every: bool,
     chosen: Chosen,
     report: str | None,
@@ -152,6 +150,7 @@ def command(
             alone=alone,
             neurons=neurons,
             keys=keys,
+            length=length,
             progress=progress,
         )
     if page is not None:  # before anything is printed: whoever reads that may stop reading

@@ -48,6 +48,7 @@ class Explanation:
     against: int | None = None
     neurons: bool = False
     keys: bool = False
+    length: int | None = None  # of the longest texts that `inputs` looks at; None: as it chooses
     _circuits: dict[int, Circuits] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
@@ -93,6 +94,23 @@ class Explanation:
             tokens=tokens,
             neurons=self.neurons,
             keys=self.keys,
+        )
+
+    @cached_property
+    def stream(self) -> Attribution | None:
+        """The terms of the stream at its end, before the final norm, entry by entry; None if it is
+        not known."""
+        from byhand.explaining.attribution import attribute
+        from byhand.explaining.sources import final_stream
+
+        if self.trace[final_stream(self.trace.plan)].missing is not None:
+            return None
+        return attribute(
+            self.trace,
+            positions=(self.position,),
+            neurons=self.neurons,
+            keys=self.keys,
+            of="stream",
         )
 
     @property
@@ -181,22 +199,23 @@ class Explanation:
     def few_texts(self) -> bool:
         """Whether there are so few texts that every one of them is looked at unasked."""
         spec = self.model.spec
-        if spec.context is None or not pencil_sized(self.model):
+        longest = spec.context if self.length is None else self.length
+        if longest is None or longest > FEW_TEXTS or not pencil_sized(self.model):
             return False
-        count: int = sum(spec.vocab**length for length in range(1, spec.context + 1))
+        count: int = sum(spec.vocab**length for length in range(1, longest + 1))
         return count <= FEW_TEXTS
 
     @cached_property
     def inputs(self) -> Table:
-        """Every text up to the model's context, with its prediction and the parts it needs: of a
-        model beyond a pencil's size the side-trips, of a large vocabulary no parts."""
+        """Every text up to a length, with its prediction and the parts it needs: of a model beyond
+        a pencil's size the side-trips, of a large vocabulary no parts."""
         from byhand.explaining.ablation import side_trips
         from byhand.explaining.inputs import table
 
         if pencil_sized(self.model):
-            return table(self.model)
+            return table(self.model, self.length)
         few = len(self.model.vocabulary) <= MANY_TOKENS
-        return table(self.model, parts=side_trips(self.model.spec) if few else ())
+        return table(self.model, self.length, parts=side_trips(self.model.spec) if few else ())
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -237,13 +256,15 @@ def explain(
     alone: bool = False,
     neurons: bool = False,
     keys: bool = False,
+    length: int | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
     """What the numbers say of a text.
 
     The last position, the token predicted there and its strongest rival, unless others are named;
-    `alone` looks at the logit by itself.  `neurons` and `keys` divide MLPs and heads further.  The
-    numbers are exact where none are given; those of `enclosing_numbers` with `digits`.
+    `alone` looks at the logit by itself.  `neurons` and `keys` divide MLPs and heads further;
+    `length` is that of the longest texts in the table of every text.  The numbers are exact where
+    none are given; those of `enclosing_numbers` with `digits`.
     """
     if alone and against is not None:
         raise UsageError(
@@ -251,14 +272,14 @@ def explain(
             hint=_("leave one of them out"),
         )
     job = prepare(model, text, numbers)
-    length = len(job.tokens)
-    if position is not None and not 0 <= position < length:
+    last = len(job.tokens) - 1
+    if position is not None and not 0 <= position <= last:
         raise UsageError(
             _("the text has no position {position}").format(position=position),
-            expected=_("a whole number from {least} to {most}").format(least=0, most=length - 1),
+            expected=_("a whole number from {least} to {most}").format(least=0, most=last),
             found=str(position),
         )
-    place = length - 1 if position is None else position
+    place = last if position is None else position
     wanted = None if token is None else model.vocabulary.id(token)
     rival = None if against is None else model.vocabulary.id(against)
     if rival is not None and rival == wanted:
@@ -274,7 +295,7 @@ def explain(
         raise _itself(model, rival)
     if rival is None and chosen is not None and not alone:
         rival = _strongest_other(trace, place, chosen)
-    return Explanation(trace, place, chosen, rival, neurons, keys)
+    return Explanation(trace, place, chosen, rival, neurons, keys, length)
 
 
 def _predicted(trace: Trace, position: int) -> int | None:

@@ -27,7 +27,7 @@ import numpy as np
 from byhand.errors import AddressError, InputError, Undecided
 from byhand.evaluate import Admitted
 from byhand.explaining.path import Part, Way, stacked
-from byhand.explaining.picking import floats_near
+from byhand.explaining.picking import Floats, floats_near
 from byhand.explaining.sources import Source, final_stream, spine
 from byhand.language import _
 from byhand.numbers.base import Numbers
@@ -123,6 +123,19 @@ class Attribution:
             return float("nan")
         largest = float(np.max(np.abs(floats_near(self.numbers, self.remainder)), initial=0.0))
         return largest / self.size if self.size else largest
+
+    @cached_property
+    def reaches(self) -> tuple[Floats, Floats]:
+        """Floats near each known term's length, and near how far it goes along the total.
+
+        Of one position.  The second add up to the total's length, as far as floats do.
+        """
+        values = [term.value for term in self.terms if term.missing is None]
+        near = np.array([floats_near(self.numbers, value)[0] for value in values])
+        whole = near.sum(axis=0)
+        length = float(np.linalg.norm(whole))
+        along = near @ whole / length if length else np.zeros(len(near))
+        return np.linalg.norm(near, axis=1), along
 
     # ------------------------------------------------------------------- parts and differences
 

@@ -192,7 +192,7 @@ def _length(model: Model, size: int, asked: int | None) -> int:
     """How long the longest texts are; an InputError where there would be too many."""
     context = model.spec.context
     if asked is None:
-        longest = LONGEST if context is None else context
+        longest = LONGEST if context is None else min(context, MOST_TEXTS.bit_length())
         while longest > 1 and size**longest > MOST_TEXTS:
             longest -= 1
     else:

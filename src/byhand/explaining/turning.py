@@ -25,6 +25,7 @@ from byhand.explaining.attribution import Attribution, attribute
 from byhand.explaining.lens import LensRow, look
 from byhand.explaining.picking import BITS, floats_near
 from byhand.explaining.sources import Source
+from byhand.language import _
 from byhand.numbers.base import Numbers, Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import WEIGHT
@@ -172,15 +173,14 @@ class Turns:
     def term(self, part: Part) -> Any:
         """What the part adds to the logits, directly: (position, vocab), or None for nothing.
 
+        Raises Undecided where a piece of it is not known.
         The bias of a side-trip's output goes with the side-trip, that of a head's values with the
         head.
         """
-        values = [
-            term.value
-            for term in self.attribution.terms
-            if _belongs(term.source, part) and term.missing is None
-        ]
-        return reduce(self.numbers.add, values) if values else None
+        terms = [term for term in self.attribution.terms if _belongs(term.source, part)]
+        if any(term.missing is not None for term in terms):
+            raise Undecided(_("a term is not known"))
+        return reduce(self.numbers.add, (term.value for term in terms)) if terms else None
 
     def added(self, part: Part, position: int) -> Any:
         """What the part adds to the lead at a position; None where there is no rival."""
@@ -189,7 +189,10 @@ class Turns:
         first, rival = self.trace.next[position].id, self.rivals[place]
         if first is None or rival is None:
             return None
-        term = self._entries(part)
+        try:
+            term = self._entries(part)
+        except Undecided:
+            return None
         if term is None:
             return self.numbers.entries(self.numbers.admit(np.zeros((1, 1), np.float32)))[0, 0]
         return _difference(term[place, first], term[place, rival])
@@ -203,7 +206,10 @@ class Turns:
 
     def without(self, part: Part) -> tuple[Prediction, ...]:
         """The prediction at each position if the part's own term were missing and no other."""
-        term = self.term(part)
+        try:
+            term = self.term(part)
+        except Undecided:
+            return (UNDECIDED,) * len(self.positions)
         if term is None:
             assert self.trace.next is not None
             return tuple(self.trace.next[position] for position in self.positions)

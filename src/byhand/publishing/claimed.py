@@ -13,8 +13,8 @@ from byhand.address import write_index
 from byhand.evaluate import work_out
 from byhand.language import _
 from byhand.model import Model
-from byhand.publishing.book import Checked
-from byhand.publishing.numerals import localised
+from byhand.publishing.numerals import localised, with_decimal_sign
+from byhand.publishing.parts import Checked
 from byhand.publishing.saying import in_brackets
 from byhand.render import words
 from byhand.tracing import Trace
@@ -67,21 +67,38 @@ class Claims:
     # ------------------------------------------------------------------ one line
 
     def _checked(self, line: Marked) -> Checked:
-        from byhand.render.marked import SIGNS, short_source, told, verdict_word, worst_texts
+        from byhand.render.marked import SIGNS, short_source, told, verdict_word
 
-        expected = ""
-        if line.worst is not None and line.verdict.follows is False:
-            expected = localised(worst_texts(line, line.worst)[1])
         return Checked(
             address=line.address,
             verdict=line.verdict.name,
             sign=SIGNS[line.verdict],
             word=verdict_word(line.verdict),
             claimed=self._printed(line),
-            expected=expected,
-            told=tuple(text for kind, text in told(line) if kind != "source"),
+            expected=self._expected(line) if line.verdict.follows is False else "",
+            told=tuple(
+                with_decimal_sign(text) if kind == "suspect" else text  # a change is written as is
+                for kind, text in told(line, localised)
+                if kind != "source"
+            ),
             source=short_source(line.claim.source),
         )
+
+    def _expected(self, line: Marked) -> str:
+        """What follows from the lines above: the number, the row, or the worst entry of it."""
+        from byhand.render.marked import worst_texts
+
+        if line.worst is None:
+            return ""
+        known = {tuple(one.index): one for one in (*line.among, line.worst)}
+        places = list(np.ndindex(np.shape(line.claim.values)))
+        found = [known.get(in_step(line, inside)) for inside in places]
+        if all(one is not None for one in found) and len(found) > 1:
+            return in_brackets(
+                [localised(worst_texts(line, one)[1]) for one in found if one is not None]
+            )
+        worst = localised(worst_texts(line, line.worst)[1])
+        return worst if len(places) == 1 else f"{write_index(line.worst.index)} {worst}"
 
     def _printed(self, line: Marked) -> str:
         """What is printed: a number or a word, a row in brackets, or how large the table is."""

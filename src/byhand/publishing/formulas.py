@@ -22,7 +22,12 @@ from byhand.expression import (
     Sum,
 )
 from byhand.plan import WEIGHT, Step
-from byhand.publishing.book import Formula, Line, Matrix, Sign
+from byhand.publishing.parts import (
+    Formula,
+    Line,
+    Matrix,
+    Sign,
+)
 from byhand.publishing.showing import Index, Showing
 from byhand.render.given import symbol_of
 from byhand.render.parts import Cell
@@ -46,11 +51,11 @@ def formula(showing: Showing, worked: Worked, index: Index | None = None) -> For
 
 
 def followed_index(showing: Showing, worked: Worked) -> Index | None:
-    """The entry that is written out: of the last position, and of the word that wins there."""
+    """The entry that is written out: of the position followed, and of the word that wins there."""
     step, trace = worked.step, showing.trace
     if worked.missing is not None or worked.whole:
         return None
-    last = len(trace.tokens) - 1
+    last = showing.followed
     column = 0
     if step.axes[-1] == "vocab" and trace.next and trace.next[last].id is not None:
         column = trace.next[last].id or 0

@@ -23,15 +23,15 @@ from typing import Any
 from byhand import evaluate
 from byhand.address import read_address, within
 from byhand.counting import Inventory, count
-from byhand.language import _
+from byhand.language import _, speaking
 from byhand.model import Model
 from byhand.models import builtin_names, open_model
 from byhand.numbers.base import REGISTERS, Numbers
 from byhand.plan import WEIGHT
-from byhand.publishing.book import Book, Checked
+from byhand.publishing.book import Book
 from byhand.publishing.claimed import Claims, document_of, mark_claims
+from byhand.publishing.parts import Checked
 from byhand.publishing.showing import Showing, weight_shape
-from byhand.publishing.speaking import speaking
 from byhand.publishing.topics import Topic, topics
 from byhand.render import words
 from byhand.render.window import Window
@@ -74,8 +74,8 @@ class Edition:
 
     @property
     def last(self) -> int:
-        """The position that the worked entries follow: the last one."""
-        return len(self.trace.tokens) - 1
+        """The position that the worked entries follow: the last one, unless another is asked."""
+        return self.showing.followed
 
     @cached_property
     def topics(self) -> tuple[Topic, ...]:
@@ -190,6 +190,32 @@ def make_edition(
         claims=marked,
         asked=asked,
     )
+
+
+def edition_of(
+    trace: Trace,
+    command: str = "",
+    *,
+    asked: Sequence[str] = (),
+    window: Window | None = None,
+    workings: bool = True,
+) -> Edition:
+    """The edition of a finished trace, with nobody's claims.
+
+    `window` is used where the model is too large for everything; without `workings` no number
+    has one.
+    """
+    inventory = count(trace.model.spec, trace.model.weights)
+    scale = scale_of(inventory, trace)
+    pencil = scale == PENCIL
+    showing = Showing(
+        trace,
+        everything=pencil,
+        claims={},
+        window=WINDOWS[scale] if pencil or window is None else window,
+        workings=workings,
+    )
+    return Edition(trace, inventory, scale, showing, command, asked=tuple(asked))
 
 
 def bind(edition: Edition, language: str) -> Book:

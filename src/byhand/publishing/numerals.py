@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from byhand.language import _
 from byhand.numbers.written import point
 
+_DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 MOST_PLACES = 6  # of a decimal that stands for a fraction
 
 
@@ -14,6 +16,12 @@ def localised(number: str) -> str:
     """A number with a decimal point, as the language writes it.  Data keep the point."""
     # Translators: the decimal sign of the language
     return number.replace("-", "−").replace(".", _("."))
+
+
+def with_decimal_sign(sentence: str) -> str:
+    """A sentence whose numbers have a decimal point, as the language writes them; addresses, in
+    which a point never stands between two digits, stay as they are."""
+    return _DECIMAL_POINT.sub(_("."), sentence)
 
 
 def in_full(value: Fraction) -> str | None:

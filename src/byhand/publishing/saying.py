@@ -8,6 +8,7 @@ from fractions import Fraction
 from byhand.expression import Expression as Tree
 from byhand.expression import Negative, leaves, write
 from byhand.expression import Number as Rational
+from byhand.language import _
 from byhand.publishing.numerals import localised
 from byhand.render.layout import plain
 from byhand.render.parts import Cell
@@ -22,6 +23,16 @@ def together(texts: Sequence[str]) -> str:
     if all(text.startswith(NEAR) or text == "…" for text in texts):
         return NEAR + in_brackets([text.removeprefix(NEAR) for text in texts])
     return in_brackets(texts)
+
+
+def sum_said(which: str, x: str, y: str, total: str) -> str:
+    """An addition in a sentence; where a row is near, one sign says it for the whole line."""
+    if any(row.startswith(NEAR) for row in (x, y, total)):
+        text = _("For position {which} this is {x} + {y} ≈ {sum}.")
+        x, y, total = (row.removeprefix(NEAR) for row in (x, y, total))
+    else:
+        text = _("For position {which} this is {x} + {y} = {sum}.")
+    return text.format(which=which, x=x, y=y, sum=total)
 
 
 def in_brackets(texts: Sequence[str]) -> str:
@@ -40,7 +51,7 @@ def said(cell: Cell) -> str:
     decimal = localised(cell.decimal)
     if cell.radius is not None:
         return f"{decimal} ± {localised(cell.radius)}"
-    near = cell.register == "named" or (cell.register == "exact" and cell.form is not None)
+    near = cell.register == "named" or (cell.register == "exact" and cell.cut)
     return NEAR + decimal if near else decimal
 
 

@@ -19,19 +19,15 @@ from byhand.expression import Entry, substitute
 from byhand.expression import Expression as Tree
 from byhand.language import _
 from byhand.plan import WEIGHT
-from byhand.publishing.book import Checked, NumberRow, NumberTable
-from byhand.publishing.book import Number as Figure
 from byhand.publishing.numerals import in_full, localised
+from byhand.publishing.parts import Checked, NumberRow, NumberTable
+from byhand.publishing.parts import Number as Figure
 from byhand.publishing.saying import rational_of, said, together
 from byhand.render import words
-from byhand.render.at import _At as Workings
-from byhand.render.at import renamed, short_names, shortened
-from byhand.render.document import COPIES
-from byhand.render.document import _Document as Document
-from byhand.render.document import _left_out as words_left_out
+from byhand.render.at import Workings, renamed, short_names, shortened
+from byhand.render.document import COPIES, Document, left_out_text
 from byhand.render.forms import rational_cell
-from byhand.render.given import _word as word_for
-from byhand.render.given import weight_cell
+from byhand.render.given import weight_cell, word_instead
 from byhand.render.parts import MASKED, Cell, Mark, WorkingLine
 from byhand.render.window import Window
 from byhand.spec import Parameter, parameters
@@ -68,7 +64,8 @@ def weight_shape(trace: Trace, address: str) -> Index:
 
 
 class Showing:
-    """The numbers of one trace.  `everything`: each with its working, and no table is cut."""
+    """The numbers of one trace.  `everything`: no table is cut, and each number has its working
+    unless none are wanted."""
 
     def __init__(
         self,
@@ -77,9 +74,11 @@ class Showing:
         everything: bool,
         claims: Mapping[str, Checked],
         window: Window,
+        workings: bool = True,
     ) -> None:
         self.trace = trace
         self.everything = everything
+        self.workings = workings and everything
         self.claims = claims
         self.window = window
         self.inside = _Inside(trace)
@@ -87,6 +86,11 @@ class Showing:
         self.document = Document(trace, window, False, "byhand")
         self._numbers: dict[tuple[str, bool], Figure] = {}  # many stand in several places
         self._cells: dict[tuple[str, Index, bool], Cell] = {}
+
+    @property
+    def followed(self) -> int:
+        """The position whose numbers are written out one by one: the last one."""
+        return len(self.trace.tokens) - 1
 
     # ------------------------------------------------------------------ one number
 
@@ -98,7 +102,7 @@ class Showing:
             self._numbers[key] = Figure(
                 address,
                 self.cell(worked, index, form=form),
-                self.line(worked, index) if self.everything else None,
+                self.line(worked, index) if self.workings else None,
                 self.claims.get(address),
             )
         return self._numbers[key]
@@ -115,14 +119,7 @@ class Showing:
         return self._cells[key]
 
     def _cell(self, worked: Worked, entry: Any, form: bool) -> Cell:
-        cell = self.forms.cell(entry, form=form, worked=self._shows_working(worked))
-        if cell.register != "exact" or cell.form is not None or self.trace.numbers.uniform:
-            return cell
-        # A fraction too wide for a terminal: without its form, its decimals would pass for all
-        # of it.
-        from byhand.numbers.exact.form import number  # loaded already: the entry is one of its own
-
-        return replace(cell, form=number(entry.fraction))
+        return self.forms.cell(entry, form=form, worked=self._shows_working(worked))
 
     def _id(self, worked: Worked, index: Index) -> Cell:
         value = worked.value[index[0]] if index else worked.value
@@ -244,7 +241,7 @@ class Showing:
             )
             for place in places
         )
-        left_out = words_left_out(len(ids) - len(places), 0, 0)
+        left_out = left_out_text(len(ids) - len(places), 0, 0)
         step = worked.step
         return NumberTable(step.address, "", step.axes, step.shape, (0,), ("id",), rows, left_out)
 
@@ -272,7 +269,7 @@ class Showing:
             columns=columns,
             heads=self.heads_of(step.axes[-1], columns, size) if wide else (),
             rows=tuple(rows),
-            left_out=words_left_out(
+            left_out=left_out_text(
                 length - len(places),
                 size - len(columns),
                 heads_left_out,
@@ -311,7 +308,7 @@ class Showing:
         rows, columns = (data.shape[0], data.shape[1]) if data.ndim == 2 else (1, data.shape[0])
         shown, across = self.window.row_places(rows), self.window.column_places(columns)
         whole = data.size <= self.window.weights or self.everything
-        word = word_for(data.tolist(), data.ndim) if whole and data.ndim <= 2 else ""
+        word = word_instead(data.tolist(), data.ndim) if whole and data.ndim <= 2 else ""
         table = NumberTable(
             address=WEIGHT + name,
             title=title,
@@ -328,7 +325,7 @@ class Showing:
         return replace(
             table,
             rows=tuple(self._weight_row(name, data, place, across) for place in shown),
-            left_out=words_left_out(rows - len(shown), columns - len(across), 0),
+            left_out=left_out_text(rows - len(shown), columns - len(across), 0),
         )
 
     def _weight_row(self, name: str, data: Any, place: int, across: Sequence[int]) -> NumberRow:

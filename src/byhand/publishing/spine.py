@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from byhand.language import _
 from byhand.plan import WEIGHT, Plan
-from byhand.publishing.book import Edge, Node, NumberRow, Spine
+from byhand.publishing.book import Edge, Node, Spine
+from byhand.publishing.parts import NumberRow
 from byhand.publishing.showing import Showing
 from byhand.publishing.topics import Topic, topics
 from byhand.tracing import weakest
@@ -17,9 +18,12 @@ WIDEST_ROW = 6  # numbers of a row that the figure can hold
 LONGEST_TEXT = 6  # positions
 
 
-def spine(showing: Showing) -> Spine:
-    """The figure of a trace; with the numbers in it where they are few."""
-    plan = showing.trace.plan
+def spine(showing: Showing, plan: Plan | None = None) -> Spine:
+    """The figure of a trace; with the numbers in it where they are few.
+
+    Of a trace of a part of the pass, `plan` may be the whole of it: the rest has no numbers.
+    """
+    plan = plan or showing.trace.plan
     nodes = tuple(_node(showing, topic) for topic in topics(plan))
     owner = {step: node.id for node in nodes for step in node.steps}
     return Spine(nodes, tuple(_edges(plan, nodes, owner)), len(plan.spec.blocks))

@@ -17,7 +17,7 @@ from byhand.errors import Undecided
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.plan import WEIGHT
-from byhand.publishing.book import (
+from byhand.publishing.parts import (
     AttentionPattern,
     HeadPattern,
     HeatStrip,
@@ -43,9 +43,9 @@ def near(worked: Worked) -> Array:
         plain = np.ma.filled(np.ma.asarray(array).astype(np.float64), np.nan)
         return np.asarray(plain, np.float64)
     if not isinstance(array, np.ndarray) and worked.numbers.uniform == "enclosed":
-        from byhand.render.window import _near
+        from byhand.render.window import nearby_floats
 
-        return _near(worked)
+        return nearby_floats(worked)
     values = [_near_one(entry) for _index, entry in worked.entries()]
     return np.array(values, np.float64).reshape(worked.step.shape)
 

@@ -1,8 +1,8 @@
-"""From a trace to the person: trace → document parts → terminal text, HTML or JSON.
+"""From a trace to the person: trace → document parts → terminal text or JSON.
 
     document   trace → parts: which entries, in which forms, with which marks
     parts      what a document is made of; later books and spreadsheets read the same
-    terminal   parts → text of a given width            html   parts → a simple page
+    terminal   parts → text of a given width
     data       trace → the JSON document
     compared   floats beside the truth         unproven   what could not be proven
 

@@ -42,10 +42,12 @@ Index = tuple[int, ...]
 
 def workings(trace: Trace, address: str) -> Iterator[Part]:
     """The working of the entry at an address, or of each entry of a slice."""
-    return _At(trace).parts(read_address(address))
+    return Workings(trace).parts(read_address(address))
 
 
-class _At:
+class Workings:
+    """The lines of working of one trace, whose letters are named once for all of them."""
+
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.forms = Forms(trace.numbers, digits=trace.digits)
@@ -187,10 +189,8 @@ class _At:
             return None
         negative = cell.decimal.startswith("-")
         decimal = Name(cell.decimal.removeprefix("-"))
-        return (Negative(decimal) if negative else decimal), cell.register not in (
-            "rounded",
-            "exact",
-        )
+        whole = cell.register in ("rounded", "exact") and not cell.cut
+        return (Negative(decimal) if negative else decimal), not whole
 
 
 def short(cell: Cell) -> bool:

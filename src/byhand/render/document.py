@@ -48,10 +48,12 @@ def document(
 
     In another style of names, each step's name in it stands among its second names.
     """
-    return _Document(trace, window or Window(), stop_at_boundary, names).parts(tuple(only))
+    return Document(trace, window or Window(), stop_at_boundary, names).parts(tuple(only))
 
 
-class _Document:
+class Document:
+    """Makes the parts of one trace; `stop` ends each position where it leaves the exact numbers."""
+
     def __init__(self, trace: Trace, window: Window, stop: bool, names: str) -> None:
         self.trace = trace
         self.window = window
@@ -243,7 +245,7 @@ class _Document:
         ids = worked.value if isinstance(worked.value, tuple) else (worked.value,)
         places = self.window.row_places(len(ids))
         rows = tuple(Row(i, self.row_label(i), "exact", (rational_cell(ids[i]),)) for i in places)
-        return Table("", (0,), ("id",), rows, _left_out(len(ids) - len(places), 0, 0))
+        return Table("", (0,), ("id",), rows, left_out_text(len(ids) - len(places), 0, 0))
 
     def table(
         self, worked: Worked, head: tuple[int, ...], title: str, heads_left_out: int
@@ -274,7 +276,7 @@ class _Document:
             columns=columns,
             heads=self.heads(step.axes[-1], columns, size) if wide else (),
             rows=tuple(rows),
-            left_out=_left_out(
+            left_out=left_out_text(
                 hidden, size - len(columns), heads_left_out, list(columns) != sorted(columns)
             ),
         )
@@ -374,7 +376,8 @@ def _not_finite(which: str) -> str:
     ).format(which=which)
 
 
-def _left_out(rows: int, columns: int, heads: int, largest_shown: bool = False) -> str:
+def left_out_text(rows: int, columns: int, heads: int, largest_shown: bool = False) -> str:
+    """What a window does not show, in words; nothing where it shows all."""
     said = [
         (rows, _("{count} more rows")),
         (

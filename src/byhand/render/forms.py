@@ -16,6 +16,7 @@ from byhand.expression import (
     Product,
     Quotient,
     leaves,
+    write,
 )
 from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.enclosure import Enclosure
@@ -66,12 +67,15 @@ class Forms:
         if entry is None or self.writer is None or self.numbers.register(entry) == "enclosed":
             return self.full(entry)
         register, decimal = self.numbers.register(entry), self.decimal(entry)
+        cut = entry.fraction is not None and Fraction(decimal) != entry.fraction
         tree = self.in_place(entry) if form or entry.fraction is not None else None
+        if tree is None and cut:  # too wide for a table; without it the decimals would be all of it
+            tree = self.writer.simplified(entry)
         if tree is None or any(letters_in(tree)):
             return Cell(register, decimal=decimal)
-        line = self.writer.worked(entry) if worked else tree
+        line = self.writer.worked(entry) if worked and not wide(tree) else tree
         told = line != tree and not isinstance(line, Number) and not any(letters_in(line))
-        return Cell(register, tree, line if told else None, decimal)
+        return Cell(register, tree, line if told else None, decimal, cut=cut)
 
     def in_place(self, entry: Any) -> Expression | None:
         """The simplified form, unless it is too wide for a table."""
@@ -85,16 +89,19 @@ class Forms:
             return enclosed_cell(entry, self.digits)
         register = self.numbers.register(entry)
         if self.writer is None:
-            return Cell(register, decimal=self.text(entry))
+            text = self.text(entry)
+            return Cell(register, decimal=text, cut=_cut(text, entry))
         if register == "enclosed":
             middle, radius = entry.interval(self.places)
             return Cell(register, decimal=middle, radius=radius)
         form, worked = self.writer.simplified(entry), self.writer.worked(entry)
+        decimal = self.decimal(entry)
         return Cell(
             register,
             None if is_letter(form) else form,
             None if worked == form or isinstance(worked, Number) else worked,
-            self.decimal(entry),
+            decimal,
+            cut=entry.fraction is not None and Fraction(decimal) != entry.fraction,
         )
 
     def text(self, entry: Any) -> str:
@@ -131,6 +138,19 @@ class Forms:
                 found[name] = Letter(name, definition.expression, definition.decimal(self.places))
                 todo.extend(letters_in(definition.expression))
         return tuple(found.values())
+
+
+def _cut(text: str, entry: Any) -> bool:
+    """Whether a text does not say all of an entry; what is no number is said in full."""
+    try:
+        return Fraction(text) != Fraction(entry if isinstance(entry, Fraction) else float(entry))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return False
+
+
+def wide(tree: Expression) -> bool:
+    """Whether a form is too wide for a table."""
+    return len(write(tree)) > WIDEST_FORM
 
 
 def letters_in(tree: Expression) -> Iterable[str]:

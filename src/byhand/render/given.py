@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def symbol_of(step: Step, role: str, address: str) -> str:
 
 def _given(name: str, address: str, data: Any, trace: Trace) -> Given:
     entries = data.tolist()
-    if word := _word(entries, data.ndim):
+    if word := word_instead(entries, data.ndim):
         return Given(name, address, word)
     rows = entries if data.ndim == 2 else [entries]
     axes = _axes(address, trace)
@@ -82,7 +83,7 @@ def _labels(axis: str, size: int, trace: Trace) -> list[str]:
     return [str(place) if axis == "context" else "" for place in range(size)]
 
 
-def _word(entries: list[Any], axes: int) -> str:
+def word_instead(entries: list[Any], axes: int) -> str:
     """What a pencil would write instead of the numbers."""
     if axes == 2:
         square = len(entries) == len(entries[0])
@@ -115,8 +116,12 @@ def weight_cell(entry: Any) -> Cell:
             return rational_cell(entry)
         case Unknown():
             return MASKED
-        case float() | np.floating():
-            return Cell("exact", Number(Fraction(float(entry))), decimal=f"{entry:.4f}")
+        case float() | np.generic():  # bfloat16 is no np.floating
+            if not isfinite(entry):
+                return Cell("rounded", decimal=str(float(entry)))
+            value = Fraction(float(entry))
+            decimal = f"{float(entry):.4f}"
+            return Cell("exact", Number(value), decimal=decimal, cut=Fraction(decimal) != value)
         case _:
             tree: Expression = entry
             return Cell("named", tree)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from byhand.expression import Name, leaves, write
+from byhand.render.forms import wide
 from byhand.render.ink import SIGNS, Ink, padded, width_of
 from byhand.render.parts import Cell, Row, Table
 
@@ -99,7 +100,9 @@ def _has_forms(table: Table) -> bool:
 def _shows(table: Table, manner: Manner) -> bool:
     """Whether every number can be read off exactly."""
     cells = [cell for row in table.rows for cell in row.cells if not cell.masked]
-    return manner.form and all(cell.form is not None or cell.radius for cell in cells)
+    return manner.form and all(
+        cell.radius or (cell.form is not None and not wide(cell.form)) for cell in cells
+    )
 
 
 def _tells(table: Table) -> bool:
@@ -213,7 +216,8 @@ def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
         return [("", f"{cell.decimal} ± {cell.radius}")]
     if cell.form is None:
         return [("≈" if cell.register == "named" else "", cell.decimal or "")]
-    if not manner.form and not plain(cell) and cell.decimal is not None:
+    by_decimals = not manner.form or wide(cell.form)
+    if by_decimals and not plain(cell) and cell.decimal is not None:
         return [("≈", cell.decimal)]
     lines = [("", write(cell.form))]
     if cell.worked is not None and manner.worked and (not manner.stacked or _telling(cell)):

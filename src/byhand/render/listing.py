@@ -46,24 +46,29 @@ def inventory_lines(
     layers = any(group.times > 1 for group in inventory.groups)
     head = [_("component"), _("formula"), _("layers") if layers else "", _("parameters")]
     rows = [_inventory_row(group) for group in inventory.groups]
-    totals = [["", "", "", ""], *_totals(inventory, weights_known)]
+    totals = [["", "", "", ""], *inventory_totals(inventory, weights_known)]
     lines = list(columns([head, *rows, *totals], (False, False, True, True)))
     rule = INDENT + "─" * (max(map(width_of, lines)) - len(INDENT))
     yield ink(lines[0], "quiet")
     yield from (line or ink(rule, "quiet") for line in lines[1:])
-    for note in _inventory_notes(inventory):
+    for note in inventory_notes(inventory):
         yield ""
         yield from paragraph(note, width)
     if inventory.buffers:
         yield ""
         yield from paragraph(_("Buffers, which are needed but not learned:"), width)
-        buffers = [(_component(b, (b.layer,)), _formula(b), "") for b in inventory.buffers]
+        buffers = [(component_name(b, (b.layer,)), _formula(b), "") for b in inventory.buffers]
         yield from columns(buffers, (False, False, True))
 
 
 def _inventory_row(group: Group) -> list[str]:
     times = f"× {group.times}" if group.times > 1 else ""
-    return [_component(group.line, group.layers), _formula(group.line), times, whole(group.total)]
+    return [
+        component_name(group.line, group.layers),
+        _formula(group.line),
+        times,
+        whole(group.total),
+    ]
 
 
 def _formula(line: Line) -> str:
@@ -71,7 +76,8 @@ def _formula(line: Line) -> str:
     return " = ".join(dict.fromkeys([line.formula, line.numbers, whole(line.count)]))
 
 
-def _component(line: Line, layers: Sequence[int | None]) -> str:
+def component_name(line: Line, layers: Sequence[int | None]) -> str:
+    """A component of the inventory in words, with the blocks it is in."""
     names = {
         "embedding": _("token embedding"),
         "position": _("position embedding"),
@@ -95,7 +101,8 @@ def _component(line: Line, layers: Sequence[int | None]) -> str:
     return _("block {which} · {part}").format(which=which, part=name)
 
 
-def _totals(inventory: Inventory, weights_known: bool) -> Iterator[list[str]]:
+def inventory_totals(inventory: Inventory, weights_known: bool) -> Iterator[list[str]]:
+    """The totals as rows of the inventory; `weights_known`: those too that only weights tell."""
     found = [(_("total"), inventory.total), (_("without biases"), inventory.without_biases)]
     if weights_known:  # which tensors are the same one, only the weights tell
         found.append((_("unique"), inventory.unique))
@@ -108,7 +115,8 @@ def _totals(inventory: Inventory, weights_known: bool) -> Iterator[list[str]]:
     yield from ([name, "", "", whole(size)] for name, size in found)
 
 
-def _inventory_notes(inventory: Inventory) -> Iterator[str]:
+def inventory_notes(inventory: Inventory) -> Iterator[str]:
+    """What the counts alone do not say."""
     if inventory.without_biases != inventory.total and inventory.norms:
         yield _(
             "Without biases means without those of attention, MLP and head; "

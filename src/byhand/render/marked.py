@@ -6,7 +6,7 @@ out in `marking` (terminal), `marking_data` (JSON) and `report` (HTML).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, floor, inf, isfinite, log10
 
 import numpy as np
@@ -249,10 +249,11 @@ def _whole_text(value: float) -> str:
 # ------------------------------------------------------------------ sentences
 
 
-def told(line: Marked) -> Iterator[tuple[str, str]]:
+def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
     """What there is to say below a line that is not simply right: (kind, sentence).
 
-    The kinds: verdict, worst, usual, suspect, change, reason, source.
+    The kinds: verdict, worst, usual, suspect, change, reason, source.  `written` says how a number
+    is written that has a decimal point, as data have; a book writes it as its language does.
     """
     if line.verdict is Verdict.UNJUDGED:
         if line.reason:
@@ -262,11 +263,11 @@ def told(line: Marked) -> Iterator[tuple[str, str]]:
         if text := outside_text(line):
             yield "verdict", text
         if line.worst is not None:
-            yield "worst", worst_sentence(line, line.worst)
+            yield "worst", worst_sentence(line, line.worst, written)
     if line.unusual:
-        yield "usual", usual_text(line)
+        yield "usual", usual_text(line, written)
         if line.verdict.follows and line.worst is not None:
-            yield "worst", worst_sentence(line, line.worst)
+            yield "worst", worst_sentence(line, line.worst, written)
     for suspect in line.suspects[:MOST_SUSPECTS]:
         yield "suspect", suspect.sentence
         if suspect.change:
@@ -285,9 +286,9 @@ def outside_text(line: Marked) -> str:
     return text.format(count=whole(line.outside), all=whole(line.entries))
 
 
-def worst_sentence(line: Marked, worst: Worst) -> str:
+def worst_sentence(line: Marked, worst: Worst, written: Callable[[str], str] = str) -> str:
     """An entry with its three numbers."""
-    claimed, expected, allowed = worst_texts(line, worst)
+    claimed, expected, allowed = map(written, worst_texts(line, worst))
     if worst.allowed:
         text = _("{address}: {claimed} claimed, {expected} ± {allowed} expected")
     else:
@@ -300,10 +301,10 @@ def worst_sentence(line: Marked, worst: Worst) -> str:
     )
 
 
-def usual_text(line: Marked) -> str:
+def usual_text(line: Marked, written: Callable[[str], str] = str) -> str:
     """The further mark: no proof, but a hint at a small mistake."""
     text = _("within the worst case, but {times} times what rounding usually does")
-    return text.format(times=times_text(line.times or 0.0))
+    return text.format(times=written(times_text(line.times or 0.0)))
 
 
 def source_text(line: Marked) -> str:

@@ -1,11 +1,11 @@
 """What a document is made of.  Parts hold expression trees and words, no escape codes, no widths.
 
-`document` makes them from a trace; `terminal` and `html` show them.
+`document` makes them from a trace; `terminal` shows them, and a book what it takes of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from byhand.expression import Expression
 
@@ -15,9 +15,11 @@ class Cell:
     """One number in the forms it can be shown in.  A masked entry has no register and no form.
 
     `worked` is the form before simplifying, where it differs; `decimal` is proven to its last
-    place; with a `radius`, the true value lies within it of `decimal`.  An exact number without a
-    form is what its decimal says.  A form in letters that would need definitions is left to the
-    parts that define them.
+    place; with a `radius`, the true value lies within it of `decimal`.  A form in letters that
+    would need definitions is left to the parts that define them.
+
+    `cut` says that `decimal` is not all of an exact or rounded number: 0.3333 for 1/3, or four
+    decimals of a float.  An exact number without a form that is not cut is what its decimal says.
     """
 
     register: str | None
@@ -25,6 +27,7 @@ class Cell:
     worked: Expression | None = None
     decimal: str | None = None
     radius: str | None = None
+    cut: bool = field(default=False, compare=False)
 
     @property
     def masked(self) -> bool:

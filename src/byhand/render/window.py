@@ -37,14 +37,14 @@ class Window:
             return self.column_places(size)
         if not floats(worked.array) and worked.numbers.uniform != "enclosed":
             return self.column_places(size)
-        last = _near(worked)[-1]
+        last = nearby_floats(worked)[-1]
         return tuple(np.argsort(-last, kind="stable")[: self.tokens].tolist())
 
     def head_places(self, size: int) -> tuple[int, ...]:
         return tuple(range(size)) if size <= self.heads else (0, 1)
 
 
-def _near(worked: Worked) -> npt.NDArray[np.float64]:
+def nearby_floats(worked: Worked) -> npt.NDArray[np.float64]:
     """Floats near the numbers: good enough to say which are large."""
     if isinstance(worked.array, np.ndarray):
         return np.asarray(worked.array, dtype=np.float64)

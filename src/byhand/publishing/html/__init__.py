@@ -10,6 +10,6 @@ load from disk.  What a page says, it says without the script too: that adds ste
 what a strip holds under the pointer, and the badge which works the numbers out again.
 """
 
-from byhand.publishing.html.page import write_book
+from byhand.publishing.html.page import pages, write_book
 
-__all__ = ["write_book"]
+__all__ = ["pages", "write_book"]

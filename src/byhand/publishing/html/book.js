@@ -49,6 +49,14 @@
   }, { passive: true });
   requestAnimationFrame(show);
 
+  // ---------------------------------------------------------------- what is folded, on paper
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = all("details:not([open])");
+    for (const each of closed) each.open = true;
+  });
+  addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+
   // What does not scroll need not be a stop of the tab key; asked when it comes into sight, and anew
   // when its size changes.
   const seen = new ResizeObserver((changes) => {
@@ -263,6 +271,11 @@
     return made && at === nodes.length ? made : null;
   };
 
+  const printed = (line) => { // a long sum is several formulas, so that its line may end between them
+    const parts = all("math", line);
+    return parts.length === 1 ? formula(parts[0]) : row(parts.flatMap((part) => [...part.children]));
+  };
+
   // ---------------------------------------------------------------- the badge
   const check = () => {
     const data = JSON.parse(document.getElementById("workings").textContent);
@@ -281,7 +294,7 @@
       const readings = [
         place.has(number.dataset.a) ? known(place.get(number.dataset.a)) : null,
         ...all("data", number).map((node) => numeral(node.textContent)),
-        ...all(".form math, .values math", number).map(formula),
+        ...all(".form, .values", number).map(printed),
       ].filter(Boolean);
       if (readings.length < 2) continue;
       count += 1;

@@ -15,9 +15,9 @@ from itertools import groupby
 
 from byhand.expression import Number, write
 from byhand.language import _
-from byhand.publishing.book import Node, NumberRow, Spine
-from byhand.publishing.html.mathml import finite_decimal
-from byhand.publishing.numerals import localised
+from byhand.publishing.book import Node, Spine
+from byhand.publishing.numerals import in_full, localised
+from byhand.publishing.parts import NumberRow
 from byhand.render.layout import plain
 from byhand.render.parts import Cell
 
@@ -77,11 +77,7 @@ class Figures:
         full = self.unfolded(lit)
         rows = self.used.setdefault(full, list(stations(self.spine, full)))
         marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
-        told = [_told(row) for row in marked]
-        if told:
-            label = _("The whole pass; worked out here: {what}").format(what=", ".join(told))
-        else:
-            label = _("The whole pass")
+        label = _whole_pass(marked)
         wide, high = self.width, _height(rows)
         name = _name(full)
         bands = "".join(_band(rows.index(row), wide) for row in marked)
@@ -99,23 +95,44 @@ class Figures:
             f'<figcaption><i class="swatch"></i>{caption}</figcaption>'
         )
 
-    def linked(self, links: Mapping[str, str]) -> str:
-        """The figure with nothing marked, each station a link to where it is worked out."""
-        full = self.unfolded(set())
-        rows = list(stations(self.spine, full))
-        drawn = [f'<path class="line" d="M{CENTRE} {_y(0)}V{_y(len(rows) - 1)}"/>', *_trips(rows)]
+    def linked(self, links: Mapping[str, str], steps: tuple[str, ...] = ()) -> str:
+        """The figure, each station a link to where it is worked out; those of `steps` marked."""
+        lit = set(self.spine.lit(steps))
+        rows = list(stations(self.spine, self.unfolded(lit)))
+        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
+        drawn = [_band(rows.index(row), self.width) for row in marked]
+        drawn += [f'<path class="line" d="M{CENTRE} {_y(0)}V{_y(len(rows) - 1)}"/>', *_trips(rows)]
         drawn += self._heads()
         for place, row in enumerate(rows):
-            station = _station(place, row)
+            station = self._mark(place, row) if row in marked else _station(place, row)
             found = [links[step] for node in row.nodes for step in node.steps if step in links]
             if found:
                 label = escape(_told(row))
-                station = f'<a href="{escape(found[0])}" aria-label="{label}">{station}</a>'
+                here = ' aria-current="step"' if row in marked else ""
+                ids = escape(" ".join(node.id for node in row.nodes))
+                station = (
+                    f'<a href="{escape(found[0])}" aria-label="{label}" data-station="{ids}"{here}>'
+                    f"{station}</a>"
+                )
             drawn += [station, *self._numbers(place, row)]
-        label = escape(_("The whole pass"))
+        label = escape(_whole_pass(marked))
         return (
             f'<svg class="pass" role="group" aria-label="{label}"'
             f' viewBox="0 0 {self.width} {_height(rows)}">{"".join(drawn)}</svg>'
+        )
+
+    def inline(self, steps: tuple[str, ...]) -> str:
+        """The figure by itself, which shares nothing with others on its page."""
+        lit = set(self.spine.lit(steps))
+        rows = list(stations(self.spine, self.unfolded(lit)))
+        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
+        bands = "".join(_band(rows.index(row), self.width) for row in marked)
+        marks = "".join(self._mark(rows.index(row), row) for row in marked)
+        label = escape(_whole_pass(marked))
+        return (
+            f'<svg class="pass" role="img" aria-label="{label}"'
+            f' viewBox="0 0 {self.width} {_height(rows)}">'
+            f"{bands}{''.join(self._whole(rows))}{marks}</svg>"
         )
 
     def unfolded(self, lit: set[str]) -> Folded:
@@ -328,6 +345,14 @@ def _told(row: Station) -> str:
     return " ".join(filter(None, (block, where, row.label)))
 
 
+def _whole_pass(marked: Sequence[Station]) -> str:
+    """The figure for those who hear the page."""
+    if not marked:
+        return _("The whole pass")
+    told = ", ".join(map(_told, marked))
+    return _("The whole pass; worked out here: {what}").format(what=told)
+
+
 def _caption(marked: Sequence[Station]) -> Iterator[str]:
     """What is marked; of many stations the first and the last."""
     if len(marked) <= MOST_TOLD:
@@ -358,8 +383,9 @@ def _row_text(row: NumberRow, finite: bool) -> str:
 
 def _short(cell: Cell, finite: bool) -> str:
     form = cell.form
-    if finite and isinstance(form, Number) and (text := finite_decimal(form.value)):
+    if finite and isinstance(form, Number) and (text := in_full(form.value)):
         return localised(text)
     if form is not None and (plain(cell) or len(write(form)) <= 5):
         return localised(write(form))
-    return localised(cell.decimal or "")
+    sign = "≈ " if cell.register == "exact" and cell.cut else ""
+    return sign + localised(cell.decimal or "")

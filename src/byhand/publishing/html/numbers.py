@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 
-from byhand.expression import Expression, Name, Negative, write
+from byhand.expression import Expression, write
 from byhand.language import _
-from byhand.publishing.book import Checked, Number
 from byhand.publishing.html.mathml import Mathml
+from byhand.publishing.mathematics import in_a_table
 from byhand.publishing.numerals import localised
+from byhand.publishing.parts import Checked, Number
 from byhand.render import words
 from byhand.render.ink import SIGNS
 from byhand.render.layout import MASK, plain
 from byhand.render.parts import Cell, Letter, WorkingLine
 
-LONGEST_FORM = 28  # characters of a form in a table; a longer one is shown by its decimals
 LONGEST_WORKING = 400  # characters of a line of working; a longer one helps nobody
 
 
@@ -77,7 +77,12 @@ class Inscriber:
             if cell.register == "named" and cell.decimal is not None:
                 form += f'<span class="beside">{self.approximately(cell)}</span>'
             return form
-        return self.decimal(cell)
+        return self.approximately(cell) if self.hides(cell) else self.decimal(cell)
+
+    @staticmethod
+    def hides(cell: Cell) -> bool:
+        """Whether the decimals of an exact number are not all of it; other registers say so."""
+        return cell.register == "exact" and cell.cut
 
     def approximately(self, cell: Cell) -> str:
         return f'<span class="about">≈</span> {self.decimal(cell)}'
@@ -123,7 +128,7 @@ class Inscriber:
         for sign, tree, kind in rows:
             text = write(tree)
             if text != before and len(text) <= LONGEST_WORKING:
-                yield f'<div class="{kind}">{self.maths.formula(sign, tree)}</div>'
+                yield f'<div class="{kind}">{self.maths.broken(sign, tree)}</div>'
             before = text
         if not line.missing:
             yield self.lines_of(line.cell, before)
@@ -151,8 +156,7 @@ class Inscriber:
                 before = write(tree)
                 lines.append(f'<div class="form">{self.maths.formula("=", tree)}</div>')
         if cell.decimal is not None and not plain(cell):
-            alone = cell.register == "rounded" or (cell.register == "exact" and cell.form is None)
-            sign = "=" if alone else "≈"
+            sign = "=" if in_full_by_decimals(cell) else "≈"
             lines.append(f'<div class="value">{sign} {self.decimal(cell)}</div>')
         return "".join(lines)
 
@@ -169,18 +173,14 @@ class Inscriber:
         return f'<div class="letter" {label}>{escape(text)} {told}{about}</div>'
 
 
+def in_full_by_decimals(cell: Cell) -> bool:
+    """Whether the decimals of a number are all of it."""
+    return cell.register in ("rounded", "exact") and not cell.cut
+
+
 def hidden_forms(cell: Cell) -> bool:
     """Whether a number has more to it than its face shows."""
     return cell.form is not None and not plain(cell)
-
-
-def in_a_table(cell: Cell) -> bool:
-    """Whether a form is short enough to stand in a table."""
-    if cell.form is None:
-        return False
-    if cell.decimal is None:  # there is nothing else to show
-        return True
-    return plain(cell) if cell.register == "exact" else len(write(cell.form)) <= LONGEST_FORM
 
 
 def register_mark(register: str | None, hidden: bool = False) -> str:
@@ -200,13 +200,3 @@ def claim_sentence(claim: Checked) -> str:
         claimed=localised(claim.claimed), verdict=claim.word
     )
     return f'<p class="claim"><span class="sign">{escape(claim.sign)}</span> {escape(text)}</p>'
-
-
-def cell_tree(cell: Cell, brief: bool = False) -> Expression:
-    """The number as one leaf or form of a formula; where `brief`, a named one by its decimals."""
-    by_decimals = brief and cell.register == "named" and cell.decimal is not None
-    if cell.form is not None and in_a_table(cell) and not by_decimals:
-        return cell.form
-    text = cell.decimal or ""
-    tree: Expression = Name(text.lstrip("-"))
-    return Negative(tree) if text.startswith("-") else tree

@@ -9,19 +9,19 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import escape
-from itertools import groupby
 from pathlib import Path
-from secrets import token_hex
 
-from byhand.golden.folder import write_bytes, writing
-from byhand.language import _
-from byhand.publishing.book import MOST_EMBEDDED, Book, Number, NumberTable, Page, Passage
-from byhand.publishing.html import parts
+from byhand.language import _, speaking
+from byhand.publishing.book import MOST_EMBEDDED, Book, Page, Passage
+from byhand.publishing.files import put_all
 from byhand.publishing.html.figure import Figures
 from byhand.publishing.html.mathml import Mathml
 from byhand.publishing.html.numbers import Inscriber
+from byhand.publishing.html.passages import passage_body
+from byhand.publishing.html.prose import left_out, prose, sentence
 from byhand.publishing.html.rechecking import Workings, data_script, slack_of
-from byhand.publishing.speaking import speaking
+from byhand.publishing.html.tables import facts
+from byhand.publishing.parts import Number
 from byhand.render import words
 from byhand.render.ink import SIGNS
 
@@ -36,10 +36,7 @@ def write_book(book: Book, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     Each file is complete before it takes its name, so whoever reads meanwhile sees the old page
     or the new one.
     """
-    target = Path(folder)
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-    return tuple(_write(target / name, text) for name, text in pages(book).items())
+    return put_all({name: text.encode() for name, text in pages(book).items()}, Path(folder))
 
 
 def pages(book: Book) -> dict[str, str]:
@@ -64,17 +61,6 @@ def _joined(lines: Iterator[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(path: Path, text: str) -> Path:
-    draft = path.with_name(f".{path.name}-{token_hex(4)}")
-    try:
-        with writing(path):
-            write_bytes(draft, text.encode())
-            draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
-
-
 class _Sheet:
     """One page as it is written; `brief`: the numbers come without their workings."""
 
@@ -96,17 +82,17 @@ class _Sheet:
         yield '<div class="cover"><header class="chapter">'
         model = escape(book.model)
         yield f'<p class="kicker">byhand · {model}</p><h1>{escape(book.title)}</h1>'
-        yield f'<p class="intro">{parts.prose(words.told(book.about))}</p></header>'
-        yield from parts.facts(book.facts)
+        yield f'<p class="intro">{prose(words.told(book.about))}</p></header>'
+        yield from facts(book.facts)
         yield '<nav class="contents"><h2>' + escape(_("Contents")) + "</h2><ol>"
         for page in book.pages:
             yield (
                 f'<li><a href="{escape(page.slug)}.html"><strong>{escape(page.title)}</strong>'
-                f"<span>{parts.prose(page.intro)}</span></a></li>"
+                f"<span>{prose(page.intro)}</span></a></li>"
             )
         yield "</ol></nav>"
         for note in book.notes:
-            yield f'<p class="note">{parts.prose(words.told(note))}</p>'
+            yield f'<p class="note">{prose(words.told(note))}</p>'
         if book.claims_checked:
             text = _("Checked against {document}: numbers that do not follow are marked ✗.")
             yield f'<p class="note">{escape(text.format(document=book.claims_checked))}</p>'
@@ -135,13 +121,13 @@ class _Sheet:
         yield f'<main id="main" {self.style}><header class="chapter">'
         kicker = _("Page {number} of {count}").format(number=place + 1, count=count)
         yield f'<p class="kicker">{escape(kicker)}</p><h1>{escape(page.title)}</h1>'
-        yield f'<p class="intro">{parts.prose(page.intro)}</p>{self.badge()}</header>'
+        yield f'<p class="intro">{prose(page.intro)}</p>{self.badge()}</header>'
         if self.brief:
             text = _(
                 "The workings of single numbers are left out here: "
                 "with them the page would be too large."
             )
-            yield parts.left_out(text, f"byhand trace {self.book.model} --at …")
+            yield left_out(text, f"byhand trace {self.book.model} --at …")
         for number, passage in enumerate(page.passages):
             yield from self.passage(passage, f"{place + 1}.{number + 1}")
         yield "</main>"
@@ -159,16 +145,7 @@ class _Sheet:
             f'<h2 id="{name}-title"><a class="number" href="#{name}">{number}</a> '
             f'{escape(passage.title)}</h2><div class="text">'
         )
-        if passage.sentences:
-            yield f"<p>{' '.join(map(parts.prose, passage.sentences))}</p>"
-        for law in passage.formulas:
-            yield from parts.formula(law, self.pen)
-        yield from map(parts.remark, passage.remarks)
-        for tables, group in groupby(passage.show, lambda part: isinstance(part, NumberTable)):
-            yield '<div class="beside-each-other">' if tables else ""
-            for part in group:
-                yield from parts.part_lines(part, self.pen)
-            yield "</div>" if tables else ""
+        yield from passage_body(passage, self.pen)
         yield "</div>"
         if passage.lit:
             yield f'<figure class="whole">{self.figures.of(passage.lit)}</figure>'
@@ -225,14 +202,14 @@ class _Sheet:
                 sign = SIGNS.get(register, "") or "1"
                 yield (
                     f'<li class="{escape(register)}"><span class="sample" aria-hidden="true">{sign}'
-                    f"</span> {parts.prose(parts.sentence(about))}</li>"
+                    f"</span> {prose(sentence(about))}</li>"
                 )
             yield "</ul></section>"
         keys = _(
             "`→` or `j` next passage, `←` or `k` the one before; "
             "a number opens its working, `Esc` closes it."
         )
-        pressed = parts.prose(keys).replace("code>", "kbd>")
+        pressed = prose(keys).replace("code>", "kbd>")
         yield f'<section class="keys"><h2>{escape(_("Keys"))}</h2><p>{pressed}</p></section>'
         yield f'<p class="made">{escape(book.numbers)} · byhand</p></footer>'
         yield from self.figures.drawn()

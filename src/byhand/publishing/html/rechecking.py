@@ -18,8 +18,9 @@ from typing import Any
 from byhand.expression import Call, Entry, Expression, Name, Negative, Power, Product, Quotient, Sum
 from byhand.expression import Number as Rational
 from byhand.expression.trees import parts_of
-from byhand.publishing.book import Book, Number, Page
-from byhand.publishing.html.mathml import finite_decimal
+from byhand.publishing.book import Book, Page
+from byhand.publishing.numerals import in_full
+from byhand.publishing.parts import Number
 from byhand.render.parts import Cell, WorkingLine
 
 FUNCTIONS = ("sqrt", "exp", "ln", "sin", "cos", "tanh", "erf", "relu")
@@ -54,7 +55,7 @@ class Workings:
         """Whether the exact numbers of the book are decimals by nature: 0.2 rather than 3/4."""
         forms = (known.cell.form for known in self.known.values())
         values = (form.value for form in forms if isinstance(form, Rational))
-        return any(value.denominator % 5 == 0 and finite_decimal(value) for value in values)
+        return any(value.denominator % 5 == 0 and in_full(value) for value in values)
 
     def of(self, page: Page) -> list[tuple[str, str]]:
         """(address, postfix) of the numbers that stand on the page, and of what they come from.

@@ -16,17 +16,24 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.language import _
-from byhand.publishing.book import AttentionPattern, Floats, HeadPattern, HeatStrip
 from byhand.publishing.numerals import localised
+from byhand.publishing.parts import (
+    AttentionPattern,
+    Floats,
+    HeadPattern,
+    HeatStrip,
+)
 from byhand.render.words import axes_text
 
 EDGES = (0.04, 0.2, 0.4, 0.65)  # of the reach: where a deeper colour begins
 STEPS = 32767  # of the reach, in which values are carried; one less than the least means masked
 LARGEST_CELL, WIDEST, TALLEST = 22, 640, 420  # pixels
+MOST_BESIDE, ALL_BESIDE = 4, 560  # heads side by side, and pixels for all of them
 LOWEST_LABELLED = 14.0  # pixels of a row that has a word beside it
 MOST_LABELS = 24  # rows that have their words beside them
 MOST_NUMBERED = 8  # positions of a pattern whose cells hold their numbers
-SQUARE = 42  # pixels of a pattern's cell
+SQUARE, SMALL_SQUARE = 42, 34  # pixels of a pattern's cell: of one head, of several
+LETTER = 6.2  # pixels of a letter above a column
 SHARES = (0.1, 0.3, 0.55, 0.8)  # where a deeper colour begins
 
 Levels = npt.NDArray[np.int64]
@@ -53,7 +60,8 @@ def heat_strip(strip: HeatStrip) -> Iterator[str]:
 
 def _block(strip: HeatStrip, values: Floats, block: int) -> Iterator[str]:
     high, wide = values.shape
-    cell = max(min(LARGEST_CELL, WIDEST / wide, TALLEST / high), 1.0)
+    room = ALL_BESIDE / min(strip.blocks, MOST_BESIDE) if strip.blocks > 1 else WIDEST
+    cell = max(min(LARGEST_CELL, room / wide, TALLEST / high), 1.0)
     labelled = len(strip.labels) == high <= MOST_LABELS
     cell_high = max(cell, LOWEST_LABELLED) if labelled or high <= 3 else cell
     title = ""
@@ -62,7 +70,7 @@ def _block(strip: HeatStrip, values: Floats, block: int) -> Iterator[str]:
         yield f'<div class="panel"><p class="title">{escape(title)}</p>'
     else:
         yield '<div class="panel">'
-    if labelled:
+    if labelled and not block:  # the heads beside it have the same rows
         style = f"grid-auto-rows:{cell_high:.1f}px"
         marks = "".join(f"<span>{escape(label)}</span>" for label in strip.labels)
         yield f'<div class="labels" aria-hidden="true" style="{style}">{marks}</div>'
@@ -189,7 +197,8 @@ def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Iterator[s
     keys = head.values.shape[1]
     named = len(labels) == keys <= MOST_LABELS
     numbered = keys <= MOST_NUMBERED
-    size = SQUARE if numbered else max(6, min(SQUARE // 2, 360 // keys))
+    square = SMALL_SQUARE if several else SQUARE
+    size = square if numbered else max(6, min(square // 2, 360 // keys))
     side = max((len(label) for label in labels), default=0) * 6.6 + 14 if named else 8
     high = 20 if named and numbered else 4
     title = _("head {head}").format(head=head.head)
@@ -216,7 +225,10 @@ def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Iterator[s
     if named and numbered:
         for column, label in enumerate(labels):
             x = side + (column + 0.5) * size
-            yield f'<text class="top" x="{x:.0f}" y="13">{escape(label.split(" ", 1)[-1])}</text>'
+            word = label.split(" ", 1)[-1]
+            if len(word) * LETTER > size:
+                word = word[: int(size / LETTER) - 1] + "…"
+            yield f'<text class="top" x="{x:.0f}" y="13">{escape(word)}</text>'
     yield "</svg></div>"
 
 

@@ -11,9 +11,12 @@ step of the plan exactly once.
 
 from __future__ import annotations
 
-from byhand.publishing.book import Page
+from types import ModuleType
+
+from byhand.publishing.book import Page, Passage
 from byhand.publishing.making import Edition
 from byhand.publishing.pages import attention, block, exact, parameters, prediction, tokens, whole
+from byhand.publishing.topics import Topic
 
 STEP_PAGES = ("tokens", "attention", "block", "next")  # which together tell every step once
 
@@ -29,3 +32,21 @@ def pages(edition: Edition) -> tuple[Page, ...]:
         exact.page(edition),
         parameters.page(edition),
     )
+
+
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic without the others, as it stands on its page."""
+    passage: Passage = _told_on(edition, topic).tell(edition, topic)
+    return passage
+
+
+def slug_of(edition: Edition, topic: Topic) -> str:
+    """The page on which a topic is told."""
+    slug: str = _told_on(edition, topic).SLUG
+    return slug
+
+
+def _told_on(edition: Edition, topic: Topic) -> ModuleType:
+    if topic.layer is not None:
+        return attention if attention.belongs(edition, topic) else block
+    return tokens if topic.kind in tokens.KINDS else prediction

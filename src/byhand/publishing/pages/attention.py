@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from byhand.expression import write
 from byhand.language import _
-from byhand.publishing.book import Page, Part, Passage
+from byhand.publishing.book import Page, Passage
 from byhand.publishing.making import Edition
 from byhand.publishing.pages.folded import folded
 from byhand.publishing.pages.norms import norm_passage
 from byhand.publishing.pages.telling import identity, passage, title_of
+from byhand.publishing.parts import Part
 from byhand.publishing.saying import NEAR, together
 from byhand.publishing.strips import pattern_of
 from byhand.publishing.topics import Topic
@@ -48,10 +49,11 @@ def _passages(edition: Edition) -> Iterator[Passage]:
     if not some:
         text = _("This model has no attention: no position learns anything of another.")
         yield Passage(f"{SLUG}-none", _("No attention"), (text,))
-    yield from folded(edition, some, SLUG, (".attn.out",), _tell)
+    yield from folded(edition, some, SLUG, (".attn.out",), tell)
 
 
-def _tell(edition: Edition, topic: Topic) -> Passage:
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic, alone."""
     if topic.kind == "norm":
         why = _("Before attention reads the stream, it makes the rows comparable.")
         return norm_passage(edition, topic, SLUG, _("A norm before attention"), why)

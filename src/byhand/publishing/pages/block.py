@@ -11,6 +11,7 @@ from byhand.publishing.pages import attention
 from byhand.publishing.pages.folded import folded
 from byhand.publishing.pages.norms import norm_passage
 from byhand.publishing.pages.telling import identity, passage, title_of
+from byhand.publishing.saying import sum_said
 from byhand.publishing.topics import Topic
 from byhand.render import words
 from byhand.spec import MlpSpec
@@ -36,10 +37,11 @@ def _passages(edition: Edition) -> Iterator[Passage]:
     if not some:
         text = _("This model has no blocks: the stream is read as it was begun.")
         yield Passage(f"{SLUG}-none", _("No blocks"), (text,))
-    yield from folded(edition, some, SLUG, (".add",), _tell)
+    yield from folded(edition, some, SLUG, (".add",), tell)
 
 
-def _tell(edition: Edition, topic: Topic) -> Passage:
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic, alone."""
     if topic.kind == "norm":
         return _norm(edition, topic)
     writer = {"add": _add, "hidden": _hidden, "act": _act, "mlp_out": _out}[topic.kind]
@@ -78,11 +80,11 @@ def _add(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
     if worked.missing is None:
         x, y = (trace.steps[step.inputs[role]] for role in ("x", "y"))
         sentences.append(
-            _("For position {which} this is {x} + {y} = {sum}.").format(
-                which=showing.position(last),
-                x=showing.row_said(x, (last,)),
-                y=showing.row_said(y, (last,)),
-                sum=showing.row_said(worked, (last,)),
+            sum_said(
+                showing.position(last),
+                showing.row_said(x, (last,)),
+                showing.row_said(y, (last,)),
+                showing.row_said(worked, (last,)),
             )
         )
     title = _("Added to the stream") if topic.trip == "attn" else _("Added again")

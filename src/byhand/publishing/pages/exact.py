@@ -8,20 +8,20 @@ from itertools import groupby
 
 from byhand.expression import write
 from byhand.language import _
-from byhand.publishing.book import (
-    CheckedTable,
-    Facts,
-    LeftOut,
-    Page,
-    Part,
-    Passage,
-    RegisterLine,
-    RegisterMap,
-)
+from byhand.publishing.book import Page, Passage
 from byhand.publishing.formulas import formula
 from byhand.publishing.making import Edition
 from byhand.publishing.numerals import localised
 from byhand.publishing.pages.telling import claim_remarks, claims_title, remarks_of
+from byhand.publishing.parts import (
+    CheckedTable,
+    Facts,
+    LeftOut,
+    Part,
+    RegisterLine,
+    RegisterMap,
+)
+from byhand.publishing.saying import NEAR
 from byhand.publishing.showing import Index, Showing
 from byhand.render import words
 from byhand.tracing import Crossing, Worked
@@ -226,6 +226,11 @@ def _ends(edition: Edition) -> Passage:
         if known and logits.row_registers[place] == "exact":
             if not before:
                 text = _("Position {which} is exact all the way to its logits, {row}.")
+            elif NEAR in row:
+                text = _(
+                    "Position {which} leaves the exact numbers, comes back, and ends with exact "
+                    "logits, {row}."
+                )
             else:
                 text = _(
                     "Position {which} leaves the exact numbers, comes back, and ends with logits "

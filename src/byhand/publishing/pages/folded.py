@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from byhand.language import _
-from byhand.publishing.book import LeftOut, Part, Passage, StatisticsTable
+from byhand.publishing.book import Passage
 from byhand.publishing.making import Edition
 from byhand.publishing.pages.telling import claim_remarks, remarks_of
+from byhand.publishing.parts import LeftOut, Part, StatisticsTable
 from byhand.publishing.strips import near, statistics
 from byhand.publishing.topics import Topic
 

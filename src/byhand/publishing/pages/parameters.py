@@ -6,25 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from byhand.language import _
 from byhand.plan import WEIGHT
-from byhand.publishing.book import (
+from byhand.publishing.book import Page, Passage
+from byhand.publishing.making import LARGE, TOY, Edition
+from byhand.publishing.pages.telling import asked_numbers, claim_remarks, claims_title
+from byhand.publishing.parts import (
     CheckedTable,
     LeftOut,
-    Page,
     ParameterLine,
     ParameterTable,
     Part,
-    Passage,
     ShapeLine,
     ShapeTable,
     StatisticsTable,
 )
-from byhand.publishing.making import LARGE, TOY, Edition
-from byhand.publishing.pages.telling import asked_numbers, claim_remarks, claims_title
 from byhand.publishing.strips import near_weight, statistics, weight_strip
 from byhand.render import words
-from byhand.render.listing import _component as component_words
-from byhand.render.listing import _inventory_notes as inventory_notes
-from byhand.render.listing import _totals as totals
+from byhand.render.listing import component_name, inventory_notes, inventory_totals
 from byhand.spec import Parameter
 
 SLUG = "parameters"
@@ -56,7 +53,7 @@ def _counted(edition: Edition) -> Passage:
         _("The model has {count} parameters.").format(count=words.whole(inventory.total)),
         _("Most of them, {count}, are in {part}: {formula} = {numbers}.").format(
             count=words.whole(largest.total),
-            part=component_words(largest.line, largest.layers),
+            part=component_name(largest.line, largest.layers),
             formula=largest.line.formula,
             numbers=f"{largest.line.numbers} = {words.whole(largest.line.count)}"
             + (f" × {largest.times}" if largest.times > 1 else ""),
@@ -81,7 +78,7 @@ def _counted(edition: Edition) -> Passage:
 def _table(edition: Edition) -> ParameterTable:
     inventory = edition.inventory
     addresses = ["count.total", "count.without_biases", "count.unique"]
-    found = list(totals(inventory, weights_known=True))
+    found = list(inventory_totals(inventory, weights_known=True))
     layers = len(found) - len(addresses)
     addresses += [f"count.block.{layer}" for layer in range(layers)]
     counts = inventory.numbers
@@ -89,7 +86,7 @@ def _table(edition: Edition) -> ParameterTable:
         lines=tuple(
             ParameterLine(
                 address=group.line.address,
-                part=component_words(group.line, group.layers),
+                part=component_name(group.line, group.layers),
                 layers=group.layers,
                 tensors=tuple(WEIGHT + name for name in group.line.names),
                 formula=group.line.formula,

@@ -9,20 +9,19 @@ import numpy as np
 from byhand.language import _
 from byhand.numbers.base import Prediction
 from byhand.plan import WEIGHT
-from byhand.publishing.book import (
-    Candidate,
-    Candidates,
-    Definitions,
-    Page,
-    Part,
-    Passage,
-    Predicted,
-    Predictions,
-)
+from byhand.publishing.book import Page, Passage
 from byhand.publishing.making import Edition
 from byhand.publishing.numerals import localised
 from byhand.publishing.pages.norms import norm_passage
 from byhand.publishing.pages.telling import passage
+from byhand.publishing.parts import (
+    Candidate,
+    Candidates,
+    Definitions,
+    Part,
+    Predicted,
+    Predictions,
+)
 from byhand.publishing.saying import in_brackets
 from byhand.publishing.strips import near
 from byhand.publishing.topics import Topic
@@ -30,6 +29,7 @@ from byhand.render import words
 from byhand.render.parts import Loss
 
 SLUG = "next"
+KINDS = ("norm", "logits", "probs", "next", "loss")
 MOST_CANDIDATES = 12
 MOST_POSITIONS = 32
 
@@ -45,18 +45,17 @@ def page(edition: Edition) -> Page:
 
 def _passages(edition: Edition) -> Iterator[Passage]:
     for topic in edition.topics:
-        match topic.kind:
-            case "norm" if topic.layer is None:
-                why = _("One more norm before the stream is read for the last time.")
-                yield norm_passage(edition, topic, SLUG, _("The last norm"), why)
-            case "logits":
-                yield _logits(edition, topic)
-            case "probs":
-                yield _probs(edition, topic)
-            case "next":
-                yield _next(edition, topic)
-            case "loss":
-                yield _loss(edition, topic)
+        if topic.layer is None and topic.kind in KINDS:
+            yield tell(edition, topic)
+
+
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic, alone."""
+    if topic.kind == "norm":
+        why = _("One more norm before the stream is read for the last time.")
+        return norm_passage(edition, topic, SLUG, _("The last norm"), why)
+    writers = {"logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
+    return writers[topic.kind](edition, topic)
 
 
 def _logits(edition: Edition, topic: Topic) -> Passage:
@@ -141,7 +140,7 @@ def candidates(edition: Edition, position: int) -> Candidates:
     shares = near(probs)[position]
     order = [int(id) for id in np.argsort(-np.nan_to_num(shares), kind="stable")]
     shown = order[:MOST_CANDIDATES]
-    target = trace.target if position == edition.last else None
+    target = trace.target if position == len(trace.tokens) - 1 else None
     if target is not None and target not in shown:
         shown.append(target)
     more = len(order) - len(shown)
@@ -176,6 +175,10 @@ def _next(edition: Edition, topic: Topic) -> Passage:
                 "Every position has an answer of its own, since none may look ahead; the last one "
                 "says how the text goes on."
             )
+        )
+    if trace.target is None:
+        sentences.append(
+            _("This text has no target, so there is no loss; `--target WORD` gives it one.")
         )
     extra: list[Part] = []
     if shown:
@@ -225,7 +228,7 @@ def predicted(edition: Edition, position: int, found: Prediction) -> Predicted:
 def _loss(edition: Edition, topic: Topic) -> Passage:
     trace, showing = edition.trace, edition.showing
     assert trace.target is not None
-    target = showing.token(trace.target)
+    target, end = showing.token(trace.target), len(trace.tokens) - 1
     worked = trace.steps["loss"]
     sentences = [
         _(
@@ -235,14 +238,14 @@ def _loss(edition: Edition, topic: Topic) -> Passage:
     ]
     extra: list[Part] = []
     if worked.missing is None:
-        share = showing.cell(trace.steps["probs"], (edition.last, trace.target))
+        share = showing.cell(trace.steps["probs"], (end, trace.target))
         loss = showing.cell(worked, (0,))
         sentences.append(
             _("Its probability is {share}, so the loss is {loss}.").format(
                 share=_decimal(share.decimal), loss=_decimal(loss.decimal)
             )
         )
-        first = trace.next[edition.last].id if trace.next else None
+        first = trace.next[end].id if trace.next else None
         if first is not None and first != trace.target:
             sentences.append(
                 _("The model would have said `{token}`.").format(token=showing.token(first))

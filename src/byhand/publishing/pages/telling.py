@@ -8,20 +8,21 @@ from itertools import islice, product
 from byhand.address import Address, read_address, within, write_index
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
-from byhand.publishing.book import (
+from byhand.publishing.book import Passage, Remark
+from byhand.publishing.formulas import formula
+from byhand.publishing.making import LARGE, TOY, Edition
+from byhand.publishing.parts import (
+    AttentionPattern,
     Checked,
     CheckedTable,
+    HeatStrip,
     LeftOut,
     NumberRow,
     NumberTable,
     Part,
-    Passage,
-    Remark,
     StatisticsTable,
 )
-from byhand.publishing.book import Number as Figure
-from byhand.publishing.formulas import formula
-from byhand.publishing.making import LARGE, TOY, Edition
+from byhand.publishing.parts import Number as Figure
 from byhand.publishing.strips import near, statistics, strip_of
 from byhand.publishing.topics import Topic
 from byhand.render import words
@@ -45,7 +46,14 @@ def passage(
     `also` are further names of claims that are told here, such as the direction of a weight.
     """
     worked = [edition.trace.steps[address] for address in topic.addresses]
-    shown = [*weights_of(edition, topic), *extra, *numbers_of(edition, worked)]
+    drawn = {p.address for p in extra if isinstance(p, AttentionPattern) and not p.left_out}
+    numbers = [
+        part
+        for part in numbers_of(edition, worked)
+        if not isinstance(part, HeatStrip)
+        or part.address not in drawn  # the pattern is its colours
+    ]
+    shown = [*weights_of(edition, topic), *extra, *numbers]
     shown += asked_numbers(edition, topic.addresses)
     checked = edition.checked_of((*topic.addresses, *also))
     if checked:
@@ -242,4 +250,4 @@ def claim_remarks(edition: Edition, steps: Sequence[str]) -> Iterator[Remark]:
                 "{source} prints {claimed} for `{address}`: it follows from what is printed "
                 "above, but an earlier error is carried along."
             ).format(source=_source(edition, line), claimed=line.claimed, address=line.address)
-            yield Remark("claim", text, line.address)
+            yield Remark("carried", text, line.address)

@@ -8,10 +8,12 @@ from byhand.language import _
 from byhand.publishing.book import Page, Passage
 from byhand.publishing.making import Edition
 from byhand.publishing.pages.telling import passage
+from byhand.publishing.saying import sum_said
 from byhand.publishing.topics import Topic
 from byhand.render import words
 
 SLUG = "tokens"
+KINDS = ("tokens", "embed", "position", "stream")
 MOST_WORDS = 12  # of a vocabulary, in a sentence
 
 
@@ -26,15 +28,14 @@ def page(edition: Edition) -> Page:
 
 def _passages(edition: Edition) -> Iterator[Passage]:
     for topic in edition.topics:
-        match topic.kind:
-            case "tokens":
-                yield _tokens(edition, topic)
-            case "embed":
-                yield _embed(edition, topic)
-            case "position":
-                yield _position(edition, topic)
-            case "stream":
-                yield _stream(edition, topic)
+        if topic.kind in KINDS:
+            yield tell(edition, topic)
+
+
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic, alone."""
+    writers = {"tokens": _tokens, "embed": _embed, "position": _position, "stream": _stream}
+    return writers[topic.kind](edition, topic)
 
 
 def _tokens(edition: Edition, topic: Topic) -> Passage:
@@ -146,11 +147,11 @@ def _stream(edition: Edition, topic: Topic) -> Passage:
     if worked.missing is None:
         x, y = (trace.steps[topic.steps[0].inputs[role]] for role in ("x", "y"))
         sentences.append(
-            _("For position {which} this is {x} + {y} = {sum}.").format(
-                which=showing.position(last),
-                x=showing.row_said(x, (last,)),
-                y=showing.row_said(y, (last,)),
-                sum=showing.row_said(worked, (last,)),
+            sum_said(
+                showing.position(last),
+                showing.row_said(x, (last,)),
+                showing.row_said(y, (last,)),
+                showing.row_said(worked, (last,)),
             )
         )
     sentences.append(_starts_stream())

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from byhand.language import _
-from byhand.publishing.book import Facts, LeftOut, Page, Part, Passage, Stop, StreamLine
+from byhand.publishing.book import Page, Passage
 from byhand.publishing.formulas import formula
 from byhand.publishing.making import Edition
 from byhand.publishing.pages.prediction import candidates, looks_back_only, predicted
 from byhand.publishing.pages.telling import claim_remarks, remarks_of, title_of
+from byhand.publishing.parts import (
+    Facts,
+    LeftOut,
+    Part,
+    Stop,
+    StreamLine,
+)
 from byhand.publishing.strips import near, size_of
 from byhand.publishing.topics import Topic
 from byhand.render import words
@@ -269,7 +276,7 @@ def _stream(edition: Edition) -> Passage:
     hidden = length - len(places)
     left_out = _("{count} earlier positions").format(count=words.whole(hidden)) if hidden else ""
     lines = [
-        StreamLine(place, edition.showing.labels[place], tuple(_stops(edition, place)), left_out)
+        StreamLine(place, edition.showing.labels[place], tuple(stops(edition, place)), left_out)
         for place in places
     ]
     return Passage(
@@ -297,7 +304,7 @@ def _norms_on_stream(edition: Edition) -> bool:
     return after or spec.final_norm.kind != "none"
 
 
-def _stops(edition: Edition, place: int) -> Iterator[Stop]:
+def stops(edition: Edition, place: int) -> Iterator[Stop]:
     """The stations of one position: the stream, and what is added to it."""
     plan = edition.trace.plan
     yield from _stop(edition, "stream.0", _("embedding"), "stream", None, "", place)

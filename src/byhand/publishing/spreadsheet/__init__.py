@@ -17,6 +17,6 @@ cell looks up its id and that a softmax subtracts the largest score first.
 """
 
 from byhand.publishing.spreadsheet.pages import MOST_CELLS
-from byhand.publishing.spreadsheet.writing import save_spreadsheet
+from byhand.publishing.spreadsheet.writing import save_spreadsheet, spreadsheet
 
-__all__ = ["MOST_CELLS", "save_spreadsheet"]
+__all__ = ["MOST_CELLS", "save_spreadsheet", "spreadsheet"]

@@ -6,14 +6,13 @@ import re
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from byhand import forward
 from byhand.errors import InputError
 from byhand.evaluate import Job
-from byhand.golden.folder import writing
 from byhand.language import _
+from byhand.publishing.files import put_in_place
 from byhand.publishing.spreadsheet.cells import refer
 from byhand.publishing.spreadsheet.constants import refuse_unknown
 from byhand.publishing.spreadsheet.guide import Guide, guide_name, unique_labels
@@ -36,17 +35,13 @@ def save_spreadsheet(work: Trace | Job, path: str | Path) -> None:
     Of a trace with exact numbers, registers and boundaries are noted too.  An InputError says how
     large the file would be where that is too large, or which weight is unknown.
     """
+    put_in_place(Path(path), spreadsheet(work))
+
+
+def spreadsheet(work: Trace | Job) -> bytes:
+    """The same as the bytes of a file."""
     xlsxwriter = _xlsxwriter()
-    data = _File(_contents(work), xlsxwriter).written()
-    target = Path(path)
-    draft = target.with_name(f".{target.name}-{token_hex(4)}")
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_bytes(data)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
+    return _File(_contents(work), xlsxwriter).written()
 
 
 def _xlsxwriter() -> Any:

@@ -12,6 +12,6 @@ come with Typst.  Nothing here computes.
 """
 
 from byhand.publishing.typst.pages import typst_source
-from byhand.publishing.typst.writing import save_pdf, write_pdf
+from byhand.publishing.typst.writing import typeset, write_pdf
 
-__all__ = ["save_pdf", "typst_source", "write_pdf"]
+__all__ = ["typeset", "typst_source", "write_pdf"]

@@ -12,9 +12,10 @@ from itertools import groupby
 
 from byhand.expression import Number, write
 from byhand.language import _
-from byhand.publishing.book import NumberRow, Spine
+from byhand.publishing.book import Spine
 from byhand.publishing.html.figure import Station, stations
 from byhand.publishing.numerals import in_full, localised
+from byhand.publishing.parts import NumberRow
 from byhand.publishing.typst.quoting import array, call, string, words, yes
 from byhand.render.layout import plain
 from byhand.render.parts import Cell
@@ -97,7 +98,8 @@ class Figures:
             return localised(text)
         if form is not None and (plain(cell) or len(write(form)) <= 5):
             return localised(write(form))
-        return localised(cell.decimal or "")
+        sign = "≈ " if cell.register == "exact" and cell.cut else ""
+        return sign + localised(cell.decimal or "")
 
 
 def _name(full: Folded) -> str:

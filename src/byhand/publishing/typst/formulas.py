@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from byhand.expression import write
-from byhand.publishing.book import Formula, Line, Matrix, Sign
-from byhand.publishing.html.parts import WIDEST_LINE
-from byhand.publishing.typst.numbers import Inscriber, tree_of
+from byhand.publishing.mathematics import cell_tree, rounded_line, too_wide
+from byhand.publishing.parts import (
+    Formula,
+    Line,
+    Matrix,
+    Sign,
+)
+from byhand.publishing.typst.numbers import Inscriber
 from byhand.publishing.typst.quoting import call, string
 from byhand.render.layout import MASK
 from byhand.render.parts import Cell
@@ -23,14 +28,8 @@ def formula(law: Formula, pen: Inscriber) -> str:
 
 def line_of(line: Line, pen: Inscriber) -> str:
     """A line; where it would be too wide, what is named is shown by its decimals."""
-    brief = _width(line) > WIDEST_LINE
-    rounded = brief and any(
-        cell.register == "named" and cell.decimal is not None
-        for piece in line
-        if isinstance(piece, Matrix)
-        for row in piece.rows
-        for cell in row
-    )
+    brief = too_wide(line)
+    rounded = rounded_line(line, brief)
     drawn, told = [], []
     for piece in line:
         match piece:
@@ -40,7 +39,9 @@ def line_of(line: Line, pen: Inscriber) -> str:
                 told.append(text)
             case Matrix(rows=rows):
                 drawn.append(pen.maths.matrix([[_entry(c, pen, brief) for c in r] for r in rows]))
-                told.append("; ".join(" ".join(write(tree_of(c, brief)) for c in r) for r in rows))
+                told.append(
+                    "; ".join(" ".join(write(cell_tree(c, brief)) for c in r) for r in rows)
+                )
             case _:
                 drawn.append(pen.maths.draw(piece))
                 told.append(write(piece))
@@ -48,19 +49,4 @@ def line_of(line: Line, pen: Inscriber) -> str:
 
 
 def _entry(cell: Cell, pen: Inscriber, brief: bool) -> str:
-    return string(MASK) if cell.masked else pen.maths.draw(tree_of(cell, brief))
-
-
-def _width(line: Line) -> int:
-    """About how many signs stand side by side."""
-    wide = 0
-    for piece in line:
-        if isinstance(piece, Matrix):
-            columns = zip(*piece.rows, strict=True)
-            wide += sum(max(map(_signs, column)) + 2 for column in columns) + 2
-    return wide
-
-
-def _signs(cell: Cell) -> int:
-    text = write(tree_of(cell)).replace("√(", "√").strip("()")
-    return max(map(len, text.split("/")))
+    return string(MASK) if cell.masked else pen.maths.draw(cell_tree(cell, brief))

@@ -7,25 +7,14 @@ from dataclasses import dataclass
 
 from byhand.expression import Expression, write
 from byhand.language import _
-from byhand.publishing.book import Number
-from byhand.publishing.html.numbers import LONGEST_WORKING, cell_tree, in_a_table
+from byhand.publishing.html.numbers import LONGEST_WORKING, in_full_by_decimals
+from byhand.publishing.mathematics import in_a_table
 from byhand.publishing.numerals import localised
+from byhand.publishing.parts import Number
 from byhand.publishing.typst.maths import TypstMaths
 from byhand.publishing.typst.quoting import array, call, code, content, string, words
 from byhand.render.layout import plain
 from byhand.render.parts import Cell, Letter, WorkingLine
-
-
-def shows_form(cell: Cell) -> bool:
-    """Whether a number is shown by its form: it is short, or there is nothing else."""
-    return cell.form is not None and (cell.decimal is None or in_a_table(cell))
-
-
-def tree_of(cell: Cell, brief: bool = False) -> Expression:
-    """The number as part of a formula; where `brief`, a named one by its decimals."""
-    if cell.form is not None and cell.decimal is None:
-        return cell.form
-    return cell_tree(cell, brief)
 
 
 @dataclass
@@ -45,7 +34,7 @@ class Inscriber:
         named = {}
         if self.signs and cell.register is not None:
             named["register"] = string(cell.register)
-        named_form = cell.register == "named" and cell.radius is None and shows_form(cell)
+        named_form = cell.register == "named" and cell.radius is None and in_a_table(cell)
         if named_form and cell.decimal is not None:
             named["about"] = content(string("≈ " + localised(cell.decimal)))
         if number.claim is not None:
@@ -56,13 +45,14 @@ class Inscriber:
         """The shortest honest look of a number."""
         if cell.radius is not None:
             return string(f"{localised(cell.decimal or '')} ± {localised(cell.radius)}")
-        if cell.form is not None and shows_form(cell):
+        if cell.form is not None and in_a_table(cell):
             return self.maths.formula(cell.form)
-        return string(localised(cell.decimal or ""))
+        hides = cell.register == "exact" and cell.cut
+        return string("≈ " * hides + localised(cell.decimal or ""))
 
     def tells_a_form(self, cell: Cell) -> bool:
         """Whether more than plain decimals stands in the cell."""
-        return not cell.masked and cell.radius is None and shows_form(cell)
+        return not cell.masked and cell.radius is None and in_a_table(cell)
 
     # ------------------------------------------------------------------ its working
 
@@ -112,8 +102,7 @@ class Inscriber:
                 before = write(tree)
                 yield self.maths.formula("=", tree)
         if cell.decimal is not None and not plain(cell):
-            alone = cell.register == "rounded" or (cell.register == "exact" and cell.form is None)
-            sign = "= " if alone else "≈ "
+            sign = "= " if in_full_by_decimals(cell) else "≈ "
             yield f"value-line({string(sign + localised(cell.decimal))})"
 
     def letter(self, letter: Letter) -> str:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from byhand.language import _
-from byhand.publishing.book import (
-    AttentionPattern,
-    Book,
-    HeatStrip,
-    NumberTable,
-    Page,
-    Passage,
-)
-from byhand.publishing.html.parts import sentence
+from byhand.language import _, speaking
+from byhand.publishing.book import Book, Page, Passage
+from byhand.publishing.html.prose import sentence
 from byhand.publishing.html.rechecking import Workings
-from byhand.publishing.speaking import speaking
+from byhand.publishing.parts import AttentionPattern, HeatStrip, NumberTable
 from byhand.publishing.typst import parts
 from byhand.publishing.typst.figure import Figures
 from byhand.publishing.typst.formulas import formula

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from byhand.expression import Name
 from byhand.language import _
-from byhand.publishing.book import (
+from byhand.publishing.book import Remark
+from byhand.publishing.html.prose import sentence
+from byhand.publishing.numerals import localised
+from byhand.publishing.parts import (
     AttentionPattern,
     Candidates,
     Checked,
@@ -20,14 +23,11 @@ from byhand.publishing.book import (
     Part,
     Predictions,
     RegisterMap,
-    Remark,
     ShapeTable,
     StatisticsTable,
     Stop,
     StreamLine,
 )
-from byhand.publishing.html.parts import sentence
-from byhand.publishing.numerals import localised
 from byhand.publishing.typst import strips
 from byhand.publishing.typst.numbers import Inscriber
 from byhand.publishing.typst.quoting import array, call, code, content, prose, spans, string, words

@@ -8,8 +8,13 @@ from itertools import groupby
 import numpy as np
 
 from byhand.language import _
-from byhand.publishing.book import AttentionPattern, Floats, HeadPattern, HeatStrip
 from byhand.publishing.numerals import localised
+from byhand.publishing.parts import (
+    AttentionPattern,
+    Floats,
+    HeadPattern,
+    HeatStrip,
+)
 from byhand.publishing.typst.quoting import array, call, content, string, words
 from byhand.render.words import axes_text
 

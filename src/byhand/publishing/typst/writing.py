@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from byhand.errors import InputError
-from byhand.golden.folder import writing
 from byhand.language import _
 from byhand.publishing.book import Book
+from byhand.publishing.files import put_in_place
 from byhand.publishing.typst.pages import typst_source
 
 ACCESSIBLE = "ua-1"
@@ -23,25 +22,7 @@ ACCESSIBLE = "ua-1"
 
 def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
     """Typesets a book.  An InputError says what to install where Typst is missing."""
-    save_pdf(typst_source(book), path)
-
-
-def save_pdf(source: str, path: str | os.PathLike[str]) -> Path:
-    """Typesets a source that begins where the design ends."""
-    return put_in_place(Path(path), typeset(source))
-
-
-def put_in_place(target: Path, data: bytes) -> Path:
-    """Writes a file that appears whole or not at all; an OutputError says why it cannot be."""
-    draft = target.with_name(f".{target.name}-{token_hex(4)}")
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            draft.write_bytes(data)
-            draft.replace(target)
-        finally:
-            draft.unlink(missing_ok=True)
-    return target
+    put_in_place(Path(path), typeset(typst_source(book)))
 
 
 def typeset(source: str) -> bytes:

@@ -9,7 +9,14 @@ The numbers are those of a person with a pencil: every line rounded to so many d
 side of a shape, the next token.
 """
 
-from byhand.publishing.worksheets.making import make_worksheet, write_worksheet
-from byhand.publishing.worksheets.sheet import Blank, Worksheet
+from byhand.publishing.worksheets.making import make_worksheet, worksheet_files, write_worksheet
+from byhand.publishing.worksheets.sheet import Blank, Questioning, Worksheet
 
-__all__ = ["Blank", "Worksheet", "make_worksheet", "write_worksheet"]
+__all__ = [
+    "Blank",
+    "Questioning",
+    "Worksheet",
+    "make_worksheet",
+    "worksheet_files",
+    "write_worksheet",
+]

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from random import Random
 
 from byhand.language import _
-from byhand.publishing.book import Book, ParameterTable, ShapeTable
+from byhand.publishing.book import Book
+from byhand.publishing.parts import ParameterTable, ShapeTable
 from byhand.publishing.worksheets.sheet import Asked, Blank, Questions
 from byhand.render.words import whole
 

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from byhand.address import read_address
 from byhand.plan import Plan
-from byhand.publishing.book import Book, Number, NumberRow, NumberTable, Page, Passage
+from byhand.publishing.book import Book, Page, Passage
+from byhand.publishing.parts import Number, NumberRow, NumberTable
 from byhand.publishing.worksheets.given import inputs_beside
 from byhand.publishing.worksheets.sheet import VALUES, Blank
 

@@ -12,13 +12,14 @@ from random import Random
 
 from byhand.checking.counts import known_counts
 from byhand.counting import count
-from byhand.errors import InputError, UsageError
+from byhand.errors import InputError
 from byhand.evaluate import prepare
-from byhand.language import _
+from byhand.language import _, speaking
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.pencil import Pencil
-from byhand.publishing.book import Book, Formula, NumberTable, Page, Passage
+from byhand.publishing.book import Book, Page, Passage
+from byhand.publishing.files import put_all
 from byhand.publishing.making import (
     PENCIL,
     TOY_ENTRIES,
@@ -27,8 +28,7 @@ from byhand.publishing.making import (
     bind,
     make_edition,
 )
-from byhand.publishing.speaking import speaking
-from byhand.publishing.typst.writing import put_in_place
+from byhand.publishing.parts import Formula, NumberTable
 from byhand.publishing.worksheets.asking import blanks_of, counts_of, questions_of, shapes_of
 from byhand.publishing.worksheets.choosing import PAGES, Lines, lines_to_ask, spread
 from byhand.publishing.worksheets.given import given_lines
@@ -39,12 +39,13 @@ from byhand.publishing.worksheets.sheet import (
     VALUES,
     Asked,
     Blank,
+    Questioning,
     Worksheet,
 )
 from byhand.render.parts import WorkingLine
 from byhand.tracing import Trace
 
-USUAL_BLANKS, USUAL_DECIMALS, MOST_DECIMALS = 24, 3, 12
+USUAL_DECIMALS, MOST_DECIMALS = 3, 12
 SHARES = {COUNTS: 5, SHAPES: 8}  # one line in so many asks for a count, or for a side of a shape
 
 
@@ -59,7 +60,15 @@ def write_worksheet(
     which: Collection[str] = KINDS,
     pdf: bool = False,
 ) -> tuple[Path, ...]:
-    """Writes the worksheet of a book into a folder, and returns what was written.
+    """Writes the worksheet of a book into a folder, and returns what was written."""
+    asking = Questioning.asked(blanks=blanks, which=which, decimals=decimals, seed=seed)
+    return put_all(worksheet_files(book, trace, asking, pdf=pdf), Path(folder))
+
+
+def worksheet_files(
+    book: Book, trace: Trace, asking: Questioning, *, pdf: bool = False
+) -> dict[str, bytes]:
+    """File name → contents.
 
     The sheet and its key are pages for a browser, with `pdf` also typeset; beside them lies the
     claims file to fill in, and the same filled in as the key.
@@ -67,31 +76,22 @@ def write_worksheet(
     from byhand.publishing.worksheets.claims import claims_text
     from byhand.publishing.worksheets.page import worksheet_page
 
-    sheet = make_worksheet(
-        trace,
-        blanks=blanks,
-        decimals=decimals,
-        seed=seed,
-        which=which,
-        book=book,
-        language=book.language,
-    )
-    target = Path(folder)
+    sheet = _worksheet(trace, None, None, asking, book, book.language)
     with speaking(book.language):
-        files = {
+        texts = {
             "worksheet.html": worksheet_page(sheet),
             "worksheet-key.html": worksheet_page(sheet, key=True),
             "worksheet.yaml": claims_text(sheet),
             "worksheet-key.yaml": claims_text(sheet, filled=True),
         }
-        written = [put_in_place(target / name, text.encode()) for name, text in files.items()]
+        files = {name: text.encode() for name, text in texts.items()}
         if pdf:
-            from byhand.publishing.typst import save_pdf
+            from byhand.publishing.typst import typeset
             from byhand.publishing.worksheets.paper import worksheet_source
 
             for name, key in (("worksheet.pdf", False), ("worksheet-key.pdf", True)):
-                written.append(save_pdf(worksheet_source(sheet, key=key), target / name))
-    return tuple(written)
+                files[name] = typeset(worksheet_source(sheet, key=key))
+    return files
 
 
 def make_worksheet(
@@ -103,43 +103,41 @@ def make_worksheet(
     decimals: int | None = None,
     seed: int = 0,
     which: Collection[str] = KINDS,
-    book: Book | None = None,
     language: str | None = None,
 ) -> Worksheet:
-    """The worksheet of a model and a text, or of what a trace has worked out (and its book, where
-    there is one already).
+    """The worksheet of a model and a text, or of what a trace has worked out.
 
     `blanks` are lines to fill in, each worth a mark; `which` are values, shapes, counts, or some
     of them; every value is rounded to `decimals`.  The same `seed` leaves the same lines blank.
     """
-    _refuse(blanks, which)
+    asking = Questioning.asked(blanks=blanks, which=which, decimals=decimals, seed=seed)
+    return _worksheet(model, text, target, asking, None, language)
+
+
+def _worksheet(
+    model: str | Path | Model | Trace,
+    text: str | None,
+    target: str | None,
+    asking: Questioning,
+    book: Book | None,
+    language: str | None,
+) -> Worksheet:
+    """The worksheet; `book` is that of the trace, where there is one already."""
     with speaking(language) as spoken:
-        trace = model if isinstance(model, Trace) else None
-        if trace is not None:
-            text = trace.text
+        trace = None
+        if isinstance(model, Trace):
+            trace, text = model, model.text
             target = None if trace.target is None else trace.token(trace.target)
-            model = trace.model
-        opened = model if isinstance(model, Model) else open_model(model)  # type: ignore[arg-type]
-        wanted = USUAL_BLANKS if blanks is None else blanks
-        if VALUES in which and _by_hand(opened, text, target):
-            edition, places = _with_a_pencil(opened, text, target, decimals)
-            return _Maker(edition.trace, bind(edition, spoken), places, seed).sheet(wanted, which)
+            opened = trace.model
+        else:
+            opened = model if isinstance(model, Model) else open_model(model)
+        if VALUES in asking.which and _by_hand(opened, text, target):
+            edition, places = _with_a_pencil(opened, text, target, asking.decimals)
+            return _Maker(edition.trace, bind(edition, spoken), places, asking.seed).sheet(asking)
         if trace is None or book is None:
             edition = make_edition(opened, text, target=target, claims=())
             trace, book = edition.trace, bind(edition, spoken)
-        return _Maker(trace, book, None, seed).sheet(wanted, which)
-
-
-def _refuse(blanks: int | None, which: Collection[str]) -> None:
-    if blanks is not None and blanks < 1:
-        raise UsageError(_("a worksheet needs blanks"), expected=_("1 or more"), found=str(blanks))
-    for kind in which:
-        if kind not in KINDS:
-            raise UsageError(
-                _("a worksheet cannot ask for {what}").format(what=kind),
-                expected=", ".join(KINDS),
-                found=kind,
-            )
+        return _Maker(trace, book, None, asking.seed).sheet(asking)
 
 
 def _by_hand(model: Model, text: str | None, target: str | None) -> bool:
@@ -178,13 +176,13 @@ class _Maker:
         self.random = Random(seed)
         self.tokens = dict(self._tokens())
 
-    def sheet(self, count: int, which: Collection[str]) -> Worksheet:
+    def sheet(self, asking: Questioning) -> Worksheet:
         trace = self.trace
         lines = self._values() if self.decimals is not None else {}
         known = known_counts(trace.model)
         counts = counts_of(self.book, known)
         shapes = shapes_of(self.book, known, self.random)
-        asked = self._chosen(lines, counts, shapes, count, which)
+        asked = self._chosen(lines, counts, shapes, asking.blanks, asking.which)
         values = [b for blanks in lines.values() for b in blanks if b in asked]
         further = [
             b for b in (*blanks_of(counts, COUNTS), *blanks_of(shapes, SHAPES)) if b in asked

@@ -13,14 +13,16 @@ from html import escape
 from importlib import resources
 
 from byhand.language import _
-from byhand.publishing.book import Number, NumberTable, Passage
+from byhand.publishing.book import Passage
 from byhand.publishing.html import parts
 from byhand.publishing.html.figure import Figures
 from byhand.publishing.html.mathml import Mathml
 from byhand.publishing.html.numbers import Inscriber
+from byhand.publishing.html.prose import prose
 from byhand.publishing.numerals import localised
+from byhand.publishing.parts import Number, NumberTable
 from byhand.publishing.worksheets.claims import claims_text, given_part, quoted_key
-from byhand.publishing.worksheets.sheet import Questions, Worksheet
+from byhand.publishing.worksheets.sheet import VALUES, Questions, Worksheet
 from byhand.publishing.worksheets.wording import heading, instructions, of_passage, workings_of
 from byhand.render.parts import Cell
 
@@ -90,7 +92,7 @@ class _Page:
         kicker = f"byhand · {book.model}"
         yield f'<p class="kicker">{escape(kicker)}</p><h1>{escape(title)}</h1>'
         for said in instructions(sheet, self.key):
-            yield f'<p class="intro">{parts.prose(said)}</p>'
+            yield f'<p class="intro">{prose(said)}</p>'
         if not self.key:
             name = escape(_("name"))
             yield f'<p class="student"><label>{name} <input id="student" class="word"></label></p>'
@@ -115,7 +117,7 @@ class _Page:
         yield _title(name, number, passage.title)
         yield '<div class="text">'
         if passage.sentences:
-            yield f"<p>{' '.join(map(parts.prose, passage.sentences))}</p>"
+            yield f"<p>{' '.join(map(prose, passage.sentences))}</p>"
         for law in passage.formulas:
             yield from parts.formula(law, self.pen)
         yield '<div class="beside-each-other">'
@@ -145,7 +147,8 @@ class _Page:
         yield f'<section class="passage" id="{name}" aria-labelledby="{name}-title">'
         yield _title(name, number, questions.title)
         yield f'<div class="text"><p>{escape(questions.sentence)}</p>'
-        yield '<div class="table"><table><thead><tr>'
+        yield f'<div class="table"><table><caption class="sr">{escape(questions.title)}</caption>'
+        yield "<thead><tr>"
         yield "".join(f'<th scope="col">{escape(head)}</th>' for head in questions.heads)
         yield "</tr></thead><tbody>"
         for line in questions.lines:
@@ -162,7 +165,12 @@ class _Page:
         """The button that writes what was typed into a claims file; it appears with the script."""
         head = claims_text(self.sheet).partition("\nclaims:\n")[0]
         lines = [
-            {"key": quoted_key(blank.address), "places": blank.places, "row": blank.row}
+            {
+                "key": quoted_key(blank.address),
+                "places": blank.places,
+                "row": blank.row,
+                "whole": blank.kind != VALUES,
+            }
             for blank in self.sheet.blanks
         ]
         foot = "\n".join(given_part(self.sheet))

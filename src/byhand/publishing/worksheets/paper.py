@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from byhand.language import _
-from byhand.publishing.book import Number, Passage
+from byhand.publishing.book import Passage
 from byhand.publishing.numerals import localised
+from byhand.publishing.parts import Number
 from byhand.publishing.typst import parts
 from byhand.publishing.typst.figure import Figures
 from byhand.publishing.typst.formulas import formula

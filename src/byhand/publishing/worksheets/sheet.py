@@ -2,14 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from byhand.errors import UsageError
+from byhand.language import _
 from byhand.publishing.book import Book
 
 VALUES, SHAPES, COUNTS = "values", "shapes", "counts"
 KINDS = (VALUES, SHAPES, COUNTS)
+USUAL_BLANKS, MOST_BLANKS = 24, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Questioning:
+    """What a worksheet asks for: so many lines, of which kinds, rounded how, chosen by which seed.
+
+    Without `decimals`, so many that no divisor is rounded to 0.
+    """
+
+    blanks: int = USUAL_BLANKS
+    which: Collection[str] = KINDS
+    decimals: int | None = None
+    seed: int = 0
+
+    @classmethod
+    def asked(
+        cls,
+        *,
+        blanks: int | None = None,
+        which: Collection[str] | None = None,
+        decimals: int | None = None,
+        seed: int | None = None,
+    ) -> Questioning:
+        """As a user says it; None is the usual.  A UsageError says what does not fit."""
+        found = cls(
+            USUAL_BLANKS if blanks is None else blanks,
+            KINDS if which is None else tuple(dict.fromkeys(which)),
+            decimals,
+            seed or 0,
+        )
+        found.refuse()
+        return found
+
+    def refuse(self) -> None:
+        """A UsageError where no worksheet can be like this."""
+        if not 1 <= self.blanks <= MOST_BLANKS:
+            raise UsageError(
+                _("a worksheet needs blanks"),
+                expected=_("a whole number from {least} to {most}").format(
+                    least=1, most=f"{MOST_BLANKS:,}"
+                ),
+                found=str(self.blanks),
+            )
+        for kind in self.which or ("",):
+            if kind not in KINDS:
+                raise UsageError(
+                    _("a worksheet cannot ask for {what}").format(what=repr(kind)),
+                    expected=", ".join(KINDS),
+                    found=repr(kind),
+                )
 
 
 @dataclass(frozen=True, slots=True)

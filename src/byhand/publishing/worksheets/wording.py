@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from byhand.language import _
-from byhand.publishing.book import Number, NumberTable, Passage
+from byhand.publishing.book import Passage
+from byhand.publishing.parts import Number, NumberTable
 from byhand.publishing.worksheets.sheet import Blank, Worksheet
 
 MOST_WORKINGS = 4  # of one line: the others go the same way

@@ -8,9 +8,12 @@
   const status = bar.querySelector("[role=status]");
   const number = /^[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?%?$/;
 
-  function typed(address) {
+  const grouped = /^[0-9]{1,3}([.,'\u2009\u202f\u00a0 ][0-9]{3})+$/; // 103,680 or 103.680: a whole number
+
+  function typed(address, whole) {
     const text = fields.has(address) ? fields.get(address).value.trim() : "";
     if (text === "") return "_";
+    if (whole && grouped.test(text)) return text.replace(/[^0-9]/g, "");
     const plain = text.replace(/[−–]/g, "-").replace(/^([-+]?[0-9]*),([0-9]+)$/, "$1.$2");
     return number.test(plain) ? plain : JSON.stringify(text);
   }
@@ -24,7 +27,7 @@
     const student = document.getElementById("student").value.trim();
     const head = sheet.head.replace(/^student:$/m, "student: " + (student ? JSON.stringify(student) : ""));
     const lines = sheet.lines.map(function (line) {
-      const values = line.places.map(typed);
+      const values = line.places.map((place) => typed(place, line.whole));
       return "  " + line.key + ": " + (line.row ? "[" + values.join(", ") + "]" : values[0]);
     });
     return head + "\nclaims:\n" + lines.join("\n") + "\n" + sheet.foot + "\n";

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+USUAL = ("facts", "attribution", "lens", "attention", "geometry", "health")
+FURTHER = ("stream", "norms", "inputs")  # which are shown where they are asked for
+SECTIONS = (*USUAL, *FURTHER)
+
 STRONG = "*"  # beside a cell that matters most
 HARD_SPACE = "\u00a0"  # where a line is not to be broken
 
@@ -82,7 +86,7 @@ Block = Told | Bars | Grid | Drawing
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One of facts, attribution, lens, attention, geometry, health, norms, inputs."""
+    """One of SECTIONS."""
 
     name: str
     title: str

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from byhand.language import _
 from byhand.render import words
-from byhand.render.explained import looks, sums, vital
-from byhand.render.explained.parts import Block, Grid, Head, Section, Told
+from byhand.render.explained import looks, streams, sums, vital
+from byhand.render.explained.parts import SECTIONS, USUAL, Block, Grid, Head, Section, Told
 from byhand.render.explained.scope import Scope
 
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
 
-USUAL = ("facts", "attribution", "lens", "attention", "geometry", "health")
-FURTHER = ("norms", "inputs")
 FEW_POSITIONS = 4  # of a text whose positions are all told
 MOST_TEXTS = 12  # texts that are listed one by one
 
@@ -72,10 +70,11 @@ def sections(
         "attention": looks.attention_section,
         "geometry": geometry_section,
         "health": vital.health_section,
+        "stream": streams.section,
         "norms": vital.norms_section,
         "inputs": inputs_section,
     }
-    for name in (*USUAL, *FURTHER):
+    for name in SECTIONS:
         if name in (only or USUAL):
             yield makers[name](scope)
 

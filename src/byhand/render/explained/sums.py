@@ -13,6 +13,7 @@ from byhand.render.words import joined, whole, why_missing
 
 if TYPE_CHECKING:
     from byhand.explaining.attribution import Attribution, Term
+    from byhand.explaining.sources import Source
 
 FEW, MANY = 12, 40  # terms that are shown: at first sight, and where the section is asked for
 WIDEST = 8  # tokens whose logits stand side by side
@@ -39,6 +40,7 @@ def _blocks(scope: Scope) -> Iterator[Block]:
         yield missing_told(scope)
         return
     yield _bars(scope, attribution)
+    yield from limits_told(scope, attribution)
     if not found.neurons and not found.keys and not scope.full:
         return
     if scope.full and found.against is not None and (table := _table(scope)):
@@ -96,7 +98,7 @@ def _bars(scope: Scope, attribution: Attribution) -> Bars:
             place=where,
             difference=subject(scope),
         )
-    return Bars(title, tuple(bars), tuple(_closing(scope, attribution)))
+    return Bars(title, tuple(bars), tuple(closing(scope, attribution)))
 
 
 def _only(attribution: Attribution, value: Any) -> Any:
@@ -112,14 +114,14 @@ def _term(scope: Scope, term: Term, value: str, size: float, largest: bool) -> B
         value,
         size,
         address=term.source.at("logits", found.position, found.token),
-        about=_about(scope, term),
+        about=about_source(scope, term.source),
         largest=largest,
     )
 
 
-def _about(scope: Scope, term: Term) -> str:
-    """The token behind a term, where there is one."""
-    source, tokens = term.source, scope.found.trace.tokens
+def about_source(scope: Scope, source: Source) -> str:
+    """The token behind a source, where there is one."""
+    tokens = scope.found.trace.tokens
     if source.kind == "token":
         return scope.token(tokens[scope.found.position])
     if source.kind == "key":
@@ -127,7 +129,8 @@ def _about(scope: Scope, term: Term) -> str:
     return ""
 
 
-def _closing(scope: Scope, attribution: Attribution) -> Iterator[Told]:
+def closing(scope: Scope, attribution: Attribution) -> Iterator[Told]:
+    """What is not known of the terms, and how their sum closes."""
     unknown = [term for term in attribution.terms if term.missing is not None]
     if unknown:
         text = _("not known: {names}")
@@ -144,11 +147,27 @@ def closing_text(scope: Scope, attribution: Attribution) -> str:
             text = _("remainder: proven to contain 0, radius {radius}")
             return text.format(radius=size_text(float(attribution.radius)))
         case "rounded":
-            size, whole = attribution.remainders[0, 0], attribution.totals[0, 0]
+            left, whole = map(_largest, (attribution.remainders, attribution.totals))
             text = _("remainder: rounded, {size} of {whole}")
-            return text.format(size=size_text(abs(float(size))), whole=scope.number(whole))
+            return text.format(size=size_text(abs(float(left))), whole=scope.number(whole))
         case _:
             return _("remainder: open, since a term or the logit is not known")
+
+
+def limits_told(scope: Scope, attribution: Attribution) -> Iterator[Told]:
+    """The norms that took 0/0 for 0, so that nothing gets past them."""
+    if attribution.limits:
+        names = [norm.removesuffix(".normalized") for norm, _position in attribution.limits]
+        text = _(
+            "{norms}: a row without variance, and no eps; 0/0 counts as 0, so that every term "
+            "through it is 0"
+        )
+        yield Told(text.format(norms=joined(names)))
+
+
+def _largest(numbers: Any) -> Any:
+    """The number that is furthest from 0."""
+    return max(numbers.ravel(), key=lambda number: abs(float(number)))
 
 
 def size_text(size: float) -> str:

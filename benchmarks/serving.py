@@ -1,0 +1,272 @@
+"""What the server bears: many clients at once, edits in a row, requests that no page would send.
+
+`load`: 50 clients for a minute, each changing a weight of `journey` and asking for the passage
+again, so that every answer is worked out; errors, how long an answer takes, and what memory the
+server and its workers have after warming up and at the end.  `edits`: one client, one edit after
+the other: how long until the new numbers are there.  `document`: requests made from the OpenAPI
+document by schemathesis, right and wrong; none may end in a status of 500 or more.
+
+    python -m benchmarks.serving [load] [edits] [document] [--seconds N] [--record]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RECORD = ROOT / "docs" / "serve-cost.json"
+CLIENTS, SECONDS, WARM = 50, 60.0, 0.4  # the share of the time after which memory is looked at
+EDITS = {"tiny": 0.150, "journey": 0.150, "minigpt": 0.500}  # seconds, in the browser and all
+ROUNDS = 40
+GROWTH = 1.10  # what memory may be at the end, as a multiple
+EXAMPLES = 60  # of each question, right and wrong
+
+
+@contextmanager
+def served() -> Iterator[tuple[int, int]]:
+    """The port and the process of `byhand serve`, with its workers there."""
+    command = [sys.executable, "-m", "byhand", "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().split(":")[2].split("/")[0])
+            asyncio.run(_all_there(port))
+            yield port, process.pid
+        finally:
+            process.terminate()
+
+
+async def _all_there(port: int) -> None:
+    client = Client(port)
+    while (await client.ask("GET", "/healthz"))[1]["free"] < 2:
+        await asyncio.sleep(0.1)
+    client.close()
+
+
+@dataclass
+class Client:
+    """One connection, which is kept."""
+
+    port: int
+    streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, method: str, path: str, request: Any = None) -> tuple[int, Any]:
+        """The status and the data of an answer."""
+        if self.streams is None:
+            self.streams = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = self.streams
+        body = b"" if request is None else json.dumps(request).encode()
+        lines = (
+            f"{method} {path} HTTP/1.1",
+            f"Host: 127.0.0.1:{self.port}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+        )
+        writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+        head = await reader.readuntil(b"\r\n\r\n")
+        names = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
+        data = await reader.readexactly(int(names[b"content-length"]))
+        if names.get(b"connection") == b"close":
+            self.close()
+        return int(head.split()[1]), json.loads(data)
+
+    def close(self) -> None:
+        if self.streams is not None:
+            self.streams[1].close()
+            self.streams = None
+
+
+def edited(model: str, number: int) -> dict[str, Any]:
+    """A State that nobody has asked for before."""
+    address = "embed.token[1,1]"
+    numbers = "float32" if model == "minigpt" else ""
+    return {"model": {"name": model}, "weights": {address: f"1/{number + 2}"}, "numbers": numbers}
+
+
+# ------------------------------------------------------------------ many clients
+
+
+@dataclass
+class Load:
+    """What came of it."""
+
+    seconds: float
+    taken: list[float] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    sizes: list[tuple[float, float]] = field(default_factory=list)  # when, MiB
+
+    def row(self) -> dict[str, str]:
+        cuts = quantiles(self.taken, n=100)
+        warm, end = self.memory()
+        return {
+            "clients": str(CLIENTS),
+            "seconds": f"{self.seconds:.0f}",
+            "answers": f"{len(self.taken):,}",
+            "errors": str(len(self.errors)),
+            "half within": f"{cuts[49]:.2f} s",
+            "99 % within": f"{cuts[98]:.2f} s",
+            "memory, warm": f"{warm:.0f} MiB",
+            "memory, at the end": f"{end:.0f} MiB",
+        }
+
+    def memory(self) -> tuple[float, float]:
+        """The largest sizes of the part after warming up and of the last part."""
+        step = self.seconds * (1 - WARM) / 3
+        warm = [size for when, size in self.sizes if 0 <= when - self.seconds * WARM < step]
+        end = [size for when, size in self.sizes if when >= self.seconds - step]
+        return max(warm), max(end)
+
+    def met(self) -> bool:
+        warm, end = self.memory()
+        return not self.errors and end <= GROWTH * warm
+
+
+async def load(port: int, process: int, seconds: float) -> Load:
+    """So many clients, each asking as soon as it has its answer."""
+    found = Load(seconds)
+    start = perf_counter()
+    numbers = iter(range(10**9))
+
+    async def client() -> None:
+        mine = Client(port)
+        while perf_counter() - start < seconds:
+            request = {"state": edited("journey", next(numbers)), "passage": "logits"}
+            asked = perf_counter()
+            try:
+                status, data = await mine.ask("POST", "/api/look", request)
+            except (OSError, asyncio.IncompleteReadError) as error:
+                found.errors.append(repr(error))
+                mine.close()
+                continue
+            found.taken.append(perf_counter() - asked)
+            if status != 200 or data["next"]["token"] not in ("cat", "mat", "the", "sat", "on"):
+                found.errors.append(f"{status}: {data}"[:200])
+        mine.close()
+
+    async def watch() -> None:
+        while perf_counter() - start < seconds:
+            found.sizes.append((perf_counter() - start, size_of_all(process)))
+            await asyncio.sleep(0.5)
+
+    await asyncio.gather(watch(), *(client() for _one in range(CLIENTS)))
+    return found
+
+
+def size_of_all(process: int) -> float:
+    """MiB in memory, of a process and its children; what they share counts in each."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()
+    total = 0
+    for one in (process, *children):
+        for line in Path(f"/proc/{one}/status").read_text("ascii").splitlines():
+            if line.startswith("VmRSS"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+# ------------------------------------------------------------------ one edit after the other
+
+
+async def edits(port: int) -> list[dict[str, str]]:
+    """How long until an edited weight shows in the numbers of a passage."""
+    client = Client(port)
+    rows = []
+    for model, bar in EDITS.items():
+        taken = []
+        for number in range(ROUNDS):
+            states = edited(model, number + 1), edited(model, number)
+            start = perf_counter()
+            request = {"state": states[0], "before": states[1]}
+            status, data = await client.ask("POST", "/api/look", request)
+            taken.append(perf_counter() - start)
+            assert status == 200, data
+            assert data["changed"]["count"] > 0
+        rows.append(
+            {
+                "an edit in": model,
+                "median": f"{median(taken[2:]) * 1000:.0f} ms",
+                "slowest": f"{max(taken[2:]) * 1000:.0f} ms",
+                "wanted": f"{bar * 1000:.0f} ms",
+            }
+        )
+    client.close()
+    return rows
+
+
+# ------------------------------------------------------------------ requests of the document
+
+
+def document(port: int) -> list[str]:
+    """The answers that should not be: one a line."""
+    import schemathesis
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    base = f"http://127.0.0.1:{port}"
+    described = schemathesis.openapi.from_url(f"{base}/openapi.json")
+    wrong: list[str] = []
+    asked = 0
+    for operation in (result.ok() for result in described.get_all_operations()):
+        for mode in schemathesis.GenerationMode:
+
+            @settings(
+                max_examples=EXAMPLES,
+                deadline=None,
+                database=None,
+                phases=[Phase.explicit, Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def ask(case: Any) -> None:
+                nonlocal asked
+                asked += 1
+                reply = case.call(base_url=base)
+                if reply.status_code >= 500:
+                    wrong.append(f"{case.path}: {reply.status_code} {case.body}"[:300])
+
+            try:
+                ask()
+            except Exception as error:  # some questions cannot be asked wrongly
+                print(f"{operation.label} {mode.value}: {type(error).__name__}", file=sys.stderr)
+    print(f"document: {asked} requests, {len(wrong)} of them ended in 500 or more")
+    return wrong
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    seconds = float(words[words.index("--seconds") + 1]) if "--seconds" in words else SECONDS
+    parts = [word for word in words if word in ("load", "edits", "document")]
+    parts = parts or ["edits", "load", "document"]
+    data: dict[str, Any] = {}
+    met = True
+    with served() as (port, process):
+        if "edits" in parts:
+            data["edits"] = asyncio.run(edits(port))
+            for row in data["edits"]:
+                print("   ".join(f"{head}: {told}" for head, told in row.items()))
+        if "load" in parts:
+            found = asyncio.run(load(port, process, seconds))
+            data["load"] = [found.row()]
+            met = met and found.met()
+            print("   ".join(f"{head}: {told}" for head, told in found.row().items()))
+            print("\n".join(found.errors[:5]))
+        if "document" in parts:
+            wrong = document(port)
+            met = met and not wrong
+            print("\n".join(wrong[:5]))
+    print("all is as it should be" if met else "NOT ALL IS AS IT SHOULD BE")
+    if "--record" in words:
+        RECORD.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

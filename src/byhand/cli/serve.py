@@ -1,0 +1,117 @@
+"""`byhand serve`: the page on which everything can be changed, served on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from urllib.parse import urlencode
+
+import click
+
+from byhand.cli.speaking import Command, Option, language_option, later
+from byhand.errors import InputError, UsageError
+from byhand.language import _, spoken
+
+
+def _port(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
+    """A port; 0, where none is said, takes one that is free."""
+    from byhand.serving.running import LARGEST_PORT
+
+    if value is None:
+        return 0
+    plain = value.isascii() and value.isdigit() and len(value) <= 5
+    if not plain or int(value) > LARGEST_PORT:
+        raise UsageError(
+            _("{name} has a value that does not fit").format(name="--port"),
+            expected=_("a whole number from {low} to {high}").format(low=0, high=LARGEST_PORT),
+            found=repr(value[:40]),
+        )
+    return int(value)
+
+
+@click.command(
+    cls=Command,
+    short_help=later("a page on which everything can be changed and seen at once"),
+    help=later(
+        "Serves a page on this machine, for a browser: type a text, change a weight or the "
+        "architecture, and every number of the pass follows. It says its address and goes on "
+        "until Ctrl-C. Nothing leaves the machine, and no file but the models named can be read."
+    ),
+    arguments={
+        "[MODEL…]": later(
+            "built-in models, model files, or folders of checkpoints; the first is shown first"
+        ),
+    },
+)
+@click.argument("models", metavar="[MODEL…]", nargs=-1)
+@click.option(
+    "--port",
+    cls=Option,
+    callback=_port,
+    metavar="N",
+    help=later("where to listen; without it, a port that is free"),
+)
+@click.option("--open", "opens", cls=Option, is_flag=True, help=later("open the page in a browser"))
+@language_option
+def command(models: tuple[str, ...], port: int, opens: bool) -> int:
+    from byhand.models import open_model
+
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError:
+        raise InputError(
+            _("the page needs starlette and uvicorn"), hint="pip install 'byhand[serve]'"
+        ) from None
+    from byhand.serving.running import HOST, bound, run, server_for
+
+    for model in models:  # what is wrong with one is better said now than on the page
+        open_model(model)
+    files, first = named(models)
+    listening = bound(port)
+    wanted = {"model": first, "language": None if spoken() == "en" else spoken()}
+    query = urlencode({key: value for key, value in wanted.items() if value is not None})
+    at = listening.getsockname()[1]
+    where = f"http://{HOST}:{at}/" + (f"?{query}" if query else "")
+
+    def ready() -> None:
+        print(where, flush=True)
+        print(_("the page is served there; Ctrl-C ends it"), file=sys.stderr, flush=True)
+        if opens:
+            _open(where)
+
+    try:
+        run(server_for(at, files), listening, ready)
+    except KeyboardInterrupt:  # the way to end it
+        print("\n" + _("ended"), file=sys.stderr)
+    return 0
+
+
+def named(models: tuple[str, ...]) -> tuple[dict[str, Path], str | None]:
+    """The files by the names they have on the page, and the name of the first model."""
+    from byhand.models import builtin_names
+
+    builtins = builtin_names()
+    files: dict[str, Path] = {}
+    first = None
+    for model in models:
+        name = model
+        if model not in builtins:
+            path = Path(model)
+            stem = path.stem if path.is_file() else path.resolve().name
+            name = stem
+            count = 1
+            while name in builtins or files.get(name, path) != path:
+                count += 1
+                name = f"{stem}-{count}"
+            files[name] = path
+        first = first or name
+    return files, first
+
+
+def _open(where: str) -> None:
+    """Opens a browser, without waiting for it."""
+    import webbrowser
+    from threading import Thread
+
+    Thread(target=webbrowser.open, args=(where,), daemon=True).start()

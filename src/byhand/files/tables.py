@@ -1,0 +1,171 @@
+"""ModelSpec → the `model:` table of a model file, as plain data that YAML can write.
+
+The other way round is `architecture`, which reads the table back to the same spec.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from byhand.expression import Expression, Number, write
+from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
+
+Table = dict[str, Any]
+
+_BIASED = ("q", "k", "v", "out")
+_LONGEST_DECIMAL = 40  # places, beyond which a fraction is shorter
+
+
+def model_table(spec: ModelSpec) -> Table:
+    """The table of a spec; where blocks differ, each is told in full under `blocks`."""
+    table: Table = {"d_model": spec.d_model}
+    if spec.context is not None:
+        table["context"] = spec.context
+    table |= {"layers": len(spec.blocks), "layout": spec.layout}
+    if spec.embed_scale is not None:
+        table["embed_scale"] = number_text(spec.embed_scale)
+    table |= _positions_and_blocks(spec)
+    table["final_norm"] = _norm(spec.final_norm)
+    table["head"] = {"tied": spec.tied, "bias": spec.head_bias}
+    return table
+
+
+def number_text(value: Fraction | Expression, decimals: bool = False) -> str:
+    """A number as model files write it: what is read back is the same number.
+
+    3/4 is written as people write it, 0.2 is a decimal by nature; among `decimals`, 0.75.
+    """
+    if isinstance(value, Number):
+        value = value.value
+    if not isinstance(value, Fraction):
+        return write(value)
+    below = value.denominator
+    if below == 1 or (not decimals and below & (below - 1) == 0 and below <= 1024):
+        return str(value)
+    return decimal_text(value) or str(value)
+
+
+def decimal_text(value: Fraction) -> str | None:
+    """The whole decimal of a number; None where it has no end or a very late one."""
+    rest, places = value.denominator, 0
+    twos = (rest & -rest).bit_length() - 1
+    rest >>= twos
+    fives = 0
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > _LONGEST_DECIMAL or abs(value) >= 10**_LONGEST_DECIMAL:
+        return None
+    return fixed(value, places)
+
+
+def fixed(value: Fraction, places: int) -> str:
+    """A number that has no more than so many decimals, with all of them."""
+    digits = str(abs(int(value * 10**places))).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else sign + digits
+
+
+# ------------------------------------------------------------------ positions and blocks
+
+
+def _positions_and_blocks(spec: ModelSpec) -> Table:
+    stream: list[Any] = [] if spec.position == "none" else [spec.position]
+    if spec.position == "sinusoidal":
+        stream = [{"kind": "sinusoidal", "base": number_text(spec.position_base)}]
+    if not spec.blocks:
+        return {"position": _one_or_more(stream)}
+    first = spec.blocks[0]
+    if all(block == first for block in spec.blocks):
+        table: Table = {"position": _one_or_more([*stream, *_relative(first.attention)])}
+        return table | _block(first)
+    # Nothing is inherited: a layer says everything itself, and some keys have no word for "usual".
+    return {
+        "position": _one_or_more(stream),
+        "attention": "none",
+        "mlp": "none",
+        "blocks": {
+            layer: {"position": _one_or_more(_relative(block.attention))} | _block(block)
+            for layer, block in enumerate(spec.blocks)
+        },
+    }
+
+
+def _block(block: BlockSpec) -> Table:
+    """The norm of the block is that of attention; the MLP says its own where it differs."""
+    shared, own = block.attn_norm, block.mlp_norm
+    attention: Any = "none" if block.attention is None else _attention(block.attention)
+    mlp: Any = "none" if block.mlp is None else _mlp(block.mlp)
+    if shared != own and block.mlp is not None:
+        mlp["norm"] = _norm(own)
+    elif shared != own and block.attention is not None:
+        shared, own = own, shared
+        attention["norm"] = _norm(own)
+    norm: Table = {"kind": "none"} if shared.kind == "none" else _norm(shared)
+    return {
+        "norm": norm | {"place": block.norm_place},
+        "attention": attention,
+        "mlp": mlp,
+        "residual": "parallel" if block.parallel else "serial",
+    }
+
+
+def _one_or_more(kinds: list[Any]) -> Any:
+    return kinds[0] if len(kinds) == 1 else kinds or "none"
+
+
+def _relative(attention: AttentionSpec | None) -> list[Any]:
+    """RoPE and ALiBi, where an attention has them."""
+    kinds: list[Any] = []
+    if attention and (rotary := attention.rotary):
+        rope: Table = {"kind": "rope", "width": rotary.width, "pairing": rotary.pairing}
+        kinds.append(
+            rope | ({"angles": "given"} if rotary.given else {"base": number_text(rotary.base)})
+        )
+    if attention and attention.alibi:
+        kinds.append("alibi")
+    return kinds
+
+
+def _norm(norm: NormSpec) -> Any:
+    if norm.kind == "none":
+        return "none"
+    return {
+        "kind": norm.kind,
+        "eps": number_text(norm.eps),
+        "gain": norm.gain,
+        "bias": norm.bias,
+    }
+
+
+def _attention(attention: AttentionSpec) -> Table:
+    """Without what is usual."""
+    scale = attention.scale
+    table: Table = {"heads": attention.heads}
+    if attention.kv_heads != attention.heads:
+        table["kv_heads"] = attention.kv_heads
+    table["d_head"] = attention.d_head
+    if scale != over_root(attention.d_head):
+        table["scale"] = "none" if scale is None else number_text(scale)
+    if attention.window is not None:
+        table["window"] = attention.window
+    biases = {place: getattr(attention, f"{place}_bias") for place in _BIASED}
+    others: Table = {
+        "causal": (attention.causal, True),
+        "bias": (biases, dict.fromkeys(_BIASED, False)),
+        "packed": (attention.packed or "none", "none"),
+        "out": (attention.out, True),
+        "q_norm": (_norm(attention.q_norm), "none"),
+        "k_norm": (_norm(attention.k_norm), "none"),
+        "score_table": (attention.score_table, False),
+    }
+    return table | {key: now for key, (now, usual) in others.items() if now != usual}
+
+
+def _mlp(mlp: MlpSpec) -> Table:
+    table: Table = {"d_ff": mlp.d_ff, "activation": mlp.activation}
+    biases = {place: getattr(mlp, f"{place}_bias") for place in ("hidden", "gate", "out")}
+    if mlp.gated:
+        table["gated"] = True
+    return table | ({"bias": biases} if any(biases.values()) else {})

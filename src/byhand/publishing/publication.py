@@ -1,0 +1,76 @@
+"""Everything that was asked for of one edition, as files: pages, PDF, spreadsheet, worksheet.
+
+All of it is made before the first file is written, so what cannot be made leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from byhand.errors import UsageError
+from byhand.language import _, spoken
+from byhand.publishing.files import put_all
+from byhand.publishing.making import Edition, bind
+from byhand.publishing.worksheets.sheet import Questioning
+
+PDF, XLSX = "book.pdf", "book.xlsx"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is made of an edition besides its pages."""
+
+    pdf: bool = False
+    xlsx: bool = False
+    worksheet: Questioning | None = None
+
+
+def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path, ...]:
+    """Writes what is wanted into a folder and returns the paths, the index of the pages first."""
+    return put_all(files_of(edition, wanted), Path(folder))
+
+
+def files_of(edition: Edition, wanted: Wanted) -> dict[str, bytes]:
+    """File name → contents, in the language spoken."""
+    from byhand.publishing.html import pages
+
+    book = bind(edition, spoken())
+    files = {name: text.encode() for name, text in pages(book).items()}
+    if wanted.pdf:
+        from byhand.publishing.typst import typeset, typst_source
+
+        files[PDF] = typeset(typst_source(book))
+    if wanted.xlsx:
+        from byhand.publishing.spreadsheet import spreadsheet
+
+        files[XLSX] = spreadsheet(edition.trace)
+    if wanted.worksheet is not None:
+        from byhand.publishing.worksheets import worksheet_files
+
+        files |= worksheet_files(book, edition.trace, wanted.worksheet, pdf=wanted.pdf)
+    return files
+
+
+def questioning(
+    worksheet: bool,
+    *,
+    blanks: int | None,
+    ask: tuple[str, ...] | None,
+    decimals: int | None,
+    seed: int | None,
+    dashes: str = "",
+) -> Questioning | None:
+    """What a worksheet asks for; None where none is wanted.
+
+    A UsageError says what does not fit: before anything is worked out.  `dashes` stand before the
+    names of options.
+    """
+    if worksheet:
+        return Questioning.asked(blanks=blanks, which=ask, decimals=decimals, seed=seed)
+    for name, value in (("blanks", blanks), ("ask", ask), ("seed", seed)):
+        if value is not None:
+            raise UsageError(
+                _("{name} needs {other}").format(name=dashes + name, other=f"{dashes}worksheet")
+            )
+    return None

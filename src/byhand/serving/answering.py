@@ -1,0 +1,82 @@
+"""The one door: the name of a question and its data → its answer, in the language asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from math import isfinite
+from typing import Any
+
+from byhand.errors import ByhandError, InputError, UsageError, nearest
+from byhand.evaluate import Progress
+from byhand.language import LANGUAGES, _, speaking
+from byhand.serving.states import Library
+
+Answer = dict[str, Any]
+Asked = Callable[[Library, Mapping[str, Any], Progress | None], Answer]
+
+# Each where it is answered: what a question needs is loaded when it is first asked.
+_ROOMS = {
+    "models": ("looking", "models"),
+    "look": ("looking", "look"),
+    "number": ("touching", "number"),
+    "trace": ("tracing", "trace"),
+    "compare": ("comparing", "compare"),
+    "practice": ("practising", "practice"),
+    "explain": ("explaining", "explain"),
+    "file": ("keeping", "file"),
+    "share": ("keeping", "share"),
+}
+QUESTIONS = tuple(_ROOMS)
+
+
+def answer(
+    library: Library, question: str, request: Any, progress: Progress | None = None
+) -> Answer:
+    """The answer to a question, as data that JSON can say; a ByhandError where there is none.
+
+    `progress` is called before every step of a pass, and may raise to stop it.
+    """
+    with speaking(_language(request)):
+        if question not in _ROOMS:
+            raise UsageError(
+                _("there is no question {name}").format(name=repr(question[:40])),
+                expected=", ".join(QUESTIONS),
+                hint=nearest(question[:40], QUESTIONS),
+            )
+        if not isinstance(request, dict):
+            raise InputError(_("a request is a table"), expected="{…}")
+        room, name = _ROOMS[question]
+        found: Asked = getattr(import_module(f"byhand.serving.{room}"), name)
+        said: Answer = _sayable(found(library, request, progress))
+        return said
+
+
+def _sayable(data: Any) -> Any:
+    """The same without what JSON has no word for: a float that is not finite is null."""
+    if isinstance(data, float):
+        return data if isfinite(data) else None
+    if isinstance(data, dict):
+        return {key: _sayable(value) for key, value in data.items()}
+    return [_sayable(value) for value in data] if isinstance(data, list) else data
+
+
+def error_data(error: ByhandError) -> dict[str, str | None]:
+    """An error as JSON has it: the message of the command line, in its parts."""
+    return {
+        "message": error.message,
+        "where": error.where,
+        "expected": error.expected,
+        "found": error.found,
+        "hint": error.hint,
+    }
+
+
+def _language(request: Any) -> str:
+    """The language of the request or of its first State; where that is wrong, English."""
+    if not isinstance(request, dict):
+        return "en"
+    states = (request.get(key) for key in ("state", "a"))
+    said = [request, *(state for state in states if isinstance(state, dict))]
+    found = [table.get("language") for table in said]
+    return next((one for one in found if isinstance(one, str) and one in LANGUAGES), "en")

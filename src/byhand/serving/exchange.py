@@ -1,0 +1,116 @@
+"""One question over one connection: it is answered, told how far it is, or stopped.
+
+A client that goes away is noticed while its answer is worked out, and the work is stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from byhand.language import speaking
+from byhand.serving.limits import PACE, PATIENCE
+from byhand.serving.workers import Refused, Tell
+
+JSON, NDJSON = "application/json", "application/x-ndjson"
+RETRY = {"retry-after": "1"}
+
+
+class Exchange:
+    """What is sent for a question, as an ASGI application.
+
+    `work` gives the answer as JSON, or Refused.  With `lines` the answer is the last of several
+    lines, those before tell how far it is; how soon something is told decides when the status is
+    sent, so an early refusal still has its own.
+    """
+
+    def __init__(
+        self, work: Callable[[Tell | None], Awaitable[bytes]], *, lines: bool, language: str
+    ) -> None:
+        self.work = work
+        self.lines = lines
+        self.language = language
+        self.told: dict[str, Any] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        work = asyncio.ensure_future(self.work(self._tell if self.lines else None))
+        left = asyncio.ensure_future(_left(receive))
+        try:
+            begun = False
+            while not await _either(work, left, self._pause(begun)):
+                if not begun:
+                    await send(_start(200, NDJSON))
+                    begun = True
+                if self.told is not None:
+                    progress, self.told = self.told, None
+                    await send(_piece(_line("progress", _json(progress))))
+            if not work.done():
+                return  # nobody is there
+            status, name, data = self._outcome(work)
+            if begun:
+                await send(_piece(_line(name, data), last=True))
+                return
+            headers = RETRY if status == 503 else None
+            if self.lines:
+                body, kind = _line(name, data), NDJSON
+            else:
+                body, kind = data if name == "result" else b'{"error":' + data + b"}", JSON
+            await Response(body, status, headers, kind)(scope, receive, send)
+        finally:
+            work.cancel()
+            left.cancel()
+            await asyncio.gather(work, left, return_exceptions=True)
+
+    def _tell(self, progress: dict[str, Any]) -> None:
+        self.told = progress
+
+    def _pause(self, begun: bool) -> float | None:
+        if not self.lines:
+            return None
+        return PACE if begun else PATIENCE
+
+    def _outcome(self, work: asyncio.Future[bytes]) -> tuple[int, str, bytes]:
+        """The status, what it is called, and the JSON."""
+        try:
+            return 200, "result", work.result()
+        except Refused as refused:
+            with speaking(self.language):
+                return refused.status, "error", _json(refused.data())
+
+
+async def _either(
+    work: asyncio.Future[Any], left: asyncio.Future[Any], seconds: float | None
+) -> bool:
+    """Whether one of them is done within some seconds."""
+    done, _open = await asyncio.wait(
+        {work, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+    )
+    return bool(done)
+
+
+async def _left(receive: Receive) -> None:
+    """Ends when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _line(name: str, data: bytes) -> bytes:
+    return b'{"%s":%s}\n' % (name.encode(), data)
+
+
+def _start(status: int, kind: str) -> dict[str, Any]:
+    headers = [(b"content-type", kind.encode())]
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+def _piece(body: bytes, *, last: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": not last}

@@ -1,0 +1,41 @@
+"""Messages between the server and its workers: a kind, a length, and so many bytes.
+
+To a worker:    SET (what there is), ASK (a question), STOP (the answer is not wanted any more).
+From a worker:  READY, TOLD (progress), and for every ASK one of ANSWER, REFUSED, FAILED, STOPPED.
+"""
+
+from __future__ import annotations
+
+from asyncio import StreamReader
+from struct import Struct
+from typing import BinaryIO
+
+SET, ASK, STOP = b"c", b"q", b"s"
+READY, TOLD, ANSWER, REFUSED, FAILED, STOPPED = b"R", b"P", b"A", b"E", b"F", b"S"
+_HEAD = Struct("!cI")
+
+
+def framed(kind: bytes, data: bytes = b"") -> bytes:
+    """A message as it is written."""
+    return _HEAD.pack(kind, len(data)) + data
+
+
+def read_frame(stream: BinaryIO) -> tuple[bytes, bytes] | None:
+    """The next message, waiting for it; None where there will be none."""
+    head = _exactly(stream, _HEAD.size)
+    if head is None:
+        return None
+    kind, length = _HEAD.unpack(head)
+    data = _exactly(stream, length)
+    return None if data is None else (kind, data)
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes | None:
+    data = stream.read(count)
+    return data if len(data) == count else None
+
+
+async def next_frame(stream: StreamReader) -> tuple[bytes, bytes]:
+    """The next message; asyncio's IncompleteReadError where the other side has gone."""
+    kind, length = _HEAD.unpack(await stream.readexactly(_HEAD.size))
+    return kind, await stream.readexactly(length)

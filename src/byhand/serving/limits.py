@@ -1,0 +1,40 @@
+"""What one request, one connection and all of them together may take: every limit in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds, bytes and counts; the documentation states these."""
+
+    # one request
+    body: int = 6 * MIB  # bytes; a posted model file may have 4 Mi characters
+    depth: int = 32  # of JSON inside JSON
+    work_seconds: float = 120.0  # from the moment a worker has it
+    memory: int = 2048 * MIB  # bytes that a worker may ask for beyond what it starts with
+    wait_seconds: float = 60.0  # until a worker is free
+    # all requests
+    workers: int = 2
+    waiting: int = 64  # requests without a worker; more are refused
+    kept: int = 64 * MIB  # bytes of answers that are kept
+    kept_each: int = 4 * MIB  # bytes of one answer that is kept
+    worker_size: int = 1024 * MIB  # bytes in memory after which an idle worker is replaced
+    # one connection
+    head_seconds: float = 10.0  # until the head of a request is complete
+    body_seconds: float = 20.0  # until its body is
+    idle_seconds: float = 5.0  # between two requests
+    unread_seconds: float = 30.0  # with an answer that nobody reads
+    # all connections
+    connections: int = 400
+    # what a worker is given to stop by itself before it is ended
+    grace_seconds: float = 1.0
+    start_seconds: float = 60.0  # until a new worker is ready
+
+
+# What is told while a computation goes on
+PATIENCE = 0.25  # seconds before anything is told
+PACE = 0.2  # seconds between two lines

@@ -1,0 +1,206 @@
+"""The OpenAPI document of the server, written from the table that requests are read by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from byhand import __version__
+from byhand.language import LANGUAGES
+from byhand.serving.asking import ASKED, MODELS, Kind, Question
+from byhand.serving.exchange import NDJSON
+from byhand.serving.states import (
+    FLOATS,
+    LONGEST_ENTRY,
+    LONGEST_FILE,
+    LONGEST_TEXT,
+    MOST_DECIMALS,
+    MOST_DIGITS,
+    MOST_EDITS,
+)
+
+_SCALAR = {"type": ["string", "number", "boolean"], "maxLength": LONGEST_ENTRY}
+_TEXT_OR_NONE = {"type": ["string", "null"], "maxLength": LONGEST_TEXT}
+_NUMBERS = r"^(exact|digits [1-9][0-9]?|decimals [0-9][0-9]?|" + "|".join(FLOATS) + ")$"
+
+
+def _table(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    """A table with these keys and no other."""
+    return {
+        "type": "object",
+        "required": list(required),
+        "additionalProperties": False,
+        "properties": dict(properties),
+    }
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _state(names: Sequence[str]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": "Everything a request is about; the server remembers nothing.",
+        "required": ["model"],
+        "additionalProperties": False,
+        "properties": {
+            "model": {
+                "description": "A model by its name, or the text of a model file.",
+                "oneOf": [
+                    _table({"name": {"enum": list(names)}}, "name"),
+                    _table({"file": {"type": "string", "maxLength": LONGEST_FILE}}, "file"),
+                ],
+            },
+            "weights": {
+                "description": "Edited weights: the address of one entry, and a decimal, a "
+                "fraction or an expression.",
+                "type": ["object", "null"],
+                "maxProperties": MOST_EDITS,
+                "additionalProperties": _SCALAR,
+            },
+            "architecture": {
+                "description": "What is changed of the model; /api/models lists the choices.",
+                "type": ["object", "null"],
+                "additionalProperties": _SCALAR,
+            },
+            "text": {**_TEXT_OR_NONE, "description": "null: the model's own"},
+            "target": {**_TEXT_OR_NONE, "description": "The word that should come next."},
+            "numbers": {
+                "type": ["string", "null"],
+                "description": f"exact, digits 1 … {MOST_DIGITS}, decimals 0 … {MOST_DECIMALS}, "
+                + ", ".join(FLOATS),
+                "anyOf": [{"pattern": _NUMBERS}, {"maxLength": 0}, {"type": "null"}],
+            },
+            "language": _ref("Language"),
+        },
+    }
+
+
+SCHEMAS: Mapping[str, Any] = {
+    "Text": _TEXT_OR_NONE,
+    "NeededText": {"type": "string", "maxLength": LONGEST_TEXT},
+    "Place": {"type": ["integer", "null"], "minimum": 0, "maximum": 10**9 - 1},
+    "Flag": {"type": "boolean"},
+    "Patterns": {
+        "type": ["array", "null"],
+        "maxItems": 100,
+        "items": {"type": "string", "maxLength": LONGEST_TEXT},
+    },
+    "Language": {"enum": [*LANGUAGES, None]},
+    "Error": _table(
+        {
+            "error": _table(
+                {
+                    "message": {"type": "string"},
+                    **{
+                        key: {"type": ["string", "null"]}
+                        for key in ("where", "expected", "found", "hint")
+                    },
+                },
+                "message",
+            )
+        },
+        "error",
+    ),
+    "Line": {
+        "description": "One line of an answer told as it goes on: the last has the result.",
+        "type": "object",
+        "properties": {
+            "progress": {
+                "type": "object",
+                "properties": {
+                    "address": {"type": "string"},
+                    "count": {"type": "integer"},
+                    "pass": {"type": "integer"},
+                    "waiting": {"type": "integer"},
+                },
+            },
+            "result": {"type": "object"},
+            "error": {"type": "object"},
+        },
+    },
+}
+REFUSALS = {
+    "400": "Something in the request is wrong.",
+    "403": "The request comes from another page.",
+    "408": "The request did not come in time.",
+    "413": "The request is too large.",
+    "415": "The request is not JSON.",
+    "421": "The request is meant for another host.",
+    "422": "No proof was found, or it takes more time or memory than a request may take.",
+    "500": "The work broke off.",
+    "503": "There is too much to do just now.",
+}
+
+
+def document(names: Sequence[str]) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of a server that has the models of these names."""
+    paths: dict[str, Any] = {
+        "/api/models": {"get": _get("models", MODELS)},
+        **{f"/api/{name}": {"post": _post(name, one)} for name, one in ASKED.items()},
+        "/healthz": {
+            "get": {
+                "operationId": "healthz",
+                "summary": "Whether the server is well: its workers, and who waits for one.",
+                "responses": {"200": _answer(("workers", "free", "waiting")), **_refusals("421")},
+            }
+        },
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "byhand serve",
+            "version": __version__,
+            "description": "A transformer worked out by hand, on this machine. "
+            "The same request always has the same answer.",
+        },
+        "paths": paths,
+        "components": {"schemas": {"State": _state(names), **SCHEMAS}},
+    }
+
+
+def _get(name: str, question: Question) -> dict[str, Any]:
+    return {
+        "operationId": name,
+        "summary": question.about,
+        "parameters": [
+            {"name": key, "in": "query", "required": False, "schema": {"enum": list(LANGUAGES)}}
+            for key in question.possible
+        ],
+        "responses": {"200": _answer(question.answer), **_refusals(*REFUSALS)},
+    }
+
+
+def _post(name: str, question: Question) -> dict[str, Any]:
+    schema = _table({key: _schema(kind, key, question) for key, kind in question.keys.items()},
+                    *question.needed)  # fmt: skip
+    return {
+        "operationId": name,
+        "summary": question.about,
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schema, "example": question.example}},
+        },
+        "responses": {"200": _answer(question.answer, lines=True), **_refusals(*REFUSALS)},
+    }
+
+
+def _schema(kind: Kind, key: str, question: Question) -> dict[str, Any]:
+    """A State that need not be there may be null."""
+    if kind.schema == "State" and key not in question.needed:
+        return {"oneOf": [_ref("State"), {"type": "null"}]}
+    return _ref(kind.schema)
+
+
+def _answer(keys: tuple[str, ...], *, lines: bool = False) -> dict[str, Any]:
+    whole = {"schema": {"type": "object", "required": list(keys)}}
+    content: dict[str, Any] = {"application/json": whole}
+    if lines:
+        content[NDJSON] = {"schema": _ref("Line")}
+    return {"description": "The answer.", "content": content}
+
+
+def _refusals(*which: str) -> dict[str, Any]:
+    content = {"application/json": {"schema": _ref("Error")}}
+    return {status: {"description": REFUSALS[status], "content": content} for status in which}

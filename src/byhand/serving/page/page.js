@@ -1,0 +1,85 @@
+// The page begins here: reads the address, fetches words and models, and draws.
+
+import { app, attempt, change, drawn, report } from "./app.js";
+import { read } from "./address.js";
+import { fill, listen, make, region } from "./drawing.js";
+import { drawControls } from "./controls.js";
+import { comparedMap, compareView } from "./compare.js";
+import { listenToEditor } from "./editor.js";
+import { listenToFiles } from "./dropping.js";
+import { listenToKeys } from "./keys.js";
+import { drawMap } from "./map.js";
+import { listenToNumbers } from "./numbers.js";
+import { passageView, watchWidths } from "./passage.js";
+import { picturesView } from "./pictures.js";
+import { practiceView } from "./practice.js";
+import { drawRail } from "./rail.js";
+import { themes } from "./theme.js";
+import { weightsView } from "./weights.js";
+import { speak, spoken, t } from "./words.js";
+
+const FIRST = "journey"; // the model to begin with where none is named
+const views = { steps: passageView, weights: weightsView, pictures: picturesView, compare: compareView, practice: practiceView };
+
+let before = null;
+drawn(() => {
+  if (!app.look) return;
+  if (before && before !== app.here.view) scrollTo({ top: 0, behavior: "instant" });
+  before = app.here.view;
+  document.title = `${app.look.model.title}: ${app.here.view === "steps" ? app.look.passage.title : t(`view.${app.here.view}`)} · byhand`;
+  document.body.dataset.view = app.here.view;
+  drawControls();
+  fill(region("main"), make("div", { class: `view ${app.here.view}`, "data-key": app.here.view }, ...views[app.here.view]()));
+  drawMap(app.here.view === "compare" ? comparedMap() : undefined, { bare: app.here.view === "practice" });
+  drawRail();
+  watchWidths();
+});
+
+/** What the address says, made whole; the first State of all where it says nothing. */
+function wanted() {
+  const said = read(location.hash), query = new URLSearchParams(location.search);
+  const named = [query.get("model"), FIRST].find((name) => app.models.some((model) => model.name === name)) ?? app.models[0].name;
+  const language = said?.state?.language ?? query.get("language") ?? (app.state ? spoken() : navigator.language.slice(0, 2));
+  const state = { ...(said?.state ?? app.state ?? { model: { name: named } }), language: language === "es" ? "es" : "en" };
+  const here = { view: "steps", passage: null, position: null, ...said?.here };
+  if (!(here.view in views)) here.view = "steps";
+  return { state, here, other: said?.other ?? null };
+}
+
+async function follow() {
+  const { state, here, other } = wanted();
+  if (state.language !== spoken()) await speak(state.language);
+  if (other) app.other = other;
+  await change(state, { keep: "none", before: app.before, here });
+}
+
+async function begin() {
+  themes.apply();
+  listen();
+  const language = wantedLanguage();
+  const [models] = await Promise.all([fetch(`/api/models?language=${language}`).then((answer) => answer.json()), speak(language)]);
+  app.models = models.models;
+  region("skip").textContent = t("skip");
+  listenToNumbers();
+  listenToEditor();
+  listenToKeys();
+  listenToFiles();
+  addEventListener("popstate", follow);
+  const { state, here, other } = wanted();
+  app.other = other;
+  try {
+    await attempt(state, { keep: "none", before: null, here });
+  } catch (error) { // an address that says something impossible: begin afresh, and say why
+    await attempt({ model: { name: app.models.find((model) => model.name === FIRST)?.name ?? app.models[0].name }, language }, { keep: "none", before: null });
+    report(error);
+  }
+}
+
+function wantedLanguage() {
+  const said = read(location.hash)?.state?.language ?? new URLSearchParams(location.search).get("language") ?? navigator.language.slice(0, 2);
+  return said === "es" ? "es" : "en";
+}
+
+begin().catch((error) => {
+  fill(region("main"), make("p", { class: "refusal", role: "alert" }, String(error.message ?? error)));
+});

@@ -1,0 +1,33 @@
+// The page's own words, which the server says in each language, and how numbers are written in it.
+
+let words = {};
+let language = "en";
+
+/** Loads the words of a language. */
+export async function speak(wanted) {
+  const answer = await fetch(`/assets/words-${wanted}.json`);
+  words = await answer.json();
+  language = wanted;
+  document.documentElement.lang = wanted;
+}
+
+/** The word for a key, with `{names}` filled in. */
+export const t = (key, values = {}) => (words[key] ?? key).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+export const known = (key) => key in words;
+export const spoken = () => language;
+
+const localised = (text) => (language === "es" ? text.replace(".", ",") : text).replace("-", "−");
+
+/** A float with so many decimals; for pictures, never for proofs. */
+export const decimal = (value, places = 4) => (value === null || value === undefined ? "–" : localised(value.toFixed(places)));
+
+/** A float in three digits, however small. */
+export function short(value) {
+  if (value === null || value === undefined) return "–";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  return localised(size >= 0.001 && size < 10000 ? String(Number(value.toPrecision(3))) : value.toExponential(1));
+}
+
+/** A share as a whole percentage. */
+export const percent = (share) => (share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(share * 100)} %`);

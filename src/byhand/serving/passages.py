@@ -1,0 +1,153 @@
+"""The passages of a pass, one a topic, in the order of the pass; and one of them as HTML.
+
+Which passages there are is known without a number being worked out, so that the page can list
+them all and ask for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from byhand.language import _
+from byhand.plan import WEIGHT
+from byhand.publishing.html.mathml import Mathml
+from byhand.publishing.html.numbers import Inscriber, register_mark
+from byhand.publishing.html.passages import passage_body
+from byhand.publishing.pages import slug_of, tell
+from byhand.publishing.pages.telling import title_of
+from byhand.publishing.parts import Number
+from byhand.publishing.topics import Topic
+from byhand.render.layout import MASK
+from byhand.serving.passing import Pass
+
+
+class Touchable(Inscriber):
+    """Numbers as buttons: their workings are asked for when they are touched."""
+
+    def number(self, number: Number, tag: str = "td") -> str:
+        address = escape(number.address)
+        cell = number.cell
+        if cell.masked:
+            told = escape(_("masked: a later position, which may not be looked at"))
+            return (
+                f'<{tag} class="masked"><span aria-hidden="true">{MASK}</span>'
+                f'<span class="sr">{told}</span></{tag}>'
+            )
+        shown = f'<span class="face">{self.face(cell)}</span>{register_mark(cell.register)}'
+        button = f'<button type="button" data-a="{address}" title="{address}">{shown}</button>'
+        return f'<{tag} class="n {cell.register}" data-a="{address}">{button}</{tag}>'
+
+
+def passage_id(found: Pass, topic: Topic) -> str:
+    """The word for a passage, the same as in the book."""
+    return f"{slug_of(found.edition, topic)}-{topic.id}"
+
+
+def outline(found: Pass) -> list[dict[str, Any]]:
+    """The passages in the order of the pass, without what they say."""
+    return [
+        {
+            "id": passage_id(found, topic),
+            "page": slug_of(found.edition, topic),
+            "title": title(found, topic),
+            "steps": list(topic.addresses),
+            "nodes": list(found.spine.lit(topic.addresses)),
+            "layer": topic.layer,
+        }
+        for topic in found.topics
+    ]
+
+
+def topic_named(found: Pass, name: str | None) -> Topic:
+    """The topic of a passage by its id, or by an address in it; the first where there is none.
+
+    Another model, or another architecture, may not have the passage that was looked at.
+    """
+    for topic in found.topics:
+        if passage_id(found, topic) == name:
+            return topic
+    step = None if name is None else found.trace.plan.known.get(name.partition("[")[0])
+    return found.topics[0] if step is None else found.topic_of[step]
+
+
+def passage_data(found: Pass, topic: Topic) -> dict[str, Any]:
+    """One passage: what it says as HTML, what it reads and what reads it."""
+    told = tell(found.edition, topic)
+    decimals = found.edition.showing.by_decimals
+    pen = Touchable(Mathml(_("."), finite=decimals))
+    return {
+        "id": passage_id(found, topic),
+        "title": told.title,
+        "html": "\n".join(line for line in passage_body(told, pen) if line),
+        "reads": [passage_id(found, other) for other in _read(found, topic)],
+        "read_by": [passage_id(found, other) for other in _readers(found, topic)],
+        "steps": [
+            {
+                "address": step.address,
+                "reads": list(step.reads),
+                "read_by": [s.address for s in found.trace.plan if step.address in s.reads],
+                "formula": step.formula,
+                "shape": list(step.shape),
+            }
+            for step in topic.steps
+        ],
+    }
+
+
+def _read(found: Pass, topic: Topic) -> list[Topic]:
+    reads = [read for step in topic.steps for read in step.reads if not read.startswith(WEIGHT)]
+    return _others(topic, [found.topic_of[read] for read in reads if read in found.topic_of])
+
+
+def _readers(found: Pass, topic: Topic) -> list[Topic]:
+    own = set(topic.addresses)
+    readers = (step.address for step in found.trace.plan if own.intersection(step.reads))
+    return _others(topic, [found.topic_of[reader] for reader in readers])
+
+
+def _others(topic: Topic, some: Sequence[Topic]) -> list[Topic]:
+    """Each once, without the topic itself."""
+    return list({other.id: other for other in some if other.id != topic.id}.values())
+
+
+# ------------------------------------------------------------------ titles
+
+
+def title(found: Pass, topic: Topic) -> str:
+    """The title that a passage has, without making it."""
+    if topic.kind == "norm" and topic.layer is None:
+        return _("The last norm")
+    name = _norm_title(found, topic) if topic.kind == "norm" else dict(_titles(topic))[topic.kind]
+    return title_of(found.edition, topic.layer, name)
+
+
+def _titles(topic: Topic) -> Iterator[tuple[str, str]]:
+    yield "tokens", _("Text becomes ids")
+    yield "embed", _("An id picks its row")
+    yield "position", _("Each position has a row too")
+    yield "stream", _("The stream begins")
+    yield "qkv", _("Questions, keys and values")
+    yield "qk_norm", _("Questions and keys are normalised")
+    yield "rotate", _("Positions turn questions and keys")
+    yield "scores", _("Scores")
+    yield "weights", _("Softmax makes shares")
+    yield "mixed", _("The mix")
+    yield "attn_out", _("What attention hands back")
+    yield "add", _("Added to the stream") if topic.trip == "attn" else _("Added again")
+    yield "hidden", _("Out into hidden numbers")
+    yield "act", _("The bend")
+    yield "mlp_out", _("Back to the stream's width")
+    yield "logits", _("Logits")
+    yield "probs", _("Probabilities")
+    yield "next", _("The next token")
+    yield "loss", _("The loss")
+
+
+def _norm_title(found: Pass, topic: Topic) -> str:
+    assert topic.layer is not None
+    after = found.model.spec.blocks[topic.layer].norm_place == "post"
+    if topic.trip == "attn":
+        return _("A norm after attention") if after else _("A norm before attention")
+    return _("A norm after the MLP") if after else _("A norm before the MLP")

@@ -1,0 +1,281 @@
+"""What a request is about: a State, read from JSON and checked; and the Library of models.
+
+A State is the whole of what the page shows: which model, what was edited, which text, which
+numbers, in which language.  The server keeps nothing about anybody: the same State always gives
+the same answer.  A State is hashable, so answers can be kept for a while.
+
+Models come by name, from the library alone, or as the text of a model file; a client never says a
+path.  What is wrong with a State is said as the command line says it, with `where` its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from byhand.errors import InputError, UsageError, nearest
+from byhand.files import parse_model
+from byhand.language import LANGUAGES, _
+from byhand.model import Model
+from byhand.models import builtin_names, open_model
+from byhand.numbers.base import Numbers
+
+FLOATS = ("float64", "float32", "bfloat16", "float16")
+MOST_DIGITS, MOST_DECIMALS = 50, 12
+MOST_EDITS = 4_096  # weights of one State
+LONGEST_ENTRY = 400  # characters of one edited weight
+LONGEST_FILE = 4 * 2**20  # characters of a posted model file
+LONGEST_TEXT = 20_000  # characters
+POSTED = "model.yaml"  # what messages call a posted file
+
+_LIBRARIES = count()
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Library:
+    """The models that can be asked for by name: the built-ins, and files named beforehand."""
+
+    def __init__(self, files: Mapping[str, str | Path] | None = None) -> None:
+        self.files = {name: Path(path) for name, path in (files or {}).items()}
+        self.number = next(_LIBRARIES)  # what is remembered of a library is remembered by it
+        self._opened: dict[str, Model] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files first: whoever names one wants to see it."""
+        return (*self.files, *(name for name in builtin_names() if name not in self.files))
+
+    def open(self, name: str) -> Model:
+        """The model of a name; an error with the nearest names where there is none."""
+        if name not in self.names:
+            raise UsageError(
+                _("there is no model {name}").format(name=repr(name[:80])),
+                expected=", ".join(self.names),
+                found=name[:80] or _("nothing"),
+                hint=nearest(name[:80], self.names),
+            )
+        if name not in self._opened:
+            self._opened[name] = open_model(self.files.get(name, name))
+        return self._opened[name]
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that a request is about.  `name` or `file` says the model, not both."""
+
+    name: str | None = None
+    file: str | None = None
+    weights: Pairs = ()  # address of one entry → text, in the order of the edits
+    architecture: Pairs = ()  # key → text
+    text: str | None = None  # None: the model's own
+    target: str | None = None
+    own_target: bool = True  # where no target is said: the model's own, with its own text
+    numbers: str = ""  # "exact", "digits 12", "float32", "decimals 2"; empty: the usual ones
+    language: str = "en"
+
+    @property
+    def digits(self) -> int | None:
+        """How many significant digits are to be proven, where any are."""
+        kind, amount = _parts(self.numbers)
+        return amount if kind == "digits" else None
+
+    @property
+    def edited(self) -> bool:
+        return bool(self.weights or self.architecture)
+
+    def numbers_for(self, model: Model) -> Numbers:
+        """The number system asked for, or the one that suits the model."""
+        from byhand.api import numbers_for
+
+        kind, amount = _parts(self.numbers)
+        match kind:
+            case "exact":
+                return numbers_for(model, exact=True)
+            case "digits":
+                return numbers_for(model, digits=amount)
+            case "decimals":
+                return numbers_for(model, decimals=amount)
+            case "":
+                return numbers_for(model)
+        return numbers_for(model, float=kind)
+
+
+def read_state(data: Any, where: str = "state") -> State:
+    """The State of JSON data; an InputError says which key is wrong."""
+    table = _table(data, where)
+    known = ("model", "weights", "architecture", "text", "target", "numbers", "language")
+    _only(table, known, where)
+    name, file = _model(table.get("model"), f"{where}.model")
+    weights = _pairs(table.get("weights"), f"{where}.weights")
+    if len(weights) > MOST_EDITS:
+        raise InputError(
+            _("too many edited weights"),
+            where=f"{where}.weights",
+            expected=_("at most {count} numbers").format(count=f"{MOST_EDITS:,}"),
+            found=f"{len(weights):,}",
+            hint=_("keep it as a model file, and go on from that"),
+        )
+    return State(
+        name=name,
+        file=file,
+        weights=weights,
+        architecture=_pairs(table.get("architecture"), f"{where}.architecture"),
+        text=_words(table.get("text"), f"{where}.text"),
+        target=_words(table.get("target"), f"{where}.target"),
+        own_target="target" not in table,
+        numbers=_numbers(table.get("numbers"), f"{where}.numbers"),
+        language=_language(table.get("language"), f"{where}.language"),
+    )
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> Model:
+    return parse_model(text, POSTED)
+
+
+def base_model(state: State, library: Library) -> Model:
+    """The model of a State before anything was edited."""
+    if state.file is not None:
+        return _parsed(state.file)
+    assert state.name is not None
+    return library.open(state.name)
+
+
+# ------------------------------------------------------------------ the keys
+
+
+def _model(data: Any, where: str) -> tuple[str | None, str | None]:
+    if data is None:
+        raise InputError(
+            _("the key {key} is missing").format(key="'model'"),
+            where=where.rpartition(".")[0],
+            expected='{"name": "tiny"}, {"file": "…"}',
+        )
+    table = _table(data, where)
+    _only(table, ("name", "file"), where)
+    given = [key for key in ("name", "file") if table.get(key) is not None]
+    if len(given) != 1:
+        raise InputError(
+            _("a model is said by its name or by its file"),
+            where=where,
+            expected='{"name": "tiny"}, {"file": "…"}',
+            found=", ".join(given) or _("nothing"),
+        )
+    said = _text(table[given[0]], f"{where}.{given[0]}", LONGEST_FILE)
+    return (said, None) if given[0] == "name" else (None, said)
+
+
+def _numbers(data: Any, where: str) -> str:
+    if data is None or data == "":
+        return ""
+    said = " ".join(_text(data, where).split())
+    kind, amount = _parts(said)
+    most = {"digits": MOST_DIGITS, "decimals": MOST_DECIMALS}.get(kind)
+    least = 1 if kind == "digits" else 0
+    if (kind == "exact" or kind in FLOATS) and said == kind:
+        return said
+    if most is not None and amount is not None and least <= amount <= most:
+        return f"{kind} {amount}"
+    ways = ("exact", f"digits 1 … {MOST_DIGITS}", f"decimals 0 … {MOST_DECIMALS}", *FLOATS)
+    raise InputError(
+        _("there are no numbers of this kind"),
+        where=where,
+        expected=", ".join(ways),
+        found=said[:60],
+        hint=nearest(kind[:60], ("exact", "digits", "decimals", *FLOATS)),
+    )
+
+
+def _parts(numbers: str) -> tuple[str, int | None]:
+    kind, _blank, amount = numbers.partition(" ")
+    plain = amount.isascii() and amount.isdecimal() and len(amount) <= 3
+    return kind, int(amount) if plain else None
+
+
+def _language(data: Any, where: str) -> str:
+    said = "en" if data is None else _text(data, where)
+    if said not in LANGUAGES:
+        raise InputError(
+            _("{found} is not possible here").format(found=said[:40]),
+            where=where,
+            expected=", ".join(LANGUAGES),
+            found=said[:40],
+        )
+    return said
+
+
+# ------------------------------------------------------------------ JSON
+
+
+def _table(data: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(data, dict):
+        raise InputError(_("a table is missing"), where=where, expected="{…}", found=_kind(data))
+    return data
+
+
+def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise InputError(
+                _("there is no key {key} here").format(key=repr(key[:60])),
+                where=where,
+                expected=", ".join(known),
+                found=key[:60],
+                hint=nearest(key[:60], known),
+            )
+
+
+def _text(data: Any, where: str, most: int = LONGEST_TEXT) -> str:
+    if not isinstance(data, str):
+        raise InputError(
+            _("some text is missing"), where=where, expected=_("text"), found=_kind(data)
+        )
+    if len(data) > most:
+        raise InputError(
+            _("this text is too long"),
+            where=where,
+            expected=_("at most {count} characters").format(count=f"{most:,}"),
+            found=f"{len(data):,}",
+        )
+    return data
+
+
+def _words(data: Any, where: str) -> str | None:
+    return None if data is None else _text(data, where)
+
+
+def _pairs(data: Any, where: str) -> Pairs:
+    """A table of short texts; numbers and truth values are taken as they are written."""
+    if data is None:
+        return ()
+    return tuple(
+        (key, _text(_scalar(value), f"{where}.{key[:80]}", LONGEST_ENTRY))
+        for key, value in _table(data, where).items()
+    )
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _kind(data: Any) -> str:
+    """What JSON was found, for messages."""
+    match data:
+        case None:
+            return _("nothing")
+        case str():
+            return data[:60] or _("nothing")
+        case list():
+            return _("a list of {count}").format(count=len(data))
+        case dict():
+            return _("a table with the keys {keys}").format(
+                keys=", ".join(str(key)[:40] for key in list(data)[:8])
+            )
+    return str(data)[:60]

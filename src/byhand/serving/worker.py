@@ -1,0 +1,171 @@
+"""A process that works requests out, one at a time.  Run by `workers`, it speaks in frames.
+
+Between two steps of a pass it looks whether it is to stop.  Never anywhere else: exact numbers
+have tables that must not be left half written.  For the same reason a worker that ran out of
+memory, or into anything unforeseen, says so and ends; another takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from time import monotonic
+from typing import Any, BinaryIO
+
+from byhand.errors import ByhandError, Undecided
+from byhand.language import _, speaking
+from byhand.plan import Step
+from byhand.serving import framing
+from byhand.serving.answering import answer, error_data
+from byhand.serving.limits import PACE, PATIENCE
+from byhand.serving.states import Library
+
+WARM = (("look", "tiny"), ("look", "journey"), ("number", "tiny"))  # asked before anybody does
+
+
+class Stopped(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class Unwanted:
+    """Which questions need no answer any more: all up to a number, as the server counts them."""
+
+    def __init__(self) -> None:
+        self.latest = -1
+
+
+class Telling:
+    """The progress of one request, told now and then; raises Stopped where it is to stop."""
+
+    def __init__(self, out: BinaryIO, number: int, unwanted: Unwanted) -> None:
+        self.out = out
+        self.number = number
+        self.unwanted = unwanted
+        self.due = monotonic() + PATIENCE
+        self.seen: set[str] = set()  # the steps of this pass; a proof may take several
+        self.passes = 1
+
+    def __call__(self, step: Step) -> None:
+        if self.number <= self.unwanted.latest:
+            raise Stopped
+        if step.address in self.seen:
+            self.seen.clear()
+            self.passes += 1
+        self.seen.add(step.address)
+        if monotonic() >= self.due:
+            self.due = monotonic() + PACE
+            told = {"address": step.address, "count": len(self.seen), "pass": self.passes}
+            _send(self.out, framing.TOLD, _json(told))
+
+
+def main() -> None:
+    """Answers until the server goes away."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to obey
+    source, out = sys.stdin.buffer, _private_output()
+    setting = framing.read_frame(source)
+    if setting is None:
+        return
+    given = json.loads(setting[1])
+    library = Library(given["files"])
+    _warm_up(library)
+    asked: SimpleQueue[bytes] = SimpleQueue()
+    unwanted = Unwanted()
+    Thread(target=_listen, args=(source, asked, unwanted), daemon=True).start()
+    _limit_memory(given["memory"])
+    _send(out, framing.READY)
+    while True:
+        _work(library, asked.get(), out, unwanted)
+
+
+def _work(library: Library, data: bytes, out: BinaryIO, unwanted: Unwanted) -> None:
+    """One question and the one message that ends it."""
+    number, question, request = json.loads(data)
+    try:
+        found = answer(library, question, request, Telling(out, number, unwanted))
+        kind, said = framing.ANSWER, _json(found)
+    except Stopped:
+        kind, said = framing.STOPPED, b""
+    except ByhandError as error:
+        status = 422 if isinstance(error, Undecided) else 400
+        refused = {"status": status, "error": error_data(error), "ends": False}
+        kind, said = framing.REFUSED, _json(refused)
+    except (MemoryError, RecursionError):
+        refused = {"status": 422, "error": _too_large(request), "ends": True}
+        _send(out, framing.REFUSED, _json(refused))
+        os._exit(1)
+    except BaseException:
+        traceback.print_exc()
+        _send(out, framing.FAILED)
+        os._exit(1)
+    _send(out, kind, said)
+
+
+def _listen(source: BinaryIO, asked: SimpleQueue[bytes], unwanted: Unwanted) -> None:
+    """Takes messages while work goes on; without a server there is nothing left to do."""
+    while (message := framing.read_frame(source)) is not None:
+        kind, data = message
+        if kind == framing.STOP:
+            unwanted.latest = int(data)
+        else:
+            asked.put(data)
+    os._exit(0)
+
+
+def _warm_up(library: Library) -> None:
+    """Loads what the first questions need."""
+    for question, name in WARM:
+        with suppress(ByhandError):
+            request: dict[str, Any] = {"state": {"model": {"name": name}}}
+            if question == "number":
+                request["address"] = "stream.0[0,0]"
+            answer(library, question, request)
+
+
+def _limit_memory(extra: int) -> None:
+    """No more address space than what is taken now and `extra` bytes, where systems know how."""
+    try:
+        import resource
+
+        with open("/proc/self/statm", encoding="ascii") as pages:
+            now = int(pages.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + extra, now + extra))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):  # not Linux: the limit on time remains
+        return
+
+
+def _too_large(request: Any) -> dict[str, str | None]:
+    state = request.get("state", request.get("a"))
+    language = state.get("language") if isinstance(state, dict) else None
+    with speaking(language if language in ("en", "es") else "en"):
+        return error_data(
+            ByhandError(
+                _("this needs more memory than a request may take"),
+                hint=_("a shorter text, a smaller model, or float64 instead of exact numbers"),
+            )
+        )
+
+
+def _private_output() -> BinaryIO:
+    """The way to the server; whatever else is printed goes to stderr."""
+    mine = os.dup(1)
+    os.dup2(2, 1)
+    return os.fdopen(mine, "wb")
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _send(out: BinaryIO, kind: bytes, data: bytes = b"") -> None:
+    try:
+        out.write(framing.framed(kind, data))
+        out.flush()
+    except OSError:  # the server has gone
+        os._exit(0)

@@ -1,0 +1,72 @@
+"""What stands behind = is all of a number, and numbers are written as the language writes them."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from byhand.expression import Number
+from byhand.publishing.html.mathml import Mathml
+from byhand.publishing.html.numbers import Inscriber
+from byhand.publishing.html.rechecking import numbers_in
+from byhand.publishing.making import make_book
+from byhand.publishing.mathematics import rounded_line
+from byhand.publishing.numerals import with_decimal_sign
+from byhand.publishing.parts import Matrix, Sign
+from byhand.render.parts import Cell
+
+LONG = Fraction(90971997, 10**8)
+
+
+def test_an_exact_number_shown_by_some_of_its_decimals_is_shown_as_approximate() -> None:
+    pen = Inscriber(Mathml())
+    cut = Cell("exact", Number(LONG), decimal="0.9097", cut=True)
+    full = Cell("exact", Number(Fraction(3251, 10000)), decimal="0.3251")
+    assert pen.face(cut) == '<span class="about">≈</span> <data value="0.9097">0.9097</data>'
+    assert pen.face(full) == '<data value="0.3251">0.3251</data>'
+    assert '<div class="value">≈' in pen.lines_of(cut)
+
+
+def test_a_line_of_matrices_has_no_equals_sign_before_shortened_numbers() -> None:
+    def line(cell: Cell) -> tuple[Matrix, Sign, Matrix]:
+        return Matrix(((cell,),), "q"), Sign("="), Matrix(((cell,),), "k")
+
+    assert rounded_line(line(Cell("exact", Number(LONG), decimal="0.9097", cut=True)), False)
+    assert rounded_line(line(Cell("rounded", decimal="0.4168", cut=True)), False)
+    assert not rounded_line(line(Cell("rounded", decimal="0.42")), False)
+    assert not rounded_line(line(Cell("exact", Number(Fraction(1, 3)), decimal="0.3333")), False)
+
+
+def test_no_exact_number_of_a_book_is_cut_without_saying_so() -> None:
+    pen = Inscriber(Mathml(finite=True))
+    seen = 0
+    for number in numbers_in(make_book("abc")):
+        form, decimal = number.cell.form, number.cell.decimal
+        if number.cell.register != "exact" or not isinstance(form, Number) or decimal is None:
+            continue
+        if "<math" not in (face := pen.face(number.cell)):
+            seen += "≈" in face
+            assert ("≈" in face) == (Fraction(decimal) != form.value), number.address
+    assert seen > 20
+
+
+# ------------------------------------------------------------------ the language
+
+
+def test_claims_in_a_spanish_book_have_decimal_commas_and_real_minus_signs() -> None:
+    for model in ("journey", "abc-walkthrough"):
+        for claim in make_book(model, language="es").claims:
+            if claim.verdict == "ERROR":
+                said = " ".join((*claim.told[:2], claim.expected, claim.claimed))
+                assert not re.search(r"[0-9]\.[0-9]|(?<![\w.])-[0-9]", said)
+                assert re.search(r"−[0-9],[0-9]", said)
+
+
+def test_of_a_printed_row_the_row_that_follows_is_told() -> None:
+    (error,) = [claim for claim in make_book("journey").claims if claim.verdict == "ERROR"]
+    assert error.claimed == "(0.14, 0.19, 0.22, 0.24)"
+    assert error.expected == "(−0.3321, 0.0475, 0.1666, −0.3077)"
+
+
+def test_addresses_in_a_sentence_keep_their_points() -> None:
+    assert with_decimal_sign("block.0.attn.out[3,3]: 0.24") == "block.0.attn.out[3,3]: 0.24"

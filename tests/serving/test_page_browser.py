@@ -1,0 +1,312 @@
+"""The page in a real browser: a person plays with it, by pointer, by keyboard alone, on a phone."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving_server import served
+
+from byhand.serving.limits import Limits
+
+sys.path.append(str(Path(__file__).parents[1] / "publishing"))
+
+from browser import CONTRASTS, DESKTOP, FAULTS, PHONE, axe_core, launched
+
+WEIGHT = "weight.embed.token[2,0]"  # of tiny's third word, which a larger first number brings about
+STATIONS = "all => all.map((one) => one.dataset.station)"
+VIEWS = ("steps", "weights", "pictures", "compare", "practice")
+
+
+class Page:
+    """One window on the page, and what it lets out."""
+
+    def __init__(self, browser: Any, origin: str, **settings: Any) -> None:
+        self.origin = origin
+        self.context = browser.new_context(
+            **{"viewport": DESKTOP, "locale": "en-GB", "reduced_motion": "reduce", **settings}
+        )
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self._asked(request.url))
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.origin, "blob:", "data:")):
+            self.complaints.append(f"asked elsewhere: {url}")
+
+    def open(self, where: str = "/?model=tiny&language=en") -> Any:
+        self.page.goto(self.origin + where)
+        self.page.wait_for_selector("#main .view")
+        return self.page
+
+    def see(self, selector: str, text: str | re.Pattern[str] | None = None) -> Any:
+        """Waits until something with this text stands there."""
+        found = self.page.locator(selector)
+        if text is not None:
+            found = found.filter(has_text=text)
+        found.first.wait_for(state="visible")
+        return found.first
+
+    def gone(self, selector: str, text: str | None = None) -> None:
+        found = self.page.locator(selector)
+        (found.filter(has_text=text) if text else found).first.wait_for(state="hidden")
+
+    def view(self, name: str) -> None:
+        self.page.click(f".views a[data-view={name}]")
+        self.see(f".view.{name}")
+
+    def change_weight(self, address: str, text: str) -> None:
+        self.page.click(f'#main button[data-a="{address}"]')
+        self.page.fill("#weight-text", text)
+
+    def foretold(self) -> str:
+        found: str = self.page.inner_text(".tokens .guess .token")
+        return found
+
+    @property
+    def title(self) -> str:
+        found: str = self.page.inner_text(".step-title")
+        return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with launched() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    with served(limits=Limits(workers=1)) as address:
+        yield f"http://127.0.0.1:{address.port}"
+
+
+@pytest.fixture
+def person(browser: Any, origin: str) -> Iterator[Page]:
+    """A person at a desk; afterwards the page has neither complained nor asked elsewhere."""
+    found = Page(browser, origin)
+    yield found
+    found.context.close()
+    assert found.complaints == []
+
+
+# ------------------------------------------------------------------ a person plays
+
+
+def test_text_becomes_tokens_as_it_is_typed(person: Page) -> None:
+    page = person.open()
+    page.fill("#the-text", "c a")
+    person.see(".tokens .chip", re.compile(r"^0\s*c$"))
+    page.fill("#the-text", "c z")
+    told = person.see("#text-trouble").inner_text()
+    assert "'z' is not in the vocabulary" in told
+    assert "expected a, b, c" in told
+    page.fill("#the-text", "b c")
+    person.gone("#text-trouble")
+    person.see(".tokens .chip", re.compile(r"^1\s*c$"))
+    page.click('.tokens [data-place="0"]')
+    person.see('.tokens [data-place="0"][aria-pressed=true]')
+    person.see("#rail h2", "The way of position 0 b")
+
+
+def test_an_edited_weight_changes_the_prediction_and_undo_takes_it_back(person: Page) -> None:
+    page = person.open()
+    assert person.foretold() == "a"
+    person.view("weights")
+    person.change_weight(WEIGHT, "5/2")
+    person.see("#rail .changes", "10 numbers are others now")
+    assert page.inner_text(".turned").split() == ["a", "→", "c"]
+    assert page.locator("#map svg a.moved").evaluate_all(STATIONS) == [
+        "node-logits",
+        "node-probs",
+        "node-next",
+    ]
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.dataset.a") == WEIGHT
+    page.keyboard.press("Control+z")
+    person.see(".tokens .guess .token", re.compile("^a$"))
+    page.click("[data-do=redo]")
+    person.see(".tokens .guess .token", re.compile("^c$"))
+    page.reload()
+    person.see(".tokens .guess .token", re.compile("^c$"))  # the address keeps the edit
+    page.click("[data-do=reset]")
+    person.see(".tokens .guess .token", re.compile("^a$"))
+
+
+def test_what_cannot_be_is_told_where_it_was_said(person: Page) -> None:
+    page = person.open("/#model=tiny&view=weights")
+    person.change_weight(WEIGHT, "1/0")
+    assert "division by zero" in person.see("#editor .refusal").inner_text()
+    page.keyboard.press("Escape")
+    person.gone("#editor")
+    assert person.foretold() == "a"
+    page.fill("#setting-heads", "3")
+    page.keyboard.press("Enter")
+    assert "among 3 heads" in person.see(".settings .refusal").inner_text()
+    page.select_option("#setting-activation", "gelu")
+    person.see(".setting.moved", "Activation")
+    person.gone(".settings .refusal")
+
+
+def test_a_number_shows_its_working_and_what_it_comes_from(person: Page) -> None:
+    page = person.open("/#model=tiny&passage=attention-0-attn-weights")
+    page.hover('#main td[data-a="block.0.attn.weights[0,1,1]"] button')
+    assert "comes from 36 numbers" in person.see("#working").inner_text()
+    assert page.locator("#map a.from").count() == 6
+    page.click('#main td[data-a="block.0.attn.weights[0,1,1]"] button')
+    page.click("#working [data-do=go-reader]")
+    person.see(".step-title", "The mix")
+    person.gone("#working")
+
+
+def test_numbers_and_languages_are_switched_and_differences_shown(person: Page) -> None:
+    page = person.open()
+    page.select_option("#the-numbers", "bfloat16")
+    person.see("#rail .changes", "numbers are others now")
+    page.click("[data-do=compare-before]")
+    person.see(".verdicts", "They part at block.0.attn.weights")
+    assert page.locator(".along tr.first code").inner_text() == "block.0.attn.weights"
+    page.click("[data-do=language]")
+    person.see("label", "Texto")
+    assert page.evaluate("document.documentElement.lang") == "es"
+    person.view("steps")
+    person.see(".step-title", "El texto")
+
+
+def test_two_texts_and_two_models_are_compared(person: Page) -> None:
+    page = person.open("/#model=tiny&view=compare")
+    page.fill("#b-text", "b b")
+    page.keyboard.press("Enter")
+    person.see(".verdicts", "They part at tokens")
+    page.click("[data-do=preset][data-name=place]")
+    person.see(".side.b .edits", "norm.place = pre")
+    page.select_option("#b-model", "abc")
+    person.see(".side.b #b-model")
+    person.see(".outcome")
+
+
+def test_a_step_is_practised_wrongly_and_rightly(person: Page) -> None:
+    page = person.open("/#model=tiny&passage=tokens-stream")
+    page.click('#main td[data-a="stream.0[1,0]"] button')
+    page.click("#working [data-do=practise]")
+    person.see(".asked", "stream.0[1,0]")
+    page.fill("#the-answer", "0.731")
+    page.keyboard.press("Enter")
+    person.see(".verdict-of.wrong")
+    page.fill("#the-answer", "1")
+    page.keyboard.press("Enter")
+    person.see(".verdict-of.right")
+    person.see(".score", "1 of 2 follow")
+
+
+def test_a_model_is_kept_as_a_file_dropped_again_and_shared_as_a_page(
+    person: Page, tmp_path: Path
+) -> None:
+    page = person.open('/#model=tiny&weights={"embed.token[2,0]":"5/2"}')
+    with page.expect_download() as kept:
+        page.click(".menu summary")
+        page.click("[data-do=keep-file]")
+    text = Path(kept.value.path()).read_text("utf-8")
+    with page.expect_download() as shared:
+        page.click(".menu summary")
+        page.click("[data-do=keep-page]")
+    assert Path(shared.value.path()).read_text("utf-8").startswith("<!doctype html>")
+    page.select_option("#the-model", "journey")
+    person.see(".tokens .chip", "sat")
+    page.evaluate(DROP, [text, "mine.yaml"])
+    person.see(".tokens .guess .token", re.compile("^c$"))
+    assert page.locator("#the-model option:checked").inner_text() == "mine.yaml"
+    page.evaluate(DROP, ["format: 99", "broken.yaml"])
+    person.see(".notice.error .refusal")
+    person.see(".tokens .guess .token", re.compile("^c$"))  # what was there is still there
+
+
+DROP = """([text, name]) => {
+  const carried = new DataTransfer();
+  carried.items.add(new File([text], name, { type: "application/yaml" }));
+  document.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true }));
+}"""
+
+
+def test_a_long_computation_tells_its_progress_and_is_cancelled(person: Page) -> None:
+    page = person.open("/#model=minigpt&passage=next-probs")
+    page.select_option("#the-numbers", "exact")
+    person.see("#waiting code", re.compile("block|embed"))
+    page.click("#waiting [data-do=cancel]")
+    person.gone("#waiting")
+    page.click('.tokens [data-place="1"]')
+    person.see("#rail h2", "The way of position 1 yesterday")
+    assert page.input_value("#the-numbers") == "float32"
+
+
+# ------------------------------------------------------------------ by keyboard, by ear, by phone
+
+
+def test_the_keyboard_alone_is_enough(person: Page) -> None:
+    page = person.open()
+    count = int(page.inner_text(".count-of").split("/")[1])
+    titles = [person.title]
+    for place in range(2, count + 1):
+        page.keyboard.press("ArrowRight")
+        person.see(".count-of", f"{place} / {count}")
+        titles.append(person.title)
+    assert len(set(titles)) >= count - 1  # two norms may be called alike
+    page.keyboard.press("Home")
+    person.see(".count-of", f"1 / {count}")
+    page.keyboard.press("Space")
+    person.see(".play[aria-pressed=true]")
+    page.keyboard.press("Space")
+    person.see(".play[aria-pressed=false]")
+    page.keyboard.press("?")
+    person.see("#help kbd", "Home")
+    page.keyboard.press("Escape")
+    page.focus('#main button[data-a="tokens[0]"]')
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.a") == "tokens[1]"
+    person.see("#working", "tokens[1]")
+    page.keyboard.press("Escape")
+    person.gone("#working")
+    page.go_back()
+    person.see(".count-of", f"{count} / {count}")
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_every_view_can_be_read_and_heard(browser: Any, origin: str, colours: str) -> None:
+    person = Page(browser, origin, color_scheme=colours)
+    page, axe = person.open(), axe_core()
+    for view in VIEWS:
+        person.view(view)
+        person.gone(".view p.quiet", "…")
+        assert page.evaluate(CONTRASTS) == [], view
+        assert page.evaluate(FAULTS) == [], view
+        if axe is not None and colours == "light":
+            page.evaluate(axe)
+            assert page.evaluate(OBJECTIONS) == [], view
+    person.context.close()
+    assert person.complaints == []
+
+
+OBJECTIONS = """axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => [id, nodes[0].html]))"""
+
+
+def test_a_phone_shows_it_all_without_scrolling_sideways(browser: Any, origin: str) -> None:
+    person = Page(browser, origin, viewport=PHONE, has_touch=True)
+    page = person.open("/#model=journey&passage=attention-0-attn-scores")
+    for view in VIEWS:
+        person.view(view)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], view
+    person.view("steps")
+    page.tap('.beads a[href="#next-probs"]')
+    person.see(".step-title", "Probabilities")
+    page.tap('#main td[data-a="probs[3,0]"] button')
+    assert "probs[3,0]" in person.see("#working").inner_text()
+    person.context.close()
+    assert person.complaints == []

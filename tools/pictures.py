@@ -1,0 +1,101 @@
+"""The pictures of the book in docs/pictures: desktop, dark, phone, Spanish, paper.
+
+    python tools/pictures.py
+
+Taken of freshly made books in a real Chromium (see chromium.py), so they show what there is.
+Paper is the first page that a browser prints, where pdftoppm can turn it into a picture.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.append(str(Path(__file__).parent))
+
+from books import Edition
+from chromium import PHONE, NoBrowser, launched
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+SCREEN = {"width": 1280, "height": 860}
+SETTLED = 500  # milliseconds, until the badge has worked the numbers out
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: a passage of a page of a book, and how it is looked at."""
+
+    name: str
+    edition: Edition
+    page: str
+    passage: str = ""  # scrolled to; the head of the page where empty
+    scheme: str = "light"
+    phone: bool = False
+
+    def take(self, browser: Any, books: Path) -> None:
+        settings = {"viewport": PHONE, "device_scale_factor": 2} if self.phone else {}
+        context = browser.new_context(
+            **{"viewport": SCREEN, "color_scheme": self.scheme, **settings}
+        )
+        window = context.new_page()
+        window.goto((books / self.edition.name / f"{self.page}.html").as_uri())
+        window.add_style_tag(content=".passage { content-visibility: visible !important }")
+        if self.passage:
+            window.evaluate("id => document.getElementById(id).scrollIntoView()", self.passage)
+        window.wait_for_timeout(SETTLED)
+        window.screenshot(path=str(FOLDER / f"{self.name}.png"))
+        context.close()
+
+
+TINY, SPANISH = Edition("tiny", "en"), Edition("tiny", "es")
+JOURNEY, MINIGPT = Edition("journey", "en"), Edition("minigpt", "en")
+PICTURES = (
+    Picture("book", TINY, "attention", "attention-0-attn-weights"),
+    Picture("book-dark", TINY, "block", "block-0-attn-norm", scheme="dark"),
+    Picture("book-phone", TINY, "attention", "attention-0-attn-weights", phone=True),
+    Picture("book-spanish", SPANISH, "attention", "attention-0-attn-weights"),
+    Picture("book-claims", JOURNEY, "exact", "exact-claims"),
+    Picture("book-strips", MINIGPT, "attention", "attention-0-attn-weights"),
+)
+PRINTED = Picture("book-print", TINY, "attention")
+
+
+def print_page(browser: Any, books: Path) -> None:
+    """The first sheet of a printed page."""
+    window = browser.new_page()
+    window.goto((books / PRINTED.edition.name / f"{PRINTED.page}.html").as_uri())
+    window.wait_for_timeout(SETTLED)
+    sheet = books / "sheet.pdf"
+    window.pdf(path=str(sheet), format="A4", prefer_css_page_size=True)
+    window.close()
+    first = ["-png", "-r", "90", "-f", "1", "-l", "1", "-singlefile"]
+    subprocess.run(["pdftoppm", *first, str(sheet), str(FOLDER / PRINTED.name)], check=True)
+
+
+def main() -> int:
+    FOLDER.mkdir(exist_ok=True)
+    with TemporaryDirectory() as place:
+        books = Path(place)
+        for edition in dict.fromkeys(picture.edition for picture in PICTURES):
+            edition.write(books / edition.name)
+        try:
+            with launched() as browser:
+                for picture in PICTURES:
+                    picture.take(browser, books)
+                if shutil.which("pdftoppm"):
+                    print_page(browser, books)
+                else:
+                    print("no picture of paper: there is no pdftoppm (apt install poppler-utils)")
+        except NoBrowser as lacking:
+            print(f"no pictures: {lacking}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
