@@ -26,13 +26,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from byhand import publishing
 from byhand.errors import ByhandError, InputError, nearest
-from byhand.language import _, speaking
+from byhand.language import LANGUAGES, _, speaking
 from byhand.serving import openapi
 from byhand.serving.answering import _language as language_of
 from byhand.serving.asking import ASKED, MODELS, Question, canonical, read_body, read_request
-from byhand.serving.exchange import NDJSON, Exchange
+from byhand.serving.exchange import Exchange, wants_lines, wrong
 from byhand.serving.guarding import Guard, refusal
 from byhand.serving.limits import Limits
+from byhand.serving.page.words import words
 from byhand.serving.shelf import Shelf
 from byhand.serving.states import Library
 from byhand.serving.workers import Asked, Tell, Workers
@@ -45,6 +46,7 @@ KINDS = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+WORDS = {f"words-{language}.json": language for language in LANGUAGES}
 CLOSE = {"connection": "close"}
 DRAINED = 8  # times what a body may have is read to its end, so that the client reads the refusal
 NO_PAGE = b"<!doctype html><title>byhand</title><p>There is no page yet: see /openapi.json."
@@ -69,8 +71,8 @@ class Answers:
                 self.shelf.put(key, answer)
             return answer
 
-        lines = NDJSON in request.headers.get("accept", "")
-        return Exchange(work, lines=lines, language=language_of(asked.request))
+        language = language_of(asked.request)
+        return Exchange(work, lines=wants_lines(request), language=language)
 
 
 class Models:
@@ -88,7 +90,7 @@ class Models:
                     raise InputError(_("the key {key} comes twice").format(key=repr(said[0][0])))
                 read_request(MODELS, data)
             except ByhandError as error:
-                return refusal(400, error)
+                return wrong(request, error)
         return self.answers.exchange(request, Asked("models", data))
 
 
@@ -107,12 +109,12 @@ class Ask:
         try:
             data = read_body(body, self.answers.limits.depth)
         except ByhandError as error:
-            return refusal(400, error)
+            return wrong(request, error)
         with speaking(language_of(data)):
             try:
                 states = read_request(self.question, data)
             except ByhandError as error:
-                return refusal(400, error)
+                return wrong(request, error)
         known_by = [*(data[key] for key in states), *(data[key]["model"] for key in states)]
         names = tuple(canonical("", one) for one in known_by)
         return self.answers.exchange(request, Asked(self.name, data, names))
@@ -239,7 +241,10 @@ async def _page(_request: Request) -> Response:
 
 
 async def _asset(request: Request) -> Response:
-    path = assets().get(request.path_params["name"])
+    name = request.path_params["name"]
+    if name in WORDS:
+        return JSONResponse(words(WORDS[name]))
+    path = assets().get(name)
     if path is None:
         raise HTTPException(404)
     return Response(path.read_bytes(), media_type=KINDS[path.suffix])

@@ -10,23 +10,26 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from byhand.errors import ByhandError
 from byhand.language import speaking
+from byhand.serving.answering import error_data
 from byhand.serving.limits import PACE, PATIENCE
 from byhand.serving.workers import Refused, Tell
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 RETRY = {"retry-after": "1"}
+ASKED_WRONGLY = (400, 422)
 
 
 class Exchange:
     """What is sent for a question, as an ASGI application.
 
     `work` gives the answer as JSON, or Refused.  With `lines` the answer is the last of several
-    lines, those before tell how far it is; how soon something is told decides when the status is
-    sent, so an early refusal still has its own.
+    lines, those before tell how far it is.
     """
 
     def __init__(
@@ -55,12 +58,7 @@ class Exchange:
             if begun:
                 await send(_piece(_line(name, data), last=True))
                 return
-            headers = RETRY if status == 503 else None
-            if self.lines:
-                body, kind = _line(name, data), NDJSON
-            else:
-                body, kind = data if name == "result" else b'{"error":' + data + b"}", JSON
-            await Response(body, status, headers, kind)(scope, receive, send)
+            await _whole(status, name, data, self.lines)(scope, receive, send)
         finally:
             work.cancel()
             left.cancel()
@@ -81,6 +79,31 @@ class Exchange:
         except Refused as refused:
             with speaking(self.language):
                 return refused.status, "error", _json(refused.data())
+
+
+def wants_lines(request: Request) -> bool:
+    """Whether a client takes an answer as lines."""
+    return NDJSON in request.headers.get("accept", "")
+
+
+def wrong(request: Request, error: ByhandError) -> Response:
+    """What is sent where something in a request is wrong."""
+    return _whole(400, "error", _json(error_data(error)), wants_lines(request))
+
+
+def _whole(status: int, name: str, data: bytes, lines: bool) -> Response:
+    """An answer or a refusal that comes in one piece.
+
+    Among lines, what is wrong with a question is an answer like another, status 200: the line says
+    what it is, as it does where the status went out long before.
+    """
+    headers = RETRY if status == 503 else None
+    if lines:
+        return Response(
+            _line(name, data), 200 if status in ASKED_WRONGLY else status, headers, NDJSON
+        )
+    body = data if name == "result" else b'{"error":' + data + b"}"
+    return Response(body, status, headers, JSON)
 
 
 async def _either(

@@ -14,7 +14,7 @@ from byhand.errors import InputError
 from byhand.evaluate import Progress
 from byhand.explaining.attribution import attribute
 from byhand.explaining.lens import look as through_lens
-from byhand.explaining.picking import floats_near
+from byhand.explaining.near import floats_near
 from byhand.language import _
 from byhand.publishing.making import LARGE
 from byhand.render import words

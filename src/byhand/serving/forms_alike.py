@@ -27,7 +27,9 @@ class Forms:
             return bool(one.fraction == other.fraction)
         if one.q != other.q or len(one.atoms) != len(other.atoms):
             return False
-        if _coefficients(one) != _coefficients(other):  # seen at once, and most often
+        if not one.ball().overlaps(other.ball()):  # seen at once, and most often
+            return False
+        if _coefficients(one) != _coefficients(other):
             return False
         return self.of(one) == self.of(other)
 

@@ -35,7 +35,18 @@ def _exactly(stream: BinaryIO, count: int) -> bytes | None:
     return data if len(data) == count else None
 
 
-async def next_frame(stream: StreamReader) -> tuple[bytes, bytes]:
-    """The next message; asyncio's IncompleteReadError where the other side has gone."""
-    kind, length = _HEAD.unpack(await stream.readexactly(_HEAD.size))
-    return kind, await stream.readexactly(length)
+class Frames:
+    """The messages of a stream.  Waiting for one may be given up at any moment: nothing is lost."""
+
+    def __init__(self, stream: StreamReader) -> None:
+        self.stream = stream
+        self._head: bytes | None = None  # of a message whose rest is still to come
+
+    async def next(self) -> tuple[bytes, bytes]:
+        """The next message; asyncio's IncompleteReadError where the other side has gone."""
+        if self._head is None:
+            self._head = await self.stream.readexactly(_HEAD.size)
+        kind, length = _HEAD.unpack(self._head)
+        data = await self.stream.readexactly(length)
+        self._head = None
+        return kind, data

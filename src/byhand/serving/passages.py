@@ -26,7 +26,7 @@ from byhand.serving.passing import Pass
 class Touchable(Inscriber):
     """Numbers as buttons: their workings are asked for when they are touched."""
 
-    def number(self, number: Number, tag: str = "td") -> str:
+    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
         address = escape(number.address)
         cell = number.cell
         if cell.masked:
@@ -35,7 +35,8 @@ class Touchable(Inscriber):
                 f'<{tag} class="masked"><span aria-hidden="true">{MASK}</span>'
                 f'<span class="sr">{told}</span></{tag}>'
             )
-        shown = f'<span class="face">{self.face(cell)}</span>{register_mark(cell.register)}'
+        mark = register_mark(cell.register) if marked else ""
+        shown = f'<span class="face">{self.face(cell)}</span>{mark}'
         button = f'<button type="button" data-a="{address}" title="{address}">{shown}</button>'
         return f'<{tag} class="n {cell.register}" data-a="{address}">{button}</{tag}>'
 

@@ -6,6 +6,7 @@ The last few are kept, so that turning from passage to passage costs no second p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -19,7 +20,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
 from byhand.publishing.book import Spine
-from byhand.publishing.html.figure import MOST_NUMBERS
+from byhand.publishing.html.figure import ROOM
 from byhand.publishing.making import PENCIL, WINDOWS, Edition, scale_of
 from byhand.publishing.parts import Number
 from byhand.publishing.showing import Index, Showing
@@ -152,17 +153,17 @@ class Pass:
     def spine(self) -> Spine:
         """The figure of the whole pass, with numbers where they have room."""
         showing = self.edition.showing
-        if self._has_room:
-            return spine(showing)
-        bare = Showing(self.trace, everything=False, claims={}, window=WINDOWS[self.edition.scale])
-        return spine(bare)
+        if not self._has_room:
+            showing = copy(showing)  # with all that it has read of the trace
+            showing.everything = False
+        return spine(showing)
 
     @property
     def _has_room(self) -> bool:
         """Whether the figure can hold the rows: else none of them needs to be written."""
         width = self.model.spec.d_model
         narrowest = 2 + width + 2 * (width - 1)  # (1, 0, 1)
-        return narrowest * len(self.trace.tokens) <= MOST_NUMBERS
+        return narrowest * len(self.trace.tokens) <= ROOM.together
 
 
 _PASSES: Remembered[Pass] = Remembered(MOST_KEPT, lambda made: _weight(made.trace))

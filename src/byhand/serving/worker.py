@@ -118,9 +118,9 @@ def _listen(source: BinaryIO, asked: SimpleQueue[bytes], unwanted: Unwanted) -> 
 
 
 def _warm_up(library: Library) -> None:
-    """Loads what the first questions need."""
+    """Loads what the first questions need; what fails here fails again, and is told, when asked."""
     for question, name in WARM:
-        with suppress(ByhandError):
+        with suppress(Exception):
             request: dict[str, Any] = {"state": {"model": {"name": name}}}
             if question == "number":
                 request["address"] = "stream.0[0,0]"

@@ -72,7 +72,11 @@ class Worker:
     """One process, from its start to its end."""
 
     def __init__(self, process: Process, edition: object) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
         self.process = process
+        self._in = process.stdin
+        self._out = framing.Frames(process.stdout)
         self.edition = edition  # of the files when it was started
         self.asked = 0
         self._gone = False  # it has hung up
@@ -134,15 +138,15 @@ class Worker:
         try:
             async with asyncio.timeout(seconds):
                 await self._send(framing.STOP, str(self.asked).encode())
-                kind, _data = await self.last()
+                kind, data = await self.last()
         except (TimeoutError, Gone):
             return False
-        return kind != framing.FAILED
+        ends = kind == framing.REFUSED and json.loads(data)["ends"]
+        return kind != framing.FAILED and not ends
 
     async def end(self) -> int:
         """Ends the process; how it ended, which may have been before and by itself."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()  # an idle one leaves; and the pipe is not kept open
+        self._in.close()  # an idle one leaves; and the pipe is not kept open
         try:
             async with asyncio.timeout(LEAVING if self._gone else 0):
                 await self.process.wait()
@@ -170,17 +174,15 @@ class Worker:
             return 0
 
     async def _send(self, kind: bytes, data: bytes) -> None:
-        assert self.process.stdin is not None
         try:
-            self.process.stdin.write(framing.framed(kind, data))
-            await self.process.stdin.drain()
+            self._in.write(framing.framed(kind, data))
+            await self._in.drain()
         except OSError:
             raise Gone from None
 
     async def _next(self) -> tuple[bytes, bytes]:
-        assert self.process.stdout is not None
         try:
-            return await framing.next_frame(self.process.stdout)
+            return await self._out.next()
         except (asyncio.IncompleteReadError, OSError):
             self._gone = True
             raise Gone from None
@@ -258,8 +260,8 @@ class Workers:
 
     async def _gone(self, worker: Worker) -> Refused:
         """What is said of a request whose worker did not live to tell."""
-        status = await worker.end()
         self._later(self._replace(worker))
+        status = await worker.end()
         print(f"byhand: a worker ended in its work (status {status})", file=sys.stderr)
         if status in STARVED:
             return Refused(422, _starved)

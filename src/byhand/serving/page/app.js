@@ -66,8 +66,13 @@ function needsWeights(state) {
 export async function attempt(next, { keep = "push", before = app.state, here = {} } = {}) {
   const place = { ...app.here, ...here };
   const asked = request(next, place, before);
-  const found = await looks.ask("look", asked, waiting(true));
-  waiting(false)();
+  const turn = looks.turn + 1;
+  let found;
+  try {
+    found = await looks.ask("look", asked, waiting(true));
+  } finally {
+    if (looks.turn === turn) waiting(false)(); // nothing newer is waited for
+  }
   if (found === undefined) return false;
   if (keep !== "none" && app.state && !same(app.state, next)) {
     if (keep === "push") app.past.push(copy(app.state));
@@ -119,6 +124,7 @@ export async function travel(from, to) {
   if (!(await change(next, { keep: "none", before: now }))) return;
   app[from].pop();
   app[to].push(copy(now));
+  if (document.activeElement?.id === "the-text") document.activeElement.value = app.look.text;
   render();
 }
 
@@ -158,4 +164,8 @@ export function waiting(begins) {
 }
 
 /** Stops the look under way. */
-export const cancel = () => { looks.cancel(); waiting(false)(); };
+export function cancel() {
+  looks.cancel();
+  waiting(false)();
+  render(); // the controls say again what is shown
+}

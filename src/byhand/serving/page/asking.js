@@ -1,6 +1,8 @@
 // Questions to the server.  Answers come whole or as lines with progress between them; the newest
 // question wins without stopping short work, so that the server's workers stay warm.
 
+import { t } from "./words.js";
+
 /** What the server refuses, in the parts of the command line's message. */
 export class Refusal extends Error {
   constructor(data) {
@@ -27,7 +29,7 @@ export async function ask(question, request, settings = {}) {
   const response = await fetch(`/api/${question}`, {
     method: "POST", body, signal: settings.signal,
     headers: { "Content-Type": "application/json", Accept: "application/x-ndjson, application/json;q=0.9" },
-  });
+  }).catch((error) => { throw error.name === "AbortError" ? error : new Refusal({ message: t("offline"), hint: "byhand serve" }); });
   const found = await read(response, settings.progress);
   memory.set(key, found);
   if (memory.size > REMEMBERED) memory.delete(memory.keys().next().value);

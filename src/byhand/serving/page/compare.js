@@ -26,7 +26,7 @@ export function compareView() {
   const of = told?.of === question() ? told : null;
   return [
     make("h2", { class: "step-title", tabindex: "-1" }, t("compare.title")),
-    make("div", { class: "presets" }, make("span", { class: "which" }, t("compare.presets")), presets().map(([name]) => make("button", { type: "button", class: "small-button", "data-do": "preset", "data-name": name }, t(`preset.${name}`)))),
+    make("div", { class: "presets" }, make("span", { class: "small-word" }, t("compare.presets")), presets().map(([name]) => make("button", { type: "button", class: "small-button", "data-do": "preset", "data-name": name }, t(`preset.${name}`)))),
     make("div", { class: "sides" }, side("a", app.state, of?.answer?.a), side("b", theOther(), of?.answer?.b)),
     of?.error ? make("div", { class: "trouble", role: "alert" }, refusal(of.error)) : of?.answer ? outcome(of.answer) : make("p", { class: "quiet" }, "…"),
   ];

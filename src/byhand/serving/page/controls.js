@@ -5,12 +5,13 @@ import { app, attempt, change, edits, go, render, sent, translate, travel, VIEWS
 import { ask } from "./asking.js";
 import { all, doing, fill, make, region } from "./drawing.js";
 import { percent, spoken, t } from "./words.js";
+import { play } from "./passage.js";
 import { icon } from "./icons.js";
 import { themes } from "./theme.js";
 import { refusal } from "./notices.js";
 
 export const NUMBERS = ["exact", "digits 12", "float32", "bfloat16", "decimals 2"];
-let trouble = null; // what is wrong with the text as it stands in the box
+let trouble = null; // {error, text, look}: what is wrong with the text as it stands in the box
 let typing = false; // whether the way back has the text from before the typing
 
 // ------------------------------------------------------------------ the bar
@@ -42,7 +43,10 @@ function drawBar() {
         button("help", t("help"), "help"))));
 }
 
-doing("view", (link) => go({ view: link.dataset.view }));
+doing("view", (link) => {
+  if (app.playing) play(false);
+  go({ view: link.dataset.view });
+});
 doing("undo", () => travel("past", "future"));
 doing("redo", () => travel("future", "past"));
 doing("reset", () => change({ ...app.state, weights: {}, architecture: {} }));
@@ -99,6 +103,7 @@ export function numbersChoice(id, chosen, action) {
 
 function drawDesk() {
   const { look, state } = app;
+  if (trouble?.look !== look) trouble = null;
   fill(region("desk"),
     make("div", { class: "fields" },
       field(t("model"), "model",
@@ -106,11 +111,11 @@ function drawDesk() {
           make("label", { class: "tool file", title: t("open") }, icon("open"), make("span", { class: "sr" }, t("open")),
             make("input", { type: "file", id: "the-file", accept: ".yaml,.yml,.toml,.json,text/*", class: "sr" })))),
       field(t("text"), "text", make("input", {
-        type: "text", id: "the-text", value: state.text ?? look.text, "data-do": "text", "data-live": true, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+        type: "text", id: "the-text", value: trouble?.text ?? state.text ?? look.text, "data-do": "text", "data-live": true, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
         "aria-describedby": trouble ? "text-trouble" : null, "aria-invalid": trouble ? "true" : null,
       })),
       field(t("numbers"), "numbers", numbersChoice("the-numbers", look.numbers, "numbers"))),
-    trouble && make("div", { id: "text-trouble", class: "trouble" }, refusal(trouble)),
+    trouble && make("div", { id: "text-trouble", class: "trouble" }, refusal(trouble.error)),
     make("div", { class: "row" }, tokens(look), aim(look)));
 }
 
@@ -162,7 +167,7 @@ doing("text", async (box) => {
     typing ||= shown;
     trouble = null;
   } catch (error) {
-    trouble = error;
+    trouble = { error, text: box.value, look: app.look };
   }
   render();
 });

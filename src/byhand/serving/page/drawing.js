@@ -59,7 +59,11 @@ function turn(shown, wanted) {
       if (shown.getAttribute(name) !== value) shown.setAttribute(name, value);
     }
     become(shown, wanted);
+    follow(shown, wanted);
+    return;
   }
+  const fields = all("input, select", wanted);
+  all("input, select", shown).forEach((field, at) => follow(field, fields[at]));
   follow(shown, wanted);
 }
 

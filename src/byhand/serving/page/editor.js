@@ -21,6 +21,7 @@ export function editWeight(key, anchor, text = anchor.dataset.text ?? plain(anch
   form.hidden = false;
   form.style.left = `${Math.max(8, Math.min(box.left + scrollX - 10, scrollX + innerWidth - form.offsetWidth - 8))}px`;
   form.style.top = `${box.top + scrollY - 34}px`;
+  form.scrollIntoView({ block: "nearest" });
   const input = form.querySelector("input");
   input.value = open.shown;
   input.focus({ preventScroll: true });
@@ -54,7 +55,10 @@ async function follow(text) {
   }
 }
 
-const tell = (...said) => fill(region("weight-told"), ...said);
+function tell(...said) {
+  fill(region("weight-told"), ...said);
+  region("editor").scrollIntoView({ block: "nearest" });
+}
 
 function close() {
   const address = open?.address;

@@ -4,11 +4,16 @@ import { app, go } from "./app.js";
 import { all, doing, fill, make, parsed, region } from "./drawing.js";
 import { t } from "./words.js";
 
-const DRAWING = 236; // the width of the drawing without the numbers beside it
-const NARROW = matchMedia("(max-width: 80rem)");
+const NARROW = matchMedia("(max-width: 86rem)");
 
 const stations = () => all("#map a[data-station]");
 const at = (station, nodes) => station.dataset.station.split(" ").some((node) => nodes.has(node));
+
+/** The width of the drawing without the numbers beside it. */
+function drawing(picture) {
+  const numbers = all("text.head, text.v", picture).map((text) => Number(text.getAttribute("x")) - 8);
+  return Math.min(...numbers, Number(picture.getAttribute("viewBox").split(" ")[2]));
+}
 
 /** Draws the map of the last look, or another one. */
 export function drawMap(svg = app.look.map, { bare = false } = {}) {
@@ -16,7 +21,7 @@ export function drawMap(svg = app.look.map, { bare = false } = {}) {
   place.setAttribute("aria-label", t("map"));
   const high = picture.viewBox.baseVal.height || Number(picture.getAttribute("viewBox").split(" ")[3]);
   if (bare || NARROW.matches) {
-    picture.setAttribute("viewBox", `0 0 ${DRAWING} ${high}`);
+    picture.setAttribute("viewBox", `0 0 ${drawing(picture)} ${high}`);
     picture.classList.add("bare");
   }
   const wide = Number(picture.getAttribute("viewBox").split(" ")[2]);

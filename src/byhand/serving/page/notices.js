@@ -17,7 +17,7 @@ function drawNotices() {
   fill(region("notices"),
     app.error && make("div", { class: "notice error", role: "alert" }, refusal(app.error),
       make("button", { type: "button", class: "tool", "data-do": "dismiss", "aria-label": t("dismiss") }, icon("close"))),
-    notes.length > 0 && make("div", { class: "notice note" }, notes.map((note) => make("p", {}, note))));
+    notes.length > 0 && make("div", { class: "notice remarks" }, notes.map((note) => make("p", {}, note))));
 }
 
 doing("dismiss", () => { app.error = null; render(); });

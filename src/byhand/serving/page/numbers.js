@@ -2,6 +2,7 @@
 // open, or, where it is a weight, to change it.
 
 import { app, drawn, go, sent } from "./app.js";
+import { written } from "./address.js";
 import { ask, Newest } from "./asking.js";
 import { all, doing, fill, make, parsed, region } from "./drawing.js";
 import { light } from "./map.js";
@@ -15,10 +16,12 @@ let pinned = null, current = null, timer = 0;
 const editable = (address) => address.startsWith("weight.") && app.look.model.edit.weights;
 
 async function show(address, anchor, pin) {
+  if (pinned && !pin) return;
+  clearTimeout(timer);
   current = address;
   let found;
   try { found = await asked.ask("number", { state: sent(app.state), address }); } catch { return; }
-  if (!found || current !== address) return;
+  if (!found || current !== address || (pinned && !pin)) return;
   trace(found);
   if (anchor.matches(".worked") || !document.contains(anchor)) return;
   const place = region("working");
@@ -122,7 +125,7 @@ doing("edit-weight", (one) => {
 });
 document.addEventListener("click", (event) => {
   const copy = event.target.closest(".copy"), link = event.target.closest(".working a.address");
-  if (copy) navigator.clipboard?.writeText(location.href).then(() => copy.classList.add("copied"), () => {});
+  if (copy) navigator.clipboard?.writeText(location.href.split("#")[0] + written(app.state, { ...app.here, view: "steps", passage: copy.dataset.copy })).then(() => copy.classList.add("copied"), () => {});
   if (link) {
     event.preventDefault();
     const address = decodeURIComponent(link.getAttribute("href").slice(1));

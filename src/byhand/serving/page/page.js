@@ -2,7 +2,7 @@
 
 import { app, attempt, change, drawn, report } from "./app.js";
 import { read } from "./address.js";
-import { fill, listen, make, region } from "./drawing.js";
+import { fill, listen, make, region, say } from "./drawing.js";
 import { drawControls } from "./controls.js";
 import { comparedMap, compareView } from "./compare.js";
 import { listenToEditor } from "./editor.js";
@@ -21,9 +21,10 @@ import { speak, spoken, t } from "./words.js";
 const FIRST = "journey"; // the model to begin with where none is named
 const views = { steps: passageView, weights: weightsView, pictures: picturesView, compare: compareView, practice: practiceView };
 
-let before = null;
+let before = null, told = null;
 drawn(() => {
   if (!app.look) return;
+  const inside = region("main").contains(document.activeElement) && document.activeElement !== region("main");
   if (before && before !== app.here.view) scrollTo({ top: 0, behavior: "instant" });
   before = app.here.view;
   document.title = `${app.look.model.title}: ${app.here.view === "steps" ? app.look.passage.title : t(`view.${app.here.view}`)} · byhand`;
@@ -33,6 +34,9 @@ drawn(() => {
   drawMap(app.here.view === "compare" ? comparedMap() : undefined, { bare: app.here.view === "practice" });
   drawRail();
   watchWidths();
+  if (inside && document.activeElement === document.body) document.querySelector(".step-title")?.focus({ preventScroll: true });
+  if (app.look.changed && app.look.changed !== told) say([t("changed.count", app.look.changed), app.look.next?.sentence ?? ""].join(" "));
+  told = app.look.changed;
 });
 
 /** What the address says, made whole; the first State of all where it says nothing. */

@@ -50,7 +50,7 @@ const press = (what, off) => make("button", { type: "button", class: "tool", "da
 function kin(what, ids) {
   if (!ids.length) return null;
   const titles = new Map(app.look.passages.map((passage) => [passage.id, passage.title]));
-  return make("p", { class: what }, make("span", { class: "which" }, t(what)), ids.map((id) => make("a", { href: `#${id}`, "data-do": "step-to" }, titles.get(id) ?? id)));
+  return make("p", { class: what }, make("span", { class: "small-word" }, t(what)), ids.map((id) => make("a", { href: `#${id}`, "data-do": "step-to" }, titles.get(id) ?? id)));
 }
 
 // ------------------------------------------------------------------ going from step to step

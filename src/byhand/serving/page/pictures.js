@@ -84,7 +84,7 @@ function attribution({ attribution: found, token }) {
   const reach = Math.max(...found.terms.map((term) => Math.abs(term.value)), 1e-9);
   return make("ol", { class: "diverging" },
     found.terms.map((term) => make("li", {},
-      make("a", { href: `#${term.name}`, "data-do": "step-to", class: "term" }, kind(term)), around(term.value / reach), make("span", { class: "value" }, short(term.value)))),
+      term.name.startsWith("weight.") ? make("span", {}, kind(term)) : make("a", { href: `#${term.name}`, "data-do": "step-to", class: "term" }, kind(term)), around(term.value / reach), make("span", { class: "value" }, short(term.value)))),
     make("li", { class: "total" }, make("span", {}, t("attribution.total", { token })), make("span", {}), make("span", { class: "value" }, short(found.total))));
 }
 

@@ -29,7 +29,7 @@ function exercise(question) {
   return make("div", { class: "exercise" },
     make("p", { class: "asked" }, ticked(question.question)),
     make("div", { class: "formula" }, make("div", { class: "law" }, parsed(question.html)),
-      question.names.length > 0 && make("p", { class: "where-names" }, t("where"), " ", question.names.map((name, at) => [at ? ", " : "", make("code", {}, name.short), " = ", make("code", {}, name.address)]))),
+      question.names.length > 0 && make("p", { class: "where-names" }, where(question.names))),
     question.given.length > 0 && make("div", { class: "table given-numbers" }, make("table", {}, make("caption", {}, t("practice.given")),
       make("tbody", {}, question.given.map((one) => make("tr", {}, make("th", { scope: "row" }, make("code", {}, one.address)), make("td", {}, one.text)))))),
     make("form", { class: "answer", "data-do": "mark" },
@@ -40,6 +40,11 @@ function exercise(question) {
       make("button", { type: "button", class: "small-button", "data-do": "another" }, t("practice.another")),
       make("button", { type: "button", class: "small-button", "data-do": "go-to", "data-passage": question.passage }, t("practice.see"))),
     make("div", { id: "the-verdict", "aria-live": "polite" }, marked && verdict(marked)));
+}
+
+function where(names) {
+  const [front, back] = t("where").split("{names}");
+  return [front, names.map((name, at) => [at ? ", " : "", make("code", {}, name.short), " = ", make("code", {}, name.address)]), back];
 }
 
 function verdict(found) {

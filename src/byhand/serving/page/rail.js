@@ -35,10 +35,13 @@ export const ticked = (text) => text.split("`").map((part, at) => (at % 2 ? make
 const number = (address, text, moved, ...more) => make("td", { class: `n${moved.has(address) ? " moved" : ""}`, "data-a": address },
   make("button", { type: "button", "data-a": address }, make("span", { class: "face" }, ...more, text)));
 
+/** Whether something was changed that could have moved numbers. */
+const tried = () => ["weights", "architecture", "numbers"].some((key) => JSON.stringify(app.before?.[key] ?? {}) !== JSON.stringify(app.state[key] ?? {}));
+
 /** What the last edit did. */
 function changes(look) {
   const { changed } = look;
-  if (!changed) return null;
+  if (!changed || (changed.count === 0 && !tried())) return null;
   const titles = new Map(look.passages.flatMap((passage) => passage.steps.map((step) => [step, passage])));
   const first = changed.first && titles.get(changed.first);
   const { next, loss } = changed;

@@ -5,7 +5,8 @@ import { doing, make } from "./drawing.js";
 import { refusal } from "./notices.js";
 import { known, t } from "./words.js";
 
-const WINDOW = 12; // rows and columns of a large matrix that are shown at once
+const WINDOW = 10; // rows and columns of a large matrix that are shown at once
+const LONGEST = 9; // signs of a number in a table; the editor has all of it
 const OPEN = 600; // parameters up to which every table stands open
 let trouble = null; // {key, error} of a setting that was refused
 const windows = new Map(); // name → [row, column] where its window begins
@@ -88,10 +89,12 @@ function table(one) {
         columns.map((column) => cell(one, one.shape.length === 2 ? [top + at, column] : [column], row[column], at + column - left === 0))))))));
 }
 
+const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text).replace("-", "−");
+
 function cell(one, index, text, stop) {
   const key = `${one.name}[${index.join(",")}]`, edited = app.state.weights?.[key];
   return make("td", { class: `n${edited !== undefined ? " moved" : ""}`, "data-a": `weight.${key}` },
-    make("button", { type: "button", "data-a": `weight.${key}`, "data-text": edited ?? text, tabindex: stop ? "0" : "-1", class: "weight-number" }, make("span", { class: "face" }, edited ?? text)));
+    make("button", { type: "button", "data-a": `weight.${key}`, "data-text": edited ?? text, tabindex: stop ? "0" : "-1", class: "weight-number", title: cut(edited ?? text) === (edited ?? text) ? null : edited ?? text }, make("span", { class: "face" }, cut(edited ?? text))));
 }
 
 const pan = (one, row, column, sign, on) => make("button", { type: "button", class: "tool", "data-do": "pan", "data-name": one.name, "data-row": row, "data-column": column, disabled: !on, "aria-label": t(`pan.${sign}`) }, sign);

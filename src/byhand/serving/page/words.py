@@ -71,6 +71,7 @@ def _around() -> dict[str, str]:
         "waiting": _("Working it out …"),
         "waiting.turn": _("waiting for its turn"),
         "cancel": _("Cancel"),
+        "offline": _("the server does not answer"),
         "drop": _("Let go: the model file opens here. It stays on this computer."),
         "drop.large": _("{name} is too large to be opened here"),
         "drop.limit": _("a model file of at most 1 MB"),
@@ -218,7 +219,7 @@ def _practice() -> dict[str, str]:
         "practice.see": _("To this step"),
         "practice.expected": _("It is"),
         "practice.score": _("{right} of {tried} follow"),
-        "where": _("where"),
+        "where": _("where {names}"),
     }
 
 
