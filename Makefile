@@ -53,6 +53,7 @@ bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks.checking
 	$(BIN)/python -m benchmarks.attribution
 	$(BIN)/python -m benchmarks.book
+	$(BIN)/python -m benchmarks.serving
 
 clean: ## take away what make made
 	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -7,6 +7,7 @@ the weights as they are and on those that their `enable_compatibility_mode` fold
 
     python -m benchmarks.attribution                our side alone
     python -m benchmarks.attribution --venv FOLDER  and theirs, installed there if it is not yet
+    … --record                                      writes the tables of docs/explain.md
 """
 
 from __future__ import annotations
@@ -24,10 +25,9 @@ from time import perf_counter
 from typing import Any
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-for _name in THREADS:
-    os.environ[_name] = "1"  # before NumPy is imported
 
 HERE = Path(__file__).parent
+RECORD = HERE.parent / "docs" / "explain-attribution.json"
 LENGTH, ROUNDS, MOVED = 32, 9, 0.1
 PAIR = (5, 7)  # two tokens, where not all are asked for
 SAMPLE = range(0, 50_257, 997)  # tokens of which theirs are added up: one call each
@@ -165,11 +165,36 @@ def in_their_venv(folder: Path, venv: Path) -> dict[str, Any]:
 # ------------------------------------------------------------------ the table
 
 
+def recorded() -> dict[str, Any]:
+    """What `--record` wrote."""
+    found: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
+    return found
+
+
+TAKES = {
+    "trace": "byhand's trace: every step of every position, kept",
+    "all tokens": "attribution of one position, every part to all 50,257 logits",
+    "two tokens": "… to the two logits compared",
+    "two tokens, by key": "… heads divided by the positions they read",
+}
+
+
+def tables(found: dict[str, Any]) -> str:
+    """The record as the two tables of docs/explain.md."""
+    lines = ["| what adds the parts up | left of the logits |", "|---|---|"]
+    lines += [f"| {name} | {left:.1e} |" for name, left in found["left"].items()]
+    lines += ["", "| what it takes | in plain forward passes of transformers |", "|---|---|"]
+    lines += [f"| {told} | {found['ratios'][name]:.2f} |" for name, told in TAKES.items()]
+    return "\n".join(lines)
+
+
 def main() -> None:
     reading = argparse.ArgumentParser(description=__doc__)
     reading.add_argument("--venv", type=Path, help="where TransformerLens is, or is to be")
+    reading.add_argument("--record", action="store_true", help="for docs/explain.md")
     reading.add_argument("--theirs", type=Path, help=argparse.SUPPRESS)
     asked = reading.parse_args()
+    os.environ |= dict.fromkeys(THREADS, "1")  # before anything imports NumPy
     if asked.theirs:
         print(json.dumps(theirs(asked.theirs)))
         return
@@ -192,6 +217,12 @@ def main() -> None:
         print(f"\nseconds, and over one plain forward pass of transformers, {LENGTH} tokens")
         for name, took in told["seconds"].items():
             print(f"  {name:76}{took:>8.3f} s{took / forward:>8.2f}")
+        if asked.record:
+            if not asked.venv:
+                reading.error("--record needs --venv: both sides are told together")
+            ratios = {name: round(took / forward, 2) for name, took in told["seconds"].items()}
+            record = {"lens": LENS, "tokens": LENGTH, "parts": count, "left": missing}
+            RECORD.write_text(json.dumps(record | {"ratios": ratios}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -87,6 +87,22 @@ def test_only_shows_a_section_in_full(byhand: Call) -> None:
     ]
 
 
+def test_a_length_says_which_texts_are_all_looked_at(byhand: Call) -> None:
+    shown = byhand("explain", "abc", "--only", "inputs", "--length", "1")
+    assert "There are 3 texts of one token." in shown.out
+    assert "“CB”" not in shown.out
+    refused = byhand("explain", "abc", "--only", "inputs", "--length", "4")
+    assert (refused.status, refused.out) == (2, "")
+    assert "expected: a length from 1 to 3" in refused.err
+
+
+def test_the_final_stream_is_a_sum_that_closes_too(byhand: Call) -> None:
+    shown = byhand("explain", "abc", "--only", "stream", "--position", "0")
+    assert headings(shown.out) == ["What the stream is made of"]
+    assert "the final stream at position 0 (A)" in shown.out
+    assert "= remainder: exactly 0" in shown.out
+
+
 def test_another_position_and_other_tokens_can_be_explained(byhand: Call) -> None:
     shown = byhand("explain", "abc", "--position", "0", "--only", "attribution")
     assert "what tells B from C after position 0 (A): logit B − C" in shown.out

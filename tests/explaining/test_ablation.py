@@ -15,7 +15,7 @@ import byhand
 from byhand.errors import AddressError
 from byhand.evaluate import trace
 from byhand.explaining.ablation import Part, ablate, heads, part_at, side_trips, usual_parts
-from byhand.explaining.picking import floats_near
+from byhand.explaining.near import floats_near
 from byhand.numbers.enclosed.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
@@ -69,7 +69,7 @@ def zeroed(case: Case, part: Part) -> Case | None:
     return replace(case, weights=Weights({n: Tensor(n, values) for n, values in data.items()}))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(cases())
 def test_a_part_taken_out_is_as_if_its_weights_were_zeros(case: Case) -> None:
     whole = trace_of(case, Floats("float64"))

@@ -29,8 +29,11 @@ from byhand.numbers.pencil import Pencil
 from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, given_answers, make_case, nasty, plain, spread, wishing
 
-CASES = list(spread(40, seed=8))
-OF_FLOATS = list(spread(12, seed=9, wishes={"score table": False}))  # a table has absent entries
+LONG = bool(os.environ.get("BYHAND_LONG"))
+CASES = list(spread(60 if LONG else 20, seed=8))
+OF_FLOATS = list(  # a table has absent entries
+    spread(24 if LONG else 8, seed=9, wishes={"score table": False})
+)
 DATA = Path(os.environ.get("BYHAND_DATA", Path(__file__).parents[3] / "shared" / "data"))
 STORIES = DATA / "stories260K"
 LLAMA = {

@@ -26,7 +26,7 @@ from byhand.errors import AddressError, InputError, TextError
 from byhand.evaluate import trace
 from byhand.explaining import circuits as circuits_module
 from byhand.explaining.circuits import circuits, norms_passed
-from byhand.explaining.reading import clearest, in_words
+from byhand.explaining.reading import clearest, strongest_of
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import ABSENT
@@ -35,6 +35,7 @@ from byhand.numbers.enclosed.operations import Limbs
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
+from byhand.render.explained.wording import head_sentences
 from byhand.spec import BlockSpec, MlpSpec, ModelSpec
 from oracles.architectures import Case
 from oracles.torch_pass import float_tensors
@@ -201,24 +202,30 @@ def test_with_a_pencil_every_line_is_rounded(tiny: Model) -> None:
 def test_in_words_tiny_reads_a_and_writes_a(tiny: Model) -> None:
     (head,) = circuits(trace(tiny, "a b"), 0)
     assert head.qk.entries.tolist() == [[4, 2, 4], [2, 2, 3], [4, 3, 5]]
-    assert head.sentences == (  # from a, a and c score the same: nothing to tell
+    assert head_sentences(head, tiny) == (  # from a, a and c score the same: nothing to tell
         "from b it looks most at c",
         "from c it looks most at c",
         "reads a, writes a",
         "reads c, writes a",
     )
+    assert (head.looks, head.writes) == (((1, 2), (2, 2)), ((0, 0), (2, 0)))
     assert head.qk.strongest == ((0, 2, 1), (2, 0, 1), (2, 0, 1))
     assert head.qk.address_of(1, 2) == "explain.qk.block.0[0,1,2]"
     assert head.ov.address_of(1, 2) == "explain.ov.block.0[0,1,2]"
 
 
-def test_a_token_that_begins_with_a_blank_is_quoted() -> None:
-    scores = np.array([[0.0, 1.0], [0.0, np.nan]])  # the second has a single key
-    written = np.array([[2.0, 1.0], [1.0, 1.0]])
-    assert in_words(scores, written, (0, 1), [" a", "b"]) == (
-        "from ' a' it looks most at b",
-        "reads ' a', writes ' a'",
+def test_words_are_quoted_so_that_nobody_takes_them_for_the_tellers(journey: Model) -> None:
+    head = circuits(trace(journey), 0).heads[0]
+    assert head_sentences(replace(head, looks=((0, 1),), writes=((3, 2),)), journey) == (
+        "from “the” it looks most at “cat”",
+        "reads “on”, writes “sat”",
     )
+
+
+def test_a_row_whose_entries_are_all_alike_has_no_strongest() -> None:
+    near = np.array([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0], [1.0, 2.0, np.nan]])
+    assert strongest_of(near, (5, 6, 7)) == ((), (), (6, 5))
+    assert strongest_of(np.array([[3.0, np.nan], [np.inf, np.inf]]), (5, 6)) == ((5,), (5, 6))
 
 
 def test_of_many_rows_those_are_told_whose_foremost_column_is_furthest_ahead() -> None:
@@ -318,7 +325,7 @@ def test_scores_that_are_not_numbers_say_nothing() -> None:
         broken = with_weight(model, "embed.token", table)
         found = circuits(broken, 0, numbers=Floats("float64"))
     for head in found:
-        assert not any("from 2" in told or "reads 2" in told for told in head.sentences)
+        assert not any(row == 2 for row, _column in (*head.looks, *head.writes))
 
 
 def test_places_tokens_and_layers_outside_the_model_are_refused(tiny: Model) -> None:

@@ -15,12 +15,9 @@ from hypothesis import given, settings
 from lens_models import FAMILIES, TEXT, cases, gpt2_like, random_model, trace_of, with_weight
 
 from byhand.evaluate import trace
-from byhand.explaining.health import (
-    cosine_between,
-    health,
-    root_mean_square,
-)
+from byhand.explaining.health import health, root_mean_square
 from byhand.explaining.measures import measure_pattern, measure_units
+from byhand.explaining.projections import cosine
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.enclosed.balls import Balls
@@ -249,8 +246,9 @@ def test_vectors_of_any_size_have_a_size_and_an_angle() -> None:
     assert root_mean_square([3e300, 4e300]) == pytest.approx(sqrt(12.5) * 1e300)
     assert root_mean_square([3e-300, 4e-300]) == pytest.approx(sqrt(12.5) * 1e-300)
     assert root_mean_square([1.0, inf]) is root_mean_square([nan, 1.0]) is None
-    assert cosine_between([1e300, 1e300], [1e-300, 0]) == pytest.approx(sqrt(1 / 2))
-    assert cosine_between([1.0, nan], [1.0, 0.0]) is None
+    long, short = np.array([1e300, 1e300]), np.array([1e-300, 0.0])
+    assert cosine(long, short) == pytest.approx(sqrt(1 / 2))
+    assert cosine(np.array([1.0, nan]), np.array([1.0, 0.0])) is None
 
 
 def test_numbers_that_are_not_finite_are_told_and_not_measured() -> None:

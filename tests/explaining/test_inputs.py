@@ -107,7 +107,7 @@ def test_a_suffix_is_the_fewest_last_tokens_that_decide(abc: Table) -> None:
 @pytest.mark.parametrize("name", ["tiny", "journey"])
 def test_each_text_by_itself_predicts_the_same_in_exact_numbers(name: str) -> None:
     found = table(name, 2)
-    for row in found.rows:
+    for row in found.rows[:: 1 if name == "tiny" else 3]:
         text = found.model.vocabulary.decode(row.tokens)
         alone = trace(found.model, text, Exact())
         assert (row.prediction.id, row.prediction.tied) == (alone.next[-1].id, alone.next[-1].tied)

@@ -26,7 +26,7 @@ from byhand.errors import AddressError
 from byhand.evaluate import trace
 from byhand.explaining import lens as lens_module
 from byhand.explaining.lens import ENDING, look, stops_of, tail_of
-from byhand.explaining.picking import bounds, pick
+from byhand.explaining.near import bounds
 from byhand.explaining.ranks import rank
 from byhand.model import Model
 from byhand.models import open_model
@@ -198,20 +198,6 @@ def test_however_wide_enclosures_hold_the_true_numbers(family: Any, numbers: Any
             assert wide.contains(point)
             widest = max(widest, wide.rad)
     assert widest > 1e-9  # or nothing was tested
-
-
-@pytest.mark.parametrize("address", ["stream.1", "logits", "block.1.attn.mixed"])
-def test_rows_picked_out_of_limbs_keep_their_middles_and_radii(address: str) -> None:
-    whole = trace(random_model(gpt2_like()), TEXT, Limbs(30))
-    value = whole[address].value
-    rows = (1, 0)
-    picked, entries = whole.numbers.entries(pick(value, rows)), whole[address].array
-    one = whole.numbers.entries(pick(value, 1))
-    for place, row in enumerate(rows):
-        for index in np.ndindex(*whole[address].step.shape[1:]):
-            assert picked[(place, *index)] == entries[(row, *index)]
-            assert entries[(row, *index)].rad > 0
-    assert all(one[index] == entries[(1, *index)] for index in np.ndindex(*one.shape))
 
 
 @pytest.mark.parametrize("numbers", [Balls(30), Limbs(30), Balls(400)])

@@ -21,10 +21,11 @@ from byhand.explaining.regions import (
 )
 
 FRAME = Frame(Fraction(-3), Fraction(-2), Fraction(5, 2), Fraction(3))
-FEW = st.fractions(-3, 3, max_denominator=4)
+FEW = st.integers(-36, 36).map(lambda n: Fraction(n, 12))  # drawn faster than st.fractions
 ROWS = st.lists(st.builds(Row, st.tuples(FEW, FEW), FEW), min_size=1, max_size=7)
 PLACES = st.tuples(
-    st.fractions(-3, Fraction(5, 2), max_denominator=50), st.fractions(-2, 3, max_denominator=50)
+    st.integers(-150, 125).map(lambda n: Fraction(n, 50)),
+    st.integers(-100, 150).map(lambda n: Fraction(n, 50)),
 )
 
 
@@ -51,7 +52,7 @@ def centre(region: Region) -> Point:
     return x, y
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60)
 @given(ROWS, st.lists(PLACES, min_size=1, max_size=6))
 def test_a_point_lies_inside_a_region_just_where_its_token_alone_is_the_argmax(
     rows: list[Row], places: list[Point]
@@ -68,7 +69,7 @@ def test_a_point_lies_inside_a_region_just_where_its_token_alone_is_the_argmax(
                 assert on_frame
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(ROWS)
 def test_the_regions_fill_the_frame_and_do_not_overlap(rows: list[Row]) -> None:
     areas = [twice_area(region.outlines[0]) for region in exact_regions(rows, FRAME)]
@@ -76,7 +77,7 @@ def test_the_regions_fill_the_frame_and_do_not_overlap(rows: list[Row]) -> None:
     assert sum(areas) == 2 * FRAME.width * FRAME.height
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40)
 @given(ROWS)
 def test_a_token_wins_somewhere_just_if_a_wide_frame_has_a_region_of_it(rows: list[Row]) -> None:
     # differences are twelfths below 6, so their lines cross within 2·6·6·12² of the origin

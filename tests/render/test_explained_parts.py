@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from io import StringIO
 
@@ -14,9 +15,11 @@ import byhand
 from byhand.explaining import Explanation
 from byhand.language import speak
 from byhand.render.explained.data import document_of, write_json
+from byhand.render.explained.lines import broken
 from byhand.render.explained.numerals import Numerals, short_float
 from byhand.render.explained.page import page
-from byhand.render.explained.parts import Bar, Bars, Grid, Head, Section, Told, together
+from byhand.render.explained.parts import USUAL, Bar, Bars, Grid, Head, Section, Told, together
+from byhand.render.explained.sections import head, sections
 from byhand.render.explained.terminal import lines
 from byhand.render.forms import Forms
 from byhand.render.ink import Ink, width_of
@@ -39,6 +42,11 @@ def abc() -> Explanation:
 @pytest.fixture(scope="module")
 def minigpt() -> Explanation:
     return byhand.explain("minigpt")
+
+
+@cache
+def by_key(name: str) -> Explanation:
+    return byhand.explain(name, keys=True)
 
 
 def shown(*blocks: Bars | Grid | Told, width: int = 60) -> list[str]:
@@ -67,6 +75,40 @@ def test_bars_grow_from_one_axis_by_their_sign() -> None:
 def test_without_room_there_are_numbers_and_no_bars() -> None:
     bar = Bar("block.0.attn.head_out[0]", "+2", 1.0)
     assert shown(Bars("", (bar,)), width=34)[1] == "  block.0.attn.head_out[0]  +2"
+
+
+def test_a_name_and_a_number_that_do_not_fit_side_by_side_stand_one_below_the_other() -> None:
+    bars = (
+        Bar("block.0.attn.head_out.key[0,0]", "+2.0000", 1.0, about="word"),
+        Bar("sum", "+2.0000", 0.0, "sum"),
+    )
+    assert shown(Bars("", bars), width=40)[1:] == [
+        "  block.0.attn.head_out.key[0,0]  word",
+        "    +2.0000",
+        "    ───────",
+        "  sum",
+        "    +2.0000",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 44, 60, 80])
+@pytest.mark.parametrize("name", ["abc", "minigpt", "abc-walkthrough"])
+def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
+    found = by_key(name)
+    parts = tuple(sections(found, [*USUAL, "stream", "norms"], width=width))
+    told = lines(head(found), parts, width, Ink())
+    assert [line for line in told if width_of(line) > width] == []
+
+
+def test_wide_signs_count_twice_where_lines_are_broken() -> None:
+    wide = "日本語 " * 9
+    told = list(broken(wide + "x" * 30, 20, "• ", "  "))
+    assert all(width_of(line) <= 20 for line in told)
+    assert told[:2] == ["• 日本語 日本語", "  日本語 日本語"]
+    assert "".join(told).replace(" ", "").replace("•", "") == "日本語" * 9 + "x" * 30
+    assert list(broken("a  b   c", 5)) == ["a  b", "c"]
+    assert list(broken(" ", 5)) == []
+    assert list(broken(together("one word") + " more", 9)) == ["one word", "more"]
 
 
 def test_a_grid_that_is_too_wide_goes_on_below_with_its_first_column() -> None:
@@ -178,7 +220,7 @@ def test_what_tokens_say_is_no_markup() -> None:
 
 
 def test_every_number_of_the_data_has_an_address_of_its_own(abc: Explanation) -> None:
-    document = document_of(abc, ["attribution", "lens"])
+    document = document_of(abc, ["attribution", "lens", "stream"])
 
     def numbers(part: object) -> Iterator[str]:
         if isinstance(part, dict):
@@ -193,7 +235,8 @@ def test_every_number_of_the_data_has_an_address_of_its_own(abc: Explanation) ->
                 yield from numbers(value)
 
     addresses = list(numbers(document))
-    assert len(addresses) == 9 * 3 + 3 * 3  # terms, total, remainder; the lens
+    # terms, total and remainder of three logits; the lens at three positions; the stream
+    assert len(addresses) == 9 * 3 + 3 * 3 * 3 + 8 * 2
     assert len(addresses) == len(set(addresses))
     assert all(address.startswith("explain.") for address in addresses)
 

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from byhand.explaining.health import Health
     from byhand.explaining.inputs import Table
     from byhand.explaining.lens import Lens
+    from byhand.explaining.near import Floats
     from byhand.explaining.norm_places import NormPlaces
-    from byhand.explaining.picking import Floats
 
+FEW_POSITIONS = 4  # of a text whose facts are all told
 FEW_TEXTS = 64  # that are looked at unasked
 MANY_TOKENS = 128  # of a vocabulary beyond which no parts are taken out after every text
 SMALL_VOCABULARY = 12  # tokens up to which the terms of every logit are worked out
@@ -173,7 +174,7 @@ class Explanation:
 
     def shares(self, layer: int, head: int) -> Floats:
         """Floats near the shares of attention at the position explained; NaN where masked."""
-        from byhand.explaining.picking import floats_near
+        from byhand.explaining.near import floats_near
 
         weights = self.trace.steps[f"block.{layer}.attn.weights"].value
         near: Floats = floats_near(self.trace.numbers, weights)[head, self.position]
@@ -194,6 +195,11 @@ class Explanation:
         from byhand.explaining.facts import facts
 
         return facts(self.trace)
+
+    @property
+    def few_positions(self) -> bool:
+        """Whether the text is so short that the facts of every position are told."""
+        return len(self.trace.tokens) <= FEW_POSITIONS
 
     @property
     def few_texts(self) -> bool:
@@ -312,7 +318,7 @@ def _strongest_other(trace: Trace, position: int, token: int) -> int | None:
     """The token with the largest logit but one: it is only shown, so floats may choose it."""
     import numpy as np
 
-    from byhand.explaining.picking import floats_near, pick
+    from byhand.explaining.near import floats_near
 
     if len(trace.model.vocabulary) < 2 or trace.steps["logits"].missing is not None:
         return None
@@ -320,7 +326,8 @@ def _strongest_other(trace: Trace, position: int, token: int) -> int | None:
         for other in (*trace.next[position].tied, *trace.next[position].candidates):
             if other != token:
                 return other
-    row = floats_near(trace.numbers, pick(trace.steps["logits"].value, [position]))[0]
+    logits = trace.numbers.take_rows(trace.steps["logits"].value, [position])
+    row = floats_near(trace.numbers, logits)[0]
     row[token] = -np.inf
     return int(np.argmax(np.where(np.isnan(row), -np.inf, row)))
 

@@ -26,8 +26,8 @@ import numpy as np
 
 from byhand.errors import AddressError, InputError, Undecided
 from byhand.evaluate import Admitted
+from byhand.explaining.near import Floats, floats_near
 from byhand.explaining.path import Part, Way, stacked
-from byhand.explaining.picking import Floats, floats_near
 from byhand.explaining.sources import Source, final_stream, spine
 from byhand.language import _
 from byhand.numbers.base import Numbers

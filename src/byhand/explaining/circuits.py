@@ -26,8 +26,8 @@ import numpy as np
 from byhand import forward
 from byhand.errors import AddressError, InputError
 from byhand.evaluate import Admitted, pencil_sized, usual_format, work_out
-from byhand.explaining.picking import floats_near, pick
-from byhand.explaining.reading import in_words, strongest_of
+from byhand.explaining.near import Floats, floats_near
+from byhand.explaining.reading import clearest, strongest_of
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -62,12 +62,13 @@ class Table:
 
 @dataclass(frozen=True)
 class HeadCircuits:
-    """The two tables of one head, and the strongest of what they say in words."""
+    """The two tables of one head, and the pairs of tokens for which they are clearest."""
 
     head: int
     qk: Table
     ov: Table
-    sentences: tuple[str, ...] = ()
+    looks: tuple[tuple[int, int], ...] = ()  # from which token it looks most at which
+    writes: tuple[tuple[int, int], ...] = ()  # having read which token it writes which
 
 
 @dataclass(frozen=True)
@@ -144,14 +145,10 @@ def circuits(
     for worked in (scores, written):
         if worked.missing is not None:
             return replace(empty, missing=worked.missing)
-    tail = _tail(scene.model.spec, layer, len(scene.tokens), norms)
-    heads = []
-    for head in range(scores.step.shape[0]):
-        logits = scene.unembed(written, head, tail)
-        if logits.missing is not None:
-            return replace(empty, missing=logits.missing)
-        heads.append(scene.read(head, scores, logits))
-    return replace(empty, heads=tuple(heads))
+    logits = scene.unembed(written, norms)
+    if logits.missing is not None:
+        return replace(empty, missing=logits.missing)
+    return replace(empty, heads=tuple(scene.read(scores, logits)))
 
 
 def norms_passed(spec: ModelSpec, layer: int) -> tuple[str, ...]:
@@ -232,37 +229,48 @@ class _Scene:
         )
         return steps[address]
 
-    def unembed(self, written: Worked, head: int, tail: Plan) -> Worked:
-        """One head's output as logits."""
+    def unembed(self, written: Worked, norms: Sequence[str]) -> Worked:
+        """What the heads write as logits, (head · token, vocab)."""
+        heads, count, _width = written.step.shape
+        tail = _tail(self.model.spec, self.layer, heads * count, norms)
         first = tail.steps[0]
-        rows = Worked(first, pick(written.value, head), self.numbers)
+        rows = Worked(first, self.numbers.stack_rows([written.value]), self.numbers)
         return work_out(tail, self.weights, (), self.numbers, given={first.address: rows})["logits"]
 
-    def read(self, head: int, scores: Worked, logits: Worked) -> HeadCircuits:
-        """The two tables of a head."""
-        rows, count = self.tokens, len(self.tokens)
-        near = floats_near(self.numbers, scores.value)[head][-count:, :count]
+    def read(self, scores: Worked, logits: Worked) -> Iterator[HeadCircuits]:
+        """The two tables of every head."""
+        count = len(self.tokens)
+        seen = floats_near(self.numbers, scores.value)[:, -count:, :count]
+        written = floats_near(self.numbers, logits.value).reshape(len(seen), count, -1)
+        for head, near in enumerate(seen):
+            looked = scores.array[head][-count:, :count]
+            entries = logits.array[head * count : (head + 1) * count]
+            yield self._head(head, looked, near, entries, written[head])
+
+    def _head(
+        self, head: int, scores: Any, near: Floats, entries: Any, written: Floats
+    ) -> HeadCircuits:
+        rows = self.tokens
         qk = Table(
             f"explain.qk.block.{self.layer}",
             head,
             rows,
             rows,
-            scores.array[head][-count:, :count],
+            scores,
             strongest_of(near, rows),
         )
-        written = floats_near(self.numbers, logits.value)
         columns = _columns(written)
         ov = Table(
             f"explain.ov.block.{self.layer}",
             head,
             rows,
             columns,
-            logits.array if len(columns) == written.shape[1] else logits.array[:, list(columns)],
+            entries if len(columns) == written.shape[1] else entries[:, list(columns)],
             strongest_of(written[:, list(columns)], columns),
         )
-        names = self.model.vocabulary.tokens
-        sentences = in_words(near, written, rows, names)
-        return HeadCircuits(head, qk, ov, sentences)
+        looks = tuple((rows[row], rows[column]) for row, column in clearest(near))
+        writes = tuple((rows[row], column) for row, column in clearest(written))
+        return HeadCircuits(head, qk, ov, looks, writes)
 
 
 def reading_embedding(plan: Plan, layer: int, wanted: str) -> Plan:

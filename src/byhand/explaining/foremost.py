@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from byhand.explaining.attribution import Attribution, Term
-from byhand.explaining.picking import floats_near
+from byhand.explaining.near import floats_near
 
 
 @dataclass(frozen=True)

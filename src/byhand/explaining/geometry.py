@@ -20,22 +20,16 @@ from typing import Any
 import numpy as np
 
 from byhand import forward
-from byhand.errors import ByhandError, InputError, Undecided
+from byhand.errors import ByhandError, InputError
 from byhand.evaluate import work_out
+from byhand.explaining.near import near_entry
 from byhand.explaining.planes import Plane, planes_of, tail_of
-from byhand.explaining.projections import (
-    angle,
-    cosine,
-)
+from byhand.explaining.projections import angle, cosine
 from byhand.language import _
 from byhand.numbers.base import Prediction, Printed
 from byhand.tracing import Missing, Trace, weakest
 
-MOST_EXACT = 256  # tokens whose regions are clipped in rational numbers
 MOST_SHOWN = 12  # tokens of a large vocabulary that are looked at
-GRID = 97  # points along a side, where regions are sampled
-MARGIN = Fraction(9, 100)  # of a frame, on each side
-PLACES = 12  # decimals that floats are rounded from
 
 
 @dataclass(frozen=True)
@@ -274,7 +268,7 @@ def _path(
         if worked.missing is not None:
             return Path(position, token, tuple(made), worked.missing)
         values = tuple(worked.at((position, i)) for i in range(worked.step.shape[1]))
-        near = tuple(map(near_number, values))
+        near = tuple(map(near_entry, values))
         if not all(map(isfinite, near)):  # a float that overflowed has no place
             return Path(position, token, tuple(made), Missing("undecided", address))
         predictions = leads.get(address)
@@ -293,16 +287,6 @@ def _path(
             )
         )
     return Path(position, token, tuple(made))
-
-
-def near_number(entry: Any) -> float:
-    """A float near one number of any number system, by its proven decimals where it has such."""
-    if hasattr(entry, "interval") and not hasattr(entry, "__float__"):
-        try:
-            return float(entry.decimal(PLACES))
-        except Undecided:  # an enclosure too wide for so many: its middle is near enough
-            return float(entry.interval(PLACES)[0])
-    return float(entry)
 
 
 # ------------------------------------------------------------------ the model's own tail

@@ -20,7 +20,8 @@ from byhand.explaining.measures import (
     measure_pattern,
     measure_units,
 )
-from byhand.explaining.picking import Flags, Floats, absent, floats_near
+from byhand.explaining.near import Flags, Floats, absent, floats_near
+from byhand.explaining.projections import cosine
 from byhand.tracing import Trace, Worked
 
 __all__ = ["Health", "LayerHealth", "Pattern", "Size", "Units", "Update", "health"]
@@ -155,8 +156,8 @@ def _update(read: _Reader, at: str) -> Update | None:
         return None
     before = tuple(root_mean_square(row) for row in stream)
     ratio = tuple(_quotient(*pair) for pair in zip(size.rms, before, strict=True))
-    cosine = tuple(cosine_between(*pair) for pair in zip(added, stream, strict=True))
-    return Update(size, ratio, cosine, mean_of_known(ratio), mean_of_known(cosine))
+    cosines = tuple(cosine(*pair) for pair in zip(added, stream, strict=True))
+    return Update(size, ratio, cosines, mean_of_known(ratio), mean_of_known(cosines))
 
 
 def root_mean_square(row: Sequence[float] | Floats) -> float | None:
@@ -166,19 +167,6 @@ def root_mean_square(row: Sequence[float] | Floats) -> float | None:
     if not np.isfinite(largest):
         return None
     return largest * float(np.sqrt(np.mean((x / largest) ** 2))) if largest else 0.0
-
-
-def cosine_between(one: Sequence[float] | Floats, other: Sequence[float] | Floats) -> float | None:
-    """The cosine of the angle between two vectors; None where one is zero or not finite."""
-    units = []
-    for row in (one, other):
-        x = np.asarray(row, dtype=np.float64)
-        largest = float(np.max(np.abs(x), initial=0.0))
-        if not largest or not np.isfinite(largest):
-            return None
-        x = x / largest
-        units.append(x / np.sqrt(x @ x))
-    return float(np.clip(units[0] @ units[1], -1.0, 1.0))
 
 
 def _quotient(top: float | None, bottom: float | None) -> float | None:

@@ -15,7 +15,6 @@ from typing import Any
 from byhand import forward
 from byhand.errors import AddressError
 from byhand.evaluate import Admitted, work_out
-from byhand.explaining.picking import pick
 from byhand.explaining.ranks import Rank, rank
 from byhand.language import _
 from byhand.numbers.base import Prediction
@@ -172,7 +171,7 @@ def _end(
     if stream.missing is not None:
         return {name: Worked(tail[name], None, trace.numbers, missing=stream.missing)
                 for name in ENDING}  # fmt: skip
-    rows = Worked(entering, pick(stream.value, positions), trace.numbers)
+    rows = Worked(entering, trace.numbers.take_rows(stream.value, positions), trace.numbers)
     steps = work_out(tail, weights, (), trace.numbers, given={entering.address: rows})
     return {name: steps[name] for name in ENDING}
 

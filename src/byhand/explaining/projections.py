@@ -95,11 +95,16 @@ def _entry(place: int) -> str:
 
 
 def cosine(x: Floats, y: Floats) -> float | None:
-    """The cosine of the angle between two vectors; None where one has no length."""
-    sizes = float(np.linalg.norm(x)) * float(np.linalg.norm(y))
-    if not sizes:
-        return None
-    return min(1.0, max(-1.0, float(x @ y) / sizes))
+    """The cosine of the angle between two vectors, whatever their sizes; None where one has no
+    length or is not finite."""
+    units = []
+    for row in (np.asarray(x, np.float64), np.asarray(y, np.float64)):
+        largest = float(np.max(np.abs(row), initial=0.0))
+        if not largest or not np.isfinite(largest):
+            return None
+        row = row / largest
+        units.append(row / np.sqrt(row @ row))
+    return float(np.clip(units[0] @ units[1], -1.0, 1.0))
 
 
 def angle(x: Floats, y: Floats) -> float | None:

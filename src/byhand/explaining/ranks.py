@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from byhand.errors import Undecided
-from byhand.explaining.picking import bounds, floats_near, pick
+from byhand.explaining.near import bounds, floats_near
 from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.enclosure import Enclosure
 
@@ -33,7 +33,7 @@ class Rank:
 
 def rank(numbers: Numbers, logits: Any, row: int, token: int) -> Rank:
     """The rank of a token in one row of logits (pos, vocab)."""
-    logits = pick(logits, [row])
+    logits = numbers.take_rows(logits, [row])
     entries = numbers.entries(logits)[0]
     others = [id for id in range(len(entries)) if id != token]
     ahead = 0

@@ -13,7 +13,6 @@ from byhand.address import write_index
 from byhand.plan import WEIGHT, Plan, Step
 
 PASSES = ("affine", "center", "linear", "normalize")  # what the stream itself goes through
-KINDS = ("token", "position", "head", "key", "mlp", "neuron", "bias", "norm", "step")
 
 
 @dataclass(frozen=True, slots=True)

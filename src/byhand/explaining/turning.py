@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
-from math import inf, isnan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from byhand.evaluate import Admitted
 from byhand.explaining.ablation import Part, side_trips
 from byhand.explaining.attribution import Attribution, attribute
 from byhand.explaining.lens import LensRow, look
-from byhand.explaining.picking import BITS, floats_near
+from byhand.explaining.near import floats_near, near_entry
 from byhand.explaining.sources import Source
 from byhand.language import _
 from byhand.numbers.base import Numbers, Prediction
@@ -291,17 +291,8 @@ def _size(contribution: Contribution) -> float:
 
 
 def _near(value: Any) -> float:
-    """A float near an entry of any number system; NaN where there is none."""
-    if value is None:
-        return float("nan")
-    if isinstance(value, Enclosure):
-        value = value.mid
-    if getattr(value, "fraction", None) is None and hasattr(value, "ball"):
-        return float(value.ball(BITS).mid())
-    try:
-        return float(getattr(value, "fraction", value))
-    except OverflowError:  # a fraction beyond the range
-        return inf if value > 0 else -inf
+    """A float near an entry; NaN where there is none."""
+    return nan if value is None else near_entry(value)
 
 
 def _difference(a: Any, b: Any) -> Any:

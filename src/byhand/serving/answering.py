@@ -37,7 +37,7 @@ def answer(
 
     `progress` is called before every step of a pass, and may raise to stop it.
     """
-    with speaking(_language(request)):
+    with speaking(language_of(request)):
         if question not in _ROOMS:
             raise UsageError(
                 _("there is no question {name}").format(name=repr(question[:40])),
@@ -72,7 +72,7 @@ def error_data(error: ByhandError) -> dict[str, str | None]:
     }
 
 
-def _language(request: Any) -> str:
+def language_of(request: Any) -> str:
     """The language of the request or of its first State; where that is wrong, English."""
     if not isinstance(request, dict):
         return "en"

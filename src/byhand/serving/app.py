@@ -28,7 +28,7 @@ from byhand import publishing
 from byhand.errors import ByhandError, InputError, nearest
 from byhand.language import LANGUAGES, _, speaking
 from byhand.serving import openapi
-from byhand.serving.answering import _language as language_of
+from byhand.serving.answering import language_of
 from byhand.serving.asking import ASKED, MODELS, Question, canonical, read_body, read_request
 from byhand.serving.exchange import Exchange, wants_lines, wrong
 from byhand.serving.guarding import Guard, refusal

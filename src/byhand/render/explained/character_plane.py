@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from byhand.language import _
+from byhand.render.explained.parts import together
 from byhand.render.explained.placing import Spot, within
 from byhand.render.explained.plane_words import axis_names, decimal, end_label
 from byhand.render.explained.shapes import tick
@@ -29,6 +30,12 @@ MOST_PATHS = 6
 def drawn(geometry: Geometry, wide: int = WIDE) -> list[str]:
     """The lines of each plane's drawing, one below the other."""
     return [line for plane in geometry.planes for line in _plane(geometry, plane, wide)]
+
+
+def signs() -> str:
+    """What the signs of a drawing mean; lines are broken between them alone."""
+    told = _("o embedding   + after a step   @ the end   letters: who wins there")
+    return "   ".join(map(together, told.split("   ")))
 
 
 class _Sheet:
@@ -90,7 +97,6 @@ def _plane(geometry: Geometry, plane: Plane, wide: int) -> Iterator[str]:
     yield "      └" + "".join(_border(sheet, unit)) + "┘"
     yield "       " + "".join(_numbers(sheet, unit)).rstrip()
     yield " " * (7 + max(0, sheet.wide - len(across))) + across
-    yield _("o embedding   + after a step   @ the end   letters: who wins there")
 
 
 def _ways(geometry: Geometry, plane: Plane, sheet: _Sheet) -> None:

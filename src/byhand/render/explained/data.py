@@ -1,32 +1,32 @@
 """An explanation as data: the JSON document of `byhand explain --json` (docs/explain.md).
 
     {"model", "numbers", "text", "tokens", "position", "token", "against", "next", "letters",
-     "attribution", "lens", "attention", "geometry", "facts", "health", "norms", "inputs"}
+     "attribution", "lens", "attention", "geometry", "facts", "health", "stream", "norms", "inputs"}
 
 Every number of the model's has its address, its value and its decimals as in the trace's document
 (see `render.data`): {"address", "value", "decimal"}.  What is rounded by nature (health, angles)
-is a plain number.
+is a plain number.  Here are the sections that hold tables of numbers; `further_data` has the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass
 from functools import partial
-from math import isfinite
 from typing import TYPE_CHECKING, Any, TextIO
 
-from byhand.numbers.base import Prediction
-from byhand.render.data import TraceData, proof_data, write_document
+from byhand.render.data import proof_data, write_document
+from byhand.render.explained.further_data import FurtherData
+from byhand.render.explained.parts import USUAL
+from byhand.render.explained.records import Records, missing, number, plain
+from byhand.render.explained.wording import head_sentences
 
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
     from byhand.explaining.attribution import Attribution
     from byhand.explaining.circuits import Circuits, Table
     from byhand.explaining.lens import LensRow
-    from byhand.tracing import Missing
 
-USUAL = ("attribution", "lens", "attention", "geometry", "facts", "health")
+SMALL = 64  # tokens of a vocabulary whose logits are all written after every step
 
 
 def write_json(found: Explanation, to: TextIO, only: Sequence[str] = ()) -> None:
@@ -37,16 +37,18 @@ def write_json(found: Explanation, to: TextIO, only: Sequence[str] = ()) -> None
 def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
     """The document as Python data; with `only`, of these sections."""
     data = _Data(found)
+    further = FurtherData(found, data.writer)
     trace = found.trace
     makers: dict[str, Callable[[], Any]] = {
         "attribution": data.attribution,
-        "lens": data.lens,
+        "lens": lambda: data.lens(whole="lens" in only),
         "attention": data.attention,
-        "geometry": data.geometry,
-        "facts": data.facts,
+        "geometry": further.geometry,
+        "facts": further.facts,
         "health": lambda: plain(found.health),
-        "norms": data.norms,
-        "inputs": data.inputs,
+        "stream": data.stream,
+        "norms": further.norms,
+        "inputs": further.inputs,
     }
     wanted = [name for name in makers if name in (only or USUAL)]
     sections = {name: makers[name]() for name in wanted}
@@ -65,22 +67,7 @@ def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-class _Data:
-    def __init__(self, found: Explanation) -> None:
-        self.found = found
-        self.writer = TraceData(found.trace)
-
-    def token(self, id: int | None) -> dict[str, Any] | None:
-        return None if id is None else {"id": id, "text": self.found.trace.token(id)}
-
-    def number(self, entry: Any, address: str) -> dict[str, Any]:
-        """One number with its address."""
-        value, decimal = self.writer.value(entry, address)
-        return {"address": address, "value": value, "decimal": decimal}
-
-    def prediction(self, position: int, found: Prediction | None) -> dict[str, Any] | None:
-        return None if found is None else self.writer.prediction(position, found)
-
+class _Data(Records):
     # ------------------------------------------------------------------ attribution
 
     def attribution(self) -> dict[str, Any] | None:
@@ -92,6 +79,10 @@ class _Data:
         if self.found.against is not None:
             data["difference"] = self.terms(chosen)
         return data
+
+    def stream(self) -> dict[str, Any] | None:
+        """The terms of every entry of the final stream."""
+        return None if self.found.stream is None else self.terms(self.found.stream)
 
     def terms(self, found: Attribution) -> dict[str, Any]:
         records = []
@@ -106,18 +97,22 @@ class _Data:
             if term.missing is not None:
                 record |= {"numbers": None, "missing": missing(term.missing)}
             else:
-                record["numbers"] = self.row(found, term.array, partial(source.at, "logits"))
+                record["numbers"] = self.row(found, term.array, partial(source.at, found.of))
             records.append(record)
+        columns = map(self.token, found.columns) if found.of == "logits" else found.columns
         return {
             "position": self.found.position,
-            "columns": [self.token(id) for id in found.columns],
+            "columns": list(columns),
             "against": self.token(found.against[0]) if found.against else None,
             "terms": records,
-            "total": self.row(found, found.totals, partial(_address, "total")),
-            "remainder": self.row(found, found.remainders, partial(_address, "remainder")),
+            "total": self.row(found, found.totals, partial(_address, found.of, "total")),
+            "remainder": self.row(
+                found, found.remainders, partial(_address, found.of, "remainder")
+            ),
             "closes": found.closes,
             "radius": number(found.radius) if found.closes in ("exact", "proven") else None,
             "relative": number(found.relative) if found.closes == "rounded" else None,
+            "limits": [norm for norm, _position in found.limits],
         }
 
     def row(
@@ -135,36 +130,39 @@ class _Data:
 
     # ------------------------------------------------------------------ lens and attention
 
-    def lens(self) -> list[dict[str, Any]]:
-        return [self.lens_row(row) for row in self.found.lens.rows]
+    def lens(self, *, whole: bool) -> list[dict[str, Any]]:
+        """The position explained; the whole text where the lens was asked for by its name."""
+        own = self.found.lens.rows
+        if not whole:
+            return [self.lens_row(row) for row in own]
+        others = [row for row in self.found.whole_lens if row.position != self.found.position]
+        rows = sorted((*own, *others), key=lambda row: row.position)
+        return [self.lens_row(row) for row in rows]
 
     def lens_row(self, row: LensRow) -> dict[str, Any]:
         base: dict[str, Any] = {"address": row.address, "step": row.step, "position": row.position}
         if row.missing is not None:
             return {**base, "missing": missing(row.missing)}
         at = row.address.removesuffix("]")
+        shown = self.shown(row)
         return {
             **base,
             "leader": self.prediction(row.position, row.leader),
             "logits": [
                 self.number(row.logits[id], f"{at},{id}]")
                 | {"token": self.found.trace.token(id), "id": id}
-                for id in self.shown(row)
+                for id in shown
             ],
             "probs": None
             if row.probs is None
-            else [self.share(row.probs[id]) | {"id": id} for id in self.shown(row)],
+            else [(self.bare(row.probs[id]) or {}) | {"id": id} for id in shown],
             "ranks": [plain(rank) for rank in row.ranks],
         }
-
-    def share(self, entry: Any) -> dict[str, Any]:
-        value, decimal = self.writer.value(entry, None)
-        return {"value": value, "decimal": decimal}
 
     def shown(self, row: LensRow) -> list[int]:
         """The tokens of a row: all of a small vocabulary, else those that matter."""
         vocab = len(self.found.model.vocabulary)
-        if vocab <= 64:
+        if vocab <= SMALL:
             return list(range(vocab))
         leader = () if row.leader is None or row.leader.id is None else (row.leader.id,)
         return list(dict.fromkeys((*self.found.compared, *leader)))
@@ -176,6 +174,7 @@ class _Data:
     def layer(self, found: Circuits) -> dict[str, Any]:
         return {
             "layer": found.layer,
+            "pattern": self.pattern(found.layer),
             "query": found.positions[0],
             "key": found.positions[1],
             "stands_in": found.stands_in,
@@ -185,13 +184,30 @@ class _Data:
             "heads": [
                 {
                     "head": each.head,
-                    "sentences": list(each.sentences),
+                    "sentences": list(head_sentences(each, self.found.model)),
                     "qk": self.table(each.qk),
                     "ov": self.table(each.ov),
                 }
                 for each in found.heads
             ],
         }
+
+    def pattern(self, layer: int) -> dict[str, Any]:
+        """Where every head looks from the position explained: a list of shares for each head, null
+        where masked; the trace's document has the other positions."""
+        address = f"block.{layer}.attn.weights"
+        worked = self.found.trace.steps[address]
+        if worked.missing is not None:
+            return {"address": address, "missing": missing(worked.missing)}
+        place, keys = self.found.position, range(worked.step.shape[-1])
+        entries = [
+            [
+                self.writer.value(worked.at((head, place, key)), f"{address}[{head},{place},{key}]")
+                for key in keys
+            ]
+            for head in range(worked.step.shape[0])
+        ]
+        return {"address": address, "position": place, **_nested(entries)}
 
     def table(self, table: Table) -> dict[str, Any]:
         """A table as the trace's document has a step: nested lists, null where masked; the address
@@ -203,153 +219,22 @@ class _Data:
             ]
             for row in table.rows
         ]
-        values = [[value for value, _decimal in row] for row in entries]
-        decimals = [[decimal for _value, decimal in row] for row in entries]
-        told = any(decimal is not None for row in decimals for decimal in row)
         return {
             "address": table.address,
             "head": table.head,
             "rows": list(table.rows),
             "columns": list(table.columns),
-            "value": values,
-            **({"decimal": decimals} if told else {}),
-        }
-
-    # ------------------------------------------------------------------ geometry, facts, inputs
-
-    def geometry(self) -> dict[str, Any]:
-        found = self.found.geometry
-        return {
-            "directions": [
-                {
-                    "token": each.token,
-                    "id": each.id,
-                    "row": plain(each.row),
-                    "bias": number(each.bias),
-                    "length": number(each.length),
-                    "turn": number(each.turn),
-                }
-                for each in found.directions
-            ],
-            "left_out": found.left_out,
-            "paths": [
-                {
-                    "position": path.position,
-                    "stops": [
-                        {
-                            "address": stop.address,
-                            "kind": stop.kind,
-                            "layer": stop.layer,
-                            "near": plain(stop.near),
-                            "length": number(stop.length),
-                            "angles": plain(stop.angles),
-                            "cosines": plain(stop.cosines),
-                            "leads": self.prediction(path.position, stop.leads),
-                        }
-                        for stop in path.stops
-                    ],
-                    "missing": None if path.ended is None else missing(path.ended),
-                }
-                for path in found.paths
-            ],
-        }
-
-    def facts(self) -> dict[str, Any]:
-        from byhand.render.explained.telling import tell
-
-        found = self.found.facts
-        if found.missing is not None:
-            return {"missing": missing(found.missing), "facts": []}
-        told = {each.position: list(each.sentences) for each in tell(found)}
-        return {
-            "missing": None,
-            "facts": [
-                {
-                    "position": fact.position,
-                    "prediction": self.prediction(fact.position, fact.prediction),
-                    "sentences": told.get(fact.position, []),
-                    "checks": [
-                        {
-                            "part": check.part.address,
-                            "said": self.prediction(fact.position, check.said),
-                            "found": self.prediction(fact.position, check.found),
-                            "as_said": check.as_said,
-                        }
-                        for check in fact.checks
-                    ],
-                    "needed": [check.part.address for check in fact.needed],
-                }
-                for fact in found.facts
-            ],
-        }
-
-    def norms(self) -> dict[str, Any]:
-        found = self.found.norm_places
-        return {
-            "own": found.own,
-            "reason": found.reason,
-            "runs": [
-                {
-                    "place": run.place,
-                    "own": run.own,
-                    "health": plain(run.health),
-                    "next": None
-                    if run.next is None
-                    else [self.prediction(at, each) for at, each in enumerate(run.next)],
-                }
-                for run in found.runs
-            ],
-        }
-
-    def inputs(self) -> dict[str, Any]:
-        from byhand.render.explained.telling import tell_inputs
-
-        found = self.found.inputs
-        if found.missing is not None:
-            return {"missing": missing(found.missing), "texts": []}
-        decode = found.model.vocabulary.decode
-        return {
-            "missing": None,
-            "length": found.length,
-            "suffix": found.suffix,
-            "sentences": list(tell_inputs(found)),
-            "parts": [part.address for part in found.parts],
-            "texts": [
-                {
-                    "text": decode(row.tokens),
-                    "tokens": list(row.tokens),
-                    "next": row.prediction.id,
-                    "proven": row.prediction.proven,
-                    "suffix": row.suffix,
-                    "needs": [part.address for part in found.needed(row)],
-                }
-                for row in found.rows
-            ],
+            **_nested(entries),
         }
 
 
-def _address(name: str, position: int, column: int) -> str:
-    return f"explain.logits.{name}[{position},{column}]"
+def _nested(entries: list[list[tuple[Any, Any]]]) -> dict[str, Any]:
+    """Values, and decimals where there are any, as nested lists."""
+    values = [[value for value, _decimal in row] for row in entries]
+    decimals = [[decimal for _value, decimal in row] for row in entries]
+    told = any(decimal is not None for row in decimals for decimal in row)
+    return {"value": values, **({"decimal": decimals} if told else {})}
 
 
-def missing(found: Missing) -> dict[str, str]:
-    """Why there is no number, as the trace's document says it."""
-    return {"kind": found.kind, "cause": found.cause}
-
-
-def number(value: float | None) -> float | str | None:
-    """A rounded number; its name where JSON has no such number."""
-    if value is None:
-        return None
-    return float(value) if isfinite(value) else str(float(value))
-
-
-def plain(found: Any) -> Any:
-    """Records of rounded numbers as JSON has them."""
-    if is_dataclass(found) and not isinstance(found, type):
-        return {field.name: plain(getattr(found, field.name)) for field in fields(found)}
-    if isinstance(found, list | tuple):
-        return [plain(each) for each in found]
-    if isinstance(found, bool) or found is None or isinstance(found, str | int):
-        return found
-    return number(found)
+def _address(of: str, name: str, position: int, column: int) -> str:
+    return f"explain.{of}.{name}[{position},{column}]"

@@ -33,6 +33,8 @@ def _inputs(table: Table) -> Iterator[str]:
     if len(table.tokens) < table.model.spec.vocab:
         names["tokens"] = words.some_of([_token(table, id) for id in table.tokens])
         yield _("{count} texts of up to {length} tokens, made of {tokens}.").format(**names)
+    elif table.length == 1:
+        yield _("There are {count} texts of one token.").format(**names)
     else:
         yield _("There are {count} texts of up to {length} tokens.").format(**names)
     if table.proven == count:

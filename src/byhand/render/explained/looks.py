@@ -12,6 +12,7 @@ from byhand.numbers.base import ABSENT
 from byhand.render.explained.parts import Block, Grid, Section, Told, together
 from byhand.render.explained.scope import Scope
 from byhand.render.explained.sums import missing_told
+from byhand.render.explained.wording import head_sentences
 from byhand.render.words import joined, whole, why_missing
 
 if TYPE_CHECKING:
@@ -208,11 +209,11 @@ def _looks(scope: Scope, layer: int, head: int) -> tuple[str, str, str]:
 
 
 def _written(scope: Scope, layer: int, head: int, token: int) -> str:
-    """The tokens that a head writes towards when it reads one."""
+    """The tokens that a head writes towards when it reads one; a dash where it prefers none."""
     for each in scope.found.circuits(layer):
         if each.head == head and token in each.ov.rows and each.ov.strongest:
             first = each.ov.strongest[each.ov.rows.index(token)][:MOST_WRITTEN]
-            return ", ".join(map(scope.token, first))
+            return ", ".join(map(scope.token, first)) or "–"
     return ""
 
 
@@ -224,9 +225,9 @@ def _layer(scope: Scope, circuits: Circuits, heads: list[int]) -> Iterator[Block
         small = len(scope.found.model.vocabulary) <= WIDEST_TABLE
         if each.head not in heads or not (small or scope.full):
             continue
-        if each.sentences:
+        if sentences := head_sentences(each, scope.found.model):
             text = _("block {layer}, head {head}: {sentences}")
-            said = "; ".join(each.sentences)
+            said = "; ".join(sentences)
             text = text.format(layer=circuits.layer, head=each.head, sentences=said)
             yield Told(text, "fact")
         if scope.full:
@@ -259,7 +260,7 @@ def _listed(scope: Scope, table: Table, title: str, word: str) -> Grid:
         said = [
             together(f"{scope.token(at)} {_entry(scope, table.at(row, at))}") for at in strongest
         ]
-        cells.append((scope.token(row), ", ".join(said)))
+        cells.append((scope.token(row), ", ".join(said) or _("all alike")))
     hidden = len(table.rows) - len(rows)
     return Grid(
         title,

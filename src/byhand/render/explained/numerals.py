@@ -13,6 +13,7 @@ from byhand.render.parts import Cell
 
 LONGEST = 10  # characters of an exact number in a column; a longer one is shown by its decimals
 FLOAT_DIGITS = 5  # significant digits of a float in a column
+MEASURE_DIGITS = 3  # of a rounded measure
 
 
 class Numerals:
@@ -73,6 +74,11 @@ def short_float(value: float, digits: int = FLOAT_DIGITS) -> str:
     if -4 <= size < 7:
         return f"{value:.{max(digits - 1 - max(size, 0), 0)}f}"
     return f"{value:.{min(digits - 1, 2)}e}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def measure(value: float | None) -> str:
+    """A rounded measure; a dash where it is not defined."""
+    return "–" if value is None else short_float(value, MEASURE_DIGITS)
 
 
 def share(value: float) -> str:

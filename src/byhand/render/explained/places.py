@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from byhand.language import _
-from byhand.render.explained.numerals import short_float
+from byhand.render.explained.numerals import measure
 from byhand.render.explained.parts import Block, Drawing, Grid, Section, Told
 from byhand.render.explained.scope import Scope
 from byhand.render.words import whole, why_missing
@@ -14,7 +14,6 @@ from byhand.render.words import whole, why_missing
 if TYPE_CHECKING:
     from byhand.explaining.geometry import Geometry, Path
 
-DIGITS = 3  # of a rounded measure
 SMALL = 4  # dimensions of a stream whose positions are all told
 WIDEST_DRAWN = 2  # dimensions of a stream that characters can show
 WIDE, SMALL_PLANE, NARROW = 64, 44, 20  # characters of a plane: in full, in short, at least
@@ -54,10 +53,28 @@ def _drawings(scope: Scope, geometry: Geometry) -> Iterator[Block]:
 
         yield from (Drawing(svg=svg) for svg in figures(geometry))
     elif geometry.width <= WIDEST_DRAWN and geometry.planes:
-        from byhand.render.explained.character_plane import drawn
+        from byhand.render.explained.character_plane import drawn, signs
 
         wide = min(WIDE if scope.full else SMALL_PLANE, scope.width - BESIDE)
-        yield Drawing(tuple(drawn(geometry, max(wide, NARROW))))
+        yield Drawing(tuple(drawn(geometry, max(wide, NARROW))), about=signs())
+    elif geometry.planes:
+        yield Told(_projected(geometry))
+
+
+def _projected(geometry: Geometry) -> str:
+    """What a picture of a wider stream would show, and what it would not."""
+    from byhand.render.explained.plane_words import percent
+
+    if geometry.width == WIDEST_DRAWN + 1:
+        return _("--report draws the stream in its three coordinate planes")
+    seen = geometry.planes[0].projection
+    text = _(
+        "the two main directions keep {first} and {second} of the stream's spread on this text, "
+        "{away} is projected away; --report draws them"
+    )
+    return text.format(
+        first=percent(seen.kept[0]), second=percent(seen.kept[1]), away=percent(seen.away)
+    )
 
 
 def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
@@ -71,7 +88,7 @@ def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
     turned = [None, *(move.turned for move in path.moves)]
     rows = []
     for stop, turn in zip(path.stops, turned, strict=False):
-        cells = [stop.address, _number(stop.length), _degrees(turn)]
+        cells = [stop.address, measure(stop.length), _degrees(turn)]
         cells += [_degrees(stop.angles[at]) for at in places]
         cells.append("" if stop.leads is None else scope.leader(stop.leads))
         rows.append(tuple(cells))
@@ -86,10 +103,6 @@ def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
         (False, True, True, *[True] * len(chosen), False),
         left_out=_("{count} more tokens").format(count=whole(hidden)) if hidden else "",
     )
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else short_float(value, DIGITS)
 
 
 def _degrees(value: float | None) -> str:

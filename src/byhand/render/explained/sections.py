@@ -14,7 +14,6 @@ from byhand.render.explained.scope import Scope
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
 
-FEW_POSITIONS = 4  # of a text whose positions are all told
 MOST_TEXTS = 12  # texts that are listed one by one
 
 
@@ -84,8 +83,7 @@ def facts_section(scope: Scope) -> Section:
     from byhand.render.explained.telling import tell
 
     found = scope.found
-    few = len(found.trace.tokens) <= FEW_POSITIONS
-    several = scope.every or (few and (scope.full or found.few_texts))
+    several = scope.every or (found.few_positions and (scope.full or found.few_texts))
     told = tell(found.whole_facts if several else found.facts)
     blocks = [block for each in told for block in _facts(each.sentences)]
     if found.few_texts:

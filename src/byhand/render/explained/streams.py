@@ -15,7 +15,7 @@ from byhand.language import _
 from byhand.render.explained.numerals import short_float
 from byhand.render.explained.parts import Block, Grid, Section, Told
 from byhand.render.explained.scope import Scope
-from byhand.render.explained.sums import about_source, closing
+from byhand.render.explained.sums import about_source, closing, limits_told
 from byhand.render.words import whole, why_missing
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def _blocks(scope: Scope) -> Iterator[Block]:
     narrow = len(attribution.columns) <= WIDEST
     yield _entries(scope, attribution) if narrow else _reaches(scope, attribution)
     yield from closing(scope, attribution)
+    yield from limits_told(attribution)
 
 
 def _entries(scope: Scope, attribution: Attribution) -> Grid:

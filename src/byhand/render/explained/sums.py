@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from byhand.explaining.sources import Source
 
 FEW, MANY = 12, 40  # terms that are shown: at first sight, and where the section is asked for
+SMALLEST = 1e-300  # of a radius that is written as it is
 WIDEST = 8  # tokens whose logits stand side by side
 
 
@@ -40,7 +41,7 @@ def _blocks(scope: Scope) -> Iterator[Block]:
         yield missing_told(scope)
         return
     yield _bars(scope, attribution)
-    yield from limits_told(scope, attribution)
+    yield from limits_told(attribution)
     if not found.neurons and not found.keys and not scope.full:
         return
     if scope.full and found.against is not None and (table := _table(scope)):
@@ -144,23 +145,28 @@ def closing_text(scope: Scope, attribution: Attribution) -> str:
         case "exact":
             return _("remainder: exactly 0")
         case "proven":
+            if attribution.radius < SMALLEST:
+                return _("remainder: proven to contain 0, radius below {size}").format(
+                    size=size_text(SMALLEST)
+                )
             text = _("remainder: proven to contain 0, radius {radius}")
             return text.format(radius=size_text(float(attribution.radius)))
         case "rounded":
             left, whole = map(_largest, (attribution.remainders, attribution.totals))
             text = _("remainder: rounded, {size} of {whole}")
-            return text.format(size=size_text(abs(float(left))), whole=scope.number(whole))
+            size = size_text(abs(float(left)))
+            return text.format(size=size, whole=scope.number(whole).removeprefix("-"))
         case _:
             return _("remainder: open, since a term or the logit is not known")
 
 
-def limits_told(scope: Scope, attribution: Attribution) -> Iterator[Told]:
+def limits_told(attribution: Attribution) -> Iterator[Told]:
     """The norms that took 0/0 for 0, so that nothing gets past them."""
     if attribution.limits:
         names = [norm.removesuffix(".normalized") for norm, _position in attribution.limits]
         text = _(
-            "{norms}: a row without variance, and no eps; 0/0 counts as 0, so that every term "
-            "through it is 0"
+            "{norms}: the row has no spread, and there is no eps; 0/0 counts as 0, and so does "
+            "every term on its way through"
         )
         yield Told(text.format(norms=joined(names)))
 

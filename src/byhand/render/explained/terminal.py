@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from math import ceil
-from textwrap import wrap
 
 from byhand.language import _
+from byhand.render.explained.lines import broken
 from byhand.render.explained.parts import (
     HARD_SPACE,
     STRONG,
@@ -29,7 +29,7 @@ INDENT = "  "
 AXIS, FULL, LEFT_HALF, RIGHT_HALF = "│", "█", "▌", "▐"
 LARGEST = "◂"  # behind the bar of the largest term
 LEAST_BARS, MOST_BARS = 8, 24  # characters: of all bars, of the longest one
-LEAST_WORDS = 24  # characters of a column of words that is made narrower
+LEAST_WORDS = (24, 12, 6)  # characters of a column of words that is made narrower, in turn
 LEADS = {"lead": "", "fact": "• ", "open": "? ", "remark": "", "closing": "= "}
 INKS = {"lead": "strong", "open": "named", "closing": "strong", "remark": "quiet"}
 
@@ -56,15 +56,7 @@ class _Lines:
             yield from self.section(section)
 
     def words(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
-        lead = indent if first is None else first
-        for line in wrap(
-            text,
-            self.width,
-            initial_indent=lead,
-            subsequent_indent=indent,
-            break_on_hyphens=False,
-        ):
-            yield line.replace(HARD_SPACE, " ")
+        return broken(text, self.width, indent if first is None else first, indent)
 
     def section(self, section: Section) -> Iterator[str]:
         yield ""
@@ -105,6 +97,9 @@ class _Lines:
             yield from (self.ink(line, "quiet") for line in self.words(found.title, INDENT))
         labels = max((width_of(_label(bar)) for bar in found.bars), default=0)
         values = max((width_of(bar.value) for bar in found.bars), default=0)
+        if 2 * len(INDENT) + labels + values > self.width:
+            yield from self.below(found, values)
+            return
         room = self.width - len(INDENT) - labels - values - 7  # two gaps, the axis and the mark
         left, right, scale = _sides(found.bars, room)
         for bar in found.bars:
@@ -116,6 +111,16 @@ class _Lines:
             if left + right:
                 text += INDENT + self.drawn(bar, left, scale)
             yield text.rstrip()
+        for told in found.closing:
+            yield from self.told(told)
+
+    def below(self, found: Bars, values: int) -> Iterator[str]:
+        """Where a name and its number do not fit side by side, each number stands below."""
+        for bar in found.bars:
+            if bar.kind == "sum":
+                yield self.ink(f"{INDENT * 2}{'─' * values}", "quiet")
+            yield from self.words(_label(bar), INDENT * 2, INDENT)
+            yield f"{INDENT * 2}{' ' * (values - width_of(bar.value))}{bar.value}"
         for told in found.closing:
             yield from self.told(told)
 
@@ -179,14 +184,15 @@ class _Lines:
         yield panel
 
     def narrowed(self, rooms: Sequence[int], right: Sequence[bool]) -> list[int]:
-        """The widest columns of words (not the first) made narrower, until the row fits."""
+        """The widest columns of words made narrower until the row fits, the first one last."""
         found = list(rooms)
-        while (over := self.used(found) - self.width) > 0:
-            words = [at for at in range(1, len(found)) if not right[at]]
-            widest = max(words, key=lambda at: found[at], default=None)
-            if widest is None or found[widest] <= LEAST_WORDS:
-                break
-            found[widest] = max(found[widest] - over, LEAST_WORDS)
+        words = [at for at in range(1, len(found)) if not right[at]]
+        for least, columns in (*((least, words) for least in LEAST_WORDS), (LEAST_WORDS[-1], [0])):
+            while (over := self.used(found) - self.width) > 0:
+                widest = max(columns, key=lambda at: found[at], default=None)
+                if widest is None or found[widest] <= least:
+                    break
+                found[widest] = max(found[widest] - over, least)
         return found
 
     def used(self, rooms: Sequence[int]) -> int:
@@ -215,17 +221,13 @@ def _sides(bars: Sequence[Bar], room: int) -> tuple[int, int, float]:
 
 def _row(texts: Sequence[str], rooms: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
     """A row of cells; what is wider than its column goes on below."""
-    broken = [
-        [text] if to_right or width_of(text) <= room else _broken(text, room)
+    stacks = [
+        [text] if to_right or width_of(text) <= room else list(broken(text, room))
         for text, room, to_right in zip(texts, rooms, right, strict=True)
     ]
-    for line in zip_longest(*broken, fillvalue=""):
+    for line in zip_longest(*stacks, fillvalue=""):
         cells = (
             " " * (room - width_of(text)) + text if to_right else padded(text, room)
             for text, room, to_right in zip(line, rooms, right, strict=True)
         )
         yield (INDENT + INDENT.join(cells)).replace(HARD_SPACE, " ").rstrip()
-
-
-def _broken(text: str, room: int) -> list[str]:
-    return wrap(text, room, break_on_hyphens=False)

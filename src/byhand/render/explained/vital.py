@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from byhand.language import _
-from byhand.render.explained.numerals import share, short_float
+from byhand.render.explained.numerals import measure, share
 from byhand.render.explained.parts import Block, Grid, Section, Told
 from byhand.render.explained.scope import Scope
 from byhand.render.words import joined, whole
@@ -15,14 +15,8 @@ if TYPE_CHECKING:
     from byhand.explaining.health import Health, LayerHealth, Pattern, Size, Update
     from byhand.explaining.norm_places import NormPlaces, PlaceRun
 
-DIGITS = 3  # of a rounded measure
 MOST_PATTERNS = 24  # heads that are listed
 MOST_DEAD = 8  # units that are named
-
-
-def number(value: float | None) -> str:
-    """A rounded measure; a dash where it is not defined."""
-    return "–" if value is None else short_float(value, DIGITS)
 
 
 def cosine(value: float | None) -> str:
@@ -31,7 +25,7 @@ def cosine(value: float | None) -> str:
 
 
 def _mean(size: Size | None) -> str:
-    return number(None if size is None else size.mean)
+    return measure(None if size is None else size.mean)
 
 
 def part(value: float | None) -> str:
@@ -80,6 +74,7 @@ def _health(scope: Scope, health: Health) -> Iterator[Block]:
         yield from _remarks(layer)
     if scope.full:
         yield from _patterns(scope, health)
+        yield from _units(health)
 
 
 def _layer(layer: LayerHealth) -> tuple[str, ...]:
@@ -101,7 +96,7 @@ def _layer(layer: LayerHealth) -> tuple[str, ...]:
 def _update(update: Update | None) -> tuple[str, str]:
     if update is None:
         return "", ""
-    return number(update.mean_ratio), cosine(update.mean_cosine)
+    return measure(update.mean_ratio), cosine(update.mean_cosine)
 
 
 def _remarks(layer: LayerHealth) -> Iterator[Told]:
@@ -127,6 +122,30 @@ def _remarks(layer: LayerHealth) -> Iterator[Told]:
     if layer.missing:
         text = _("{name}: no value: {steps}")
         yield Told(text.format(name=name, steps=joined(layer.missing)), "open")
+
+
+def _units(health: Health) -> Iterator[Block]:
+    found = [(layer.layer, layer.units) for layer in health.layers if layer.units is not None]
+    if found:
+        yield Grid(
+            _(
+                "every MLP: its units, those that are dead on this text, and of all units at all "
+                "positions the share on the flat part of the activation (next to nothing comes "
+                "out) and on the straight one (what goes in comes out)"
+            ),
+            (_("block"), _("units"), _("dead"), _("flat"), _("straight")),
+            tuple(
+                (
+                    str(layer),
+                    whole(units.count),
+                    whole(len(units.dead)),
+                    part(units.flat),
+                    part(units.linear),
+                )
+                for layer, units in found
+            ),
+            (False, *[True] * 4),
+        )
 
 
 def _patterns(scope: Scope, health: Health) -> Iterator[Block]:
@@ -161,9 +180,9 @@ def _pattern(layer: int, pattern: Pattern) -> tuple[str, ...]:
     rank = pattern.numerical_rank
     return (
         f"block.{layer}.attn[{pattern.head}]",
-        number(pattern.mean_entropy),
+        measure(pattern.mean_entropy),
         part(pattern.mean_share_of_most),
-        number(pattern.effective_rank),
+        measure(pattern.effective_rank),
         "–" if rank is None else str(rank),
         part(pattern.first),
         part(pattern.own),

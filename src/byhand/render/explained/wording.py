@@ -12,6 +12,8 @@ from byhand.tracing import Missing
 
 if TYPE_CHECKING:
     from byhand.explaining.ablation import Part
+    from byhand.explaining.circuits import HeadCircuits
+    from byhand.model import Model
 
 MOST_PARTS = 5  # parts named in one sentence
 
@@ -49,6 +51,23 @@ def part_name(part: Part, spec: ModelSpec) -> str:
         case _:
             text = _("neuron {index} of block {layer}") if several else _("neuron {index}")
     return text.format(layer=part.layer, index=part.index)
+
+
+def head_sentences(found: HeadCircuits, model: Model) -> tuple[str, ...]:
+    """Whom a head looks at, and what it then writes."""
+
+    def token(id: int) -> str:
+        return quoted(model.vocabulary.tokens[id])
+
+    looks = [
+        _("from {query} it looks most at {key}").format(query=token(query), key=token(key))
+        for query, key in found.looks
+    ]
+    writes = [
+        _("reads {read}, writes {written}").format(read=token(read), written=token(written))
+        for read, written in found.writes
+    ]
+    return (*looks, *writes)
 
 
 def either(names: Sequence[str], most: int = MOST_PARTS) -> str:

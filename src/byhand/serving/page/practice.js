@@ -6,17 +6,18 @@ import { ask } from "./asking.js";
 import { doing, make, parsed, region, say } from "./drawing.js";
 import { refusal } from "./notices.js";
 import { ticked } from "./rail.js";
-import { t } from "./words.js";
+import { spoken, t } from "./words.js";
 
 let task = null; // {of, question | error}
 let marked = null; // the last verdict, or a refusal
-let typed = "";
+let typed = "", turns = 0;
 const score = { right: 0, tried: 0 };
 
-const model = () => JSON.stringify(sent(app.state));
+const model = () => JSON.stringify({ ...sent(app.state), language: null });
 
 export function practiceView() {
   if (task?.of !== model()) set();
+  else if (task.question && task.language !== spoken()) set(task.question.address);
   return [
     make("h2", { class: "step-title", tabindex: "-1" }, t("practice.title")),
     make("p", { class: "lead" }, t("practice.about")),
@@ -34,7 +35,7 @@ function exercise(question) {
       make("tbody", {}, question.given.map((one) => make("tr", {}, make("th", { scope: "row" }, make("code", {}, one.address)), make("td", {}, one.text)))))),
     make("form", { class: "answer", "data-do": "mark" },
       make("label", { for: "the-answer" }, t("practice.answer")),
-      make("input", { type: "text", id: "the-answer", value: typed, autocomplete: "off", spellcheck: "false", inputmode: "text", "aria-describedby": "the-verdict" }),
+      make("input", { type: "text", id: "the-answer", "data-key": question.address, value: typed, autocomplete: "off", spellcheck: "false", inputmode: "text", "aria-describedby": "the-verdict" }),
       make("button", { type: "submit", class: "main-button" }, t("practice.check")),
       make("button", { type: "button", class: "small-button", "data-do": "reveal" }, t("practice.reveal")),
       make("button", { type: "button", class: "small-button", "data-do": "another" }, t("practice.another")),
@@ -59,19 +60,18 @@ function verdict(found) {
 
 /** Sets a task: a number by its address, or any. */
 async function set(address) {
-  const of = model();
+  const of = model(), turn = ++turns;
   task = { of };
   marked = null;
   typed = "";
   try {
     const asked = address ? { address } : { seed: Math.floor(Math.random() * 1e6) };
-    task = { of, question: await ask("practice", { state: sent(app.state), ...asked }) };
-  } catch (error) { task = { of, error }; }
-  if (app.here.view !== "practice") return;
+    const question = await ask("practice", { state: sent(app.state), ...asked });
+    if (turn === turns) task = { of, question, language: spoken() };
+  } catch (error) { if (turn === turns) task = { of, error }; }
+  if (app.here.view !== "practice" || turn !== turns) return;
   if (task.question && task.question.passage !== app.here.passage) await go({ passage: task.question.passage });
   else render();
-  const field = region("the-answer");
-  if (field) field.value = "";
 }
 
 async function mark(reveal) {
@@ -95,6 +95,7 @@ doing("mark", () => mark(false));
 doing("reveal", () => mark(true));
 doing("another", async () => { await set(); region("the-answer")?.focus(); });
 doing("practise", async (one) => {
+  task = { of: model() }; // not just any number
   await go({ view: "practice" });
   await set(one.dataset.address);
 });

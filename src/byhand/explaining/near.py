@@ -1,13 +1,10 @@
-"""Parts of values in any number system: rows and heads picked out of them, floats near them.
+"""Floats near the values of any number system: to order and to measure, never to prove.
 
-A value is indexed as its number system can: arrays and tensors directly, limbs by their midpoints
-and radii.  Nothing is rounded by picking.  Floats near a value serve to order and to measure; what
-has to be proven is decided by `ranks` or by the number system itself.
+What has to be proven is decided by `ranks` or by the number system itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,23 +16,6 @@ from byhand.numbers.enclosed.enclosure import Enclosing
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 BITS = 64  # of the balls whose middles are rounded to floats
-
-
-def pick(value: Any, rows: int | Sequence[int]) -> Any:
-    """Of a value its entry (an axis goes away) or its entries along the first axis."""
-    index = rows if isinstance(rows, int) else list(rows)
-    if not hasattr(value, "digits"):  # an array, or a tensor
-        return value[index]
-    from byhand.numbers.enclosed.values import Enclosed
-
-    if value.ndim < 2:
-        raise TypeError("a row of limbs has one radius: entries are not picked out of it")
-    hidden = None if value.hidden is None else value.hidden[index]
-    ball = getattr(value, "ball", None)  # a weight that stands in for a value is exact
-    if ball is None:
-        return Enclosed(value.digits[index], hidden=hidden)
-    box = value.box[index] if value.has_box else None
-    return Enclosed(value.digits[index], ball[index], box=box, hidden=hidden)
 
 
 def floats_near(numbers: Numbers, value: Any) -> Floats:
@@ -55,11 +35,12 @@ def floats_near(numbers: Numbers, value: Any) -> Floats:
     entries = np.asarray(entries)
     if entries.dtype != object:
         return entries.astype(np.float64)
-    near = np.array([_float(entry) for entry in entries.ravel()], dtype=np.float64)
+    near = np.array([near_entry(entry) for entry in entries.ravel()], dtype=np.float64)
     return near.reshape(entries.shape)
 
 
-def _float(entry: Any) -> float:
+def near_entry(entry: Any) -> float:
+    """A float near one entry; NaN where it is absent."""
     if entry is ABSENT:
         return float("nan")
     if (fraction := getattr(entry, "fraction", None)) is not None:
