@@ -1,4 +1,4 @@
-"""Writes the tables of docs/serve.md: called by cog, from the tables that the server itself uses."""
+"""Writes the tables of docs/serve.md: called by cog, from the tables that the server uses."""
 
 from __future__ import annotations
 

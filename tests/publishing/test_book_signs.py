@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from byhand.expression import Number
+from byhand.expression import Number, parse, write
 from byhand.publishing.html.mathml import Mathml
 from byhand.publishing.html.numbers import Inscriber
+from byhand.publishing.html.page import pages
 from byhand.publishing.html.rechecking import numbers_in
 from byhand.publishing.making import make_book
-from byhand.publishing.mathematics import rounded_line
+from byhand.publishing.mathematics import rounded_line, says_no_more
 from byhand.publishing.numerals import with_decimal_sign
-from byhand.publishing.parts import Matrix, Sign
+from byhand.publishing.parts import Definitions, Matrix, Sign
 from byhand.render.parts import Cell
 
 LONG = Fraction(90971997, 10**8)
@@ -22,7 +23,8 @@ def test_an_exact_number_shown_by_some_of_its_decimals_is_shown_as_approximate()
     pen = Inscriber(Mathml())
     cut = Cell("exact", Number(LONG), decimal="0.9097", cut=True)
     full = Cell("exact", Number(Fraction(3251, 10000)), decimal="0.3251")
-    assert pen.face(cut) == '<span class="about">≈</span> <data value="0.9097">0.9097</data>'
+    near = '<span class="about">≈</span> <data value="0.9097">0.9097</data>'
+    assert pen.face(cut) == f"<span>{near}</span>"
     assert pen.face(full) == '<data value="0.3251">0.3251</data>'
     assert '<div class="value">≈' in pen.lines_of(cut)
 
@@ -70,3 +72,30 @@ def test_of_a_printed_row_the_row_that_follows_is_told() -> None:
 
 def test_addresses_in_a_sentence_keep_their_points() -> None:
     assert with_decimal_sign("block.0.attn.out[3,3]: 0.24") == "block.0.attn.out[3,3]: 0.24"
+
+
+def test_a_probability_that_is_not_1_does_not_say_it_is() -> None:
+    loss = next(p for p in make_book("abc").passages if p.id == "next-loss")
+    assert "Its probability is 0.99999, so the loss is 0.00001." in loss.sentences
+    text = pages(make_book("abc"))["next.html"]
+    assert not re.search(r"[>( ]1\.0000[<) ]", text)
+
+
+def test_what_a_letter_stands_for_never_fills_a_page() -> None:
+    text = pages(make_book("abc"))["next.html"]
+    assert "a number of its own ≈ 19.2017" in text
+    assert not re.search(r"[0-9]{20}", re.sub(r"<[^>]*>", "", text.partition("next-loss")[2]))
+
+
+def test_a_number_in_letters_stands_before_what_they_mean() -> None:
+    loss = next(p for p in make_book("journey").passages if p.id == "next-loss")
+    (part,) = (part for part in loss.show if isinstance(part, Definitions))
+    assert write(part.form) == "(10·ln(u1) - x4 - 2·x3 - x1)/10"
+    assert [letter.name for letter in part.letters] == ["u1", "x1", "x2", "x3", "x4"]
+
+
+def test_a_line_that_only_takes_the_root_of_a_square_is_left_out() -> None:
+    line = "(-27√1365/1274 + 12√1365/637)/"
+    assert says_no_more(parse(line + "2"), line + "√4")
+    assert not says_no_more(parse(line + "3"), line + "√4")
+    assert not says_no_more(parse("1/2"), "1/√4")  # in a short one it is worth its line

@@ -77,7 +77,7 @@ def agreeing_numbers(window: Any, trace: Trace) -> int:
     seen = 0
     for address, form, decimals in window.evaluate(READ):
         step, _bracket, index = address.rstrip("]").partition("[")
-        if step.startswith(("weight.", "count.")) or step in ELSEWHERE:
+        if step.startswith(("weight.", "count.", "explain.")) or step in ELSEWHERE:
             continue
         entry = trace.steps[trace.plan[step].address].at(
             tuple(map(int, index.split(","))) if index else ()

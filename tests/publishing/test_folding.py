@@ -53,12 +53,20 @@ def test_the_lines_that_lead_to_a_norm_are_folded_and_its_last_line_is_not(book:
     assert 'aria-label="block.0.attn.norm.out"' in rest
 
 
-def test_of_the_tables_of_many_heads_the_first_stands_open(book: Book) -> None:
+def test_what_colours_say_is_folded_as_numbers(book: Book) -> None:
     html = body(book, "attention-0-attn-mixed")
     opened, _start, folded = html.partition('<details class="folded">')
-    assert "block.0.attn.mixed[0]" in opened
-    assert "numbers of head 1, head 2, head 3" in folded
-    assert "block.0.attn.mixed[3]" in folded
+    assert 'aria-label="block.0.attn.mixed[0]"' not in opened
+    assert "numbers of head 0, head 1, head 2, head 3" in folded
+    assert 'aria-label="block.0.attn.mixed[3]"' in folded
+
+
+def test_of_lines_of_one_kind_the_first_stands_open(book: Book) -> None:
+    html = body(book, "attention-0-attn-qkv")
+    opened, _start, folded = html.partition('<details class="folded">')
+    assert 'aria-label="block.0.attn.q"' in opened
+    assert "the other lines: k, v" in folded
+    assert 'class="formula" tabindex="0" role="group" aria-label="block.0.attn.v"' in folded
 
 
 def test_nothing_is_folded_where_every_number_is_shown() -> None:

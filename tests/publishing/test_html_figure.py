@@ -96,8 +96,33 @@ def test_the_numbers_of_a_small_model_stand_in_its_figure() -> None:
     drawn = "".join(figures.drawn())
     assert ">(2, −1)</text>" in drawn
     assert '<text class="v named"' in drawn
+    assert ">(1, 0.7311) √</text>" in drawn  # which colour alone does not say
+
+
+def test_where_the_positions_do_not_fit_the_last_one_stands_alone() -> None:
     wide = make_book("journey")
-    assert Figures(wide.spine, wide.tokens).columns == ()
+    figures = Figures(wide.spine, wide.tokens, finite=True)
+    figures.of(("tokens",))
+    drawn = "".join(figures.drawn())
+    assert re.findall(r'class="head"[^>]*>([^<]*)<', drawn) == ["3 on"]
+    assert ">(−0.2, 0.3, 0.5, 0.1)</text>" in drawn
+    assert ">(−0.5321, 0.3475, 0.6666, −0.2077) √</text>" in drawn
+
+
+def test_the_end_of_the_figure_says_the_next_token_in_words() -> None:
+    book = make_book("tiny")
+    figures = Figures(book.spine, book.tokens)
+    figures.of(("next",))
+    drawn = "".join(figures.drawn())
+    assert drawn.count(">a 0.6652 √</text>") == 2
+    assert drawn.count(">a</text>") == 2
+
+
+def test_what_is_added_says_its_plus() -> None:
+    book = make_book("tiny")
+    drawn = Figures(book.spine, book.tokens).inline(())
+    for label in ("+ position", "+ attention", "+ MLP"):
+        assert f">{label}</text>" in drawn
 
 
 # ------------------------------------------------------------------ colours

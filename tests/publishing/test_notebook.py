@@ -64,7 +64,7 @@ def test_a_trace_of_any_size_shows_the_pass_and_how_to_go_on(name: str) -> None:
 def test_the_figure_holds_the_values_and_the_table_the_predictions() -> None:
     html = byhand.trace("tiny", "a b")._repr_html_()
     assert '<text class="v named"' in html
-    assert "(0.2689, 0.7311)</text>" in html
+    assert "(0.2689, 0.7311) √</text>" in html
     assert "After position 1 (b) comes a, 1 ahead of the second; this is proven" in text_of(html)
 
 

@@ -185,7 +185,7 @@ def test_two_texts_and_two_models_are_compared(person: Page) -> None:
     page.fill("#b-text", "b b")
     page.keyboard.press("Enter")
     person.see(".verdicts", "They part at tokens")
-    page.click("[data-do=preset][data-name=place]")
+    page.click("[data-do=preset][data-name=pre]")
     person.see(".side.b .edits", "norm.place = pre")
     page.select_option("#b-model", "abc")
     person.see(".side.b #b-model")
@@ -239,7 +239,9 @@ def test_a_long_computation_tells_its_progress_and_is_cancelled(person: Page) ->
     page = person.open("/#model=minigpt&passage=next-probs")
     page.select_option("#the-numbers", "exact")
     person.see("#waiting code", re.compile("block|embed"))
-    page.click("#waiting [data-do=cancel]")
+    with page.expect_event("requestfailed") as stopped:
+        page.click("#waiting [data-do=cancel]")
+    assert stopped.value.url.endswith("/api/look")
     person.gone("#waiting")
     page.click('.tokens [data-place="1"]')
     person.see("#rail h2", "The way of position 1 yesterday")
@@ -275,6 +277,17 @@ def test_the_keyboard_alone_is_enough(person: Page) -> None:
     person.gone("#working")
     page.go_back()
     person.see(".count-of", f"{count} / {count}")
+    page.focus(".views a[data-view=weights]")
+    page.keyboard.press("Enter")
+    person.see(".view.weights")
+    page.focus('#main button[data-a="weight.embed.token[0,0]"]')
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.keyboard.type("5/2")
+    page.keyboard.press("Enter")
+    person.see(".tokens .guess .token", re.compile("^c$"))
+    assert page.evaluate("document.activeElement.dataset.a") == WEIGHT
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

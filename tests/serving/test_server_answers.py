@@ -12,6 +12,7 @@ import pytest
 from asking import asked, state
 from serving_server import Address, served
 
+from byhand import models
 from byhand.errors import InputError
 from byhand.serving import QUESTIONS, Library, answer
 from byhand.serving.app import PAGE
@@ -113,10 +114,10 @@ def test_models_take_a_language_and_nothing_else(server: Address) -> None:
 # ------------------------------------------------------------------ lines
 
 
-def test_a_short_answer_is_one_line(server: Address) -> None:
+def test_the_last_line_is_the_answer(server: Address) -> None:
     reply = server.ask("trace", {"state": state(), "only": ["logits"]}, Accept=NDJSON)
     assert reply.headers["content-type"] == NDJSON
-    (line,) = reply.lines
+    *_progress, line = reply.lines
     assert line["result"] == asked("trace", state=state(), only=["logits"])
 
 
@@ -130,11 +131,20 @@ def test_a_long_answer_tells_how_far_it_is(server: Address) -> None:
     assert second["address"].startswith(("embed", "block"))
 
 
-def test_an_early_error_among_lines_has_its_own_status(server: Address) -> None:
-    reply = server.ask("look", {"state": state("tyni")}, Accept=NDJSON)
+def test_an_error_among_lines_is_a_line_and_its_status_is_that_of_lines(server: Address) -> None:
+    for request in ({"state": state("tyni")}, {"state": state(numbers="octal")}):
+        reply = server.ask("look", request, Accept=NDJSON)
+        assert (reply.status, reply.headers["content-type"]) == (200, NDJSON)
+        *_progress, line = reply.lines
+        assert [*line] == ["error"]
+    assert server.ask("look", {"state": state("tyni")}).status == 400
+
+
+def test_a_posted_file_refers_to_no_file_of_this_machine(server: Address) -> None:
+    text = (Path(models.__file__).parent / "minigpt.yaml").read_text("utf-8")
+    reply = server.ask("look", {"state": {"model": {"file": text}}})
     assert reply.status == 400
-    (line,) = reply.lines
-    assert line["error"]["hint"] == "did you mean tiny?"
+    assert reply.data["error"]["expected"] == "a file name without a folder"
 
 
 # ------------------------------------------------------------------ the page
@@ -146,6 +156,9 @@ def test_the_page_and_what_it_loads_are_served(server: Address) -> None:
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     loaded = re.findall(r'(?:src|href)="(/?assets/[^"]+)"', page.body.decode())
     assert [path for path in loaded if server.get("/" + path.lstrip("/")).status != 200] == []
+    for language, word in (("en", "text"), ("es", "texto")):
+        words = server.get(f"/assets/words-{language}.json").data
+        assert word in " ".join(words.values()).lower().split()
     assert server.get("/assets/book.css").headers["content-type"] == "text/css; charset=utf-8"
 
 

@@ -142,3 +142,37 @@ def test_the_true_value_is_right_wherever_it_is_asked_for(model: str) -> None:
         address = asked("practice", state=state(model), seed=seed)["address"]
         text = true[address].decimal(6)
         assert practised(address, text, model=model)["verdict"] == "right", (address, text)
+
+
+def products() -> list[float]:
+    """The four products that the score is the half of the sum of."""
+    pass_ = trace("journey", exact=True)
+    q, k = (pass_.steps[f"block.0.attn.{which}"] for which in "qk")
+    return [
+        float(q.at((0, 3, i)).decimal(12)) * float(k.at((0, 1, i)).decimal(12)) for i in range(4)
+    ]
+
+
+def test_a_slip_in_working_out_one_line_is_named_by_the_numbers_it_is_about() -> None:
+    terms = products()
+    out = practised(SCORE, f"{(sum(terms) - terms[0]) / 2:.3f}")
+    assert out["suspect"] == (
+        "it follows if `block.0.attn.q[0,3,0]` · `block.0.attn.k[0,1,0]` is left out"
+    )
+    sign = practised(SCORE, f"{(sum(terms) - 2 * terms[2]) / 2:.3f}")
+    assert sign["sentences"] == [
+        "it follows if `block.0.attn.q[0,3,2]` · `block.0.attn.k[0,1,2]` has the other sign"
+    ]
+
+
+def test_an_unknown_mistake_is_told_which_way_it_lies_and_how_such_a_line_is_worked_out() -> None:
+    found = practised(SCORE, "-0.312")
+    assert found["sentences"] == [
+        "Your number is too large.",
+        "No mistake that byhand knows makes this number.",
+        "Write the products one under the other, each with its sign, then add them.",
+    ]
+    assert found["suspect"] is None
+    far = practised("block.0.attn.weights[0,3,1]", "0.93")
+    assert "several times too large" in far["sentences"][0]
+    assert "e to the power" in far["sentences"][-1]

@@ -17,10 +17,10 @@ them; `Cell.decimal` and every other number outside sentences has a decimal poin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from byhand.publishing.parts import Checked, Formula, NumberRow, Part
+from byhand.publishing.parts import Checked, Formula, NumberRow, NumberTable, Part, Predictions
 
 MOST_EMBEDDED = 1_500_000  # bytes of one page, which whoever writes pages keeps to
 
@@ -34,7 +34,8 @@ class Node:
 
     `steps` are the addresses computed here; a passage highlights the nodes whose steps it lights
     (`Spine.lit`).  `rows` are its result, position by position, where the model is small enough
-    for the figure to hold its numbers.
+    for the figure to hold its numbers; `said` is what stands there where a row has none or
+    too many: the next token as a word, the likeliest one with its logit or probability.
     """
 
     id: str  # a word that may stand in HTML: block-0-attn-scores
@@ -45,6 +46,7 @@ class Node:
     steps: tuple[str, ...]
     shows: str = ""  # the address of the step in `rows`
     rows: tuple[NumberRow, ...] = ()
+    said: Mapping[int, str] = field(default_factory=dict)
     register: str | None = None  # the weakest of its steps
 
 
@@ -88,7 +90,8 @@ class Remark:
 class Passage:
     """One thought: what is computed here, in words, in a formula and in numbers.
 
-    `lit` are the addresses of the steps that are computed here, highlighted in the figure.
+    `lit` are the addresses of the steps that are computed here, highlighted in the figure; of a
+    passage that looks back, those it speaks of.
     `letters` define what the formulas and numbers of the passage use.
     """
 
@@ -100,6 +103,17 @@ class Passage:
     show: tuple[Part, ...] = ()
     remarks: tuple[Remark, ...] = ()
     layer: int | None = None
+    looks_back: bool = False
+
+    @property
+    def told_once(self) -> tuple[Part, ...]:
+        """What it shows, without the ids of the next tokens where they are told in words."""
+        told = {part.address for part in self.show if isinstance(part, Predictions)}
+        return tuple(
+            part
+            for part in self.show
+            if not (isinstance(part, NumberTable) and not part.asked and part.address in told)
+        )
 
     @property
     def formula(self) -> Formula | None:
@@ -109,8 +123,8 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A chapter.  `slug` is its file's name: whole, tokens, attention, block, next, exact,
-    parameters."""
+    """A chapter.  `slug` is its file's name: whole, tokens, attention, block, next,
+    explained, exact, parameters."""
 
     slug: str
     title: str

@@ -1,12 +1,12 @@
 """The formula of a step: its law in symbols, with this model's numbers, one entry written out.
 
-`law` says what a step is in the symbols of `forward`'s formulas, as a tree; `in_numbers` writes
-the matrices of one position into it where they are small; the entry written out comes from
-`showing`.
+`law` says what a step is in the symbols of `forward`'s formulas, as a tree; `lines` writes the
+rows and matrices of one position into it; the entry written out comes from `showing`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from byhand.expression import (
@@ -21,21 +21,15 @@ from byhand.expression import (
     Quotient,
     Sum,
 )
-from byhand.plan import WEIGHT, Step
-from byhand.publishing.parts import (
-    Formula,
-    Line,
-    Matrix,
-    Sign,
-)
+from byhand.plan import Step
+from byhand.publishing.lines import EQUALS, answer, in_numbers
+from byhand.publishing.parts import Formula, Line
 from byhand.publishing.showing import Index, Showing
 from byhand.render.given import symbol_of
-from byhand.render.parts import Cell
 from byhand.tracing import Worked
 from byhand.working import E, activation
 
-WIDEST_MATRIX = 8  # rows or columns of a matrix in a formula
-EQUALS = Sign("=")
+FEW_POSITIONS = 2  # of which each has its line
 
 
 def formula(showing: Showing, worked: Worked, index: Index | None = None) -> Formula | None:
@@ -43,11 +37,44 @@ def formula(showing: Showing, worked: Worked, index: Index | None = None) -> For
     step = worked.step
     if step.op == "given":
         return None
+    symbols: Line = (Name(_short(step)), EQUALS, law(step))
+    if worked.missing is not None:
+        return Formula(step.address, symbols)
+    if step.op == "argmax":
+        return _with_earlier(showing, worked, None, Formula(step.address, symbols))
     at = followed_index(showing, worked) if index is None else index
-    missing = worked.missing is not None
-    numbers: Line = () if missing or not showing.everything else in_numbers(showing, worked, at)
-    line = None if missing or at is None else showing.line(worked, at)
-    return Formula(step.address, (Name(_short(step)), EQUALS, law(step)), numbers, line)
+    if at is None:
+        return Formula(step.address, symbols)
+    found = Formula(step.address, symbols, worked=showing.line(worked, at))
+    return _with_earlier(showing, worked, at, found)
+
+
+def _with_earlier(showing: Showing, worked: Worked, at: Index | None, found: Formula) -> Formula:
+    """With this model's numbers at the position followed, and where it tells more, before it."""
+    axis = worked.step.position_axis
+
+    def line(place: int) -> Line:
+        if at is None:
+            return answer(showing, place)
+        index = at if axis is None else (*at[:axis], place, *at[axis + 1 :])
+        return in_numbers(showing, worked, index)
+
+    last = showing.followed if at is None or axis is None else at[axis]
+    numbers = line(last)
+    if not numbers or axis is None or not showing.everything:
+        return replace(found, numbers=numbers)
+    earlier = tuple((showing.labels[k], line(k)) for k in _told_too(showing, worked, last))
+    label = showing.labels[last] if earlier else ""
+    return replace(found, numbers=numbers, earlier=earlier, label=label)
+
+
+def _told_too(showing: Showing, worked: Worked, last: int) -> range:
+    """The positions before: of a short text all, else the one whose softmax has a single score."""
+    if len(showing.trace.tokens) <= FEW_POSITIONS:
+        return range(last)
+    single = worked.step.op == "softmax" and worked.step.axes[-1] == "key"
+    alone = single and worked.step.shape[2] > 1 and worked.register_at((0, 0, 1)) is None
+    return range(min(last, 1)) if alone else range(0)
 
 
 def followed_index(showing: Showing, worked: Worked) -> Index | None:
@@ -63,7 +90,9 @@ def followed_index(showing: Showing, worked: Worked) -> Index | None:
     for axis, size in zip(step.axes, step.shape, strict=True):
         place = {"pos": last, "query": last, "key": last}.get(axis, 0)
         index.append(column if axis == "vocab" else min(place, size - 1))
-    if step.axes[-1] in ("d", "d_head", "d_ff") and worked.numbers.uniform is None:
+    if step.op == "activate":
+        index[-1] = _bent_column(showing, worked, tuple(index[:-1]))
+    elif step.axes[-1] in ("d", "d_head", "d_ff") and worked.numbers.uniform is None:
         index[-1] = _telling_column(worked, tuple(index[:-1]))
     return tuple(index)
 
@@ -72,6 +101,15 @@ def _telling_column(worked: Worked, row: Index) -> int:
     """The first entry of a row that has left the exact numbers; else its first."""
     for column in range(worked.step.shape[-1]):
         if worked.register_at((*row, column)) != "exact":
+            return column
+    return 0
+
+
+def _bent_column(showing: Showing, worked: Worked, row: Index) -> int:
+    """The first entry of a row that is negative before the bend; else its first."""
+    before = showing.trace.steps[worked.step.inputs["x"]]
+    for column in range(worked.step.shape[-1]):
+        if (showing.cell(before, (*row, column)).decimal or "").startswith("-"):
             return column
     return 0
 
@@ -210,136 +248,3 @@ def _scores_law(step: Step) -> Expression:
     if "table" in step.inputs:
         terms.append(Name("table"))
     return Sum(tuple(terms)) if len(terms) > 1 else score
-
-
-# ------------------------------------------------------------------ with this model's numbers
-
-
-def in_numbers(showing: Showing, worked: Worked, at: Index | None) -> Line:
-    """One position's line with its matrices written out; empty where they are too large."""
-    if at is None:
-        return ()
-    match worked.step.op:
-        case "linear":
-            return _linear_numbers(showing, worked, at)
-        case "add":
-            return _add_numbers(showing, worked, at)
-        case "scores":
-            return _scores_numbers(showing, worked, at)
-        case "mix":
-            return _mix_numbers(showing, worked, at)
-        case _:
-            return ()
-
-
-def _matrix(rows: tuple[tuple[Cell, ...], ...], address: str) -> Matrix | None:
-    small = rows and len(rows) <= WIDEST_MATRIX and len(rows[0]) <= WIDEST_MATRIX
-    return Matrix(rows, address) if small else None
-
-
-def _row(showing: Showing, address: str, position: int) -> tuple[Cell, ...]:
-    """Everything a step holds at one position, its heads side by side."""
-    worked = showing.trace.steps[address]
-    shape = worked.step.shape
-    if len(shape) == 3:
-        places = [(h, position, i) for h in range(shape[0]) for i in range(shape[2])]
-        return tuple(showing.cell(worked, place) for place in places)
-    return tuple(showing.cell(worked, (position, i)) for i in range(shape[1]))
-
-
-def _line(*pieces: Matrix | Sign | Expression | None) -> Line:
-    """The pieces, or nothing where one of them is missing."""
-    known = tuple(piece for piece in pieces if piece is not None)
-    return known if len(known) == len(pieces) else ()
-
-
-def _position(worked: Worked, at: Index) -> int:
-    axis = worked.step.position_axis
-    return at[axis] if axis is not None else 0
-
-
-def _linear_numbers(showing: Showing, worked: Worked, at: Index) -> Line:
-    step, place = worked.step, _position(worked, at)
-    name = step.inputs["weight"].removeprefix(WEIGHT)
-    if max(showing.trace.model.weights[name].shape) > WIDEST_MATRIX:
-        return ()
-    weight = showing.weight_rows(name)
-    x, result = _row(showing, step.inputs["x"], place), _row(showing, step.address, place)
-    bias: tuple[tuple[Cell, ...], ...] = ()
-    if "bias" in step.inputs:
-        bias = showing.weight_rows(step.inputs["bias"].removeprefix(WEIGHT))
-    across = step.attributes["layout"] == "in_out"
-    if step.inputs["weight"] == WEIGHT + "embed.token":  # x·Eᵀ, as the law has it
-        weight, across = tuple(zip(*weight, strict=True)), True
-
-    def vector(cells: tuple[Cell, ...], address: str) -> Matrix | None:
-        return _matrix((cells,) if across else tuple((c,) for c in cells), address)
-
-    row, matrix = vector(x, step.inputs["x"]), _matrix(weight, step.inputs["weight"])
-    product = (row, Sign("·"), matrix) if across else (matrix, Sign("·"), row)
-    plus = (Sign("+"), vector(bias[0], step.inputs["bias"])) if bias else ()
-    return _line(*product, *plus, EQUALS, vector(result, step.address))
-
-
-def _add_numbers(showing: Showing, worked: Worked, at: Index) -> Line:
-    step, place = worked.step, _position(worked, at)
-    x, y = step.inputs["x"], step.inputs["y"]
-    return _line(
-        _matrix((_row(showing, x, place),), x),
-        Sign("+"),
-        _matrix((_row(showing, y, place),), y),
-        EQUALS,
-        _matrix((_row(showing, step.address, place),), step.address),
-    )
-
-
-def _scores_numbers(showing: Showing, worked: Worked, at: Index) -> Line:
-    step = worked.step
-    if "slopes" in step.inputs or "table" in step.inputs:
-        return ()
-    head, query, _key = at
-    q, k = (showing.trace.steps[step.inputs[role]] for role in ("q", "k"))
-    kv_head = head // (q.step.shape[0] // k.step.shape[0])
-    seen = _seen(worked, head, query)
-    width = q.step.shape[2]
-    keys = tuple(tuple(showing.cell(k, (kv_head, key, i)) for key in seen) for i in range(width))
-    row = (tuple(showing.cell(q, (head, query, i)) for i in range(width)),)
-    result = (tuple(showing.cell(worked, (head, query, key)) for key in seen),)
-    scale = step.attributes.get("scale")
-    scaled: tuple[Sign | Expression, ...] = ()
-    if isinstance(scale, Quotient) and scale.top == ONE:
-        scaled = (Sign("/"), scale.bottom)
-    elif scale is not None:
-        scaled = (Sign("·"), scale)
-    return _line(
-        _matrix(row, q.address),
-        Sign("·"),
-        _matrix(keys, k.address),
-        *scaled,
-        EQUALS,
-        _matrix(result, step.address),
-    )
-
-
-def _mix_numbers(showing: Showing, worked: Worked, at: Index) -> Line:
-    step = worked.step
-    head, query, _inner = at
-    weights, v = (showing.trace.steps[step.inputs[role]] for role in ("weights", "v"))
-    kv_head = head // (weights.step.shape[0] // v.step.shape[0])
-    seen = _seen(weights, head, query)
-    width = range(v.step.shape[2])
-    shares = (tuple(showing.cell(weights, (head, query, key)) for key in seen),)
-    values = tuple(tuple(showing.cell(v, (kv_head, key, i)) for i in width) for key in seen)
-    result = (tuple(showing.cell(worked, (head, query, i)) for i in width),)
-    return _line(
-        _matrix(shares, weights.address),
-        Sign("·"),
-        _matrix(values, v.address),
-        EQUALS,
-        _matrix(result, step.address),
-    )
-
-
-def _seen(worked: Worked, head: int, query: int) -> list[int]:
-    keys = range(worked.step.shape[2])
-    return [key for key in keys if worked.register_at((head, query, key)) is not None]

@@ -14,6 +14,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import isqrt
 
 from byhand.expression import (
     Call,
@@ -36,7 +37,10 @@ from byhand.render.parts import Cell
 SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a drawn piece holds together
 GREEK = {"pi": "π", "gamma": "γ", "beta": "β", "mu": "μ", "sigma": "σ", "eps": "ε"}
 LONGEST_FORM = 28  # characters of a form in a table; a longer one is shown by its decimals
+WIDEST_FORM = 15  # signs of such a form beside each other
 WIDEST_LINE = 64  # signs of a line of matrices
+SHORT_LINE = 24  # characters of a line in which such a root is worth a line of its own
+_SQUARE = re.compile(r"√([0-9]+)")
 _NUMERAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SCIENTIFIC = re.compile(r"([0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
 _NUMBERED = re.compile(r"([A-Za-zα-ωΑ-Ω])([0-9]+)")
@@ -270,7 +274,10 @@ def in_a_table(cell: Cell) -> bool:
         return False
     if cell.decimal is None:
         return True
-    return plain(cell) if cell.register == "exact" else len(write(cell.form)) <= LONGEST_FORM
+    if cell.register == "exact":
+        return plain(cell)
+    text = write(cell.form)
+    return len(text) <= LONGEST_FORM and _width(text) <= WIDEST_FORM
 
 
 def cell_tree(cell: Cell, brief: bool = False) -> Expression:
@@ -281,6 +288,17 @@ def cell_tree(cell: Cell, brief: bool = False) -> Expression:
     text = cell.decimal or ""
     tree: Expression = Name(text.lstrip("-"))
     return Negative(tree) if text.startswith("-") else tree
+
+
+def says_no_more(tree: Expression, before: str) -> bool:
+    """Whether a line only repeats the one before, or it with a root of a square taken: √4 is 2."""
+    text = write(tree)
+    return text == before or (len(text) > SHORT_LINE and text == _SQUARE.sub(_taken, before))
+
+
+def _taken(root: re.Match[str]) -> str:
+    whole = isqrt(int(root[1]))
+    return str(whole) if whole * whole == int(root[1]) else root[0]
 
 
 def too_wide(line: Line) -> bool:
@@ -295,8 +313,12 @@ def too_wide(line: Line) -> bool:
 
 def _signs(cell: Cell) -> int:
     """About how many signs a number has beside each other."""
-    text = write(cell_tree(cell)).replace("√(", "√").strip("()")
-    return max(map(len, text.split("/")))
+    return _width(write(cell_tree(cell)))
+
+
+def _width(form: str) -> int:
+    """About how many signs a form is wide when its fractions are drawn."""
+    return max(map(len, form.replace("√(", "√").strip("()").split("/")))
 
 
 def shortened(cell: Cell, brief: bool = False) -> bool:

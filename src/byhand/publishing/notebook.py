@@ -135,7 +135,8 @@ class _Cell:
         hidden = len(found) - len(shown)
         said = _("the first {count} positions").format(count=hidden) if hidden else ""
         yield from predictions(
-            Predictions("next", tuple(predicted(self.edition, *one) for one in shown), said)
+            Predictions("next", tuple(predicted(self.edition, *one) for one in shown), said),
+            self.pen,
         )
 
     def everything(self) -> Iterator[str]:
@@ -205,11 +206,15 @@ class _Cell:
 class _Plain(Inscriber):
     """Numbers without anything behind them: a page may hold many traces, and ids would clash."""
 
-    def number(self, number: Number, tag: str = "td") -> str:
+    def here(self, address: str) -> str:
+        return ""
+
+    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
         cell, address = number.cell, escape(number.address)
         if cell.masked:
             return f'<{tag} class="masked">{MASK}</{tag}>'
-        shown = f'<span class="face">{self.face(cell)}</span>{register_mark(cell.register)}'
+        mark = register_mark(cell.register) if marked else ""
+        shown = f'<span class="face">{self.face(cell)}</span>{mark}'
         return (
             f'<{tag} class="n {cell.register}" title="{address}"><span class="flat">{shown}'
             f"</span></{tag}>"

@@ -9,11 +9,19 @@ from byhand.language import _
 from byhand.numbers.written import point
 
 _DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
+_SCIENTIFIC = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_PLACES = 6  # of a decimal that stands for a fraction
 
 
 def localised(number: str) -> str:
-    """A number with a decimal point, as the language writes it.  Data keep the point."""
+    """A number with a decimal point, as the language writes it; 5e-9 is 5·10⁻⁹.  Data keep both.
+
+    >>> localised("-0.25"), localised("5e-9")
+    ('−0.25', '5·10⁻⁹')
+    """
+    if match := _SCIENTIFIC.fullmatch(number):
+        return f"{localised(match[1])}·10{str(int(match[2])).translate(_RAISED)}"
     # Translators: the decimal sign of the language
     return number.replace("-", "−").replace(".", _("."))
 

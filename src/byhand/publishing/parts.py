@@ -3,7 +3,8 @@
     Number · NumberRow · NumberTable      a number with its address, its forms and its working
     HeatStrip · AttentionPattern          larger tensors as colours
     StreamLine · Predictions · …          what a page tells beside them; `Part` is any of these
-    Formula · Matrix · Sign               the law, and this model's numbers in it
+                                          and of those in `explained_parts`
+    Formula · Matrix · Sign · Word        the law, and this model's numbers in it
 
 What holds them together (passages, pages, the figure) is in `book`.  Everything is data:
 expression trees, words in the language of the book, and plain arrays of floats.  Nothing
@@ -23,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.expression import Expression
+from byhand.publishing.explained_parts import ExplainedPart
 from byhand.render.parts import Cell, Letter, WorkingLine
 
 Floats = npt.NDArray[np.float32]
@@ -75,6 +77,7 @@ class NumberTable:
     left_out: str = ""
     word: str = ""
     kind: str = "step"  # "step", "weight"
+    asked: bool = False  # whether the reader has asked for these numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +282,10 @@ class RegisterMap:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """Letters that stand for long values, and what they stand for."""
+    """A number whose form has letters in it that stand for long values, and what these are."""
 
+    name: str
+    form: Expression
     letters: tuple[Letter, ...]
 
 
@@ -341,6 +346,7 @@ Part = (
     | CheckedTable
     | Facts
     | LeftOut
+    | ExplainedPart
 )
 
 
@@ -362,7 +368,14 @@ class Matrix:
     address: str
 
 
-Piece = Expression | Matrix | Sign
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the vocabulary in a line."""
+
+    text: str
+
+
+Piece = Expression | Matrix | Sign | Word
 Line = tuple[Piece, ...]
 
 
@@ -370,12 +383,15 @@ Line = tuple[Piece, ...]
 class Formula:
     """The law of a step, the same with this model's numbers, and one entry written out.
 
-    `symbols` is the law: q = x·W_q.  `numbers` is the same line of one position with its matrices
-    written out, where they are small enough; else empty.  `worked` is one entry, from its short
-    names over its numbers to its value: the dot product as a person writes it.
+    `symbols` is the law: q = x·W_q.  `numbers` is the same line of one position with its rows and
+    matrices written out, as far as they are small enough; `earlier` are such lines of positions
+    before it, each with its label, and `label` is then that of `numbers`.  `worked` is one entry,
+    from its short names over its numbers to its value: the dot product as a person writes it.
     """
 
     address: str  # of the step
     symbols: Line
     numbers: Line = ()
     worked: WorkingLine | None = None
+    earlier: tuple[tuple[str, Line], ...] = ()
+    label: str = ""

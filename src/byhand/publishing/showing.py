@@ -6,6 +6,7 @@ put an address to each of them, and to say which of a large tensor are shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from byhand.address import write_index
-from byhand.expression import Entry, substitute
+from byhand.expression import Entry, Name, substitute
 from byhand.expression import Expression as Tree
 from byhand.language import _
 from byhand.plan import WEIGHT
@@ -26,7 +27,7 @@ from byhand.publishing.saying import rational_of, said, together
 from byhand.render import words
 from byhand.render.at import Workings, renamed, short_names, shortened
 from byhand.render.document import COPIES, Document, left_out_text
-from byhand.render.forms import rational_cell
+from byhand.render.forms import PLACES, rational_cell
 from byhand.render.given import weight_cell, word_instead
 from byhand.render.parts import MASKED, Cell, Mark, WorkingLine
 from byhand.render.window import Window
@@ -34,6 +35,8 @@ from byhand.spec import Parameter, parameters
 from byhand.tracing import Trace, Worked, weakest
 
 Index = tuple[int, ...]
+MOST_PLACES = 24  # of a share that is nearly 1
+_ONE = re.compile(r"1\.0*")
 
 
 class _Inside(Workings):
@@ -45,8 +48,18 @@ class _Inside(Workings):
 
     def value_of(self, leaf: Entry) -> tuple[Tree, bool] | None:
         if leaf not in self._values:
-            self._values[leaf] = super().value_of(leaf)
+            self._values[leaf] = self._value(leaf)
         return self._values[leaf]
+
+    def _value(self, leaf: Entry) -> tuple[Tree, bool] | None:
+        found = super().value_of(leaf)
+        match found:
+            case (Name(text=text), True) if _ONE.fullmatch(text):
+                entry = self.trace.steps[leaf.address].at(leaf.index)
+                cell = told_from_one(Cell(self.trace.numbers.register(entry), decimal=text), entry)
+                return Name(cell.decimal or text), True
+            case _:
+                return found
 
     def weight_entry(self, address: str, index: Index) -> Any:
         return _entry(self.trace.model.weights[address.removeprefix(WEIGHT)].data, index)
@@ -61,6 +74,17 @@ def _entry(data: Any, index: Index) -> Any:
 def weight_shape(trace: Trace, address: str) -> Index:
     """The shape of a weight; an AddressError with the nearest names where there is none."""
     return Workings(trace).weight_shape(address)
+
+
+def told_from_one(cell: Cell, entry: Any) -> Cell:
+    """A share that is less than 1 but whose decimals would say 1, with as many as tell it apart."""
+    if cell.register != "named" or not _ONE.fullmatch(cell.decimal or ""):
+        return cell
+    for places in range(PLACES + 1, MOST_PLACES + 1):
+        text: str = entry.decimal(places)
+        if not _ONE.fullmatch(text):
+            return replace(cell, decimal=text)
+    return cell
 
 
 class Showing:
@@ -119,7 +143,8 @@ class Showing:
         return self._cells[key]
 
     def _cell(self, worked: Worked, entry: Any, form: bool) -> Cell:
-        return self.forms.cell(entry, form=form, worked=self._shows_working(worked))
+        cell = self.forms.cell(entry, form=form, worked=self._shows_working(worked))
+        return told_from_one(cell, entry) if worked.step.op == "softmax" else cell
 
     def _id(self, worked: Worked, index: Index) -> Cell:
         value = worked.value[index[0]] if index else worked.value

@@ -4,15 +4,16 @@ side-trips of attention and MLP, which read it and add to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from byhand.language import _
-from byhand.plan import WEIGHT, Plan
+from byhand.plan import WEIGHT, Plan, Step
 from byhand.publishing.book import Edge, Node, Spine
+from byhand.publishing.numerals import localised
 from byhand.publishing.parts import NumberRow
 from byhand.publishing.showing import Showing
 from byhand.publishing.topics import Topic, topics
-from byhand.tracing import weakest
+from byhand.tracing import Worked, weakest
 
 WIDEST_ROW = 6  # numbers of a row that the figure can hold
 LONGEST_TEXT = 6  # positions
@@ -42,6 +43,7 @@ def _node(showing: Showing, topic: Topic) -> Node:
         steps=topic.addresses,
         shows=last,
         rows=_rows(showing, last),
+        said=_said(showing, last),
         register=weakest(known) if known else None,
     )
 
@@ -64,36 +66,58 @@ def _after_add(topic: Topic) -> bool:
 
 
 def _rows(showing: Showing, address: str) -> tuple[NumberRow, ...]:
-    """The numbers of a station, position by position, where the figure can hold them."""
+    """The numbers of a station, position by position (of a long text, of the last one alone)."""
     worked = showing.trace.steps.get(address)
     if worked is None or worked.missing is not None or not showing.everything:
         return ()
-    shape = worked.step.shape
-    if not shape or len(showing.labels) > LONGEST_TEXT:
+    step, length = worked.step, len(showing.labels)
+    last = length - 1
+    if not step.shape:
         return ()
-    if worked.whole:
-        rows = [(place,) for place in range(shape[0])]
-        return tuple(
-            NumberRow(row[0], showing.labels[row[0]], "exact", (showing.number(worked, row),))
-            for row in rows
-        )
-    if worked.step.axes == ("one",):
-        number = showing.number(worked, (0,))
-        return (NumberRow(0, "", number.cell.register, (number,)),)
-    if (len(shape) == 3 and shape[0] > 1) or shape[-1] > WIDEST_ROW:
-        return ()
-    head = (0,) if len(shape) == 3 else ()
-    return tuple(
-        NumberRow(
-            place,
-            showing.labels[place],
-            showing.row_register(worked, (*head, place)),
-            tuple(showing.number(worked, (*head, place, i)) for i in range(shape[-1]))
-            if len(shape) > len(head) + 1
-            else (showing.number(worked, (*head, place)),),
-        )
-        for place in range(shape[len(head)])
-    )
+    if step.axes == ("one",):
+        return (_row(showing, worked, last, [(0,)]),)
+    first = 0 if length <= LONGEST_TEXT else last
+    found = ((place, _indices(step, place)) for place in range(first, length))
+    return tuple(_row(showing, worked, place, at) for place, at in found if at)
+
+
+def _indices(step: Step, place: int) -> list[tuple[int, ...]]:
+    """Where a step's numbers of one position are, its heads side by side; none: too many."""
+    shape = step.shape
+    if len(shape) == 1:
+        return [(place,)]
+    heads = range(shape[0]) if len(shape) == 3 else ()
+    if max(len(heads), 1) * shape[-1] > WIDEST_ROW:
+        return []
+    columns = range(shape[-1])
+    if heads:
+        return [(head, place, i) for head in heads for i in columns]
+    return [(place, i) for i in columns]
+
+
+def _row(showing: Showing, worked: Worked, place: int, at: Sequence[tuple[int, ...]]) -> NumberRow:
+    """The numbers of one position; a predicted id is left to its word."""
+    if worked.step.op == "argmax":
+        return NumberRow(place, showing.labels[place], "exact", ())
+    numbers = tuple(showing.number(worked, index) for index in at)
+    known = [number.cell.register for number in numbers if number.cell.register is not None]
+    return NumberRow(place, showing.labels[place], weakest(known) if known else None, numbers)
+
+
+def _said(showing: Showing, address: str) -> dict[int, str]:
+    """What the end of the pass says in words: the next token, its logit, how likely it is."""
+    trace = showing.trace
+    if address not in ("logits", "probs", "next") or not trace.next or not showing.everything:
+        return {}
+    found = {}
+    for place, prediction in enumerate(trace.next):
+        if prediction.id is not None:
+            token = showing.token(prediction.id)
+            if address != "next":
+                number = showing.cell(trace.steps[address], (place, prediction.id)).decimal
+                token = f"{token} {localised(number or '')}"
+            found[place] = token
+    return found
 
 
 def label(topic: Topic) -> str:

@@ -5,6 +5,7 @@
     looking     one passage and all around it, with `passages` and `changing`
     touching    one number: its working, what it comes from         comparing  two States
     practising  a step to be worked out, and its marking            keeping    files and pages
+    tables      weights, whole or by windows
 
 `answer` is the one door.  Every error is one of byhand's own, in the language of the State; the
 same question always has the same answer.  What speaks HTTP lives elsewhere.

@@ -20,6 +20,7 @@ _ROOMS = {
     "models": ("looking", "models"),
     "look": ("looking", "look"),
     "number": ("touching", "number"),
+    "weight": ("tables", "weight"),
     "trace": ("tracing", "trace"),
     "compare": ("comparing", "compare"),
     "practice": ("practising", "practice"),

@@ -214,6 +214,12 @@ class Failing:
             await self.app(scope, receive, noting)
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:  # the server is to end, and has waited long enough
+            if begun:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            else:
+                ended = ByhandError(_("the server has been ended"), hint="byhand serve")
+                await refusal(503, ended, CLOSE)(scope, receive, send)
         except Exception:
             if scope["type"] != "http":
                 raise

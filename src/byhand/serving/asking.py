@@ -93,6 +93,13 @@ ASKED: Mapping[str, Question] = {
         {"state": _TINY, "address": "block.0.attn.scores[0,1,1]"},
         ("address", "html", "ancestors", "readers", "passage"),
     ),
+    "weight": Question(
+        "A window of one weight, from a row and a column on: ten by ten numbers.",
+        {"state": STATE, "name": ADDRESS},
+        {"row": PLACE, "column": PLACE},
+        {"state": {"model": {"name": "minigpt"}}, "name": "block.0.mlp.hidden", "column": 200},
+        ("name", "shape", "row", "column", "rows", "columns", "entries"),
+    ),
     "trace": Question(
         "Every step with its numbers: what `byhand trace --json` prints.",
         {"state": STATE},

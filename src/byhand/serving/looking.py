@@ -15,7 +15,6 @@ import numpy as np
 from byhand.counting import count
 from byhand.evaluate import Progress
 from byhand.expression import write
-from byhand.files.writing import entry_text, float_text
 from byhand.model import Model
 from byhand.publishing.html.figure import Figures
 from byhand.publishing.making import TOY_PARAMETERS
@@ -34,12 +33,11 @@ from byhand.serving.passing import Pass, pass_of
 from byhand.serving.requests import a_flag, a_place, a_state, a_text, only
 from byhand.serving.settings import settings
 from byhand.serving.states import Library, State
-from byhand.spec import parameters
+from byhand.serving.tables import tables
 from byhand.tokens import Ids, Vocabulary
 
 MOST_WORDS = 512  # of a vocabulary
 MOST_PATTERNS = 16  # heads whose attention is shown
-MOST_LISTED = 4_096  # entries of one weight
 MOST_MOVED = 12  # words whose probability is compared
 
 
@@ -71,7 +69,7 @@ def look(library: Library, request: Mapping[str, Any], progress: Progress | None
         "changed": None if before is None else _changed(found, before, library, progress),
     }
     if a_flag(request, "weights"):
-        answer["weights"] = list(_weights(found.model))
+        answer["weights"] = list(tables(found.model))
     return answer
 
 
@@ -115,26 +113,6 @@ def _kind(model: Model) -> str:
         case Ids():
             return "ids"
     return "subwords"
-
-
-def _weights(model: Model) -> Iterator[dict[str, Any]]:
-    """Every tensor with its entries as a model file writes them, where they are few."""
-    for parameter in parameters(model.spec):
-        tensor = model.weights[parameter.name]
-        entries = None
-        if tensor.size <= MOST_LISTED:
-            text = float_text if tensor.floats else entry_text
-            flat = [text(float(x) if tensor.floats else x) for x in tensor.data.flat]
-            entries = np.array(flat, object).reshape(tensor.shape).tolist()
-        yield {
-            "name": parameter.name,
-            "shape": list(parameter.shape),
-            "axes": list(parameter.axes),
-            "part": parameter.part,
-            "kind": parameter.kind,
-            "same_as": tensor.same_as,
-            "entries": entries,
-        }
 
 
 # ------------------------------------------------------------------ around the passage

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -25,17 +26,18 @@ from byhand.expression import Entry, leaves
 from byhand.files.tree import Scalar
 from byhand.language import _
 from byhand.numbers.base import ABSENT
-from byhand.plan import WEIGHT
+from byhand.plan import WEIGHT, Step
 from byhand.publishing.html.mathml import Mathml
 from byhand.publishing.numerals import localised
 from byhand.publishing.saying import rational_of
-from byhand.publishing.strips import near
+from byhand.publishing.strips import near, near_weight
 from byhand.render import words
 from byhand.render.document import COPIES
 from byhand.serving.looking import number_text
 from byhand.serving.passages import passage_id
 from byhand.serving.passing import Pass, pass_of
 from byhand.serving.requests import a_flag, a_place, a_state, a_text, needed_text, only
+from byhand.serving.slipping import slip_of
 from byhand.serving.states import Library
 from byhand.serving.touching import entry_named
 from byhand.tracing import Worked
@@ -47,6 +49,7 @@ MOST_GIVEN = 64  # numbers that an answer is judged from
 MOST_TRIES = 12  # entries of a step that are looked at
 DECIMALS = 3  # that are asked for
 SHOWN = 4  # decimals of the numbers given
+SEVERAL = 2  # times too large or too small, from which on that is said
 NEAR_MISS = 5  # units of the last decimal written, within which a mistake may be one of rounding
 LONGEST_ANSWER = 200
 
@@ -203,7 +206,7 @@ def judged(
     elif line.verdict is not Verdict.ERROR:
         result |= _verdict(RIGHT, [])
     else:
-        result |= _wrong(line, text, expected, reveal)
+        result |= _wrong(found, line, text, expected, reveal)
     if reveal:
         result["expected"] = expected.text
     return result
@@ -258,19 +261,77 @@ def _expected(found: Pass, name: str, index: Index) -> _True:
     return _True(number_text(number), float(near(worked)[index]))
 
 
-def _wrong(line: Marked, text: str, expected: _True, reveal: bool) -> dict[str, Any]:
-    """An answer that does not follow: what the mistake may be."""
-    suspect = line.suspects[0] if line.suspects else None
-    sentence = change = None
-    if suspect is not None and (reveal or not gives_away(suspect.sentence, expected.value)):
-        sentence = suspect.sentence
-        if suspect.change and (reveal or not gives_away(suspect.change, expected.value)):
-            change = suspect.change
-    kind = WRONG
+def _wrong(found: Pass, line: Marked, text: str, expected: _True, reveal: bool) -> dict[str, Any]:
+    """An answer that does not follow: what the mistake may be, or at least which way it lies."""
     if _near_miss(line, text, expected):
-        kind = ROUNDING
-    sentences = [sentence] if sentence else []
-    return _verdict(kind, sentences) | {"suspect": sentence, "change": change}
+        return _verdict(ROUNDING, [])
+    suspect = line.suspects[0] if line.suspects else None
+    if suspect is None and (slip := _slip(found, line, text)):
+        return _verdict(WRONG, [slip]) | {"suspect": slip}
+    if suspect is None or (not reveal and gives_away(suspect.sentence, expected.value)):
+        step = found.trace.plan[line.claim.name.partition("[")[0]]
+        return _verdict(WRONG, list(_which_way(step, line, expected)))
+    change = suspect.change
+    if not reveal and gives_away(change, expected.value):
+        change = ""
+    return _verdict(WRONG, [suspect.sentence]) | {
+        "suspect": suspect.sentence,
+        "change": change or None,
+    }
+
+
+def _slip(found: Pass, line: Marked, text: str) -> str | None:
+    """A slip in this one line that makes the number."""
+    name, index = entry_named(found, line.claim.name)
+    tree = found.in_full.inside.working.of(name, index)
+    if tree is None:
+        return None
+
+    @cache
+    def value(entry: Entry) -> float:
+        if entry.address.startswith(WEIGHT):
+            own = found.model.weights[entry.address.removeprefix(WEIGHT)].data
+            places = tuple(slice(place, place + 1) for place in entry.index)
+            return float(near_weight(own[places]).item())
+        return float(near(found.trace.steps[entry.address])[tuple(entry.index)])
+
+    return slip_of(tree, value, text)
+
+
+def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
+    """Of a mistake that is none of the usual ones: how it shows, and where to look for it."""
+    if line.worst is not None and expected.value is not None:
+        claimed, value = line.worst.claimed, expected.value
+        if claimed * value < 0:
+            yield _("The sign is another one, and the size too.")
+        elif claimed == value:
+            pass
+        elif abs(claimed) > SEVERAL * abs(value):
+            yield _("Your number is several times too large in size.")
+        elif SEVERAL * abs(claimed) < abs(value):
+            yield _("Your number is several times too small in size.")
+        elif claimed > value:
+            yield _("Your number is too large.")
+        else:
+            yield _("Your number is too small.")
+    if not line.suspects:
+        yield _("No mistake that byhand knows makes this number.")
+    if advice := _advice(step):
+        yield advice
+
+
+def _advice(step: Step) -> str:
+    """How a line of this kind is worked out, piece by piece."""
+    match step.op:
+        case "linear" | "scores" | "mix":
+            return _("Write the products one under the other, each with its sign, then add them.")
+        case "softmax":
+            return _("First e to the power of every score, then their sum, then the share.")
+        case "mean" | "mean_square":
+            return _("Add up first, then divide by how many there are.")
+        case "normalize":
+            return _("Divide what was centred by the standard deviation.")
+    return ""
 
 
 def _near_miss(line: Marked, text: str, expected: _True) -> bool:

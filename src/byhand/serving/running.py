@@ -45,7 +45,9 @@ def server_for(port: int, files: Mapping[str, Path], limits: Limits | None = Non
     from byhand.serving.connecting import limited
 
     limits = limits or Limits()
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    log = logging.getLogger("uvicorn.error")
+    log.setLevel(logging.ERROR)
+    log.addFilter(_not_of_the_end)
     config = Config(
         application(port, files, limits),
         http=limited(limits),
@@ -60,6 +62,11 @@ def server_for(port: int, files: Mapping[str, Path], limits: Limits | None = Non
         timeout_graceful_shutdown=LEAVING,
     )
     return Server(config)
+
+
+def _not_of_the_end(record: logging.LogRecord) -> bool:
+    """That requests are cut off when the server is ended needs no saying: somebody ended it."""
+    return not record.getMessage().startswith("Cancel ")
 
 
 def run(server: Server, listening: socket.socket, ready: Callable[[], None] = lambda: None) -> None:

@@ -135,7 +135,14 @@ def read_state(data: Any, where: str = "state") -> State:
 
 @lru_cache(maxsize=8)
 def _parsed(text: str) -> Model:
-    return parse_model(text, POSTED)
+    try:
+        return parse_model(text, POSTED)
+    except InputError as error:
+        if (error.where or "").endswith(": weights.file"):
+            error.message = _("a model file that is posted can read no other file")
+            error.expected = _("weights that are written in the file itself")
+            error.hint = _("byhand serve FILE opens it with the files beside it")
+        raise
 
 
 def base_model(state: State, library: Library) -> Model:

@@ -13,22 +13,17 @@ from dataclasses import dataclass, field
 from html import escape
 from itertools import groupby
 
-from byhand.expression import Number, write
 from byhand.language import _
+from byhand.publishing.beside import Beside, Room, beside
 from byhand.publishing.book import Node, Spine
-from byhand.publishing.numerals import in_full, localised
-from byhand.publishing.parts import NumberRow
-from byhand.render.layout import plain
-from byhand.render.parts import Cell
 
 PITCH = 23  # from row to row
-CENTRE = 116  # of the stream
-LANES = {"attn": 50, "mlp": 182}  # of the side-trips
-EDGE = 236  # where the drawing ends and the numbers begin
+CENTRE = 130  # of the stream
+LANES = {"attn": 65, "mlp": 195}  # of the side-trips
+EDGE = 250  # where the drawing ends and the numbers begin
 HALF = 9  # of a station's height
-SIGN = 5.4  # width of a sign of a number
-LONGEST_NUMBERS = 18  # signs of one position's numbers at a station
-MOST_NUMBERS = 44  # signs of all positions side by side
+SIGN = 5.8  # width of a sign of a number
+ROOM = Room(each=18, together=44, alone=40)
 MOST_TOLD = 5  # stations that a caption names
 TOP = 16
 DOT, DOTS_HIGH = 13, 44  # of the strip
@@ -66,12 +61,17 @@ class Figures:
     labels: Sequence[str]  # of the positions
     finite: bool = False  # fractions as decimals, where these say them in full
     used: dict[Folded, list[Station]] = field(default_factory=dict)
-    columns: tuple[int, ...] = ()  # signs of each position's numbers; none: there is no room
+    beside: Beside = field(default_factory=Beside)
 
     def __post_init__(self) -> None:
-        self.columns = _columns(self.spine.nodes, self.finite)
+        self.beside = beside(self.spine.nodes, self.finite, ROOM)
 
-    def of(self, steps: tuple[str, ...]) -> str:
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Signs of each position's numbers; none: there is no room."""
+        return self.beside.widths
+
+    def of(self, steps: tuple[str, ...], *, looks_back: bool = False) -> str:
         """The figure with the stations of these steps marked."""
         lit = set(self.spine.lit(steps))
         full = self.unfolded(lit)
@@ -84,7 +84,8 @@ class Figures:
         marks = "".join(self._mark(rows.index(row), row) for row in marked)
         dots = "".join(_dot(place, row, True) for place, row in enumerate(rows) if row in marked)
         short = ", ".join(dict.fromkeys(_caption(marked)))
-        caption = escape(_("worked out here: {what}").format(what=short)) if short else ""
+        text = _("spoken of here: {what}") if looks_back else _("worked out here: {what}")
+        caption = escape(text.format(what=short)) if short else ""
         label = escape(label)
         return (
             f'<svg class="pass" role="img" aria-label="{label}" viewBox="0 0 {wide} {high}">'
@@ -177,16 +178,16 @@ class Figures:
             yield from self._numbers(place, row)
 
     def _heads(self) -> Iterator[str]:
-        for start, label in zip(self.starts(), self.labels, strict=False):
-            yield f'<text class="head" x="{start:.0f}" y="{TOP - 5}">{escape(label)}</text>'
+        for start, place in zip(self.starts(), self.beside.places, strict=True):
+            label = escape(self.labels[place])
+            yield f'<text class="head" x="{start:.0f}" y="{TOP - 5}">{label}</text>'
 
     def _numbers(self, place: int, row: Station) -> Iterator[str]:
         if not self.columns or len(row.nodes) != 1:
             return
-        by_place = {each.place: each for each in row.nodes[0].rows}
-        for position, start in enumerate(self.starts()):
-            if position in by_place and (text := _row_text(by_place[position], self.finite)):
-                register = by_place[position].register or "exact"
+        for position, start in zip(self.beside.places, self.starts(), strict=True):
+            text, register = self.beside.text(row.nodes[0], position)
+            if text:
                 y = _y(place) + 4
                 yield f'<text class="v {register}" x="{start:.0f}" y="{y}">{escape(text)}</text>'
 
@@ -266,9 +267,9 @@ def _trips(rows: Sequence[Station]) -> Iterator[str]:
         if kind != "trip" or trip not in LANES:
             continue
         lane, first, last = LANES[trip], places[0], places[-1]
-        leaves, back = _y(first) - PITCH, _y(last) + PITCH
+        leaves, back = _y(first) - PITCH + 7, _y(last) + PITCH  # it leaves below the name there
         yield (
-            f'<path class="trip" d="M{CENTRE} {leaves}C{CENTRE} {leaves + 16} {lane} {leaves + 6}'
+            f'<path class="trip" d="M{CENTRE} {leaves}C{CENTRE} {leaves + 9} {lane} {leaves + 4}'
             f" {lane} {_y(first)}V{_y(last)}C{lane} {back - 6} {CENTRE} {back - 16}"
             f' {CENTRE} {back}"/>'
         )
@@ -297,7 +298,7 @@ def _station(place: int, row: Station) -> str:
         return (
             f'<circle class="node" cx="{x}" cy="{y}" r="7"/>'
             f'<path class="plus" d="M{x - 4} {y}h8M{x} {y - 4}v8"/>'
-            f'<text class="beside" x="{x + 14}" y="{y + 4}">{escape(row.label[1:].strip())}</text>'
+            f'<text class="beside" x="{x + 14}" y="{y + 4}">{escape(row.label)}</text>'
         )
     if row.kind in ("stream", "folded") and not row.feeds:
         size = 5 if row.kind == "stream" else 4
@@ -359,33 +360,3 @@ def _caption(marked: Sequence[Station]) -> Iterator[str]:
         yield from (row.label for row in marked)
     else:
         yield from (marked[0].label, "…", marked[-1].label)
-
-
-def _columns(nodes: Iterable[Node], finite: bool) -> tuple[int, ...]:
-    widest: dict[int, int] = {}
-    for node in nodes:
-        for row in node.rows:
-            text = _row_text(row, finite)
-            widest[row.place] = max(widest.get(row.place, 0), len(text))
-    columns = tuple(widest[place] for place in sorted(widest))
-    return columns if columns and sum(columns) <= MOST_NUMBERS else ()
-
-
-def _row_text(row: NumberRow, finite: bool) -> str:
-    """(1, −1); empty where there is no room."""
-    texts = [_short(number.cell, finite) for number in row.numbers if not number.cell.masked]
-    if not texts:
-        return ""
-    separator = "; " if _(".") == "," else ", "
-    text = texts[0] if len(texts) == 1 else f"({separator.join(texts)})"
-    return text if len(text) <= LONGEST_NUMBERS else ""
-
-
-def _short(cell: Cell, finite: bool) -> str:
-    form = cell.form
-    if finite and isinstance(form, Number) and (text := in_full(form.value)):
-        return localised(text)
-    if form is not None and (plain(cell) or len(write(form)) <= 5):
-        return localised(write(form))
-    sign = "≈ " if cell.register == "exact" and cell.cut else ""
-    return sign + localised(cell.decimal or "")

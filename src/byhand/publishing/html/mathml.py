@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 from html import escape
 
-from byhand.expression import Entry, Expression, Sum, write
-from byhand.publishing.mathematics import ATOM, Drawing, Drawn
+from byhand.expression import Entry, Expression, Quotient, Sum, write
+from byhand.publishing.mathematics import ATOM, POWER, PRODUCT, Drawing, Drawn
 
-LONG_SUM = 4  # terms
+LONG_SUM = 4  # terms of a sum above a fraction line
+LONGEST_BELOW = 5  # terms of a sum below a fraction line
 APPLY = "<mo>&#x2061;</mo>"
 _SINGLE = re.compile(r"<(mn|mi)(?: class=\"exact\")?>[^<]*</\1>")
 
@@ -50,11 +51,27 @@ class Mathml(Drawing):
         return self.bracketed(f"<mtable>{lines}</mtable>")
 
     def broken(self, sign: str, tree: Expression) -> str:
-        """A formula behind a sign; between the terms of a long sum the line may end."""
-        if not isinstance(tree, Sum) or len(tree.terms) < LONG_SUM:
-            return self.formula(sign, tree)
-        first, *rest = self.summands(tree.terms)
-        pieces = (self._between(sign) + first, *map(_infix, rest))
+        """A formula behind a sign; between the terms of a sum the line may end."""
+        match tree:
+            case Sum(terms=()):
+                return self.formula(sign, tree)
+            case Sum(terms=(only,)):
+                return self.broken(sign, only)
+            case Sum(terms=terms):
+                first, *rest = self.summands(terms)
+                pieces = [self._between(sign) + first, *map(_infix, rest)]
+            case Quotient(top=Sum(terms=terms), bottom=bottom) if len(terms) >= LONG_SUM:
+                # a fraction cannot go on below: (a + b + …)/√16
+                first, *rest = self.summands(terms)
+                pieces = [f"{self._between(sign)}<mo>(</mo>{first}", *map(_infix, rest)]
+                pieces[-1] += f"<mo>)</mo>{self.solidus}{self.at_least(bottom, POWER)}"
+            case Quotient(top=top, bottom=Sum(terms=terms)) if len(terms) > LONGEST_BELOW:
+                first, *rest = self.summands(terms)
+                before = f"{self._between(sign)}{self.at_least(top, PRODUCT)}{self.solidus}"
+                pieces = [f"{before}<mo>(</mo>{first}", *map(_infix, rest)]
+                pieces[-1] += "<mo>)</mo>"
+            case _:
+                return self.formula(sign, tree)
         return " ".join(f"<math>{piece}</math>" for piece in pieces)
 
     def line(self, pieces: Sequence[str]) -> str:
@@ -65,6 +82,8 @@ class Mathml(Drawing):
 
     def _between(self, text: str) -> str:
         """What stands between the sides of a formula, or a name that is one of them."""
+        if not text:
+            return ""
         return self.identifier(text) if text[:1].isalpha() else f"<mo>{escape(text)}</mo>"
 
     # ------------------------------------------------------------------ how the pieces look

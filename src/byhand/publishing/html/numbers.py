@@ -14,7 +14,7 @@ from html import escape
 from byhand.expression import Expression, write
 from byhand.language import _
 from byhand.publishing.html.mathml import Mathml
-from byhand.publishing.mathematics import in_a_table
+from byhand.publishing.mathematics import in_a_table, says_no_more
 from byhand.publishing.numerals import localised
 from byhand.publishing.parts import Checked, Number
 from byhand.render import words
@@ -23,6 +23,7 @@ from byhand.render.layout import MASK, plain
 from byhand.render.parts import Cell, Letter, WorkingLine
 
 LONGEST_WORKING = 400  # characters of a line of working; a longer one helps nobody
+LONGEST_LETTER = 200  # of what a letter stands for
 
 
 @dataclass
@@ -35,11 +36,14 @@ class Inscriber:
 
     # ------------------------------------------------------------------ a number in a table
 
-    def number(self, number: Number, tag: str = "td") -> str:
-        """The number as a cell of a table (or another element), with its working behind it."""
+    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
+        """The number as a cell of a table (or another element), with its working behind it.
+
+        Not `marked`, its register is said by what is around it.
+        """
         cell = number.cell
-        name, first = self.place(number.address)
-        here = f' id="{escape(name)}"' if first else ""
+        here = self.here(number.address)
+        name = self.addresses[number.address]
         if cell.masked:
             told = escape(_("masked: a later position, which may not be looked at"))
             return (
@@ -47,7 +51,8 @@ class Inscriber:
                 f'<span class="sr">{told}</span></{tag}>'
             )
         claimed = " disputed" if number.claim is not None else ""
-        shown = f'<span class="face">{self.face(cell)}</span>{register_mark(cell.register)}'
+        mark = register_mark(cell.register) if marked else ""
+        shown = f'<span class="face">{self.face(cell)}</span>{mark}'
         if number.claim is not None:
             shown += f'<span class="sign" aria-hidden="true">{escape(number.claim.sign)}</span>'
         address = escape(number.address)
@@ -63,6 +68,11 @@ class Inscriber:
         kind = f"n {cell.register}{claimed}"
         return f'<{tag}{here} class="{kind}" data-a="{address}">{inside}</{tag}>'
 
+    def here(self, address: str) -> str:
+        """The attribute that makes an address lead here, unless it leads elsewhere."""
+        name, first = self.place(address)
+        return f' id="{escape(name)}"' if first else ""
+
     def place(self, address: str) -> tuple[str, bool]:
         """The id of an address on this page, and whether it is given out just now."""
         first = address not in self.addresses
@@ -77,7 +87,8 @@ class Inscriber:
             if cell.register == "named" and cell.decimal is not None:
                 form += f'<span class="beside">{self.approximately(cell)}</span>'
             return form
-        return self.approximately(cell) if self.hides(cell) else self.decimal(cell)
+        about = f"<span>{self.approximately(cell)}</span>"  # one piece: no line ends in it
+        return about if self.hides(cell) else self.decimal(cell)
 
     @staticmethod
     def hides(cell: Cell) -> bool:
@@ -152,7 +163,9 @@ class Inscriber:
             text = f"{self.decimal(cell)} ± {escape(localised(cell.radius))}"
             return f'<div class="value">= {text}</div>'
         for tree in (cell.worked, cell.form):
-            if tree is not None and write(tree) != before and len(write(tree)) <= LONGEST_WORKING:
+            if tree is None or says_no_more(tree, before):
+                continue
+            if len(write(tree)) <= LONGEST_WORKING:
                 before = write(tree)
                 lines.append(f'<div class="form">{self.maths.formula("=", tree)}</div>')
         if cell.decimal is not None and not plain(cell):
@@ -164,10 +177,10 @@ class Inscriber:
         """where p = … ≈ 0.2689"""
         text = _("where {name} =").format(name=letter.name)
         definition = write(letter.definition)
-        if len(definition) > LONGEST_WORKING:
-            told = escape(_("a sum of {count} signs").format(count=len(definition)))
+        if len(definition) > LONGEST_LETTER:
+            told = escape(_("a number of its own"))
         else:
-            told = self.maths.formula(letter.definition)
+            told = self.maths.broken("", letter.definition)
         about = f" ≈ {escape(localised(letter.decimal))}" if letter.decimal else ""
         label = f'tabindex="0" role="group" aria-label="{escape(letter.name)}"'
         return f'<div class="letter" {label}>{escape(text)} {told}{about}</div>'

@@ -27,7 +27,8 @@ from byhand.render.ink import SIGNS
 
 _HERE = Path(__file__).parent
 INDEX = "index.html"
-SCALE = 1.18  # of the figure, on a wide screen
+EXPLAINED = "explained"  # the page with bars to both sides, and drawings
+SCALE, WIDEST = 1.18, 490  # of the figure, on a wide screen
 
 
 def write_book(book: Book, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -57,6 +58,12 @@ def _fitted(book: Book, workings: Workings, page: Page, place: int) -> str:
     return _joined(_Sheet(book, workings, brief=True).page(page, place))
 
 
+def _style(slug: str) -> str:
+    """How a page looks."""
+    names = ("book.css", "explained.css") if slug == EXPLAINED else ("book.css",)
+    return "".join((_HERE / name).read_text("utf-8") for name in names)
+
+
 def _joined(lines: Iterator[str]) -> str:
     return "\n".join(lines) + "\n"
 
@@ -71,7 +78,7 @@ class _Sheet:
         maths = Mathml(_("."), finite=workings.decimal)
         self.pen = _Brief(maths) if brief else Inscriber(maths)
         self.figures = Figures(book.spine, book.tokens, workings.decimal)
-        self.style = f'style="--figure:{round(self.figures.width * SCALE)}px"'
+        self.style = f'style="--figure:{min(round(self.figures.width * SCALE), WIDEST)}px"'
 
     # ------------------------------------------------------------------ the index
 
@@ -108,7 +115,7 @@ class _Sheet:
         found: dict[str, tuple[int, str]] = {}
         for page in self.book.pages:
             for passage in page.passages:
-                for step in passage.lit:
+                for step in () if passage.looks_back else passage.lit:
                     here = (len(passage.lit), f"{page.slug}.html#{passage.id}")
                     found[step] = min(found.get(step, here), here, key=lambda pair: pair[0])
         return {step: link for step, (_count, link) in found.items()}
@@ -148,7 +155,8 @@ class _Sheet:
         yield from passage_body(passage, self.pen)
         yield "</div>"
         if passage.lit:
-            yield f'<figure class="whole">{self.figures.of(passage.lit)}</figure>'
+            drawn = self.figures.of(passage.lit, looks_back=passage.looks_back)
+            yield f'<figure class="whole">{drawn}</figure>'
         yield "</section>"
 
     # ------------------------------------------------------------------ around it
@@ -162,7 +170,7 @@ class _Sheet:
         yield '<meta name="generator" content="byhand">'
         yield '<link rel="icon" href="data:,">'  # else a browser asks for one
         yield f"<title>{escape(name)}</title>"
-        yield f"<style>\n{(_HERE / 'book.css').read_text('utf-8')}</style></head><body>"
+        yield f"<style>\n{_style(slug)}</style></head><body>"
         yield f'<a class="skip" href="#main">{escape(_("to the text"))}</a>'
         yield f'<header class="top"><a class="book" href="{INDEX}">{escape(book.title)}</a>'
         yield f'<nav aria-label="{escape(_("pages"))}"><ol>'
@@ -202,7 +210,7 @@ class _Sheet:
                 sign = SIGNS.get(register, "") or "1"
                 yield (
                     f'<li class="{escape(register)}"><span class="sample" aria-hidden="true">{sign}'
-                    f"</span> {prose(sentence(about))}</li>"
+                    f"</span><span>{prose(sentence(about))}</span></li>"
                 )
             yield "</ul></section>"
         keys = _(

@@ -12,8 +12,9 @@ from html import escape
 from byhand.expression import Name
 from byhand.language import _
 from byhand.publishing.html import strips, tables
-from byhand.publishing.html.numbers import Inscriber
-from byhand.publishing.html.prose import left_out
+from byhand.publishing.html.explained import explained_part
+from byhand.publishing.html.numbers import Inscriber, register_mark
+from byhand.publishing.html.prose import defined_words, left_out
 from byhand.publishing.mathematics import cell_tree, rounded_line, too_wide
 from byhand.publishing.parts import (
     AttentionPattern,
@@ -36,10 +37,11 @@ from byhand.publishing.parts import (
     StatisticsTable,
     Stop,
     StreamLine,
+    Word,
 )
 from byhand.render import words
 
-BREAKS = ("=", "≈", "+")  # signs before which a line of matrices may end
+BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may end
 
 
 def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
@@ -54,7 +56,7 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
         case StreamLine():
             yield from stream_line(part, pen)
         case Predictions():
-            yield from tables.predictions(part)
+            yield from tables.predictions(part, pen)
         case Candidates():
             yield from tables.candidates(part, pen)
         case ParameterTable():
@@ -66,13 +68,20 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
         case RegisterMap():
             yield from tables.register_map(part)
         case Definitions():
+            yield f'<div class="letters"><p>{escape(defined_words())}</p>'
+            drawn = pen.maths.formula(part.name, "=", part.form)
+            label = f'tabindex="0" role="group" aria-label="{escape(part.name)}"'
+            yield f'<div class="stands-in" {label}>{drawn}</div>'
             yield "".join(pen.letter(letter) for letter in part.letters)
+            yield "</div>"
         case CheckedTable():
             yield from tables.checked_table(part)
         case Facts():
             yield from tables.facts(part.facts)
         case LeftOut():
             yield left_out(part.text, part.command)
+        case _:
+            yield from explained_part(part, pen)
 
 
 # ------------------------------------------------------------------ numbers
@@ -85,11 +94,16 @@ def number_table(table: NumberTable, pen: Inscriber) -> Iterator[str]:
     address = f'<code class="address">{escape(table.address)}</code>'
     axes = f'<span class="quiet">{escape(words.axes_text(table.axes, table.shape))}</span>'
     if table.word:
-        yield f'<p class="given">{title} = {escape(table.word)} {address} {axes}</p>'
+        given = f"<span>{title} = {escape(table.word)}</span>"
+        yield f'<p class="given">{given} {address} {axes}</p>'
         return
     yield f'<div class="table {table.kind}" tabindex="0" role="group"'
     yield f' aria-label="{escape(table.address)}"><table>'
-    yield f"<caption>{title} {address} {axes}</caption>"
+    rounded = _rounded(table)
+    how = ' <span class="quiet">{mark} {word}</span>'.format(
+        mark=register_mark("rounded", hidden=True), word=escape(words.register_word("rounded"))
+    )
+    yield f"<caption>{title} {address} {axes}{how if rounded else ''}</caption>"
     heads = table.heads
     labelled = any(row.label for row in table.rows)
     if heads:
@@ -104,10 +118,18 @@ def number_table(table: NumberTable, pen: Inscriber) -> Iterator[str]:
             yield f'<tr class="gap" aria-hidden="true"><td colspan="{span}">⋮</td></tr>'
         before = row.place
         label = f'<th scope="row">{escape(row.label)}</th>' if labelled else ""
-        yield f"<tr>{label}{''.join(map(pen.number, row.numbers))}</tr>"
-    yield "</tbody></table></div>"
+        numbers = (pen.number(number, marked=not rounded) for number in row.numbers)
+        yield f"<tr>{label}{''.join(numbers)}</tr>"
+    yield "</tbody></table>"
     if table.left_out:
         yield left_out(_("left out: {what}").format(what=table.left_out))
+    yield "</div>"
+
+
+def _rounded(table: NumberTable) -> bool:
+    """Whether every number is rounded: then the table says so once."""
+    registers = {n.cell.register for row in table.rows for n in row.numbers if not n.cell.masked}
+    return registers == {"rounded"}
 
 
 def stream_line(line: StreamLine, pen: Inscriber) -> Iterator[str]:
@@ -144,8 +166,10 @@ def formula(law: Formula, pen: Inscriber) -> Iterator[str]:
     yield f'<div class="formula" tabindex="0" role="group" aria-label="{escape(law.address)}">'
     yield '<div class="statement">'
     yield f'<div class="law">{pen.maths.line(list(_pieces(law.symbols, pen)))}</div>'
-    if law.numbers:
-        yield f'<div class="numbers">{pen.maths.line(list(_pieces(law.numbers, pen)))}</div>'
+    for label, line in (*law.earlier, (law.label, law.numbers)):
+        if line:
+            which = f'<span class="which">{escape(label)}</span>' if label else ""
+            yield f'<div class="numbers">{which}{pen.maths.line(list(_pieces(line, pen)))}</div>'
     yield "</div>"
     if law.worked is not None:
         address = escape(law.worked.address)
@@ -157,7 +181,7 @@ def formula(law: Formula, pen: Inscriber) -> Iterator[str]:
 
 
 def _pieces(line: Line, pen: Inscriber) -> Iterator[str]:
-    """The line, taken apart where it may go on below: before = and +.
+    """The line, taken apart where it may go on below: before its signs.
 
     Where it would be too wide, what is named is shown by its decimals.
     """
@@ -172,6 +196,8 @@ def _pieces(line: Line, pen: Inscriber) -> Iterator[str]:
                     drawn = ""
                 text = "≈" if text == "=" and rounded else {"·": "⋅"}.get(text, text)
                 drawn += f"<mo>{escape(text)}</mo>"
+            case Word(text=text):
+                drawn += f"<mtext>{escape(text)}</mtext>"
             case Matrix(rows=rows):
                 drawn += pen.maths.matrix(
                     [[cell_tree(cell, brief) for cell in row] for row in rows]

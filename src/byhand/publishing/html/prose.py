@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
+from byhand.language import _
 from byhand.publishing.book import Remark
 
 MARKS = {
@@ -36,6 +37,11 @@ def remark(mark: Remark) -> str:
     shown = f'<span class="sign" aria-hidden="true">{sign}</span>' if sign else ""
     text = prose(sentence(mark.text))
     return f'<p class="remark {escape(mark.kind)}">{shown}<span>{text}</span></p>'
+
+
+def defined_words() -> str:
+    """What stands before a number with letters in it."""
+    return _("Written as what it is, with a letter for each number that has a name of its own:")
 
 
 def left_out(text: str, command: str = "") -> str:

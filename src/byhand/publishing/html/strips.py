@@ -32,8 +32,8 @@ MOST_BESIDE, ALL_BESIDE = 4, 560  # heads side by side, and pixels for all of th
 LOWEST_LABELLED = 14.0  # pixels of a row that has a word beside it
 MOST_LABELS = 24  # rows that have their words beside them
 MOST_NUMBERED = 8  # positions of a pattern whose cells hold their numbers
-SQUARE, SMALL_SQUARE = 42, 34  # pixels of a pattern's cell: of one head, of several
-LETTER = 6.2  # pixels of a letter above a column
+SQUARE, SMALL_SQUARE = 42, 31  # pixels of a pattern's cell: of one head, of several
+LETTER = 6.9  # pixels of a letter above a column
 SHARES = (0.1, 0.3, 0.55, 0.8)  # where a deeper colour begins
 
 Levels = npt.NDArray[np.int64]
@@ -53,9 +53,9 @@ def heat_strip(strip: HeatStrip) -> Iterator[str]:
     for block in range(strip.blocks):
         yield from _block(strip, values[block * high : (block + 1) * high], block)
     yield "</div>"
-    yield '<p class="readout" aria-live="polite"></p>'
+    yield '<div class="under">'
     yield from _scale(strip)
-    yield "</figure>"
+    yield '<p class="readout" aria-live="polite"></p></div></figure>'
 
 
 def _block(strip: HeatStrip, values: Floats, block: int) -> Iterator[str]:

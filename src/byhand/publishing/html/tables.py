@@ -29,15 +29,16 @@ from byhand.render.words import whole
 # ------------------------------------------------------------------ what comes next
 
 
-def predictions(part: Predictions) -> Iterator[str]:
-    """After each position, the next token."""
+def predictions(part: Predictions, pen: Inscriber) -> Iterator[str]:
+    """After each position, the next token; its address leads to its line."""
     heads = (_("after"), _("next token"), "")
     yield from _table_head("predictions", heads, part.address)
     for found in part.predictions:
         token = escape(found.token or "?")
         sign = "✓" if found.proven else ""
         yield (
-            f'<tr><th scope="row">{escape(found.label)}</th><td class="token">{token}</td>'
+            f"<tr{pen.here(f'{part.address}[{found.position}]')}>"
+            f'<th scope="row">{escape(found.label)}</th><td class="token">{token}</td>'
             f'<td><span class="proven" aria-hidden="true">{sign}</span>'
             f" {prose(sentence(found.sentence))}</td></tr>"
         )
@@ -152,7 +153,7 @@ def register_map(part: RegisterMap) -> Iterator[str]:
         cells = ""
         for register, crossing in zip(line.registers, line.crossings, strict=True):
             if register is None:
-                cells += "<td></td>"
+                cells += f'<td class="unknown">{_unknown()}</td>'
                 continue
             sign = MARKS.get(crossing, "")
             told = f'<span class="sr"> {escape(crossed[crossing])}</span>' if crossing else ""
@@ -165,6 +166,10 @@ def register_map(part: RegisterMap) -> Iterator[str]:
     yield "</tbody></table></div>"
     if part.left_out:
         yield left_out(_("left out: {what}").format(what=part.left_out))
+
+
+def _unknown() -> str:
+    return f'<span aria-hidden="true">?</span><span class="sr">{escape(_("unknown"))}</span>'
 
 
 # ------------------------------------------------------------------ claims and facts
@@ -183,11 +188,13 @@ def _checked(line: Checked) -> str:
     told = "".join(f"<p>{prose(sentence(text))}</p>" for text in line.told)
     source = f'<p class="quiet">{escape(line.source)}</p>' if line.source else ""
     more = f'<tr class="told"><td></td><td colspan="3">{told}{source}</td></tr>' if told else ""
+    follows = f' data-head="{escape(_("follows"))}"' if line.expected else ""
     return (
         f'<tr class="{line.verdict.lower()}"><td class="verdict"><span class="sign">'
         f"{escape(line.sign)}</span> {escape(line.word)}</td>"
         f'<th scope="row"><code class="address">{escape(line.address)}</code></th>'
-        f"<td>{escape(localised(line.claimed))}</td><td>{escape(localised(line.expected))}</td></tr>"
+        f'<td data-head="{escape(_("printed"))}">{escape(localised(line.claimed))}</td>'
+        f"<td{follows}>{escape(localised(line.expected))}</td></tr>"
         f"{more}"
     )
 

@@ -3,7 +3,8 @@
     whole       the whole pass, and the stream from its start to its end
     tokens      from text to vectors                attention   who looks at whom
     block       the additions, the norms, the MLP   prediction  the next token and its loss
-    exact       what is exact and what is named     parameters  every parameter counted
+    explained   what the numbers say                exact       what is exact, what is named
+    parameters  every parameter counted
 
 `telling` holds what they share.  `whole` on its own, and the four after it together, light every
 step of the plan exactly once.
@@ -15,7 +16,16 @@ from types import ModuleType
 
 from byhand.publishing.book import Page, Passage
 from byhand.publishing.making import Edition
-from byhand.publishing.pages import attention, block, exact, parameters, prediction, tokens, whole
+from byhand.publishing.pages import (
+    attention,
+    block,
+    exact,
+    explained,
+    parameters,
+    prediction,
+    tokens,
+    whole,
+)
 from byhand.publishing.topics import Topic
 
 STEP_PAGES = ("tokens", "attention", "block", "next")  # which together tell every step once
@@ -29,6 +39,7 @@ def pages(edition: Edition) -> tuple[Page, ...]:
         attention.page(edition),
         block.page(edition),
         prediction.page(edition),
+        explained.page(edition),
         exact.page(edition),
         parameters.page(edition),
     )

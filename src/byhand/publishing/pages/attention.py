@@ -9,7 +9,7 @@ from byhand.language import _
 from byhand.publishing.book import Page, Passage
 from byhand.publishing.making import Edition
 from byhand.publishing.pages.folded import folded
-from byhand.publishing.pages.norms import norm_passage
+from byhand.publishing.pages.norms import norm_passage, of_a_copy
 from byhand.publishing.pages.telling import identity, passage, title_of
 from byhand.publishing.parts import Part
 from byhand.publishing.saying import NEAR, together
@@ -56,6 +56,8 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic, alone."""
     if topic.kind == "norm":
         why = _("Before attention reads the stream, it makes the rows comparable.")
+        if topic.layer == 0:
+            why = f"{why} {of_a_copy()}"
         return norm_passage(edition, topic, SLUG, _("A norm before attention"), why)
     writer = {
         "qkv": _qkv,
@@ -238,7 +240,7 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
         ).format(which=showing.position(alone[0]))
     named = [q for q in range(worked.step.shape[1]) if worked.row_registers[q] == "named"]
     if named and not worked.numbers.uniform:
-        query = named[0]
+        query = edition.last if edition.last in named else named[0]
         seen = _visible(worked, query)
         shares = [showing.said(worked, (0, query, key)) for key in seen]
         if any(share.startswith(NEAR) for share in shares):

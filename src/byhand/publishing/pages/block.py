@@ -53,7 +53,11 @@ def _norm(edition: Edition, topic: Topic) -> Passage:
     assert topic.layer is not None
     block = edition.model.spec.blocks[topic.layer]
     if block.norm_place == "post":
-        why = _("In this model the norm comes after the addition, on the stream itself.")
+        why = _(
+            "In this model the norm comes after the addition, on the stream itself (Post-LN): what "
+            "the blocks before have written is rescaled here. Later models put it before each "
+            "side-trip instead (Pre-LN), where the stream stays one sum."
+        )
         title = _("A norm after attention") if topic.trip == "attn" else _("A norm after the MLP")
         return norm_passage(edition, topic, SLUG, title, why)
     why = _("Before the MLP reads the stream, it makes the rows comparable.")

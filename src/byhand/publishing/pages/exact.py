@@ -3,6 +3,7 @@ what a document prints that does not follow."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -12,7 +13,7 @@ from byhand.publishing.book import Page, Passage
 from byhand.publishing.formulas import formula
 from byhand.publishing.making import Edition
 from byhand.publishing.numerals import localised
-from byhand.publishing.pages.telling import claim_remarks, claims_title, remarks_of
+from byhand.publishing.pages.telling import claims_title, remarks_of
 from byhand.publishing.parts import (
     CheckedTable,
     Facts,
@@ -30,6 +31,7 @@ SLUG = "exact"
 MOST_POSITIONS = 32
 LONGEST_FORM = 40  # characters of a number that crosses, in a sentence
 MOST_CROSSINGS = 24  # told one by one
+_LONG_NUMBER = re.compile(r"[0-9]{8}")  # which nobody reads
 
 
 def page(edition: Edition) -> Page:
@@ -89,7 +91,7 @@ def _registers(edition: Edition) -> Passage:
             )
         )
     facts = [
-        (words.register_word(r), words.register_about(r))
+        (words.register_word(r), words.register_about(r).partition(": ")[2])
         for r in ("exact", "named", "enclosed", "rounded")
         if r in found
     ]
@@ -128,15 +130,22 @@ def _map(edition: Edition) -> Passage:
     )
     hidden = len(trace.tokens) - len(places)
     left_out = _("{count} later positions").format(count=hidden) if hidden else ""
+    sentences = [
+        _(
+            "One line a step, one column a position. A position can leave the exact numbers, "
+            "and it can come back: where the names cancel."
+        )
+    ]
+    if missing := next((worked.missing for worked in trace if worked.missing is not None), None):
+        sentences.append(
+            _("A question mark stands where a line is not known ({why}).").format(
+                why=words.why_missing(missing)
+            )
+        )
     return Passage(
         f"{SLUG}-map",
         _("The pass as a map"),
-        (
-            _(
-                "One line a step, one column a position. A position can leave the exact numbers, "
-                "and it can come back: where the names cancel."
-            ),
-        ),
+        tuple(sentences),
         show=(RegisterMap(edition.showing.labels[: len(places)], lines, left_out),),
     )
 
@@ -207,7 +216,7 @@ def _crossing(edition: Edition, address: str, some: Sequence[Crossing]) -> Passa
 def _in_full(showing: Showing, worked: Worked, index: Index) -> str:
     """An entry by its form even where that is long: here it is the form that matters."""
     form = showing.cell(worked, index).form
-    if form is None or len(text := write(form)) > LONGEST_FORM:
+    if form is None or len(text := write(form)) > LONGEST_FORM or _LONG_NUMBER.search(text):
         return showing.said(worked, index)
     return localised(text)
 
@@ -281,11 +290,9 @@ def _claims(edition: Edition) -> Passage:
                 "What is built on an earlier error and follows from it is carried forward: {lines}."
             ).format(lines=words.joined([f"`{line.address}`" for line in carried]))
         )
-    names = [line.address.partition("[")[0] for line in lines]
     return Passage(
         f"{SLUG}-claims",
         _("What the document prints"),
         tuple(sentences),
-        show=(CheckedTable(claims_title(edition), lines),),
-        remarks=tuple(claim_remarks(edition, names)),
+        show=(CheckedTable(claims_title(edition), lines),),  # which tells why; so do their steps
     )

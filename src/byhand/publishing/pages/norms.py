@@ -23,6 +23,16 @@ def norm_passage(edition: Edition, topic: Topic, slug: str, title: str, why: str
     )
 
 
+def of_a_copy() -> str:
+    """Where the norm stands in a model that normalises what a side-trip reads."""
+    return _(
+        "The norm works on a copy (Pre-LN): the new stream is the old one plus what the side-trip "
+        "made of its norm, h + attention(norm(h)). The stream itself is never normalised on the "
+        "way, so what is written to it stays until something later subtracts it, and training "
+        "reaches every block along it."
+    )
+
+
 def _sentences(edition: Edition, topic: Topic) -> Iterator[str]:
     rms = topic.step("rms") is not None
     root = topic.step("rms") or topic.step("std")

@@ -21,6 +21,7 @@ from byhand.publishing.parts import (
 )
 from byhand.publishing.strips import near_weight, statistics, weight_strip
 from byhand.render import words
+from byhand.render.given import symbol_of
 from byhand.render.listing import component_name, inventory_notes, inventory_totals
 from byhand.spec import Parameter
 
@@ -82,6 +83,7 @@ def _table(edition: Edition) -> ParameterTable:
     layers = len(found) - len(addresses)
     addresses += [f"count.block.{layer}" for layer in range(layers)]
     counts = inventory.numbers
+    wording = {"count.without_biases": _("without the biases of matrices")}
     return ParameterTable(
         lines=tuple(
             ParameterLine(
@@ -98,7 +100,7 @@ def _table(edition: Edition) -> ParameterTable:
             for group in inventory.groups
         ),
         totals=tuple(
-            (address, row[0], counts[address])
+            (address, wording.get(address, row[0]), counts[address])
             for address, row in zip(addresses, found, strict=True)
         ),
         symbols=_symbols(edition),
@@ -245,4 +247,13 @@ def _shown(edition: Edition, members: Sequence[Parameter], size: int) -> Iterato
         )
     else:
         for parameter in members:
-            yield showing.weight(parameter.name, parameter.name)
+            yield showing.weight(parameter.name, _symbol(edition, parameter.name))
+
+
+def _symbol(edition: Edition, name: str) -> str:
+    """What a weight is called in the formulas; its own name where no step reads it."""
+    if name not in edition.first_reader:
+        return name
+    step = edition.trace.plan[edition.first_reader[name]]
+    role = next(role for role, read in step.inputs.items() if read == WEIGHT + name)
+    return symbol_of(step, role, WEIGHT + name)

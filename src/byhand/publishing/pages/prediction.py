@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from byhand.expression import Expression, Name, leaves
 from byhand.language import _
 from byhand.numbers.base import Prediction
 from byhand.plan import WEIGHT
@@ -26,12 +27,13 @@ from byhand.publishing.saying import in_brackets
 from byhand.publishing.strips import near
 from byhand.publishing.topics import Topic
 from byhand.render import words
-from byhand.render.parts import Loss
+from byhand.render.parts import Letter, Loss
 
 SLUG = "next"
 KINDS = ("norm", "logits", "probs", "next", "loss")
 MOST_CANDIDATES = 12
 MOST_POSITIONS = 32
+MOST_FACTS = 8  # words of a text, each with its answer
 
 
 def page(edition: Edition) -> Page:
@@ -176,6 +178,7 @@ def _next(edition: Edition, topic: Topic) -> Passage:
                 "says how the text goes on."
             )
         )
+    sentences += _facts_learned(edition)
     if trace.target is None:
         sentences.append(
             _("This text has no target, so there is no loss; `--target WORD` gives it one.")
@@ -191,6 +194,24 @@ def _next(edition: Edition, topic: Topic) -> Passage:
             )
         )
     return passage(edition, topic, SLUG, _("The next token"), sentences, *extra)
+
+
+def _facts_learned(edition: Edition) -> Iterator[str]:
+    """Where each word of a short text has one answer only: A → B, B → C, C → A."""
+    trace, showing = edition.trace, edition.showing
+    answers: dict[int, set[int | None]] = {}
+    for id, found in zip(trace.tokens, trace.next or (), strict=False):
+        answers.setdefault(id, set()).add(found.id)
+    single = {id: next(iter(found)) for id, found in answers.items() if len(found) == 1}
+    if len(single) != len(answers) or len(answers) < 3 or len(answers) > MOST_FACTS:
+        return
+    facts = [
+        f"`{showing.token(id)}` → `{showing.token(found)}`"
+        for id, found in single.items()
+        if found is not None
+    ]
+    if len(facts) == len(single):
+        yield _("In this text every word has one answer: {facts}.").format(facts=", ".join(facts))
 
 
 def looks_back_only(edition: Edition) -> bool:
@@ -259,9 +280,30 @@ def _loss(edition: Edition, topic: Topic) -> Passage:
         sentences += _as_printed(edition, target)
         document = edition.showing.document
         told = document.loss(document.outline(worked), worked)
-        if edition.everything and isinstance(told, Loss) and told.letters:
-            extra.append(Definitions(told.letters))
+        form = told.cell.form or told.cell.worked if isinstance(told, Loss) else None
+        if edition.everything and isinstance(told, Loss) and form is not None:
+            letters = [letter for letter in told.letters if letter.name in _letters(form, told)]
+            if letters:
+                extra.append(Definitions("loss", form, tuple(sorted(letters, key=_by_name))))
     return passage(edition, topic, SLUG, _("The loss"), sentences, *extra)
+
+
+def _letters(form: Expression, told: Loss) -> set[str]:
+    """The letters in a form, and those in what they stand for."""
+    meant = {letter.name: letter.definition for letter in told.letters}
+    found: set[str] = set()
+    todo = [form]
+    for tree in todo:  # grows as definitions bring further letters
+        names = {leaf.text for leaf in leaves(tree) if isinstance(leaf, Name)} & set(meant)
+        todo.extend(meant[name] for name in names - found)
+        found |= names
+    return found
+
+
+def _by_name(letter: Letter) -> tuple[str, int]:
+    """p1, u1, x1, x2, … x10."""
+    head = letter.name.rstrip("0123456789")
+    return head, int(letter.name.removeprefix(head) or 0)
 
 
 def _as_printed(edition: Edition, target: str) -> Iterator[str]:

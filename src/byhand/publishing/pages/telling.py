@@ -151,6 +151,7 @@ def asked_numbers(edition: Edition, names: Sequence[str]) -> Iterator[NumberTabl
             if len(indices) > MOST_ASKED
             else "",
             kind="weight" if wanted.name.startswith(WEIGHT) else "step",
+            asked=True,
         )
 
 

@@ -59,11 +59,11 @@ def _passage(
     sentences: Sequence[str],
     topics: Sequence[Topic],
     *show: Part,
-    formula_of: str | None = None,
+    formula_of: Sequence[str] = (),
 ) -> Passage:
     steps = tuple(address for topic in topics for address in topic.addresses)
     worked = [edition.trace.steps[address] for address in steps]
-    main = None if formula_of is None else formula(edition.showing, edition.trace.steps[formula_of])
+    found = (formula(edition.showing, edition.trace.steps[address]) for address in formula_of)
     missing = next((one.missing for one in worked if one.missing is not None), None)
     parts = (*show, LeftOut(words.why_missing(missing))) if missing is not None else show
     return Passage(
@@ -71,7 +71,7 @@ def _passage(
         title=title,
         sentences=tuple(sentences),
         lit=steps,
-        formulas=() if main is None else (main,),
+        formulas=tuple(one for one in found if one is not None),
         show=parts,
         remarks=(*remarks_of(edition, worked), *claim_remarks(edition, steps)),
         layer=topics[0].layer if topics else None,
@@ -179,7 +179,7 @@ def _into(edition: Edition, topics: Sequence[Topic]) -> Passage:
     ]
     title = _("Into the stream")
     parts = _result(edition, start)
-    return _passage(edition, "into", title, sentences, topics, *parts, formula_of=start)
+    return _passage(edition, "into", title, sentences, topics, *parts, formula_of=[start])
 
 
 def _blocks(edition: Edition) -> Iterator[Passage]:
@@ -227,7 +227,26 @@ def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> P
     added = next(a for topic in topics for a in topic.addresses if a.endswith(".add"))
     title = title_of(edition, layer, title)
     parts = _result(edition, end)
-    return _passage(edition, f"{layer}-{trip}", title, sentences, topics, *parts, formula_of=added)
+    formulas = [added]
+    worked = edition.trace.steps[end]
+    if end != added:  # a norm on the stream itself
+        formulas.append(_normalised(topics[-1]))
+        text = _("Then the row is normalised.")
+        if worked.missing is None and edition.everything:
+            text = _("Then the row is normalised; of position {which} this leaves {row}.").format(
+                which=edition.showing.position(edition.last),
+                row=edition.showing.row_said(worked, (edition.last,)),
+            )
+        sentences.append(text)
+    return _passage(
+        edition, f"{layer}-{trip}", title, sentences, topics, *parts, formula_of=formulas
+    )
+
+
+def _normalised(topic: Topic) -> str:
+    """The line of a norm that says most: divided by the spread."""
+    step = topic.step("normalized")
+    return topic.addresses[-1] if step is None else step.address
 
 
 def _out(edition: Edition, topics: Sequence[Topic]) -> Passage:
@@ -245,7 +264,7 @@ def _out(edition: Edition, topics: Sequence[Topic]) -> Passage:
         show.append(candidates(edition, edition.last))
     parts = (*_result(edition, "logits"), *show)
     title = _("Out of the stream")
-    return _passage(edition, "out", title, sentences, topics, *parts, formula_of="logits")
+    return _passage(edition, "out", title, sentences, topics, *parts, formula_of=["logits"])
 
 
 def _loss(edition: Edition, topics: Sequence[Topic]) -> Passage:
@@ -260,7 +279,7 @@ def _loss(edition: Edition, topics: Sequence[Topic]) -> Passage:
         [sentence],
         topics,
         *_result(edition, "loss"),
-        formula_of="loss",
+        formula_of=["loss"],
     )
 
 

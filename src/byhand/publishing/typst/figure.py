@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
 
-from byhand.expression import Number, write
 from byhand.language import _
+from byhand.publishing.beside import Beside, Room, beside
 from byhand.publishing.book import Spine
 from byhand.publishing.html.figure import Station, stations
-from byhand.publishing.numerals import in_full, localised
-from byhand.publishing.parts import NumberRow
 from byhand.publishing.typst.quoting import array, call, string, words, yes
-from byhand.render.layout import plain
-from byhand.render.parts import Cell
 
-LONGEST_ROW = 22  # signs of one position's numbers at a station
-MOST_SIGNS = 50  # of all positions side by side
+ROOM = Room(each=22, together=50, alone=44, marked=False)
 LANES = {"attn": "attn", "mlp": "mlp"}
 
 Folded = tuple[int, ...]
@@ -53,53 +49,29 @@ class Figures:
     def definitions(self) -> Iterator[str]:
         """What `where` named, to stand before the pages."""
         for full, rows in self.used.items():
-            numbered = self.columns(rows)
-            listed = array(self._station(row, numbered) for row in rows)
+            listed = array(self._station(row, self.beside) for row in rows)
             yield f"#let {_name(full)} = (stations: {listed}, trips: {array(_trips(rows))})"
 
-    def columns(self, rows: Sequence[Station]) -> int:
-        """How many positions have their numbers in the figure; none where there is no room."""
-        widest: dict[int, int] = {}
-        for row in rows:
-            for each in row.nodes[0].rows if len(row.nodes) == 1 else ():
-                widest[each.place] = max(widest.get(each.place, 0), len(self._row_text(each)))
-        return len(widest) if sum(widest.values()) <= MOST_SIGNS else 0
+    @cached_property
+    def beside(self) -> Beside:
+        """The positions whose numbers stand in the figure, and these."""
+        return beside(self.spine.nodes, self.finite, ROOM)
 
-    def _station(self, row: Station, positions: int) -> str:
-        numbers = {}
-        if positions and len(row.nodes) == 1:
-            for each in row.nodes[0].rows:
-                if text := self._row_text(each):
-                    register = string(each.register or "exact")
-                    numbers[each.place] = f"({string(text)}, {register})"
+    def _station(self, row: Station, columns: Beside) -> str:
+        numbers = []
+        for place in columns.places:
+            text, register = columns.text(row.nodes[0], place) if len(row.nodes) == 1 else ("", "")
+            numbers.append(f"({string(text)}, {string(register)})" if text else "none")
         return call(
             "",
             kind=string(row.kind),
             lane=string(_lane(row)),
             label=words(row.label),
-            beside=words(row.label.removeprefix("+").strip()),
+            beside=words(row.label),
             adds=yes(row.adds),
             feeds=yes(row.feeds),
-            numbers=array(numbers.get(place, "none") for place in range(positions)),
+            numbers=array(numbers),
         )
-
-    def _row_text(self, row: NumberRow) -> str:
-        """(1, −1); empty where there is no room."""
-        texts = [self._short(number.cell) for number in row.numbers if not number.cell.masked]
-        if not texts:
-            return ""
-        separator = "; " if _(".") == "," else ", "
-        text = texts[0] if len(texts) == 1 else f"({separator.join(texts)})"
-        return text if len(text) <= LONGEST_ROW else ""
-
-    def _short(self, cell: Cell) -> str:
-        form = cell.form
-        if self.finite and isinstance(form, Number) and (text := in_full(form.value)):
-            return localised(text)
-        if form is not None and (plain(cell) or len(write(form)) <= 5):
-            return localised(write(form))
-        sign = "≈ " if cell.register == "exact" and cell.cut else ""
-        return sign + localised(cell.decimal or "")
 
 
 def _name(full: Folded) -> str:

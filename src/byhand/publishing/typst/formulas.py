@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from byhand.expression import write
 from byhand.publishing.mathematics import cell_tree, rounded_line, too_wide
 from byhand.publishing.parts import (
@@ -9,9 +11,10 @@ from byhand.publishing.parts import (
     Line,
     Matrix,
     Sign,
+    Word,
 )
 from byhand.publishing.typst.numbers import Inscriber
-from byhand.publishing.typst.quoting import call, string
+from byhand.publishing.typst.quoting import array, call, string, words
 from byhand.render.layout import MASK
 from byhand.render.parts import Cell
 
@@ -21,9 +24,16 @@ def formula(law: Formula, pen: Inscriber) -> str:
     return call(
         "law",
         line_of(law.symbols, pen),
-        line_of(law.numbers, pen) if law.numbers else "none",
+        array(_numbers(law, pen)),
         pen.working(law.worked) if law.worked is not None else "none",
     )
+
+
+def _numbers(law: Formula, pen: Inscriber) -> Iterator[str]:
+    """The lines with numbers, each with the position that it is of, or none."""
+    for label, line in (*law.earlier, (law.label, law.numbers)):
+        if line:
+            yield array([words(label) if label else "none", line_of(line, pen)])
 
 
 def line_of(line: Line, pen: Inscriber) -> str:
@@ -36,6 +46,9 @@ def line_of(line: Line, pen: Inscriber) -> str:
             case Sign(text=text):
                 text = "≈" if text == "=" and rounded else text
                 drawn.append({"·": "⋅"}.get(text, text))
+                told.append(text)
+            case Word(text=text):
+                drawn.append(string(text))
                 told.append(text)
             case Matrix(rows=rows):
                 drawn.append(pen.maths.matrix([[_entry(c, pen, brief) for c in r] for r in rows]))

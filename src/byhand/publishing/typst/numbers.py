@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 from byhand.expression import Expression, write
 from byhand.language import _
-from byhand.publishing.html.numbers import LONGEST_WORKING, in_full_by_decimals
-from byhand.publishing.mathematics import in_a_table
+from byhand.publishing.html.numbers import (
+    LONGEST_LETTER,
+    LONGEST_WORKING,
+    in_full_by_decimals,
+)
+from byhand.publishing.mathematics import in_a_table, says_no_more
 from byhand.publishing.numerals import localised
 from byhand.publishing.parts import Number
 from byhand.publishing.typst.maths import TypstMaths
@@ -98,7 +102,9 @@ class Inscriber:
             yield f"value-line({content(string('= '), self.face(cell))})"
             return
         for tree in (cell.worked, cell.form):
-            if tree is not None and write(tree) != before and len(write(tree)) <= LONGEST_WORKING:
+            if tree is None or says_no_more(tree, before):
+                continue
+            if len(write(tree)) <= LONGEST_WORKING:
                 before = write(tree)
                 yield self.maths.formula("=", tree)
         if cell.decimal is not None and not plain(cell):
@@ -109,8 +115,8 @@ class Inscriber:
         """where p = … ≈ 0.2689"""
         text = _("where {name} =").format(name=letter.name)
         definition = write(letter.definition)
-        if len(definition) > LONGEST_WORKING:
-            told = words(_("a sum of {count} signs").format(count=len(definition)))
+        if len(definition) > LONGEST_LETTER:
+            told = words(_("a number of its own"))
         else:
             told = self.maths.formula(letter.definition)
         about = f" ≈ {localised(letter.decimal)}" if letter.decimal else ""

@@ -9,7 +9,7 @@ from byhand.language import _, speaking
 from byhand.publishing.book import Book, Page, Passage
 from byhand.publishing.html.prose import sentence
 from byhand.publishing.html.rechecking import Workings
-from byhand.publishing.parts import AttentionPattern, HeatStrip, NumberTable
+from byhand.publishing.parts import AttentionPattern, HeatStrip, NumberTable, Part
 from byhand.publishing.typst import parts
 from byhand.publishing.typst.figure import Figures
 from byhand.publishing.typst.formulas import formula
@@ -83,9 +83,8 @@ class _Source:
         yield "#" + call("chapter", words(kicker), words(page.title), prose(page.intro))
         if place == 0:
             name, _lit, alt = self.figures.where(())
-            rows = self.figures.used[next(iter(self.figures.used))]
-            count = self.figures.columns(rows)
-            heads = array(map(words, self.book.tokens[:count]))
+            places = self.figures.beside.places
+            heads = array(words(self.book.tokens[place]) for place in places)
             yield "#" + call("figure-page", name, heads, alt)
         for number, passage in enumerate(page.passages):
             yield self.passage(passage, f"{place + 1}.{number + 1}")
@@ -102,7 +101,7 @@ class _Source:
             found.append(f"par({content(*self._sentences(passage))})")
         found += [formula(law, self.pen) for law in passage.formulas]
         found += map(parts.remark, passage.remarks)
-        for beside, group in groupby(passage.show, lambda part: isinstance(part, BESIDE)):
+        for beside, group in groupby(_on_paper(passage), lambda part: isinstance(part, BESIDE)):
             values = [parts.part_value(part, self.pen) for part in group]
             found += [call("beside", array(values))] if beside else values
         return content(*found)
@@ -112,3 +111,15 @@ class _Source:
             if place:
                 yield string(" ")
             yield prose(said)
+
+
+def _on_paper(passage: Passage) -> Iterator[Part]:
+    """What is shown; where colours say every number, the numbers of the first head alone."""
+    coloured = any(isinstance(part, HeatStrip) for part in passage.show)
+    tables = 0
+    for part in passage.told_once:
+        if coloured and isinstance(part, NumberTable) and not part.asked:
+            tables += 1
+            if tables > 1:
+                continue
+        yield part

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from byhand.expression import Name
 from byhand.language import _
 from byhand.publishing.book import Remark
-from byhand.publishing.html.prose import sentence
+from byhand.publishing.html.prose import defined_words, sentence
 from byhand.publishing.numerals import localised
 from byhand.publishing.parts import (
     AttentionPattern,
@@ -29,6 +29,7 @@ from byhand.publishing.parts import (
     StreamLine,
 )
 from byhand.publishing.typst import strips
+from byhand.publishing.typst.explained import explained_value
 from byhand.publishing.typst.numbers import Inscriber
 from byhand.publishing.typst.quoting import array, call, code, content, prose, spans, string, words
 from byhand.publishing.typst.strips import left_out, short_number
@@ -59,7 +60,9 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case RegisterMap():
             return register_map(part)
         case Definitions():
-            return content(*(f"par({pen.letter(letter)})" for letter in part.letters))
+            told = f"par(small({words(defined_words())}))"
+            form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
+            return content(told, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
         case CheckedTable():
             return checked_table(part)
         case Facts():
@@ -67,6 +70,8 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case LeftOut():
             named = {"command": string(part.command)} if part.command else {}
             return call("left-out", prose(sentence(part.text)), **named)
+        case _:
+            return explained_value(part, pen)
 
 
 # ------------------------------------------------------------------ numbers
@@ -282,7 +287,9 @@ def register_map(part: RegisterMap) -> str:
     rows = []
     for line in part.lines:
         cells = [
-            "[]" if register is None else f"register-square({string(register)}, {string(crossing)})"
+            "[?]"
+            if register is None
+            else f"register-square({string(register)}, {string(crossing)})"
             for register, crossing in zip(line.registers, line.crossings, strict=True)
         ]
         rows.append(array([code(line.address), *cells]))

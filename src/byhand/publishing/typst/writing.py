@@ -18,6 +18,7 @@ from byhand.publishing.files import put_in_place
 from byhand.publishing.typst.pages import typst_source
 
 ACCESSIBLE = "ua-1"
+DESIGN = ("book.typ", "explained.typ")
 
 
 def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
@@ -50,7 +51,8 @@ def typeset(source: str) -> bytes:
 
 def design() -> str:
     """How a book looks, as the beginning of a source."""
-    return resources.files(__package__).joinpath("book.typ").read_text("utf-8")
+    folder = resources.files(__package__)
+    return "".join(folder.joinpath(name).read_text("utf-8") for name in DESIGN)
 
 
 def _typst() -> Any:

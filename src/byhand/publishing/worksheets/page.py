@@ -42,7 +42,7 @@ class _Pen(Inscriber):
     tokens: dict[str, str] = field(default_factory=dict)
     key: bool = False
 
-    def number(self, number: Number, tag: str = "td") -> str:
+    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
         address = escape(number.address)
         if number.address in self.answers:
             return f'<{tag} class="n asked">{self.blank(number.address)}</{tag}>'

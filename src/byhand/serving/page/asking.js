@@ -12,6 +12,7 @@ export class Refusal extends Error {
 }
 
 const REMEMBERED = 150;
+const BUSY = 503, TRIES = 3;
 const memory = new Map();
 
 /**
@@ -26,10 +27,15 @@ export async function ask(question, request, settings = {}) {
     memory.set(key, found);
     return found;
   }
-  const response = await fetch(`/api/${question}`, {
+  const send = () => fetch(`/api/${question}`, {
     method: "POST", body, signal: settings.signal,
     headers: { "Content-Type": "application/json", Accept: "application/x-ndjson, application/json;q=0.9" },
   }).catch((error) => { throw error.name === "AbortError" ? error : new Refusal({ message: t("offline"), hint: "byhand serve" }); });
+  let response = await send();
+  for (let tries = 0; response.status === BUSY && tries < TRIES; tries += 1) { // others have their turn
+    await new Promise((done) => { setTimeout(done, 1000 * (Number(response.headers.get("Retry-After")) || 1)); });
+    response = await send();
+  }
   const found = await read(response, settings.progress);
   memory.set(key, found);
   if (memory.size > REMEMBERED) memory.delete(memory.keys().next().value);

@@ -15,9 +15,9 @@ stops(() => compared.cancel());
 
 const question = () => JSON.stringify([sent(app.state), sent(theOther()), app.here.position]);
 
-/** What is compared with: at first the same in floats of sixteen bits. */
+/** What is compared with: at first the same in float32, or, of floats, what is proven. */
 function theOther() {
-  app.other ??= { ...app.state, numbers: app.look.numbers === "bfloat16" ? "exact" : "bfloat16" };
+  app.other ??= presets()[0][1];
   return { ...app.other, language: app.state.language };
 }
 
@@ -74,10 +74,11 @@ for (const name of ["a", "b"]) {
 /** Comparisons worth a click: [name, the other State]. */
 function presets() {
   const { state, look } = app, place = look.model.edit.architecture.find((one) => one.key === "norm.place")?.value;
+  const rounded = look.numbers.includes("float") || look.numbers.startsWith("decimals");
   return [
-    ["float32", { ...state, numbers: "float32" }],
-    ["bfloat16", { ...state, numbers: "bfloat16" }],
-    place && ["place", { ...state, architecture: { ...state.architecture, "norm.place": place === "pre" ? "post" : "pre" } }],
+    rounded ? ["proven", { ...state, numbers: look.model.exact ? "exact" : "digits 12" }] : ["float32", { ...state, numbers: "float32" }],
+    look.numbers !== "bfloat16" && ["bfloat16", { ...state, numbers: "bfloat16" }],
+    place && [place === "pre" ? "post" : "pre", { ...state, architecture: { ...state.architecture, "norm.place": place === "pre" ? "post" : "pre" } }],
     Object.keys({ ...state.weights, ...state.architecture }).length && ["original", { ...state, weights: {}, architecture: {} }],
     app.before && ["before", app.before],
   ].filter(Boolean);

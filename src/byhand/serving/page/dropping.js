@@ -1,12 +1,13 @@
 // A model file of one's own: dropped on the page or chosen.  It goes to the local server and nowhere
 // else.
 
-import { app, change, report } from "./app.js";
+import { app, attempt, report } from "./app.js";
 import { Refusal } from "./asking.js";
 import { fill, make, region } from "./drawing.js";
 import { t } from "./words.js";
 
-const LARGEST = 1_000_000; // bytes
+const POSTED = "model.yaml"; // what the server calls a file without a name
+const LARGEST = 4_000_000; // bytes; what the server takes is a little more
 
 async function take(file) {
   if (!file) return;
@@ -15,7 +16,12 @@ async function take(file) {
     return;
   }
   const model = { file: await file.text(), title: file.name };
-  await change({ model, language: app.state.language }, { before: null, here: { passage: null, position: null } });
+  try {
+    await attempt({ model, language: app.state.language }, { before: null, here: { passage: null, position: null } });
+  } catch (error) { // the server was sent a text: the file's name is known here
+    if (error.where?.startsWith(POSTED)) error.where = file.name + error.where.slice(POSTED.length);
+    report(error);
+  }
 }
 
 export function listenToFiles() {

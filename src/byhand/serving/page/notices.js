@@ -3,6 +3,7 @@
 import { app, cancel, drawn, render, waits } from "./app.js";
 import { doing, fill, make, region } from "./drawing.js";
 import { icon } from "./icons.js";
+import { ticked } from "./rail.js";
 import { t } from "./words.js";
 
 /** A refusal in the parts of the command line's message. */
@@ -17,7 +18,7 @@ function drawNotices() {
   fill(region("notices"),
     app.error && make("div", { class: "notice error", role: "alert" }, refusal(app.error),
       make("button", { type: "button", class: "tool", "data-do": "dismiss", "aria-label": t("dismiss") }, icon("close"))),
-    notes.length > 0 && make("div", { class: "notice remarks" }, notes.map((note) => make("p", {}, note))));
+    notes.length > 0 && make("div", { class: "notice remarks" }, notes.map((note) => make("p", {}, ticked(note)))));
 }
 
 doing("dismiss", () => { app.error = null; render(); });

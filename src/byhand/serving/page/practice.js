@@ -53,7 +53,6 @@ function verdict(found) {
   return make("div", { class: `verdict-of ${found.verdict}` },
     make("p", { class: "word" }, make("span", { class: "sign" }, found.sign), " ", found.word),
     (found.sentences ?? []).map((sentence) => make("p", {}, ticked(sentence))),
-    found.suspect && make("p", { class: "suspect" }, ticked(String(found.suspect))),
     found.change && make("p", {}, ticked(String(found.change))),
     found.expected !== undefined && make("p", { class: "expected" }, `${t("practice.expected")} `, make("b", {}, found.expected)));
 }

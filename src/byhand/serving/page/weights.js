@@ -1,6 +1,7 @@
 // The model laid open: its architecture as choices, every weight a number that can be changed.
 
-import { app, attempt, render } from "./app.js";
+import { app, attempt, render, sent } from "./app.js";
+import { ask } from "./asking.js";
 import { doing, make } from "./drawing.js";
 import { refusal } from "./notices.js";
 import { known, t } from "./words.js";
@@ -10,6 +11,8 @@ const LONGEST = 9; // signs of a number in a table; the editor has all of it
 const OPEN = 600; // parameters up to which every table stands open
 let trouble = null; // {key, error} of a setting that was refused
 const windows = new Map(); // name → [row, column] where its window begins
+const fetched = new Map(); // question → {window | error} of a weight that is too large to be sent whole
+const MANY = 60; // windows that are remembered
 
 /** The architecture and the weights. */
 export function weightsView() {
@@ -65,33 +68,68 @@ function weight(one) {
   const touched = Object.keys(app.state.weights ?? {}).some((key) => key.startsWith(`${one.name}[`));
   return make("details", { class: "weight-of", open: few, "data-key": one.name },
     make("summary", {}, make("code", {}, one.name), " ", make("span", { class: "quiet" }, shape), touched && make("span", { class: "aim edited-mark" }, t("edited"))),
-    one.same_as ? make("p", { class: "quiet small" }, t("weights.same", { name: one.same_as }))
-      : one.entries === null ? make("p", { class: "quiet small" }, t("weights.large")) : table(one));
+    one.same_as ? make("p", { class: "quiet small" }, t("weights.same", { name: one.same_as })) : table(one));
+}
+
+// The rows of a tensor are those of all its axes but the last.
+const size = (one) => ({ rows: one.shape.slice(0, -1).reduce((all, each) => all * each, 1), columns: one.shape.at(-1) ?? 1 });
+
+/** The index of a row among the axes before the last. */
+function leading(one, row) {
+  const index = [];
+  for (const each of one.shape.slice(0, -1).reverse()) {
+    index.unshift(row % each);
+    row = Math.floor(row / each);
+  }
+  return index;
 }
 
 function table(one) {
-  const rows = one.shape.length === 2 ? one.entries : one.shape.length === 1 ? [one.entries] : null;
-  if (!rows) return make("p", { class: "quiet small" }, t("weights.large"));
-  const [top, left] = windows.get(one.name) ?? [0, 0];
-  const high = Math.min(WINDOW, rows.length - top), wide = Math.min(WINDOW, rows[0].length - left);
-  const cut = rows.length > WINDOW || rows[0].length > WINDOW;
-  const labels = (axis, size) => (axis === "vocab" && app.look.model.vocabulary.length >= size ? app.look.model.vocabulary : null);
-  const rowLabels = labels(one.axes[0], rows.length), columns = Array.from({ length: wide }, (_, at) => at + left);
+  const { rows, columns } = size(one), [top, left] = windows.get(one.name) ?? [0, 0];
+  const high = Math.min(WINDOW, rows - top), wide = Math.min(WINDOW, columns - left);
+  const found = one.entries === null ? part(one, top, left) : { entries: cutOut(one, top, left) };
+  const labels = one.shape.length === 2 && one.axes[0] === "vocab" && app.look.model.vocabulary.length >= rows ? app.look.model.vocabulary : null;
+  const across = Array.from({ length: wide }, (_, at) => at + left), headed = one.shape.length > 1;
   return make("div", {},
-    cut && make("p", { class: "window" }, pan(one, top - WINDOW, left, "↑", top > 0), pan(one, top + WINDOW, left, "↓", top + high < rows.length),
-      pan(one, top, left - WINDOW, "←", left > 0), pan(one, top, left + WINDOW, "→", left + wide < rows[0].length),
-      make("span", { class: "quiet" }, `${one.name}[${one.shape.length === 2 ? `${top}:${top + high}, ` : ""}${left}:${left + wide}]`)),
-    make("div", { class: "table weight", role: "group", "aria-label": one.name }, make("table", {},
-      make("caption", { class: "sr" }, one.name),
-      make("thead", {}, make("tr", {}, one.shape.length === 2 && make("td", {}), columns.map((at) => make("th", { scope: "col" }, at)))),
-      make("tbody", {}, rows.slice(top, top + high).map((row, at) => make("tr", {},
-        one.shape.length === 2 && make("th", { scope: "row" }, rowLabels ? rowLabels[top + at] : top + at),
-        columns.map((column) => cell(one, one.shape.length === 2 ? [top + at, column] : [column], row[column], at + column - left === 0))))))));
+    (rows > WINDOW || columns > WINDOW) && make("p", { class: "window" },
+      pan(one, top - WINDOW, left, "↑", top > 0), pan(one, top + WINDOW, left, "↓", top + high < rows),
+      pan(one, top, left - WINDOW, "←", left > 0), pan(one, top, left + WINDOW, "→", left + wide < columns),
+      make("input", { type: "text", class: "pan-to", "data-do": "pan-to", "data-name": one.name, "aria-label": t("pan.to", { name: one.name }), title: t("pan.to", { name: one.name }), value: [...leading(one, top), left].join(","), autocomplete: "off", spellcheck: "false" }),
+      make("span", { class: "quiet" }, `… ${[...leading(one, top + high - 1), left + wide - 1].join(",")}`)),
+    found.error ? make("div", { class: "trouble" }, refusal(found.error))
+      : make("div", { class: "table weight", role: "group", "aria-label": one.name }, make("table", {},
+        make("caption", { class: "sr" }, one.name),
+        make("thead", {}, make("tr", {}, headed && make("td", {}), across.map((at) => make("th", { scope: "col" }, at)))),
+        make("tbody", {}, Array.from({ length: high }, (_, at) => make("tr", {},
+          headed && make("th", { scope: "row" }, labels ? labels[top + at] : leading(one, top + at).join(",")),
+          across.map((column) => cell(one, [...leading(one, top + at), ...(one.shape.length ? [column] : [])], found.entries?.[at]?.[column - left], at + column - left === 0))))))));
 }
+
+/** The window of a weight that was sent whole. */
+function cutOut(one, top, left) {
+  const rows = one.shape.length < 2 ? [one.shape.length ? one.entries : [one.entries]] : one.entries.flat(one.shape.length - 2);
+  return rows.slice(top, top + WINDOW).map((row) => row.slice(left, left + WINDOW));
+}
+
+/** The window of a weight that was not: asked for, and drawn when it is there.  Edits are laid over it. */
+function part(one, row, column) {
+  const asked = { state: sent({ ...app.state, weights: {}, text: undefined, target: undefined, numbers: undefined }), name: one.name, row, column };
+  const key = JSON.stringify(asked);
+  if (!fetched.has(key) && document.querySelector(`details.weight-of[open][data-key="${CSS.escape(one.name)}"]`)) { // somebody sees it
+    if (fetched.size >= MANY) fetched.delete(fetched.keys().next().value);
+    fetched.set(key, {});
+    ask("weight", asked).then((found) => fetched.set(key, found), (error) => fetched.set(key, { error })).then(() => app.here.view === "weights" && render());
+  }
+  return fetched.get(key) ?? {};
+}
+
+// A table that is opened is drawn with its numbers.
+document.addEventListener("toggle", (event) => { if (event.target.matches?.("details.weight-of[open]")) render(); }, true);
 
 const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text).replace("-", "−");
 
 function cell(one, index, text, stop) {
+  if (text === undefined) return make("td", { class: "n" }, "…"); // on its way
   const key = `${one.name}[${index.join(",")}]`, edited = app.state.weights?.[key];
   return make("td", { class: `n${edited !== undefined ? " moved" : ""}`, "data-a": `weight.${key}` },
     make("button", { type: "button", "data-a": `weight.${key}`, "data-text": edited ?? text, tabindex: stop ? "0" : "-1", class: "weight-number", title: cut(edited ?? text) === (edited ?? text) ? null : edited ?? text }, make("span", { class: "face" }, cut(edited ?? text))));
@@ -101,5 +139,14 @@ const pan = (one, row, column, sign, on) => make("button", { type: "button", cla
 
 doing("pan", (button) => {
   windows.set(button.dataset.name, [Math.max(0, Number(button.dataset.row)), Math.max(0, Number(button.dataset.column))]);
+  render();
+});
+
+// "12,200" shows the window that begins there, or the last one that there is.
+doing("pan-to", (field) => {
+  const one = app.weights.list.find(({ name }) => name === field.dataset.name), said = field.value.match(/\d+/g)?.map(Number) ?? [];
+  const index = one.shape.map((each, at) => Math.min(said[at] ?? 0, each - 1));
+  windows.set(one.name, [one.shape.slice(0, -1).reduce((row, each, at) => row * each + index[at], 0), index.at(-1) ?? 0]);
+  field.blur();
   render();
 });

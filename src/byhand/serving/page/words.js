@@ -21,12 +21,16 @@ const localised = (text) => (language === "es" ? text.replace(".", ",") : text).
 /** A float with so many decimals; for pictures, never for proofs. */
 export const decimal = (value, places = 4) => (value === null || value === undefined ? "–" : localised(value.toFixed(places)));
 
-/** A float in three digits, however small. */
+const raised = (whole) => String(whole).replace(/./g, (sign) => (sign === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(sign)]));
+
+/** A float in three digits, however small: 0.0123, 9.8·10⁻⁵. */
 export function short(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  return localised(size >= 0.001 && size < 10000 ? String(Number(value.toPrecision(3))) : value.toExponential(1));
+  if (size >= 0.001 && size < 10000) return localised(String(Number(value.toPrecision(3))));
+  const [digits, power] = value.toExponential(1).split("e");
+  return `${localised(digits)}·10${raised(Number(power))}`;
 }
 
 /** A share as a whole percentage. */

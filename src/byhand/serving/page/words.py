@@ -74,7 +74,7 @@ def _around() -> dict[str, str]:
         "offline": _("the server does not answer"),
         "drop": _("Let go: the model file opens here. It stays on this computer."),
         "drop.large": _("{name} is too large to be opened here"),
-        "drop.limit": _("a model file of at most 1 MB"),
+        "drop.limit": _("a model file of at most 4 MB"),
     }
 
 
@@ -134,12 +134,12 @@ def _model() -> dict[str, str]:
         "weights.how": _("Press a number to change it; everything downstream follows."),
         "weights.fixed": _("The weights of this model are too many to change here."),
         "weights.same": _("the same numbers as {name}; changed there, they change here"),
-        "weights.large": _("Too many numbers for a table."),
         "edited": _("edited"),
         "pan.↑": _("rows above"),
         "pan.↓": _("rows below"),
         "pan.←": _("columns to the left"),
         "pan.→": _("columns to the right"),
+        "pan.to": _("where the window on {name} begins: row, column"),
         "setting.norm.kind": _("Norm"),
         "setting.norm.place": _("Norm stands"),
         "setting.norm.eps": "eps",
@@ -194,7 +194,9 @@ def _two() -> dict[str, str]:
         "compare.b": _("compared with"),
         "preset.float32": "float32",
         "preset.bfloat16": "bfloat16",
-        "preset.place": _("the norm on the other side"),
+        "preset.proven": _("proven numbers"),
+        "preset.pre": _("norms before (pre)"),
+        "preset.post": _("norms after (post)"),
         "preset.original": _("without your edits"),
         "preset.before": _("before the last change"),
         "along": _("Along the pass"),

@@ -1,0 +1,109 @@
+"""Weights as tables: every entry of a small one, a window of a large one, as a model file has them.
+
+A window of a tensor with more than two axes is one of its last axis; the rows are all the others,
+one after the other, so that `row` and `column` find every entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from byhand.errors import AddressError, InputError, nearest
+from byhand.evaluate import Progress
+from byhand.files.writing import entry_text, float_text
+from byhand.language import _
+from byhand.model import Model
+from byhand.serving.editing import edited
+from byhand.serving.requests import a_place, a_state, needed_text, only
+from byhand.serving.states import Library
+from byhand.spec import Parameter, parameters
+from byhand.weights import Tensor
+
+MOST_LISTED = 4_096  # entries of one weight that are sent unasked
+WINDOW = 10  # rows and columns of a window
+
+
+def tables(model: Model) -> Iterator[dict[str, Any]]:
+    """Every tensor with its entries where they are few; else none, and `weight` has windows."""
+    for parameter in parameters(model.spec):
+        tensor = model.weights[parameter.name]
+        entries = None
+        if tensor.size <= MOST_LISTED:
+            flat = [_text(tensor, entry) for entry in tensor.data.flat]
+            entries = np.array(flat, object).reshape(tensor.shape).tolist()
+        yield {
+            "name": parameter.name,
+            "shape": list(parameter.shape),
+            "axes": list(parameter.axes),
+            "part": parameter.part,
+            "kind": parameter.kind,
+            "same_as": tensor.same_as,
+            "entries": entries,
+        }
+
+
+def weight(
+    library: Library, request: Mapping[str, Any], progress: Progress | None
+) -> dict[str, Any]:
+    """A window of one weight, from a row and a column on."""
+    only(request, "state", "name", "row", "column")
+    model = edited(a_state(request, "state"), library).model
+    parameter = _parameter(model, needed_text(request, "name"))
+    tensor = model.weights[parameter.name]
+    columns = parameter.shape[-1] if parameter.shape else 1
+    rows = prod(parameter.shape[:-1])
+    row = _begin(request, "row", rows)
+    column = _begin(request, "column", columns)
+    return {
+        "name": parameter.name,
+        "shape": list(parameter.shape),
+        "axes": list(parameter.axes),
+        "row": row,
+        "column": column,
+        "rows": rows,
+        "columns": columns,
+        "entries": [
+            [
+                _text(tensor, tensor.data[(*_leading(parameter, one), other)])
+                for other in range(column, min(column + WINDOW, columns))
+            ]
+            for one in range(row, min(row + WINDOW, rows))
+        ],
+    }
+
+
+def _parameter(model: Model, name: str) -> Parameter:
+    known = {parameter.name: parameter for parameter in parameters(model.spec)}
+    if name not in known:
+        raise AddressError(
+            _("this model has no weight {name}").format(name=repr(name[:80])),
+            where="name",
+            hint=nearest(name[:80], known),
+        )
+    return known[name]
+
+
+def _begin(request: Mapping[str, Any], key: str, size: int) -> int:
+    place = a_place(request, key) or 0
+    if place >= size:
+        raise InputError(
+            _("{found} is not possible here").format(found=place),
+            where=key,
+            expected=_("a place from 0 to {last}").format(last=size - 1),
+            found=str(place),
+        )
+    return place
+
+
+def _leading(parameter: Parameter, row: int) -> tuple[int, ...]:
+    """The index of a row: of all axes but the last."""
+    axes = parameter.shape[:-1]
+    return tuple(int(place) for place in np.unravel_index(row, axes)) if axes else ()
+
+
+def _text(tensor: Tensor, entry: Any) -> str:
+    return float_text(float(entry)) if tensor.floats else entry_text(entry)
