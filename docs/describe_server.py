@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from byhand.serving.app import PAGE
 from byhand.serving.asking import ASKED
 from byhand.serving.limits import MIB, Limits
 from byhand.serving.openapi import REFUSALS
+from byhand.serving.page.words import words
 
 RECORD = Path(__file__).parent / "serve-cost.json"
 
@@ -19,6 +21,17 @@ def questions() -> None:
     for name, question in ASKED.items():
         needed = [f"**{key}**" for key in question.needed]
         print(f"| `{name}` | {', '.join([*needed, *question.possible])} | {question.about} |")
+
+
+def keys() -> None:
+    """Every key of the page, as its help has them."""
+    said = words("en")
+    table = (PAGE / "keys.js").read_text("utf-8").partition("const KEYS = ")[2].partition(";")[0]
+    print("| key | |")
+    print("|---|---|")
+    for pressed, what in json.loads(f'{{"keys": {table}}}')["keys"]:
+        joined = (" + " if pressed[0] == "Ctrl" else " ").join(f"`{key}`" for key in pressed)
+        print(f"| {joined} | {said[what]} |")
 
 
 def statuses() -> None:

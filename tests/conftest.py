@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +11,7 @@ from byhand.cli import main
 from byhand.language import speak
 from byhand.model import Model
 from byhand.models import open_model
+from calling import Outcome
 
 settings.register_profile(
     "ci",
@@ -31,15 +31,6 @@ def tiny() -> Model:
 @pytest.fixture(scope="session")
 def journey() -> Model:
     return open_model("journey")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a call of the command line left behind."""
-
-    status: int
-    out: str
-    err: str
 
 
 @pytest.fixture

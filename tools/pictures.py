@@ -1,8 +1,9 @@
-"""The pictures of the book in docs/pictures: desktop, dark, phone, Spanish, paper.
+"""The pictures in docs/pictures: of the book (desktop, dark, phone, Spanish, paper), of the page.
 
     python tools/pictures.py
 
-Taken of freshly made books in a real Chromium (see chromium.py), so they show what there is.
+Taken of freshly made books and of `byhand serve` in a real Chromium (see chromium.py), so they show
+what there is.
 Paper is the first page that a browser prints, where pdftoppm can turn it into a picture.
 """
 
@@ -63,6 +64,14 @@ PICTURES = (
     Picture("book-strips", MINIGPT, "attention", "attention-0-attn-weights"),
 )
 PRINTED = Picture("book-print", TINY, "attention")
+EDITED = "#model=journey&passage=attention-0-attn-weights"
+EDIT = ("weight.embed.token[1,0]", "7/8")  # pressed on the view of weights, and typed
+PAGES = {  # name → where, how it is looked at, whether a weight is edited there
+    "serve": (EDITED, {"viewport": SCREEN}, True),
+    "serve-dark": (f"{EDITED}&language=es", {"viewport": SCREEN, "color_scheme": "dark"}, True),
+    "serve-phone": (EDITED, {"viewport": PHONE, "device_scale_factor": 2}, False),
+    "serve-compare": ("#model=minigpt&view=compare&language=en", {"viewport": SCREEN}, False),
+}
 
 
 def print_page(browser: Any, books: Path) -> None:
@@ -77,6 +86,39 @@ def print_page(browser: Any, books: Path) -> None:
     subprocess.run(["pdftoppm", *first, str(sheet), str(FOLDER / PRINTED.name)], check=True)
 
 
+def take_pages(browser: Any) -> None:
+    """The page that `byhand serve` serves, with a weight edited."""
+    command = [sys.executable, "-m", "byhand", "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            origin = server.stdout.readline().strip()
+            for name, (where, settings, edits) in PAGES.items():
+                context = browser.new_context(**settings, reduced_motion="reduce", locale="en-GB")
+                window = context.new_page()
+                window.goto(origin + where)
+                window.wait_for_selector("#main .view")
+                if edits:
+                    edit_weight(window)
+                window.wait_for_timeout(4 * SETTLED)  # a comparison has two passes to work out
+                window.screenshot(path=str(FOLDER / f"{name}.png"))
+                context.close()
+        finally:
+            server.terminate()
+
+
+def edit_weight(window: Any) -> None:
+    """As a person does it; then back to the step."""
+    address, text = EDIT
+    window.click(".views a[data-view=weights]")
+    window.click(f'#main button[data-a="{address}"]')
+    window.fill("#weight-text", text)
+    window.wait_for_selector("#rail .changes")
+    window.keyboard.press("Enter")
+    window.click(".views a[data-view=steps]")
+    window.wait_for_selector(".view.steps")
+
+
 def main() -> int:
     FOLDER.mkdir(exist_ok=True)
     with TemporaryDirectory() as place:
@@ -85,6 +127,7 @@ def main() -> int:
             edition.write(books / edition.name)
         try:
             with launched() as browser:
+                take_pages(browser)
                 for picture in PICTURES:
                     picture.take(browser, books)
                 if shutil.which("pdftoppm"):

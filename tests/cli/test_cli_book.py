@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 Call = Callable[..., Any]
-PAGES = {"whole", "tokens", "attention", "block", "next", "exact", "parameters"}
+PAGES = {"whole", "tokens", "attention", "block", "next", "explained", "exact", "parameters"}
 
 
 def test_a_book_is_written_and_where_it_is_said_on_stderr(byhand: Call, tmp_path: Path) -> None:

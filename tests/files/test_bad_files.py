@@ -10,7 +10,7 @@ import pytest
 
 from byhand.errors import InputError, ModelFileError, ShapeError
 from byhand.files import parse_model
-from conftest import Outcome
+from calling import Outcome
 
 GOOD = """\
 name: small

@@ -199,7 +199,7 @@ def test_a_step_is_practised_wrongly_and_rightly(person: Page) -> None:
     person.see(".asked", "stream.0[1,0]")
     page.fill("#the-answer", "0.731")
     page.keyboard.press("Enter")
-    person.see(".verdict-of.wrong")
+    person.see(".verdict-of.wrong", "Your number is too small.")
     page.fill("#the-answer", "1")
     page.keyboard.press("Enter")
     person.see(".verdict-of.right")
@@ -219,13 +219,19 @@ def test_a_model_is_kept_as_a_file_dropped_again_and_shared_as_a_page(
         page.click("[data-do=keep-page]")
     assert Path(shared.value.path()).read_text("utf-8").startswith("<!doctype html>")
     page.select_option("#the-model", "journey")
+    page.keyboard.press("Control+z")  # at once: what is under way is waited for, then taken back
+    person.see("[data-do=redo]:enabled")
+    assert (page.input_value("#the-model"), person.foretold()) == ("tiny", "c")
+    page.click("[data-do=redo]")
     person.see(".tokens .chip", "sat")
     page.evaluate(DROP, [text, "mine.yaml"])
     person.see(".tokens .guess .token", re.compile("^c$"))
     assert page.locator("#the-model option:checked").inner_text() == "mine.yaml"
     page.evaluate(DROP, ["format: 99", "broken.yaml"])
-    person.see(".notice.error .refusal")
+    assert "broken.yaml:1" in person.see(".notice.error .refusal").inner_text()
     person.see(".tokens .guess .token", re.compile("^c$"))  # what was there is still there
+    page.evaluate(DROP, ["x" * 5_000_000, "large.yaml"])
+    person.see(".notice.error .refusal", "large.yaml is too large to be opened here")
 
 
 DROP = """([text, name]) => {
@@ -233,6 +239,21 @@ DROP = """([text, name]) => {
   carried.items.add(new File([text], name, { type: "application/yaml" }));
   document.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true }));
 }"""
+
+
+def test_a_weight_with_thousands_of_entries_is_edited_through_a_window(person: Page) -> None:
+    page = person.open("/#model=minigpt&view=weights")
+    name = "block.0.mlp.hidden"
+    page.click(f'details[data-key="{name}"] summary')
+    person.see(f'button[data-a="weight.{name}[9,9]"]', re.compile(r"\d"))
+    page.fill(f'.pan-to[data-name="{name}"]', "60,250")
+    page.keyboard.press("Enter")
+    person.see(f'button[data-a="weight.{name}[63,255]"]', re.compile(r"\d"))
+    person.change_weight(f"weight.{name}[63,255]", "9")
+    person.see("#rail .changes", "numbers are others now")
+    person.see(f'td.moved[data-a="weight.{name}[63,255]"]', "9")
+    person.view("pictures")
+    assert page.locator(".rows-of svg").first.locator("rect").count() == 64
 
 
 def test_a_long_computation_tells_its_progress_and_is_cancelled(person: Page) -> None:

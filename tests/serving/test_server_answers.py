@@ -144,7 +144,7 @@ def test_a_posted_file_refers_to_no_file_of_this_machine(server: Address) -> Non
     text = (Path(models.__file__).parent / "minigpt.yaml").read_text("utf-8")
     reply = server.ask("look", {"state": {"model": {"file": text}}})
     assert reply.status == 400
-    assert reply.data["error"]["expected"] == "a file name without a folder"
+    assert reply.message == "a model file that is posted can read no other file"
 
 
 # ------------------------------------------------------------------ the page

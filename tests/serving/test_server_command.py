@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from asking import asked, state
-from serving_server import PATIENCE, Address
+from serving_server import PATIENCE, Address, read_all
 
 from byhand.cli import main
 from byhand.cli.serve import named
@@ -52,11 +52,16 @@ def test_it_says_its_address_answers_and_ends_with_ctrl_c(mine: Path) -> None:
         assert where.endswith("/?model=mine&language=es")
         server = Address(port_of(where))
         assert server.get("/api/models").data["models"][0]["name"] == "mine"
+        long = server.begin("look", {"state": state("minigpt", numbers="exact")})
+        server.until(lambda health: health["free"] < health["workers"])
         process.send_signal(signal.SIGINT)
         _out, told = process.communicate(timeout=PATIENCE)
+        with long:
+            said = read_all(long)
     assert process.returncode == 0
-    assert "Ctrl-C" in told
-    assert "Traceback" not in told
+    assert told.splitlines() == ["la página está ahí; Ctrl-C la termina", "", "terminado"]
+    assert b"503" in said.splitlines()[0]
+    assert b"the server has been ended" in said
 
 
 def test_it_listens_on_this_machine_alone() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
+from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from asking import LIBRARY, asked, state
 
+from byhand import publishing
 from byhand.errors import ByhandError, InputError
 from byhand.files import parse_model
 from byhand.serving import answer, read_state
@@ -39,6 +43,9 @@ def test_a_text_that_the_model_cannot_read_is_refused_before_it_is_kept() -> Non
         asked("file", state=state(text="z"))
 
 
+HTML = Path(publishing.__file__).parent / "html"
+
+
 class _Links(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -64,6 +71,21 @@ def test_a_shared_page_stands_by_itself(model: str) -> None:
     assert html.startswith("<!doctype html>")
     assert not re.search(r"https?://(?!www\.w3\.org)", html)
     assert 'id="next-logits"' in html
+    assert "workings of single numbers are left out" not in html
+    for name in ("book.css", "explained.css"):
+        assert (HTML / name).read_text("utf-8")[:200] in html
+
+
+def test_a_shared_page_says_what_was_edited_and_carries_the_model_file() -> None:
+    edited = state(weights={"embed.token[0,0]": "3/7"}, architecture={"norm.eps": "1/100"})
+    html = asked("share", state=edited)["html"]
+    assert "Changed by hand: <code>norm.eps = 1/100</code>, <code>embed.token[0,0] = 3/7" in html
+    kept = asked("file", state=edited)
+    carried = re.search(r'download="([^"]+)" href="data:application/yaml;base64,([^"]+)"', html)
+    assert carried is not None
+    assert carried[1] == kept["name"] == "tiny-edited.yaml"
+    assert b64decode(carried[2]).decode() == kept["text"]
+    assert f"<pre>{escape(kept['text'])}</pre>" in html
 
 
 def test_a_shared_page_speaks_the_language_of_the_state() -> None:

@@ -319,3 +319,39 @@ def test_the_models_of_two_states_are_kept_apart() -> None:
     )
     assert one.weights["embed.token"].data[0, 0] == 2
     assert other.weights["embed.token"].data[0, 0] == 3
+
+
+def test_a_weight_with_many_entries_is_seen_by_windows() -> None:
+    found = asked("look", state=state("minigpt"), weights=True)
+    large = next(one for one in found["weights"] if one["name"] == "block.0.mlp.hidden")
+    assert (large["shape"], large["entries"]) == ([64, 256], None)
+    address = "block.0.mlp.hidden[63,255]"
+    edited = state("minigpt", weights={address: "1/2"})
+    window = asked("weight", state=edited, name="block.0.mlp.hidden", row=60, column=250)
+    assert (window["row"], window["column"]) == (60, 250)
+    assert [len(row) for row in window["entries"]] == [6, 6, 6, 6]
+    assert window["entries"][3][5] == "0.5"
+    whole = asked("number", state=edited, address="weight.block.0.mlp.hidden[60,250]")
+    assert window["entries"][0][0] == whole["weight"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("asking", "where"),
+    [
+        ({"name": "block.0.mlp.hiden"}, "name"),
+        ({"name": "block.0.mlp.hidden", "row": 64}, "row"),
+        ({"name": "block.0.mlp.hidden", "column": 256}, "column"),
+    ],
+)
+def test_a_window_that_is_not_there_is_refused(asking: dict[str, Any], where: str) -> None:
+    with pytest.raises(InputError) as error:
+        asked("weight", state=state("minigpt"), **asking)
+    assert error.value.where == where
+
+
+def test_the_stream_of_a_medium_model_has_a_row_to_draw_at_every_stop() -> None:
+    stops = looked("minigpt")["stream"]["stops"]
+    assert {len(stop["row"]) for stop in stops} == {64}
+    size = sum(x * x for x in stops[0]["row"]) ** 0.5
+    assert stops[0]["size"] == pytest.approx(size)
+    assert looked("journey")["stream"]["stops"][0]["row"] is None

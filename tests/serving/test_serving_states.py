@@ -92,7 +92,9 @@ def test_a_posted_file_is_refused_with_its_line() -> None:
 def test_a_posted_file_cannot_read_files_beside_it() -> None:
     model = "name: x\nvocabulary: [a]\nmodel: {d_model: 1, layers: 0}\n"
     text = model + "weights: {file: minigpt.safetensors}\n"
-    assert "beside the model file" in refused({"model": {"file": text}}).message
+    error = refused({"model": {"file": text}})
+    assert error.message == "a model file that is posted can read no other file"
+    assert error.where == "model.yaml:4: weights.file"
 
 
 def test_a_missing_target_is_the_models_own_and_null_is_none() -> None:

@@ -33,7 +33,7 @@ from byhand.train.evaluation import mean_loss, right_answers
 from byhand.train.flat import Flat
 from byhand.train.loop import first_weights
 from byhand.train.run import Optimizer, Schedule
-from conftest import Outcome
+from calling import Outcome
 
 ABC = open_corpus("abc")
 VERBS = open_corpus("verbs")

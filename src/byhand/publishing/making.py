@@ -218,8 +218,8 @@ def edition_of(
     return Edition(trace, inventory, scale, showing, command, asked=tuple(asked))
 
 
-def bind(edition: Edition, language: str) -> Book:
-    """The pages of an edition, as a book."""
+def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
+    """The pages of an edition, as a book, with or without what the numbers say."""
     from byhand.publishing.pages import pages
     from byhand.publishing.spine import spine
 
@@ -230,7 +230,7 @@ def bind(edition: Edition, language: str) -> Book:
         text=words.printable(trace.text),
         title=_("{model}, by hand").format(model=words.printable(trace.model.name)),
         about=words.told(trace.model.about),
-        pages=pages(edition),
+        pages=pages(edition, explaining=explaining),
         spine=spine(edition.showing),
         language=language,
         numbers=words.numbers_name(trace.numbers, trace.proof),

@@ -38,6 +38,7 @@ from byhand.tokens import Ids, Vocabulary
 
 MOST_WORDS = 512  # of a vocabulary
 MOST_PATTERNS = 16  # heads whose attention is shown
+SHORT, MOST_DRAWN = 4, 1_024  # numbers of a stream that is written out; that is drawn
 MOST_MOVED = 12  # words whose probability is compared
 
 
@@ -198,6 +199,7 @@ def _stream(found: Pass) -> dict[str, Any]:
                 "trip": stop.trip,
                 "size": stop.size,
                 "register": stop.register,
+                "row": _row(found, stop.address),
                 "numbers": [
                     {"address": number.address, "text": number_text(number)}
                     for number in stop.numbers
@@ -206,6 +208,14 @@ def _stream(found: Pass) -> dict[str, Any]:
             for stop in stops(found.edition, found.position)
         ],
     }
+
+
+def _row(found: Pass, address: str) -> list[float] | None:
+    """Floats near all of a row, for a picture of it; None where it is short or far too long."""
+    if not SHORT < found.model.spec.d_model <= MOST_DRAWN:
+        return None
+    worked = found.trace.steps[found.trace.plan.known[address]]
+    return [float(x) for x in near(worked)[found.position]]
 
 
 def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:

@@ -131,7 +131,7 @@ def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
     line = None if worked.whole else found.in_full.line(worked, index)
     html = ""
     if line is not None and line.symbols is not None:
-        html = Mathml(_(".")).formula("=", line.symbols)
+        html = Mathml(_(".")).broken("=", line.symbols)
     sources = () if line is None else line.sources
     return {
         "address": name + write_index(index),

@@ -31,18 +31,12 @@ from byhand.publishing.topics import Topic
 STEP_PAGES = ("tokens", "attention", "block", "next")  # which together tell every step once
 
 
-def pages(edition: Edition) -> tuple[Page, ...]:
-    """The pages in the order of reading."""
-    return (
-        whole.page(edition),
-        tokens.page(edition),
-        attention.page(edition),
-        block.page(edition),
-        prediction.page(edition),
-        explained.page(edition),
-        exact.page(edition),
-        parameters.page(edition),
-    )
+def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
+    """The pages in the order of reading; what the numbers say only where it is wanted."""
+    written = [whole, tokens, attention, block, prediction, explained, exact, parameters]
+    if not explaining:
+        written.remove(explained)
+    return tuple(module.page(edition) for module in written)
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:

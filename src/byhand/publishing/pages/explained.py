@@ -16,6 +16,8 @@ import numpy as np
 
 from byhand.explaining import Explanation
 from byhand.language import _
+from byhand.numbers.exact import Exact
+from byhand.numbers.pencil import Pencil
 from byhand.publishing.book import Page, Passage
 from byhand.publishing.explained_parts import Finding, TextTable
 from byhand.publishing.making import LARGE, Edition
@@ -194,13 +196,19 @@ def _lens(edition: Edition, found: Explanation) -> Passage:
     return _of_section(edition, section, lit, parts)
 
 
+def _sparing(edition: Edition) -> bool:
+    """Whether a run takes so long that few are made: of a large model, or number by number."""
+    one_by_one = isinstance(edition.trace.numbers, Exact | Pencil)
+    return edition.scale == LARGE or (one_by_one and not edition.everything)
+
+
 # ------------------------------------------------------------------ heads, and the plane
 
 
 def _attention(edition: Edition, found: Explanation) -> Passage:
     """Where each head looks; token by token what it looks for and writes, of a small vocabulary."""
     lit = _steps(edition, *HEADS)
-    if edition.scale == LARGE:
+    if _sparing(edition):
         title = _("What the heads read")
         return _passage("attention", title, [_looks_about()], lit, _large_heads(edition, found))
     small = len(found.model.vocabulary) <= WIDEST_CIRCUIT
@@ -278,14 +286,14 @@ def _facts(edition: Edition, found: Explanation) -> Passage:
     from byhand.render.explained.telling import tell
 
     parts: list[Part] = []
-    if edition.scale == LARGE:
+    if _sparing(edition):
         told = _bounded(found)
     else:
         told = facts(found.trace, list(_explained_positions(edition)))
     for each in tell(told):
         lead, *others = map(written, each.sentences)
         parts.append(Finding(lead, tuple(others), told.missing is not None))
-    if edition.scale == LARGE:
+    if _sparing(edition):
         text = _("Only the parts that matter most are taken away here; every part is a run of the "
                  "whole model. All of them:")  # fmt: skip
         parts.append(LeftOut(text, f"byhand explain {edition.command} --only facts"))

@@ -133,10 +133,12 @@ def _worksheet(
             opened = model if isinstance(model, Model) else open_model(model)
         if VALUES in asking.which and _by_hand(opened, text, target):
             edition, places = _with_a_pencil(opened, text, target, asking.decimals)
-            return _Maker(edition.trace, bind(edition, spoken), places, asking.seed).sheet(asking)
+            return _Maker(
+                edition.trace, bind(edition, spoken, explaining=False), places, asking.seed
+            ).sheet(asking)
         if trace is None or book is None:
             edition = make_edition(opened, text, target=target, claims=())
-            trace, book = edition.trace, bind(edition, spoken)
+            trace, book = edition.trace, bind(edition, spoken, explaining=False)
         return _Maker(trace, book, None, asking.seed).sheet(asking)
 
 

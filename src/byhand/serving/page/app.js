@@ -39,6 +39,11 @@ export function sent(state) {
 /** Which of a State's edits there are. */
 export const edits = (state) => Object.keys(state.weights ?? {}).length + Object.keys(state.architecture ?? {}).length;
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+/** Whether a State has the text that is shown, as far as is known: a position belongs to its text. */
+function sameText(next) {
+  if (!app.state || (next.text === app.state.text && same(next.model, app.state.model))) return true;
+  return app.look.text === (next.text ?? app.models.find((model) => model.name === next.model.name)?.text);
+}
 const copy = (data) => JSON.parse(JSON.stringify(data));
 
 function request(state, here, before) {
@@ -64,7 +69,7 @@ function needsWeights(state) {
  * @returns {Promise<boolean>} whether it is shown now (false: something newer is)
  */
 export async function attempt(next, { keep = "push", before = app.state, here = {} } = {}) {
-  const place = { ...app.here, ...here };
+  const place = { ...app.here, ...(sameText(next) ? {} : { position: null }), ...here };
   const asked = request(next, place, before);
   const turn = looks.turn + 1;
   let found;
@@ -117,8 +122,15 @@ export function report(error) {
   render();
 }
 
-/** Back to the State before, or forth again. */
-export async function travel(from, to) {
+let way = Promise.resolve();
+
+/** Back to the State before, or forth again: one after the other, and after what is being worked out. */
+export function travel(from, to) {
+  way = way.then(() => looks.idle()).then(() => turn(from, to));
+  return way;
+}
+
+async function turn(from, to) {
   if (!app[from].length) return;
   const now = app.state, next = { ...app[from].at(-1), language: now.language };
   if (!(await change(next, { keep: "none", before: now }))) return;

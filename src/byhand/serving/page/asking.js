@@ -104,6 +104,14 @@ export class Newest {
     }
   }
 
+  /** Resolves when nothing is under way, and whoever asked has had the answer. */
+  async idle() {
+    while (this.running) {
+      await this.running;
+      await new Promise((done) => { setTimeout(done); });
+    }
+  }
+
   /** Stops what is under way; whoever asked gets undefined. */
   cancel() {
     this.turn += 1;

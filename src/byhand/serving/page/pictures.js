@@ -3,7 +3,7 @@
 
 import { app, render, sent } from "./app.js";
 import { Newest } from "./asking.js";
-import { make } from "./drawing.js";
+import { draw, make } from "./drawing.js";
 import { refusal } from "./notices.js";
 import { way } from "./rail.js";
 import { decimal, percent, short, t } from "./words.js";
@@ -23,6 +23,7 @@ export function picturesView() {
     make("section", { class: "picture" }, make("h3", {}, t("attribution")), make("p", { class: "lead" }, t("attribution.about", { token: of?.answer?.token ?? look.next?.token ?? "" })),
       of?.error ? refusal(of.error) : of?.answer ? attribution(of.answer) : make("p", { class: "quiet" }, "…")),
     make("section", { class: "picture" }, make("h3", {}, t("lens")), make("p", { class: "lead" }, t("lens.about")), of?.answer && lens(of.answer)),
+    streamed(look),
     make("section", { class: "picture" }, logits(look), way(look)),
   ];
 }
@@ -47,6 +48,29 @@ function pattern(head) {
       make("caption", { class: "sr" }, head.address),
       make("thead", {}, make("tr", {}, make("td", {}), head.labels.map((label) => make("th", { scope: "col" }, make("span", {}, label))))),
       make("tbody", {}, rows))));
+}
+
+// ------------------------------------------------------------------ the stream
+
+const WIDE = 64; // numbers of the stream in one line of its picture
+
+/** Every number of the stream at every stop, as a shade: orange above zero, blue below, as in the book. */
+function streamed({ stream }) {
+  const rows = stream.stops.filter((stop) => stop.row);
+  if (!rows.length) return null;
+  const reach = Math.max(...rows.flatMap((stop) => stop.row.map(Math.abs)), 1e-9);
+  return make("section", { class: "picture" }, make("h3", {}, t("stream")), make("p", { class: "lead" }, t("stream.about", { reach: short(reach) })),
+    make("ol", { class: "rows-of" }, rows.map((stop) => make("li", { class: `on-${stop.kind}` },
+      make("a", { href: `#${stop.address}`, "data-do": "step-to", class: "term" }, [stop.label, stop.layer !== null && app.look.model.layers > 1 ? t("block", { layer: stop.layer }) : null].filter(Boolean).join(" · ")),
+      shades(stop, reach)))));
+}
+
+function shades(stop, reach) {
+  const wide = Math.min(WIDE, stop.row.length), high = Math.ceil(stop.row.length / WIDE);
+  const largest = stop.row.reduce((best, value, at) => (Math.abs(value) > Math.abs(stop.row[best]) ? at : best), 0);
+  return draw("svg", { viewBox: `0 0 ${wide} ${high}`, preserveAspectRatio: "none", class: "shades", style: `--high:${high}`, role: "img", "aria-label": t("stream.largest", { at: largest, value: short(stop.row[largest]) }) },
+    stop.row.map((value, at) => draw("rect", { x: at % WIDE, y: Math.floor(at / WIDE), width: 1, height: 1, class: value < 0 ? "below" : "above", "fill-opacity": Math.sqrt(Math.abs(value) / reach).toFixed(2) },
+      draw("title", {}, `${stop.address}[${app.look.position},${at}] ≈ ${short(value)}`))));
 }
 
 // ------------------------------------------------------------------ logits

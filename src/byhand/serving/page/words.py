@@ -173,6 +173,12 @@ def _pictures() -> dict[str, str]:
         "attribution.total": _("together: the logit of {token}"),
         "lens": _("What would come if the model stopped here"),
         "lens.about": _("The stream, read off after each part as if it were the last."),
+        "stream": _("The stream, number by number"),
+        "stream.about": _(
+            "Each line is the stream, or what is added to it: orange above zero, blue below,"
+            " full colour at {reach}."
+        ),
+        "stream.largest": _("largest in size: number {at}, {value}"),
         "logits": _("Logits"),
         "part.token": _("the token"),
         "part.position": _("the position"),
