@@ -29,7 +29,7 @@ RECORD = ROOT / "docs" / "serve-cost.json"
 CLIENTS, SECONDS, WARM = 50, 60.0, 0.4  # the share of the time after which memory is looked at
 EDITS = {"tiny": 0.150, "journey": 0.150, "minigpt": 0.500}  # seconds, in the browser and all
 ROUNDS = 40
-GROWTH = 1.10  # what memory may be at the end, as a multiple
+GROWTH = 1.03  # what memory may be at the end, as a multiple of what it is once warm
 SCREEN = {"width": 1440, "height": 900}
 PAINTED = "performance.getEntriesByName('edit').map((one) => one.duration)"
 EXAMPLES = 30  # of each question, right and wrong

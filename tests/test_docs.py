@@ -34,6 +34,7 @@ def test_every_transcript_is_what_the_command_prints(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_python_example_gives_what_it_says(page: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    assert all(">>>" in block for block in blocks), "what is not typed in is not run"
     source = "\n".join(blocks)
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     result = doctest.DocTestRunner().run(test)

@@ -87,6 +87,7 @@ async function mark(reveal) {
   } catch (error) { marked = error; }
   render();
   field.focus();
+  region("the-verdict").scrollIntoView({ block: "nearest" });
   return undefined;
 }
 
