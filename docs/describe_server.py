@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from byhand.publishing.making import TOY_PARAMETERS
 from byhand.serving.app import PAGE
 from byhand.serving.asking import ASKED
 from byhand.serving.limits import MIB, Limits
 from byhand.serving.openapi import REFUSALS
 from byhand.serving.page.words import words
+from byhand.serving.tables import MOST_LISTED, WINDOW
 
 RECORD = Path(__file__).parent / "serve-cost.json"
 
@@ -32,6 +34,14 @@ def keys() -> None:
     for pressed, what in json.loads(f'{{"keys": {table}}}')["keys"]:
         joined = (" + " if pressed[0] == "Ctrl" else " ").join(f"`{key}`" for key in pressed)
         print(f"| {joined} | {said[what]} |")
+
+
+def sizes() -> None:
+    """Up to which sizes what can be done."""
+    print(
+        f"Models of up to {TOY_PARAMETERS:,} parameters can be edited; larger ones are looked at."
+    )
+    print(f"Weights of more than {MOST_LISTED:,} numbers come as windows of {WINDOW} by {WINDOW}.")
 
 
 def statuses() -> None:

@@ -66,7 +66,8 @@ PICTURES = (
 PRINTED = Picture("book-print", TINY, "attention")
 EDITED = "#model=journey&passage=attention-0-attn-weights"
 EDIT = ("weight.embed.token[1,0]", "7/8")  # pressed on the view of weights, and typed
-PAGES = {  # name → where, how it is looked at, whether a weight is edited there
+# name → where, how it is looked at, whether a weight is edited there
+PAGES: dict[str, tuple[str, dict[str, Any], bool]] = {
     "serve": (EDITED, {"viewport": SCREEN}, True),
     "serve-dark": (f"{EDITED}&language=es", {"viewport": SCREEN, "color_scheme": "dark"}, True),
     "serve-phone": (EDITED, {"viewport": PHONE, "device_scale_factor": 2}, False),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from byhand.errors import InputError
 from byhand.serving import QUESTIONS, Library, answer
 from byhand.serving.app import PAGE
 from byhand.serving.asking import ASKED
+from byhand.serving.running import bound
 
 NDJSON = "application/x-ndjson"
 
@@ -145,6 +147,13 @@ def test_a_posted_file_refers_to_no_file_of_this_machine(server: Address) -> Non
     reply = server.ask("look", {"state": {"model": {"file": text}}})
     assert reply.status == 400
     assert reply.message == "a model file that is posted can read no other file"
+
+
+def test_the_end_of_an_answer_does_not_wait_for_its_beginning_to_be_confirmed() -> None:
+    with bound(0) as listening, socket.create_connection(listening.getsockname()):
+        taken, _address = listening.accept()
+        with taken:
+            assert taken.proto == socket.IPPROTO_TCP  # by which asyncio sets TCP_NODELAY
 
 
 # ------------------------------------------------------------------ the page

@@ -20,8 +20,8 @@ class Limits:
     # all requests
     workers: int = 2
     waiting: int = 64  # requests without a worker; more are refused
-    kept: int = 64 * MIB  # bytes of answers that are kept
-    kept_each: int = 4 * MIB  # bytes of one answer that is kept
+    kept: int = 8 * MIB  # bytes of answers that are kept
+    kept_each: int = 2 * MIB  # bytes of one answer that is kept
     worker_size: int = 1024 * MIB  # bytes in memory after which an idle worker is replaced
     # one connection
     head_seconds: float = 10.0  # until the head of a request is complete
