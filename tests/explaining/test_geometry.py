@@ -234,7 +234,28 @@ def test_three_dimensions_are_three_coordinate_planes(tmp_path: Any) -> None:
     assert [plane.projection.names for plane in planes] == [
         ("x₀", "x₁"), ("x₀", "x₂"), ("x₁", "x₂"),
     ]  # fmt: skip
-    assert not any(plane.regions for plane in planes)
+    assert [plane.cut.axis for plane in planes if plane.cut] == [2, 1, 0]
+
+
+@pytest.mark.parametrize("norm", ["none", "{kind: rmsnorm, eps: 1, gain: false, bias: false}"])
+def test_in_three_dimensions_the_regions_are_those_of_a_cut_through_the_last_end(
+    tmp_path: Any, norm: str
+) -> None:
+    found = geometry_of(opened(tmp_path, 3, norm))
+    head = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, -1, -1)]  # a norm without bias keeps the order
+    end = found.paths[-1].stops[-1].near
+    for plane in found.planes:
+        cut = plane.cut
+        assert cut is not None
+        assert cut.level == end[cut.axis]
+        assert plane.drawn_from == ("exact" if norm == "none" else "grid")
+        assert plane.regions
+        for region in plane.regions:
+            corners = [(float(x), float(y)) for x, y in region.outlines[0]]
+            at = [sum(axis) / len(corners) for axis in zip(*corners, strict=True)]
+            at.insert(cut.axis, cut.level)
+            logits = [sum(w * x for w, x in zip(row, at, strict=True)) for row in head]
+            assert logits[region.token] == max(logits)
 
 
 def test_more_dimensions_are_one_plane_that_says_what_it_leaves_out() -> None:

@@ -2,7 +2,8 @@
 
 The regions of two dimensions are exact polygons where the head reads the stream itself and its
 weights are rational; through a final norm, or with weights such as sqrt(2), the model's own tail is
-worked out on a grid in floats.  A picture always says which of them it has.
+worked out on a grid in floats.  Of three dimensions a picture shows the cut through the end of the
+last path.  A picture always says which of them it has.
 """
 
 from __future__ import annotations
@@ -37,6 +38,15 @@ GRID = 97  # points along a side, where regions are sampled
 MARGIN = Fraction(9, 100)  # of a frame, on each side
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a plane of three dimensions is cut: the coordinate that it does not show, and its
+    level."""
+
+    axis: int
+    level: float
+
+
 @dataclass(frozen=True)
 class Plane:
     """A picture of two dimensions: the paths' points, the directions, and who wins where."""
@@ -49,6 +59,7 @@ class Plane:
     regions: tuple[Region, ...] = ()
     drawn_from: str = ""  # "exact" "printed" "grid"; empty where there are no regions
     never: tuple[int, ...] = ()  # tokens that win nowhere in the plane (on a grid: were not seen)
+    cut: Cut | None = None  # of three dimensions: where in space the regions are
 
 
 def planes_of(geometry: Geometry) -> tuple[Plane, ...]:
@@ -60,9 +71,18 @@ def planes_of(geometry: Geometry) -> tuple[Plane, ...]:
     if geometry.width == 2:
         return (_with_regions(geometry, _plane(geometry, coordinate_plane(points, 0, 1))),)
     if geometry.width == 3:
-        pairs = ((0, 1), (0, 2), (1, 2))
-        return tuple(_plane(geometry, coordinate_plane(points, *pair)) for pair in pairs)
+        return tuple(_side(geometry, points, hidden) for hidden in (2, 1, 0))
     return (_plane(geometry, main_plane(points)),)
+
+
+def _side(geometry: Geometry, points: Floats, hidden: int) -> Plane:
+    """The two other coordinates, with who wins in the cut through the end of the last path."""
+    one, other = (axis for axis in range(3) if axis != hidden)
+    plane = _plane(geometry, coordinate_plane(points, one, other))
+    last = geometry.paths[-1].last
+    if last is None or not isfinite(last.near[hidden]):
+        return plane
+    return _with_regions(geometry, replace(plane, cut=Cut(hidden, float(last.near[hidden]))))
 
 
 def _plane(geometry: Geometry, projection: Projection) -> Plane:
@@ -83,7 +103,7 @@ def _with_regions(geometry: Geometry, plane: Plane) -> Plane:
     trace, vocab = geometry.trace, geometry.trace.model.spec.vocab
     if not geometry.final_norm and vocab <= MOST_EXACT:
         every = geometry.every_direction
-        rows = [_as_row(each) for each in every]
+        rows = [_as_row(each, plane.cut) for each in every]
         if all(row is not None for row in rows):
             known = [row for row in rows if row is not None]
             won = winners(known)
@@ -95,7 +115,7 @@ def _with_regions(geometry: Geometry, plane: Plane) -> Plane:
     frame = plane.frame
     xs = np.linspace(float(frame.left), float(frame.right), GRID)
     ys = np.linspace(float(frame.bottom), float(frame.top), GRID)
-    logits = _grid_logits(trace, xs, ys)
+    logits = _grid_logits(trace, xs, ys, plane.cut)
     if logits is None:
         return plane
     regions = sampled_regions(logits, xs.tolist(), ys.tolist())
@@ -104,10 +124,14 @@ def _with_regions(geometry: Geometry, plane: Plane) -> Plane:
     return replace(plane, regions=regions, drawn_from="grid", never=never)
 
 
-def _as_row(direction: Direction) -> Row | None:
+def _as_row(direction: Direction, cut: Cut | None) -> Row | None:
+    """The logit as it depends on the two coordinates of the picture."""
     if direction.exact is None or direction.exact_bias is None:
         return None
-    return Row((direction.exact[0], direction.exact[1]), direction.exact_bias)
+    shown, bias = list(direction.exact), direction.exact_bias
+    if cut is not None:
+        bias += shown.pop(cut.axis) * Fraction(cut.level)
+    return Row((shown[0], shown[1]), bias)
 
 
 def frame_of(points: Sequence[tuple[float, float]]) -> Frame:
@@ -136,12 +160,14 @@ def tail_of(plan: Plan) -> tuple[Plan, str]:
     return plan.only(["next"], given=[last]), last
 
 
-def _grid_logits(trace: Trace, xs: Floats, ys: Floats) -> Floats | None:
+def _grid_logits(trace: Trace, xs: Floats, ys: Floats, cut: Cut | None) -> Floats | None:
     """The tail in floats at the points of a grid: (row, column, token); None: it is missing."""
     from byhand.numbers.floats import Floats as Rounding
 
     across, up = np.meshgrid(xs, ys)
     points = np.stack([across.ravel(), up.ravel()], axis=1)
+    if cut is not None:
+        points = np.insert(points, cut.axis, cut.level, axis=1)
     one, last = tail_of(forward.plan(trace.model.spec, 1))
     steps = tuple(_stretched(step, len(points)) for step in one)  # the tail reads row by row
     many = Plan(one.spec, len(points), steps, one.aliases).only(["logits"], given=[last])

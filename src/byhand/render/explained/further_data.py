@@ -82,6 +82,9 @@ class FurtherData(Records):
                 for region in plane.regions
             ],
             "drawn_from": plane.drawn_from or None,
+            "cut": None
+            if plane.cut is None
+            else {"axis": plane.cut.axis, "level": plane.cut.level},
             "never": [self.token(id) for id in plane.never],
         }
 

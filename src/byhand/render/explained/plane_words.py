@@ -81,6 +81,15 @@ def end_label(path: Path, geometry: Geometry) -> str:
 def notes(geometry: Geometry, plane: Plane) -> Iterator[str]:
     """What a reader must know of the figure, a sentence each."""
     trace = geometry.trace
+    if plane.cut is not None and plane.regions:
+        yield _(
+            "The regions are those of the cut at {axis} ≈ {level}, through the end after position"
+            " {position}; the other ways lie before it or behind it."
+        ).format(
+            axis="x" + "₀₁₂"[plane.cut.axis],
+            level=decimal(plane.cut.level, 0.0001),
+            position=geometry.paths[-1].position,
+        )
     match plane.drawn_from:
         case "exact":
             yield _("The regions are exact: polygons with rational corners.")
@@ -91,13 +100,15 @@ def notes(geometry: Geometry, plane: Plane) -> Iterator[str]:
                 "The regions are what the model's own last steps say on a grid, in float64;"
                 " nothing is proven between its points."
             )
-        case _ if geometry.width == 2:
+        case _ if geometry.width <= 3:
             yield _("There are no regions: not all weights of the head are known.")
     if plane.never:
         tokens = ", ".join(token_label(trace.token(id)) for id in plane.never[:MOST_TOLD])
         more = " …" if len(plane.never) > MOST_TOLD else ""
         if plane.drawn_from == "grid":
             yield _("Not seen to win here: {tokens}.").format(tokens=tokens + more)
+        elif plane.cut is not None:
+            yield _("Never wins in this cut: {tokens}.").format(tokens=tokens + more)
         else:
             yield _("Never wins, however far out: {tokens}.").format(tokens=tokens + more)
     if plane.projection.away:
