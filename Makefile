@@ -6,12 +6,15 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-long check browser format docs books pictures golden messages bench clean help
+.PHONY: demo test coverage test-long check browser format docs books pictures golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
 
-test: check browser ## everything: style, types, layers, tests with coverage
+test: check browser ## everything: style, types, layers, tests
+	$(BIN)/python -m pytest --numprocesses 2
+
+coverage: browser ## the tests, and which lines they never run: half as long again
 	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
