@@ -6,11 +6,13 @@ set to `required` they fail instead.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +40,26 @@ def axe_core() -> str | None:
 
 @contextmanager
 def launched() -> Iterator[Any]:
-    """A running browser.  Without one the test is skipped, aloud, or fails where it is required."""
+    """A running browser, one a process: a second Playwright beside it would not start.
+
+    Without one the test is skipped, aloud, or fails where it is required.
+    """
     try:
-        with chromium.launched() as browser:
-            yield browser
+        yield _running()
     except chromium.NoBrowser as lacking:
         reason = f"no browser test was run: {lacking}"
         if os.environ.get("BYHAND_BROWSER") == "required":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@cache
+def _running() -> Any:
+    """The browser of this process, until its end."""
+    stack = ExitStack()
+    browser = stack.enter_context(chromium.launched())
+    atexit.register(stack.close)
+    return browser
 
 
 @dataclass
