@@ -18,7 +18,7 @@ coverage: browser ## the tests, and which lines they never run: half as long aga
 	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
-	BYHAND_LONG=1 $(BIN)/python -m pytest --numprocesses 2 tests/numbers/enclosed tests/publishing
+	BYHAND_LONG=1 $(BIN)/python -m pytest --numprocesses 2 tests/numbers/enclosed tests/publishing tests/explaining tests/train
 
 check: .venv/tested ## style, types and layers alone
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from pathlib import Path
 
@@ -89,7 +90,10 @@ def held_out_perplexity(model: byhand.Model) -> float:
     return perplexity(total / count)
 
 
-@pytest.mark.parametrize("name", ["abc", "minigpt"])
+LONG = pytest.mark.skipif(not os.environ.get("BYHAND_LONG"), reason="long: set BYHAND_LONG=1")
+
+
+@pytest.mark.parametrize("name", ["abc", pytest.param("minigpt", marks=LONG)])
 def test_training_again_gives_the_same_predictions(name: str, tmp_path: Path) -> None:
     result = train(name, out=tmp_path / name)
     shipped = open_model(name)
