@@ -61,7 +61,7 @@ def test_it_says_its_address_answers_and_ends_with_ctrl_c(mine: Path) -> None:
     assert process.returncode == 0
     assert told.splitlines() == ["la página está ahí; Ctrl-C la termina", "", "terminado"]
     assert b"503" in said.splitlines()[0]
-    assert b"the server has been ended" in said
+    assert b"el servidor se ha terminado" in said
 
 
 def test_it_listens_on_this_machine_alone() -> None:
