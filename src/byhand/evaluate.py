@@ -68,7 +68,16 @@ class Job:
             progress=progress,
             keep=keep,
             sink=sink,
+            **self.instead(),
         )
+        return self.traced(steps)
+
+    def instead(self) -> dict[str, Any]:
+        """What `work_out` is to put in the place of steps: `given`, `revise`; here nothing."""
+        return {}
+
+    def traced(self, steps: Mapping[str, Worked]) -> Trace:
+        """The worked steps as a trace of this job."""
         return Trace(
             self.model,
             self.plan,

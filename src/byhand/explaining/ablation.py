@@ -9,14 +9,15 @@ plan is, in any number system, and proven as every job is.  What follows from it
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from byhand.errors import AddressError, nearest
-from byhand.evaluate import Admitted, Job, Progress, Sink, work_out
+from byhand.evaluate import Admitted, Job
 from byhand.language import _
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import ModelSpec, parameters
@@ -135,39 +136,13 @@ class AblatedJob(Job):
     silent: tuple[Part, ...] = ()
     known: Mapping[str, Worked] = field(default_factory=dict)
 
-    def work(
-        self,
-        *,
-        progress: Progress | None = None,
-        keep: Collection[str] | None = None,
-        sink: Sink | None = None,
-        weights: Admitted | None = None,
-    ) -> Trace:
-        if keep is None and self.asked and self.numbers.uniform:
-            keep = self.asked
-        steps = work_out(
-            self.plan,
-            self.model.weights if weights is None else weights,
-            self.tokens,
-            self.numbers,
-            target=self.target,
-            given=self.known,
-            progress=progress,
-            keep=keep,
-            sink=sink,
-            revise=self._silenced if self.silent else None,
-        )
-        return AblatedTrace(
-            self.model,
-            self.plan,
-            self.numbers,
-            self.text,
-            self.tokens,
-            steps,
-            self.target,
-            self.asked,
-            silent=self.silent,
-        )
+    def instead(self) -> dict[str, Any]:
+        return {"given": self.known, "revise": self._silenced if self.silent else None}
+
+    def traced(self, steps: Mapping[str, Worked]) -> Trace:
+        made = super().traced(steps)
+        return AblatedTrace(**{each.name: getattr(made, each.name) for each in fields(made)},
+                            silent=self.silent)  # fmt: skip
 
     @cached_property
     def silence(self) -> dict[str, list[tuple[int, int]]]:

@@ -10,7 +10,7 @@ arithmetic; what is not proven is undecided, and counts as nothing else.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -106,7 +106,7 @@ class Table:
         undecided.
         """
         for count in range(self.length + 1):
-            agree = _agree(self.rows, lambda row: _last(row.tokens, count))  # noqa: B023
+            agree = _agree((_last(row.tokens, count), row) for row in self.rows)
             if all(agree.values()):
                 return count
         return None
@@ -315,11 +315,11 @@ def _last(text: Text, count: int) -> Text:
     return text[len(text) - count :] if count < len(text) else text
 
 
-def _agree(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Hashable, bool]:
+def _agree(rows: Iterable[tuple[Hashable, Row]]) -> dict[Hashable, bool]:
     """By key: whether all the rows that have it predict the same, none of them undecided."""
     seen: dict[Hashable, set[int | None]] = defaultdict(set)
-    for row in rows:
-        seen[key(row)].add(row.prediction.id)
+    for key, row in rows:
+        seen[key].add(row.prediction.id)
     return {group: len(ids) == 1 and None not in ids for group, ids in seen.items()}
 
 
@@ -327,7 +327,7 @@ def _suffixes(rows: Sequence[Row], longest: int) -> dict[Text, int]:
     """For each text the fewest last tokens that decide, among texts of its own length."""
     found: dict[Text, int] = {}
     for count in range(longest + 1):
-        agree = _agree(rows, lambda row: (len(row.tokens), _last(row.tokens, count)))  # noqa: B023
+        agree = _agree(((len(row.tokens), _last(row.tokens, count)), row) for row in rows)
         for row in rows:
             size = len(row.tokens)
             if row.tokens not in found and agree[size, _last(row.tokens, count)]:
