@@ -16,11 +16,12 @@ from byhand import forward
 from byhand.errors import InputError, SpecError
 from byhand.files import parse_model, parse_spec, tree
 from byhand.files.architecture import read_architecture
+from byhand.files.tables import model_table
 from byhand.plan import Step
 from byhand.spec import ModelSpec, parameters
 from byhand.tokens import Vocabulary
 from byhand.train.corpora import open_corpus
-from byhand.train.describing import model_table, model_text, run_text
+from byhand.train.describing import model_text, run_text
 from byhand.train.folder import usual_folder
 from byhand.train.reading import builtin_runs, read_run
 from byhand.train.run import Optimizer, Run, Schedule

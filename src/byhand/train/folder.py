@@ -25,10 +25,11 @@ import numpy as np
 import torch
 
 from byhand.errors import InputError, OutputError
+from byhand.files.tables import model_table
 from byhand.golden.folder import write_bytes
 from byhand.language import _
 from byhand.spec import parameters
-from byhand.train.describing import model_table, run_text
+from byhand.train.describing import run_text
 from byhand.train.processes import Processes
 from byhand.train.run import Run
 
