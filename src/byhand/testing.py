@@ -27,13 +27,16 @@ def assert_follows(
     text: str | None = None,
     *,
     precision: str | None = None,
+    allow_unjudged: bool = False,
 ) -> Marking:
     """Raises an AssertionError unless every line of the claims follows from the lines above it.
 
     `model` is as for `byhand.trace`; `claims` is a file, a mapping from names to arrays, a capture,
     or a list of them.  `precision` is what the port works in; without it, the format of its
-    arrays.  Names that stand for nothing are warned of, and where nothing at all can be judged the
-    test fails too: one that tests nothing should not pass.
+    arrays.  A line that cannot be judged fails the test too, as does a step that has another shape:
+    what was not tested should not pass.  With `allow_unjudged` such lines pass if they are as near
+    to what is expected as rounding usually leaves them, and something else is judged.  Names that
+    stand for nothing are warned of.
 
     >>> found = assert_follows("tiny", {"embed.token": [[1.0, 0.0], [0.0, 1.0]]}, "a b")
     >>> found.follows
@@ -50,7 +53,7 @@ def assert_follows(
     aside = "\n".join(unmatched_lines(marking))
     if all(line.verdict is Verdict.UNJUDGED for line in marking):
         raise AssertionError("\n".join(filter(None, (summary(marking), aside))))
-    if not marking.follows:
+    if not marking.passes(allow_unjudged=allow_unjudged):
         raise AssertionError("\n".join(filter(None, (*lines(marking, WIDTH, Ink()), aside))))
     if aside:
         warnings.warn(aside, UserWarning, stacklevel=2)

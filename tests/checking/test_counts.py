@@ -73,9 +73,9 @@ def test_an_unknown_count_cannot_be_judged_and_the_nearest_is_offered(minigpt: M
 
 
 @pytest.mark.parametrize("value", [np.nan, inf, -inf])
-def test_what_is_no_number_cannot_be_judged(minigpt: Model, value: float) -> None:
+def test_what_is_not_a_number_is_wrong_and_nobody_counted_it(minigpt: Model, value: float) -> None:
     line = marked(minigpt, "count.total", value)
-    assert (line.verdict, line.reason) == (Verdict.UNJUDGED, "this is no number")
+    assert (line.verdict, line.share, line.suspects) == (Verdict.ERROR, inf, ())
 
 
 def test_several_numbers_or_a_blank_are_no_count(minigpt: Model) -> None:

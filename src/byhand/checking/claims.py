@@ -93,6 +93,7 @@ class Unmatched:
     source: str
     reason: str
     hint: str | None = None  # the nearest known names
+    misfit: bool = False  # the name is known, but what it holds does not fit: it was not judged
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from math import inf, prod
+from math import inf, isfinite, prod
 
 import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Claim
+from byhand.checking.parts import left_blank, unjudged
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.counting import Inventory, count
 from byhand.errors import nearest
@@ -55,26 +56,27 @@ def _marked(claim: Claim, model: Model, known: dict[str, int]) -> Marked:
     if claim.address not in known:
         reason = _("there is no count {address}").format(address=repr(claim.address))
         hint = nearest(claim.address, known)
-        return Marked(claim, Verdict.UNJUDGED, reason=f"{reason}; {hint}" if hint else reason)
+        return unjudged(claim, f"{reason}; {hint}" if hint else reason)
     if np.size(claim.values) != 1:
-        return Marked(claim, Verdict.UNJUDGED, reason=_("a count is one number"))
+        return unjudged(claim, _("a count is one number"))
     if claim.claimed is not None and not np.all(claim.claimed):
-        return Marked(claim, Verdict.UNJUDGED, reason=_("left blank"))
+        return left_blank(claim)
     said = float(np.ravel(claim.values)[0])
     slack = float(np.max(claim.slack))
-    if not np.isfinite(said):
-        return Marked(claim, Verdict.UNJUDGED, reason=_("this is no number"))
     if slack <= 0.5:
         slack = 0.0  # a whole number is written in full: there is nothing to round
     expected = known[claim.address]
     share = _share(said - expected, slack)
     right = share <= 1
+    suspects: tuple[Suspect, ...] = ()
+    if not right and isfinite(said):
+        suspects = ways_to_count(model, claim.address, said, slack)
     return Marked(
         claim,
         Verdict.RIGHT if right else Verdict.ERROR,
         share=share,
         worst=Worst((), said, float(expected), slack, abs(said - expected)),
-        suspects=() if right else ways_to_count(model, claim.address, said, slack),
+        suspects=suspects,
         shares=np.full(np.shape(claim.values), share, dtype=np.float32),
         outside=0 if right else 1,
         entries=1,
@@ -84,7 +86,7 @@ def _marked(claim: Claim, model: Model, known: dict[str, int]) -> Marked:
 def _share(difference: float, slack: float) -> float:
     if difference == 0:
         return 0.0
-    return abs(difference) / slack if slack else inf
+    return abs(difference) / slack if slack and isfinite(difference) else inf
 
 
 def _inventory(model: Model) -> Inventory:

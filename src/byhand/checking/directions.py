@@ -16,7 +16,7 @@ import numpy as np
 
 from byhand.address import write_index
 from byhand.checking.claims import Claim, Floats
-from byhand.checking.parts import as_written, in_whole, radius_of, sides, unjudged
+from byhand.checking.parts import as_written, in_whole, left_blank, radius_of, sides, unjudged
 from byhand.checking.slips import slips
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.language import _
@@ -54,10 +54,10 @@ def _mark_direction(claim: Claim, values: Values) -> Marked:
         return unjudged(claim, _("it has another shape: {shape}").format(shape=sides(part.shape)))
     rows = list(_rows(claim, part, found.shape))
     if not rows:
-        return unjudged(claim, _("left blank"))
+        return left_blank(claim)
     if any((np.abs(row.said) <= row.slack).all() for row in rows):
         return unjudged(claim, _("so roughly written, it may point anywhere"))
-    if any(row.rad.any() and (np.abs(row.mid) <= row.rad).all() for row in rows):
+    if any(row.unknown for row in rows):
         return unjudged(claim, _("so little is known of it, it may point anywhere"))
     shares = [row.share(row.said) for row in rows]
     worst = int(np.argmax(shares))
@@ -82,6 +82,13 @@ class _Vector:
     rad: Floats
     said: Floats
     slack: Floats
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it may point anywhere, or an entry of it may be anything."""
+        return bool(self.rad.any() and (np.abs(self.mid) <= self.rad).all()) or bool(
+            np.isinf(self.rad).any()
+        )
 
     def share(self, said: Floats) -> float:
         """The least s for which some t above 0 makes every |mid - t·said| ≤ s·(rad + t·slack)."""

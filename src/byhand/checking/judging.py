@@ -2,24 +2,27 @@
 
     judge_text(model, claimed text)  →  MarkedText
 
-A first pass judges every line from the lines above it.  Where all of them follow, all are right:
-each is what a correct implementation may give.  Only where one does not, a second pass works out
-the true values, and suspects are tried on the lines that are wrong.
+A first pass judges every line from the lines above it: it follows, it does not, or nobody can say.
+Where all of them follow, all are right: each is what a correct implementation may give.  Only where
+one does not, or may not, a second pass works out the true values, and suspects are tried on the
+lines that are wrong.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byhand.address import Index
-from byhand.checking.claims import DIRECTION, Claim, ClaimedText
+from byhand.address import Index, write_index
+from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
+from byhand.checking.openness import almost_anything, usual_says_nothing
 from byhand.checking.reading.held import narrowest_format
-from byhand.checking.replay import EXACT, Line, Replay, Rounding, nearest_claimed, vacuous
+from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.suspecting import suspects_of
 from byhand.checking.verdicts import Marked, MarkedText, Verdict, Worst
 from byhand.checking.weights import mark_weights
@@ -33,9 +36,11 @@ from byhand.tracing import Missing
 
 UNUSUAL = 6.0  # times what rounding usually does: real runs stay below (docs/check.md)
 TRUE = 32.0  # times what rounding usually does, within which a value counts as the true one
+FAR = 32.0  # times what rounding usually does, beyond which nobody should rely on the worst case
 COUNT = "count."
 MOST_SUSPECTED = 12  # lines of one text that suspects are tried on
 MOST_SHOWN = 8  # entries of a line that are told one by one
+IN_BLOCK = re.compile(r"^block\.\d+\.")
 
 
 def judge_text(
@@ -121,16 +126,13 @@ def _values(replay: Replay) -> Callable[[str], Range | Missing]:
 
 @dataclass
 class _Local:
-    """What the first pass says of one line."""
+    """What the first pass says of one line: it follows, it does not, or why nobody can say."""
 
     line: Line
     judged: Judged | Missing
-
-    @property
-    def follows(self) -> bool | None:
-        if isinstance(self.judged, Missing):
-            return None
-        return self.judged.follows
+    follows: bool | None
+    reason: str = ""
+    blank: bool = False
 
 
 class _Judge:
@@ -138,7 +140,6 @@ class _Judge:
 
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
-        self.above = nearest_claimed(replay.plan, replay.claimed)
         self.order = {address: place for place, address in enumerate(replay.claimed)}
         self.found: dict[str, list[_Local]] = {}
         self.doubtful: set[str] = set()
@@ -147,47 +148,87 @@ class _Judge:
         """Every line with its verdict, in spine order."""
 
         def note(line: Line, judged: Judged | Missing) -> None:
-            self.found.setdefault(line.claim.address, []).append(_Local(line, judged))
+            self.found.setdefault(line.claim.address, []).append(self._local(line, judged))
 
         self.replay.judge(note)
         self.doubtful = self._doubtful()
         lines = [
-            self._mark(address, local, address in self.doubtful)
+            self._mark(address, local)
             for address, locals_ in self.found.items()
             for local in locals_
         ]
         return self._with_suspects(lines) if suspects else lines
 
+    # ------------------------------------------------------------------- from the lines above
+
+    def _local(self, line: Line, judged: Judged | Missing) -> _Local:
+        claimed = line.claim.claimed
+        if claimed is not None and not claimed.any():
+            return _Local(line, judged, None, _("left blank"), blank=True)
+        if isinstance(judged, Missing):
+            return _Local(line, judged, None, _why_missing(judged))
+        reason = "" if judged.follows is False else self._why_open(line, judged)
+        return _Local(line, judged, None if reason else judged.follows, reason)
+
+    def _why_open(self, line: Line, judged: Judged) -> str:
+        """Why nobody can say whether the claim follows; nothing where it does."""
+        address = line.claim.address
+        if address in IDS:
+            return "" if judged.open is None else self._why_open_ids(line, judged)
+        broken = self.replay.broken(address)
+        bridged = self.replay.bridged(line.claim)
+        anything = judged.open
+        if anything is None and (broken or bridged):
+            anything = almost_anything(judged, line.slack)
+        if anything is not None:
+            return _why_anything(broken, bridged, anything)
+        if self.replay.rounding.rounds and (judged.times or 0.0) > FAR:
+            return _("rounding can explain it only at its worst")
+        return ""
+
+    def _why_open_ids(self, line: Line, judged: Judged) -> str:
+        """Which of the claimed tokens rounding leaves open, and what it would be without."""
+        assert judged.open is not None
+        places = np.argwhere(judged.open)
+        first = tuple(map(int, places[0]))
+        at = line.claim.address + write_index(
+            _in_step(line.claim.index, first, self.replay.plan[line.claim.address].shape)
+        )
+        expected = int(judged.expected[first])
+        if int(line.values[first]) == expected:
+            text = _("rounding may make another token the largest at {count} of {all}, as at {at}")
+        else:
+            text = _(
+                "rounding leaves {count} of {all} open; at {at} the token is {expected} unless "
+                "rounding changes it"
+            )
+        return text.format(count=len(places), all=judged.open.size, at=at, expected=expected)
+
     def _doubtful(self) -> set[str]:
-        """The claimed steps that do not follow, or that come after one: their truth is asked."""
+        """The claimed steps that do not follow or may not, or that come after one: their truth is
+        asked."""
         doubtful: set[str] = set()
         for address, locals_ in self.found.items():
-            wrong = any(local.follows is False for local in locals_)
-            if wrong or self.above[address] & doubtful:
+            doubt = any(not local.follows and not local.blank for local in locals_)
+            if doubt or self.replay.above[address] & doubtful:
                 doubtful.add(address)
         if doubtful:
             self.replay.true(address for address in doubtful)
         return doubtful
 
-    def _mark(self, address: str, local: _Local, doubtful: bool) -> Marked:
+    # ------------------------------------------------------------------- verdicts
+
+    def _mark(self, address: str, local: _Local) -> Marked:
         claim, judged = local.line.claim, local.judged
-        uses = tuple(sorted(self.above[address], key=self.order.__getitem__))
-        if isinstance(judged, Missing):
-            return Marked(claim, Verdict.UNJUDGED, reason=_why_missing(judged), uses=uses)
-        if claim.claimed is not None and not claim.claimed.any():
-            return Marked(claim, Verdict.UNJUDGED, reason=_("left blank"), uses=uses)
-        true = not doubtful or self._is_true(address, local)
-        if local.follows:
-            verdict = Verdict.RIGHT if true else Verdict.CARRIED
-        else:
-            verdict = Verdict.UNSUPPORTED if true else Verdict.ERROR
-        reason = ""
-        if local.follows and (why := self._vacuous(address, local.line, judged)):
-            verdict, reason = Verdict.UNJUDGED, why
+        uses = tuple(sorted(self.replay.above[address], key=self.order.__getitem__))
+        if local.blank or isinstance(judged, Missing):
+            return Marked(
+                claim, Verdict.UNJUDGED, reason=local.reason, uses=uses, blank=local.blank
+            )
+        verdict = self._verdict(address, local)
         rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
-        times = judged.times or 0.0
-        unusual = bool(rounds and local.follows and times > UNUSUAL)
-        told = MOST_SHOWN if unusual or not local.follows else 1
+        unusual = bool(rounds and local.follows is not False and (judged.times or 0.0) > UNUSUAL)
+        told = MOST_SHOWN if unusual or local.follows is False else 1
         furthest = _furthest(local.line, self.replay.plan[address], judged, told)
         return Marked(
             claim,
@@ -195,27 +236,27 @@ class _Judge:
             share=judged.share,
             times=judged.times,
             worst=furthest[0] if furthest else None,
-            reason=reason,
+            reason=local.reason if verdict is Verdict.UNJUDGED else "",
             shares=judged.shares.astype(np.float32, copy=False),
-            outside=0 if local.follows else int((judged.shares > 1).sum()),
+            outside=int((judged.shares > 1).sum()),
             entries=int(judged.shares.size),
             unusual=unusual,
             uses=uses,
             among=furthest if told > 1 else (),
         )
 
-    def _vacuous(self, address: str, line: Line, judged: Judged) -> str | None:
-        """Why nearly any value would follow here; None where it would not."""
-        broken = self.above[address] & self.replay.not_finite
-        bridged = self.replay.bridged(line.claim)
-        if not (broken or bridged) or not vacuous(judged, line.slack):
-            return None
-        if broken:
-            return _("{name} holds what is not a number").format(name=", ".join(sorted(broken)))
-        return _why_vacuous(bridged)
+    def _verdict(self, address: str, local: _Local) -> Verdict:
+        """A line that may follow or not is right only where it is written by hand and true."""
+        truth = self._truth(address, local) if address in self.doubtful else True
+        if local.follows:
+            return Verdict.CARRIED if truth is False else Verdict.RIGHT
+        if local.follows is False:
+            return Verdict.UNSUPPORTED if truth else Verdict.ERROR
+        written = not self.replay.rounding.rounds and not self.replay.broken(address)
+        return Verdict.RIGHT if written and truth else Verdict.UNJUDGED
 
-    def _is_true(self, address: str, local: _Local) -> bool:
-        """Whether the claim is the true value.
+    def _truth(self, address: str, local: _Local) -> bool | None:
+        """Whether the claim is the true value; None where nobody can say.
 
         Over many steps rounding may change a lot, so a float is taken for the true value only
         where it is near to it as rounding goes, after lines that are wrong, and nearer to it than
@@ -223,12 +264,20 @@ class _Judge:
         """
         line = local.line
         judged = self.replay.judged(self.replay.true([address])[address], line)
-        if isinstance(judged, Missing) or not judged.follows:
+        if isinstance(judged, Missing):
+            return None
+        if judged.follows is False or address in IDS:
+            return judged.follows
+        if not self.replay.rounding.rounds:
+            return judged.follows if almost_anything(judged, line.slack) is None else None
+        if judged.times is None or usual_says_nothing(judged, TRUE, line.slack):
+            return None
+        if judged.times > TRUE:
             return False
-        if judged.times is None or local.follows or not self.replay.rounding.rounds:
-            return judged.times is None or judged.times <= TRUE
+        if local.follows is not False:
+            return True
         assert isinstance(local.judged, Judged)
-        after_wrong = bool(self.above[address] & self.doubtful)
+        after_wrong = bool(self.replay.above[address] & self.doubtful)
         return after_wrong and 2 * _distance(judged, line) < _distance(local.judged, line)
 
     # ------------------------------------------------------------------- suspects
@@ -236,30 +285,59 @@ class _Judge:
     def _with_suspects(self, lines: list[Marked]) -> list[Marked]:
         """Tries suspects on the lines that are wrong, and on those that rounding hardly explains.
 
-        The kinds that explained an earlier line are tried first: a port makes the same mistake in
-        every layer.
+        The kinds that explained an earlier line are tried first, and from some line on alone: a
+        port makes the same mistake in every layer.
         """
         wrong = [line for line in lines if line.verdict is Verdict.ERROR]
         unusual = [line for line in lines if line.unusual]
         favourites: list[str] = []
         explained: dict[int, Marked] = {}
-        for line in (*wrong, *unusual)[:MOST_SUSPECTED]:
-            local = self._local(line)
+        for place, line in enumerate((*wrong, *unusual)):
+            if place >= MOST_SUSPECTED and not favourites:
+                break
+            local = self._local_of(line)
             assert isinstance(local.judged, Judged)
-            found = suspects_of(self.replay, local.line, local.judged, line, favourites)
+            found = suspects_of(
+                self.replay,
+                local.line,
+                local.judged,
+                line,
+                favourites,
+                others=place < MOST_SUSPECTED,
+            )
             explained[id(line)] = replace(line, suspects=found)
             favourites = [*(each.kind for each in found[:1]), *favourites]
-        return [explained.get(id(line), line) for line in lines]
+        return _told_as_one([explained.get(id(line), line) for line in lines])
 
-    def _local(self, line: Marked) -> _Local:
+    def _local_of(self, line: Marked) -> _Local:
         locals_ = self.found[line.claim.address]
         return next(local for local in locals_ if local.line.claim is line.claim)
 
 
-def _why_vacuous(bridged: int) -> str:
-    return _(
-        "rounding at its worst in the {count} unclaimed steps before it could give almost any value"
-    ).format(count=bridged)
+def _told_as_one(lines: list[Marked]) -> list[Marked]:
+    """The lines; of a mistake that is made again at the same step of later blocks, where first."""
+    first: dict[tuple[str, str], str] = {}
+    told = []
+    for line in lines:
+        if line.suspects and line.verdict is Verdict.ERROR:
+            mistake = (IN_BLOCK.sub("", line.claim.address), line.suspects[0].kind)
+            before = first.setdefault(mistake, line.address)
+            line = line if before == line.address else replace(line, like=before)
+        told.append(line)
+    return told
+
+
+def _why_anything(broken: frozenset[str], bridged: int, anything: Truths) -> str:
+    """Why almost any value would follow."""
+    if broken:
+        return _("{name} holds what is not a number").format(name=", ".join(sorted(broken)))
+    if bridged:
+        return _(
+            "rounding at its worst in the {count} unclaimed steps before it could give almost any "
+            "value"
+        ).format(count=bridged)
+    text = _("a number may be too large here, or divided by 0: {count} of {all} entries are open")
+    return text.format(count=int(anything.sum()), all=anything.size)
 
 
 def _why_missing(missing: Missing) -> str:
@@ -278,8 +356,8 @@ def _furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst
         count = min(count, shares.size)
         largest = np.argpartition(-shares, count - 1)[:count]
         places = largest[np.argsort(-shares[largest], kind="stable")]
-    if judged.judged is not None:
-        places = places[judged.judged.ravel()[places]]
+    if judged.claimed is not None:
+        places = places[np.broadcast_to(judged.claimed, judged.shares.shape).ravel()[places]]
     claimed = np.broadcast_to(line.values, judged.shares.shape)
     found = []
     for flat in places.tolist():
@@ -298,8 +376,8 @@ def _furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst
 
 def _distance(judged: Judged, line: Line) -> float:
     """The root mean square of what the claims are off."""
-    off = np.where(judged.shares > 0, line.values - judged.expected, 0.0)
-    return float(np.sqrt(np.mean(np.square(off))))
+    off = np.square(line.values - judged.expected)
+    return float(np.sqrt(np.mean(off if judged.claimed is None else off[judged.claimed])))
 
 
 def _in_step(index: Index, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -20,6 +20,11 @@ def unjudged(claim: Claim, reason: str) -> Marked:
     return Marked(claim, Verdict.UNJUDGED, reason=reason)
 
 
+def left_blank(claim: Claim) -> Marked:
+    """The verdict on a line that claims nothing."""
+    return Marked(claim, Verdict.UNJUDGED, reason=_("left blank"), blank=True)
+
+
 def radius_of(part: Range) -> Floats:
     """How far each entry may be from its middle."""
     radius = part.radius()

@@ -11,21 +11,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from byhand import forward
 from byhand.checking.claims import Claim, ClaimedText, Floats
+from byhand.checking.ids import judge_ids
 from byhand.checking.regions import Region, complete, region
 from byhand.errors import InputError, nearest
 from byhand.evaluate import Admitted, Progress, work_out
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import PRECISIONS, Allowed, Judged, Precision, Range, precision
-from byhand.numbers.base import Prediction
 from byhand.numbers.floats.formats import FORMATS
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.tracing import Missing, Worked
@@ -167,9 +166,19 @@ class Replay:
     def not_finite(self) -> frozenset[str]:
         """The steps that are claimed to hold infinities or what is not a number."""
         return frozenset(
-            address for address, lines in self.lines.items()
-            if not all(_finite(line) or self.plan[address].op == "scores" for line in lines)
-        )  # fmt: skip
+            address
+            for address, lines in self.lines.items()
+            if not all(_finite(line, self.plan[address]) for line in lines)
+        )
+
+    @cached_property
+    def above(self) -> dict[str, frozenset[str]]:
+        """For each step, the claimed steps that it is worked out from, with none in between."""
+        return nearest_claimed(self.plan, self.claimed)
+
+    def broken(self, address: str) -> frozenset[str]:
+        """The claimed lines right above a step that hold infinities or what is not a number."""
+        return self.above[address] & self.not_finite
 
     # ------------------------------------------------------------------- the passes
 
@@ -240,9 +249,14 @@ class Replay:
         if worked.missing is not None:
             return worked.missing
         if worked.address in IDS:
-            return self._judge_ids(worked, line)
+            return judge_ids(worked.value, line)
         claim = line.claim
-        return self.numbers.judge(worked.value, claim.index, line.values, line.slack, claim.claimed)
+        judged = self.numbers.judge(
+            worked.value, claim.index, line.values, line.slack, claim.claimed
+        )
+        if np.isnan(line.values).any() and not self.broken(worked.address):
+            return _not_numbers(judged, line.values)
+        return judged
 
     def _work(
         self,
@@ -299,24 +313,6 @@ class Replay:
             value = self.numbers.overlay(value, claim.index, values, slack, claim.claimed)
         return value
 
-    def _judge_ids(self, worked: Worked, line: Line) -> Judged:
-        """Ids are right or wrong; a next token is right where rounding may make it the largest."""
-        claim = line.claim
-        ids = worked.value if isinstance(worked.value, Sequence) else (worked.value,)
-        places = np.arange(len(ids))[claim.index or slice(None)].reshape(np.shape(line.values))
-        said = line.values
-        shares, expected = np.zeros(places.shape), np.zeros(places.shape)
-        for place in np.ndindex(shares.shape):
-            entry = ids[int(places[place])]
-            if isinstance(entry, Prediction):
-                possible = entry.candidates or entry.tied or (entry.id,)
-            else:
-                possible = (entry,)
-            expected[place] = np.nan if possible[0] is None else possible[0]
-            if claim.claimed is None or claim.claimed[place]:
-                shares[place] = 0.0 if said[place] in possible else np.inf
-        return Judged(shares, None, expected, np.zeros(shares.shape))
-
 
 def _close(judged: Judged | Missing) -> bool:
     """Whether a claim uses so much of a rough bound that it should be judged by a better one."""
@@ -325,8 +321,15 @@ def _close(judged: Judged | Missing) -> bool:
     return judged.share > ROUGHLY or (judged.times is not None and judged.times > USUAL)
 
 
-def _finite(line: Line) -> bool:
-    return bool(np.isfinite(line.values.sum()) or np.isfinite(line.values).all())
+def _finite(line: Line, step: Step) -> bool:
+    """Whether all are finite numbers; masked scores may be anything."""
+    if np.isfinite(line.values.sum()):
+        return True
+    number = np.isfinite(line.values)
+    if step.op == "scores":
+        seen = np.broadcast_to(np.asarray(step.attributes["mask"], dtype=bool), step.shape)
+        number = number | ~seen[line.claim.index]
+    return bool(number.all())
 
 
 def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
@@ -367,15 +370,12 @@ def _unmasked(value: Range) -> Range:
     return Range(value.mid, value.rad, value.usual, origin=value.origin)
 
 
-def vacuous(judged: Judged, slack: Floats | float) -> bool:
-    """Whether nearly any value would do: what is allowed is as large as the values themselves."""
-    where: Any = ... if judged.judged is None else judged.judged
-    room = np.asarray(judged.allowed - slack)[where]
-    values = judged.expected[where]
-    if not np.size(room):
-        return False
-    size = np.sqrt(np.mean(np.square(values)))
-    return bool(np.median(room) > max(size, 4 * float(np.max(slack))))
+def _not_numbers(judged: Judged, values: Floats) -> Judged:
+    """The same, with a NaN that is made of numbers called wrong, whatever rounding may do."""
+    wrong = np.broadcast_to(np.isnan(values), judged.shares.shape)
+    if judged.claimed is not None:
+        wrong = wrong & judged.claimed
+    return replace(judged, shares=np.where(wrong, np.float32(np.inf), judged.shares))
 
 
 def _widened(value: Range, half_unit: float) -> Range:

@@ -11,8 +11,9 @@ from math import inf
 
 import numpy as np
 
+from byhand.checking.openness import almost_anything
 from byhand.checking.regions import Region
-from byhand.checking.replay import Line, Replay, vacuous
+from byhand.checking.replay import Line, Replay
 from byhand.checking.suspects import Context, Edit, edits
 from byhand.checking.verdicts import Marked, Suspect
 from byhand.errors import ByhandError
@@ -27,12 +28,18 @@ CLEARLY_BETTER = 4.0  # a suspect must explain an unusual line so many times bet
 
 
 def suspects_of(
-    replay: Replay, line: Line, judged: Judged, marked: Marked, favourites: Sequence[str]
+    replay: Replay,
+    line: Line,
+    judged: Judged,
+    marked: Marked,
+    favourites: Sequence[str],
+    *,
+    others: bool = True,
 ) -> tuple[Suspect, ...]:
     """The mistakes that make the claim follow, the likeliest first.
 
-    Mistakes of the `favourites`' kinds are tried first, then the others as the catalogue has them,
-    until a stated amount of work is done.
+    Mistakes of the `favourites`' kinds are tried first, then the `others` as the catalogue has
+    them, until a stated amount of work is done.
     """
     address = line.claim.address
     region = replay.region(line.claim)
@@ -43,6 +50,8 @@ def suspects_of(
     found: list[tuple[tuple[float, int, int], Suspect]] = []
     tried = list(edits(replay.plan, region.steps, target, replay.model, context=context))
     tried.sort(key=lambda edit: edit.kind not in favourites)  # stable: else in their own order
+    if not others:
+        tried = [edit for edit in tried if edit.kind in favourites]
     for place, edit in enumerate(tried):
         if left < 0:
             break
@@ -81,7 +90,7 @@ def _tried(
         return None  # an edit that cannot be worked out explains nothing
     if isinstance(judged, Missing) or _hides(judged, before, line):
         return None
-    if not judged.follows or vacuous(judged, line.slack):
+    if not judged.follows or almost_anything(judged, line.slack) is not None:
         return None
     if judged.times is not None and judged.times > EXPLAINED:
         return None
@@ -93,10 +102,10 @@ def _tried(
 def _hides(judged: Judged, before: Judged, line: Line) -> bool:
     """Whether a number that was wrong is merely not judged any more: a mask makes none right,
     unless the claim says that it is masked."""
-    if judged.judged is None:
+    if judged.claimed is None:
         return False
     wrong = (before.shares > 1) & np.isfinite(line.values)
-    return bool((wrong & ~judged.judged).any())
+    return bool((wrong & ~judged.claimed).any())
 
 
 def _better(times: float | None, than: float | None) -> bool:

@@ -4,7 +4,7 @@
     follows from what is above    right             carried forward
     does not follow               unsupported       error here
 
-and *cannot be judged*, with the reason.  `judging` makes them, `render` shows them.
+and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `render` shows them.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ class Marked:
     unusual: bool = False  # within the worst case, but far beyond what rounding usually does
     among: tuple[Worst, ...] = ()  # where it does not follow or is unusual: the worst few entries
     uses: tuple[str, ...] = ()  # the claimed steps (or none: the text) that it was judged from
+    like: str | None = None  # where the same mistake was made before, in an earlier block
+    blank: bool = False  # nothing is claimed: the line was left for somebody to fill in
 
     @property
     def address(self) -> str:
@@ -113,6 +115,24 @@ class MarkedText:
         wrong = (Verdict.ERROR, Verdict.UNSUPPORTED)
         return not any(line.verdict in wrong for line in self.lines)
 
+    @property
+    def unjudged(self) -> tuple[Marked, ...]:
+        """The lines that claim something and cannot be judged."""
+        return tuple(
+            line for line in self.lines if line.verdict is Verdict.UNJUDGED and not line.blank
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was judged, all of it, and all of it follows.
+
+        What cannot be judged has not passed, nor has a step that is known here and has another
+        shape in the claims; lines that were left blank do not count.
+        """
+        judged = any(line.verdict is not Verdict.UNJUDGED for line in self.lines)
+        misfits = any(each.misfit for each in self.unmatched)
+        return judged and self.follows and not self.unjudged and not misfits
+
 
 @dataclass(frozen=True)
 class Marking:
@@ -134,6 +154,23 @@ class Marking:
     def follows(self) -> bool:
         """Whether no claim was found that does not follow."""
         return all(text.follows for text in self.texts)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every text passed: all its claims were judged, and all of them follow."""
+        return all(text.passed for text in self.texts)
+
+    def passes(self, *, allow_unjudged: bool) -> bool:
+        """The same; or, where that is allowed, with lines that nobody can judge and that are as
+        near to what is expected as rounding usually leaves them."""
+        if self.passed or not allow_unjudged:
+            return self.passed
+        return self.follows and not any(line.unusual for line in self.unjudged)
+
+    @property
+    def unjudged(self) -> tuple[Marked, ...]:
+        """The lines that claim something and cannot be judged."""
+        return tuple(line for text in self.texts for line in text.unjudged)
 
     @property
     def unmatched(self) -> tuple[Unmatched, ...]:

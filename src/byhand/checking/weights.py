@@ -13,7 +13,7 @@ import numpy as np
 
 from byhand.address import Index, write_index
 from byhand.checking.claims import Claim, Floats, Truths
-from byhand.checking.parts import as_written, in_whole, radius_of, sides, unjudged
+from byhand.checking.parts import as_written, in_whole, left_blank, radius_of, sides, unjudged
 from byhand.checking.slips import slips
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.errors import nearest
@@ -46,7 +46,7 @@ def _mark_weight(claim: Claim, model: Model) -> Marked:
         return unjudged(claim, _("it has another shape: {shape}").format(shape=sides(part.shape)))
     use = np.ones(part.shape, dtype=bool) if claim.claimed is None else claim.claimed
     if not use.any():
-        return unjudged(claim, _("left blank"))
+        return left_blank(claim)
     if _is_unknown(part[use]):
         return unjudged(claim, _("{name} is unknown").format(name=claim.address))
     said = np.asarray(claim.values, dtype=np.float64)

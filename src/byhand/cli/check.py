@@ -73,6 +73,14 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims,
     "--no-suspects", cls=Option, is_flag=True, help=later("look for no cause of what is wrong")
 )
 @click.option(
+    "--allow-unjudged",
+    cls=Option,
+    is_flag=True,
+    help=later(
+        "pass lines that cannot be judged too, unless they are far from what rounding usually does"
+    ),
+)
+@click.option(
     "--report",
     cls=Option,
     metavar="FILE",
@@ -95,6 +103,7 @@ def command(
     only: tuple[str, ...],
     every: bool,
     no_suspects: bool,
+    allow_unjudged: bool,
     report: str | None,
     gradebook: str | None,
     as_json: bool,
@@ -126,7 +135,11 @@ def command(
     if page is not None:  # before anything is printed: whoever reads that may stop reading
         save_report(marking, page)
     show(marking, as_json=as_json, every=every, grades=grades)
-    return 0 if marking.follows else 1
+    if marking.passes(allow_unjudged=allow_unjudged):
+        return 0
+    if marking.follows:
+        tell_not_passed(marking)
+    return 1
 
 
 # ------------------------------------------------------------------ which argument is what
@@ -202,6 +215,30 @@ def tell_unmatched(marking: Marking) -> None:
 
     for line in unmatched_lines(marking):
         print(line, file=sys.stderr)
+
+
+def tell_not_passed(marking: Marking) -> None:
+    """That nothing is wrong and yet it did not pass: on stderr, with what to do about it."""
+    count = len(marking.unjudged)
+    misfits = sum(each.misfit for each in marking.unmatched)
+    if count:
+        text = _("not passed: {count} lines cannot be judged")
+        if count == 1:
+            text = _("not passed: {count} line cannot be judged")
+    elif misfits:
+        count = misfits
+        text = _("not passed: {count} claims do not fit the model")
+        if count == 1:
+            text = _("not passed: {count} claim does not fit the model")
+    else:
+        text = _("not passed: there is nothing to judge")
+    print(text.format(count=count), file=sys.stderr)
+    print(
+        _("hint: {hint}").format(
+            hint=_("claim more of the steps before them, or accept it with --allow-unjudged")
+        ),
+        file=sys.stderr,
+    )
 
 
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:

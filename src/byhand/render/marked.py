@@ -49,7 +49,7 @@ def verdict_word(verdict: Verdict) -> str:
 def verdict_about(verdict: Verdict) -> str:
     """What a verdict means, in a sentence of a legend."""
     return {
-        Verdict.RIGHT: _("right: it follows from the lines above and is the true value"),
+        Verdict.RIGHT: _("right: it follows from the lines above, and none of them is wrong"),
         Verdict.CARRIED: _("carried forward: it follows, but from an earlier error"),
         Verdict.UNSUPPORTED: _("the right value, but it does not follow from the lines above"),
         Verdict.ERROR: _("error here: it does not follow, and it is not the true value"),
@@ -255,19 +255,20 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
     The kinds: verdict, worst, usual, suspect, change, reason, source.  `written` says how a number
     is written that has a decimal point, as data have; a book writes it as its language does.
     """
-    if line.verdict is Verdict.UNJUDGED:
-        if line.reason:
-            yield "reason", line.reason
-        return
+    if line.verdict is Verdict.UNJUDGED and line.reason:
+        yield "reason", line.reason
     if line.verdict.follows is False:
         if text := outside_text(line):
             yield "verdict", text
-        if line.worst is not None:
+        if line.worst is not None and line.like is None:
             yield "worst", worst_sentence(line, line.worst, written)
     if line.unusual:
         yield "usual", usual_text(line, written)
-        if line.verdict.follows and line.worst is not None:
+        if line.verdict.follows is not False and line.worst is not None:
             yield "worst", worst_sentence(line, line.worst, written)
+    if line.like is not None:
+        yield "suspect", like_text(line)
+        return
     for suspect in line.suspects[:MOST_SUSPECTS]:
         yield "suspect", suspect.sentence
         if suspect.change:
@@ -283,7 +284,14 @@ def outside_text(line: Marked) -> str:
     if line.entries <= 1:
         return ""
     text = _("{count} of {all} entries are beyond what rounding allows")
+    if holds_nan(line):
+        text = _("{count} of {all} entries are wrong: some are not a number")
     return text.format(count=whole(line.outside), all=whole(line.entries))
+
+
+def holds_nan(line: Marked) -> bool:
+    """Whether the worst entry is claimed to be NaN."""
+    return line.worst is not None and line.worst.claimed != line.worst.claimed
 
 
 def worst_sentence(line: Marked, worst: Worst, written: Callable[[str], str] = str) -> str:
@@ -305,6 +313,11 @@ def usual_text(line: Marked, written: Callable[[str], str] = str) -> str:
     """The further mark: no proof, but a hint at a small mistake."""
     text = _("within the worst case, but {times} times what rounding usually does")
     return text.format(times=written(times_text(line.times or 0.0)))
+
+
+def like_text(line: Marked) -> str:
+    """Where the mistake was made first."""
+    return _("the same mistake as in {address}").format(address=line.like)
 
 
 def source_text(line: Marked) -> str:

@@ -24,6 +24,7 @@ from byhand.render.marked import (
     SIGNS,
     UNUSUAL,
     excess_text,
+    holds_nan,
     index_text,
     share_text,
     short_source,
@@ -124,7 +125,8 @@ def summary(marking: Marking) -> str:
         for place, text in enumerate(marking.texts):
             for line in text.lines:
                 if line.verdict is verdict:
-                    return _fault(line, name_of_text(marking, place))
+                    again = sum(other.like == line.address for other in text.lines)
+                    return _fault(line, name_of_text(marking, place), again)
     return _follows(marking)
 
 
@@ -138,19 +140,28 @@ def name_of_text(marking: Marking, place: int) -> str:
     return _("text {number} of {count}").format(number=place + 1, count=len(marking.texts))
 
 
-def _fault(line: Marked, which: str) -> str:
+def _fault(line: Marked, which: str, again: int) -> str:
+    """The first line that is wrong, why, and how often the same mistake is made again."""
     where = f"{which}, {line.address}" if which else line.address
     if line.verdict is Verdict.UNSUPPORTED:
         text = _("{address} is right, but does not follow from the lines above").format(
             address=where
         )
+    elif holds_nan(line):
+        text = _("first error: {address} holds what is not a number").format(address=where)
     elif line.share < float("inf"):
         text = _("first error: {address} — not rounding ({excess} the bound)").format(
             address=where, excess=excess_text(line.share)
         )
     else:
         text = _("first error: {address} — not rounding").format(address=where)
-    return f"{text}; {line.suspects[0].sentence}" if line.suspects else text
+    if not line.suspects:
+        return text
+    repeated = _("the same in {count} more blocks")
+    if again == 1:
+        repeated = _("the same in {count} more block")
+    told = [text, line.suspects[0].sentence, repeated.format(count=whole(again))]
+    return "; ".join(told if again else told[:2])
 
 
 def _follows(marking: Marking) -> str:
@@ -187,7 +198,9 @@ def _follows(marking: Marking) -> str:
         others=whole(len(everything) - len(judged)),
     )
     unusual = max(
-        (line for line in judged if line.unusual), key=lambda line: line.times or 0, default=None
+        (line for line in everything if line.unusual),
+        key=lambda line: line.times or 0,
+        default=None,
     )
     if unusual is None:
         return told

@@ -1,14 +1,15 @@
 """A marking as data: the JSON document of `byhand check --json`.
 
-    {"model", "follows", "summary",
-     "texts": [{"text", "label", "tokens", "precision", "follows", "first_error",
+    {"model", "follows", "passed", "summary",
+     "texts": [{"text", "label", "tokens", "precision", "follows", "passed", "first_error",
                 "lines": [{"address", "name", "source", "verdict", "follows", "share", "times",
-                           "unusual", "entries", "outside", "reason", "uses",
+                           "unusual", "entries", "outside", "reason", "like", "uses",
                            "worst": {"address", "index", "claimed", "expected", "allowed",
                                      "difference"},
                            "suspects": [{"kind", "sentence", "change", "share", "times"}]}],
-                "unmatched": [{"name", "source", "reason", "hint"}]}]}
+                "unmatched": [{"name", "source", "reason", "hint", "misfit"}]}]}
 
+`follows`: nothing was found that does not follow; `passed`: all was judged too, and something was.
 A verdict is one of right, carried, unsupported, error, unjudged.  What JSON has no number for is
 text: "inf", "-inf", "nan".
 """
@@ -50,6 +51,7 @@ def document_of(marking: Marking) -> dict[str, Any]:
     return {
         "model": marking.model,
         "follows": marking.follows,
+        "passed": marking.passed,
         "summary": summary(marking),
         "texts": [_text(text) for text in marking.texts],
     }
@@ -63,6 +65,7 @@ def _text(text: MarkedText) -> dict[str, Any]:
         "tokens": list(map(int, text.tokens)),
         "precision": text.precision,
         "follows": text.follows,
+        "passed": text.passed,
         "first_error": None if first is None else first.address,
         "lines": [_line(line) for line in text.lines],
         "unmatched": [_unmatched(each) for each in text.unmatched],
@@ -83,6 +86,7 @@ def _line(line: Marked) -> dict[str, Any]:
         "outside": line.outside,
         "worst": None if line.worst is None else _worst(line, line.worst),
         "reason": line.reason,
+        "like": line.like,
         "uses": list(line.uses),
         "suspects": [_suspect(suspect) for suspect in line.suspects],
     }
@@ -110,7 +114,13 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
 
 
 def _unmatched(each: Unmatched) -> dict[str, Any]:
-    return {"name": each.name, "source": each.source, "reason": each.reason, "hint": each.hint}
+    return {
+        "name": each.name,
+        "source": each.source,
+        "reason": each.reason,
+        "hint": each.hint,
+        "misfit": each.misfit,
+    }
 
 
 def number(value: float | None) -> float | str | None:

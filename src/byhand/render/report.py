@@ -23,6 +23,7 @@ from byhand.render.marked import (
     SIGNS,
     UNUSUAL,
     index_text,
+    like_text,
     outside_text,
     share_text,
     short_source,
@@ -171,7 +172,9 @@ class _Report:
             yield f"<p>{escape(_sentence(text))}.</p>"
         if line.unusual:
             yield f"<p>{escape(_sentence(usual_text(line)))}.</p>"
-        if line.suspects:
+        if line.like is not None:
+            yield f"<p><strong>{escape(_sentence(like_text(line)))}.</strong></p>"
+        elif line.suspects:
             yield '<ul class="suspects">'
             for suspect in line.suspects[:MOST_SUSPECTS]:
                 yield f"<li><strong>{escape(_sentence(suspect.sentence))}</strong>"

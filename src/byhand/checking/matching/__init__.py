@@ -131,11 +131,13 @@ def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
 
 
 class _Misfit(Exception):
-    """An entry that cannot be a claim: why."""
+    """An entry that cannot be a claim: why, and whether its name is known here."""
 
-    def __init__(self, reason: str, *, hint: str | None = None, error: Any = None) -> None:
+    def __init__(
+        self, reason: str, *, hint: str | None = None, error: Any = None, known: bool = True
+    ) -> None:
         super().__init__(reason)
-        self.reason, self.hint, self.error = reason, hint, error
+        self.reason, self.hint, self.error, self.known = reason, hint, error, known
 
 
 class _Matching:
@@ -155,17 +157,19 @@ class _Matching:
         except _Misfit as misfit:
             if misfit.error is not None and entry.format is None:
                 raise misfit.error from None
-            hint = misfit.hint
-            self.unmatched.append(Unmatched(entry.name, entry.source, misfit.reason, hint))
+            self._leave_aside(entry, misfit.reason, misfit.hint, misfit.known)
         except ByhandError as error:
             if entry.format is None:
                 raise _located(error, entry) from None
-            self.unmatched.append(Unmatched(entry.name, entry.source, error.message, error.hint))
+            self._leave_aside(entry, error.message, error.hint, True)
+
+    def _leave_aside(self, entry: Entry, reason: str, hint: str | None, misfit: bool) -> None:
+        self.unmatched.append(Unmatched(entry.name, entry.source, reason, hint, misfit))
 
     def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
+        named, found = self._found(entry)
         if entry.problem is not None:
             raise _Misfit(entry.problem)
-        named, found = self._found(entry)
         self.shapes[found.address] = found, found.shape
         if found.address == LOSS and not self.target:
             reason = _("a loss needs a target")
@@ -199,7 +203,9 @@ class _Matching:
         named = read_name(name)
         found = self.known.look_up(named.name)
         if found is None:
-            raise _Misfit(_("nothing here has this name"), hint=self.known.hint(named.name or name))
+            reason = entry.problem or _("nothing here has this name")
+            hint = None if entry.problem else self.known.hint(named.name or name)
+            raise _Misfit(reason, hint=hint, known=False)
         return named, found
 
     def _in_numbers(self, entry: Entry, found: Found) -> Entry:

@@ -11,8 +11,9 @@ False
 """
 
 from byhand.numbers.allowed.judged import Judged
+from byhand.numbers.allowed.largest import Contest
 from byhand.numbers.allowed.operations import Allowed
 from byhand.numbers.allowed.precisions import PRECISIONS, Precision, Unit, precision
 from byhand.numbers.allowed.ranges import Range
 
-__all__ = ["PRECISIONS", "Allowed", "Judged", "Precision", "Range", "Unit", "precision"]
+__all__ = ["PRECISIONS", "Allowed", "Contest", "Judged", "Precision", "Range", "Unit", "precision"]

@@ -22,16 +22,20 @@ class Judged:
     times: float | None  # the worst row's error in units of the usual one; None: not known
     expected: Data  # the part's middles
     allowed: Data  # the part's radii with the slack
-    judged: Truths | None = None  # where a claim was judged; None: everywhere
+    claimed: Truths | None = None  # where there is a claim to judge; None: everywhere
+    open: Truths | None = None  # where a claim can be neither right nor wrong; None: nowhere
+    usual: Data | None = None  # one standard deviation of what rounding does; None: not known
     share: float = field(init=False)  # the largest: above 1, the claims do not follow
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", float(self.shares.max(initial=0.0)))
 
     @property
-    def follows(self) -> bool:
-        """Whether every claim lies within its range."""
-        return self.share <= 1.0
+    def follows(self) -> bool | None:
+        """Whether every claim lies within its range; None where some range says nothing."""
+        if self.share > 1.0:
+            return False
+        return None if self.open is not None else True
 
     @property
     def worst(self) -> tuple[int, ...]:
@@ -45,7 +49,8 @@ def judge(
 ) -> Judged:
     """The claims `values` about value[index], each known up to its slack.
 
-    Masked scores are not judged; a masked weight has to be 0, or is left blank as NaN.
+    Masked scores are not judged; a masked weight has to be 0, or is left blank as NaN.  Where the
+    range has no end, a claim is neither right nor wrong: the judgement is open there.
     """
     part = value[index] if index else value
     mid, rad = wide(np.asarray(part.mid)), part.radius()
@@ -71,7 +76,11 @@ def judge(
         rows = slice(start, start + step)
         chunk = (None if each is None else each[rows] for each in flat)
         worst = max(worst, _judge_rows(into[rows], *chunk))  # type: ignore[arg-type]
-    return Judged(result, worst if worst >= 0 else None, mid, room, known)
+    endless = np.isinf(room) if np.isinf(room.max(initial=0.0)) else None
+    if endless is not None:
+        endless &= result <= 1 if known is None else known & (result <= 1)
+        endless = endless if endless.any() else None
+    return Judged(result, worst if worst >= 0 else None, mid, room, known, endless, spread)
 
 
 def _judge_rows(
@@ -81,7 +90,7 @@ def _judge_rows(
     claims = wide(claims)
     distance = np.abs(claims - mid)
     ratio = distance / room
-    if not np.isfinite(ratio.sum()):  # 0/0, x/0, ∞/∞, or a claim that is no number
+    if not np.isfinite(ratio.sum()):  # 0/0, x/0, ∞/∞, or a claim that is not a number
         fine = np.isinf(room) | (distance == 0)
         ratio = np.where(fine, 0.0, np.where(np.isfinite(claims), ratio, inf))
     if known is not None:

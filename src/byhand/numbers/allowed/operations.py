@@ -18,6 +18,7 @@ from byhand.numbers.allowed import judged
 from byhand.numbers.allowed.activations import KINDS, SLOPES
 from byhand.numbers.allowed.admitting import constant
 from byhand.numbers.allowed.attention import Attention
+from byhand.numbers.allowed.largest import contest
 from byhand.numbers.allowed.norms import Norms
 from byhand.numbers.allowed.positions import Positions
 from byhand.numbers.allowed.precisions import OWN
@@ -276,9 +277,7 @@ class Allowed(Norms, Positions, Attention):
     def argmax(self, x: Array) -> list[Prediction]:
         """Decided where one range lies above all others, or all are exactly known."""
         x = self._read(x)
-        mid, rad = wide(x.mid), x.radius()
-        none = np.zeros(mid.shape[-1])
-        return [_largest(row, none if rad is None else rad[i]) for i, row in enumerate(mid)]
+        return [contest(x[position]) for position in range(len(x))]
 
     @quiet(all="ignore")
     def loss(self, probs: Array, *, target: int) -> Range:
@@ -300,17 +299,3 @@ class Allowed(Norms, Positions, Attention):
         if probs.usual is not None:
             usual = np.hypot(usual, probs.usual[-1:, target] / share)
         return self._stored(mid, rad, usual)
-
-
-def _largest(row: Data, radius: Data) -> Prediction:
-    """The one that lies above all others, or those that may be the largest."""
-    floor = np.max(row - radius)
-    candidates = tuple(map(int, np.flatnonzero(~(row + radius < floor))))
-    best = int(row.argmax())
-    if len(candidates) == 1:
-        others = np.delete(row, best)
-        margin = float(row[best] - others.max()) if others.size else None
-        return Prediction(best, margin, proven=True)
-    if not radius.any():
-        return Prediction(best, 0.0, proven=True, tied=candidates)
-    return Prediction(None, None, proven=False, candidates=candidates)

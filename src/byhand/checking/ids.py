@@ -1,0 +1,66 @@
+"""Claims of tokens: an id is right or wrong, and of a next token rounding may leave it open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from byhand.address import Index
+from byhand.checking.claims import Claim, Floats
+from byhand.numbers.allowed import Contest, Judged
+
+
+class Said(Protocol):
+    """A claim, and its numbers as float64."""
+
+    @property
+    def claim(self) -> Claim: ...
+    @property
+    def values(self) -> Floats: ...
+
+
+def judge_ids(worked: Any, line: Said) -> Judged:
+    """The claimed ids against what was worked out.
+
+    A next token is right where its logit is the largest in everything that rounding may give,
+    wrong where another's is larger in all of it; else the judgement is open.
+    """
+    ids = worked if isinstance(worked, Sequence) else (worked,)
+    claim, said = line.claim, line.values
+    places = _places(len(ids), claim.index).reshape(np.shape(said))
+    shares, expected = np.zeros(places.shape), np.zeros(places.shape)
+    left_open, usual = np.zeros(places.shape, dtype=bool), []
+    for place in np.ndindex(places.shape):
+        entry = ids[int(places[place])]
+        expected[place] = _most_likely(entry)
+        if claim.claimed is not None and not claim.claimed[place]:
+            continue
+        if isinstance(entry, Contest):
+            standing = entry.standing(float(said[place]))
+            left_open[place] = standing.largest is None
+            shares[place] = standing.share
+            usual += [] if standing.times is None else [standing.times]
+        else:
+            shares[place] = 0.0 if said[place] == entry else np.inf
+    return Judged(
+        shares,
+        max(usual, default=None),
+        expected,
+        np.zeros(places.shape),
+        claim.claimed,
+        left_open if left_open.any() else None,
+    )
+
+
+def _places(count: int, index: Index) -> Any:
+    return np.arange(count)[index or slice(None)]
+
+
+def _most_likely(entry: Any) -> float:
+    """The id that was worked out; of a next token, the one whose middle is the largest."""
+    if isinstance(entry, Contest):
+        assert entry.logits is not None
+        return float(np.argmax(entry.logits.mid))
+    return float(entry)
