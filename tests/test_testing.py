@@ -19,9 +19,10 @@ from marking_samples import marked, marking_of
 
 @pytest.fixture(scope="module")
 def dump() -> dict[str, Any]:
-    """What a right port would hand over: every step as float32."""
+    """What a right port would hand over: some steps as float32."""
     trace = byhand.trace("minigpt", float="float32")
-    steps = ("stream.0", "block.0.mlp.hidden", "block.0.mlp.act", "block.0.mlp.out", "logits")
+    steps = ("stream.0", "block.0.mlp.hidden", "block.0.mlp.act", "block.0.mlp.out", "stream.2",
+             "logits")  # fmt: skip
     return {name: np.asarray(trace[name].value) for name in steps}
 
 
@@ -59,6 +60,26 @@ def test_a_test_that_tests_nothing_does_not_pass(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("byhand.api.check", lambda *_, **__: unjudged)
     with pytest.raises(AssertionError, match="nothing can be judged: 1 line"):
         assert_follows("minigpt", nothing)
+
+
+def test_a_line_that_nobody_can_judge_does_not_pass_unless_it_may(dump: dict[str, Any]) -> None:
+    sparse = {name: value for name, value in dump.items() if name != "stream.2"}
+    with pytest.raises(AssertionError, match="1 cannot be judged"):
+        assert_follows("minigpt", sparse)
+    assert not assert_follows("minigpt", sparse, allow_unjudged=True).passed
+
+
+def test_a_line_that_rounding_hardly_explains_does_not_even_pass_where_unjudged_ones_may(
+    dump: dict[str, Any],
+) -> None:
+    sparse = {"stream.0": dump["stream.0"], "logits": dump["logits"][:, ::-1].copy()}
+    with pytest.raises(AssertionError, match="times what rounding usually does"):
+        assert_follows("minigpt", sparse, precision="bfloat16", allow_unjudged=True)
+
+
+def test_a_step_of_another_shape_does_not_pass(dump: dict[str, Any]) -> None:
+    with pytest.raises(AssertionError, match="another shape"):
+        assert_follows("minigpt", {**dump, "block.0.attn.out": np.zeros((3, 5), np.float32)})
 
 
 def test_pytest_shows_the_line_of_the_test_and_not_byhands_own(

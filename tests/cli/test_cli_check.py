@@ -92,11 +92,38 @@ def test_a_saved_trace_follows(byhand: Call, tmp_path: Path) -> None:
     assert "lines follow (float32; at most " in shown.out
 
 
-def test_what_cannot_be_judged_is_no_error(byhand: Call, judging: Call, right: str) -> None:
+def test_what_cannot_be_judged_has_not_passed_unless_it_may(
+    byhand: Call, judging: Call, right: str
+) -> None:
     judging(marking_of(marked("logits", Verdict.UNJUDGED, reason="weight.head is unknown")))
     shown = byhand("check", "tiny", right)
-    assert shown.status == 0
+    assert shown.status == 1
     assert "weight.head is unknown" in shown.out
+    assert "not passed: 1 line cannot be judged\nhint: " in shown.err
+    assert byhand("check", "tiny", right, "--allow-unjudged").status == 0
+
+
+def test_a_blank_line_beside_a_right_one_does_not_keep_it_from_passing(
+    byhand: Call, judging: Call, right: str
+) -> None:
+    blank = marked("loss", Verdict.UNJUDGED, reason="left blank", blank=True)
+    judging(marking_of(marked("logits"), blank))
+    assert byhand("check", "tiny", right).status == 0
+    judging(marking_of(blank))
+    shown = byhand("check", "tiny", right)
+    assert (shown.status, shown.err.splitlines()[0]) == (1, "not passed: there is nothing to judge")
+
+
+@pytest.mark.parametrize(("said", "status"), [("[a, a]", 0), ("[b, a]", 1), ("[c, b]", 1)])
+def test_a_wrong_next_token_is_never_right(
+    byhand: Call, tmp_path: Path, said: str, status: int
+) -> None:
+    """Of tiny the next tokens after a and b are a and a, proven."""
+    path = tmp_path / "next.yaml"
+    path.write_text(f"text: a b\nclaims: {{next: {said}}}\n")
+    shown = byhand("check", "tiny", str(path))
+    assert shown.status == status
+    assert ("✗  next" in shown.out) == bool(status)
 
 
 def test_claims_about_nothing_at_all_are_status_2(byhand: Call, tmp_path: Path) -> None:

@@ -33,17 +33,19 @@ def test_what_is_written_reads_back(name: str) -> None:
 
 def test_the_shape_of_the_document() -> None:
     document = read(samples.faulty())
-    assert list(document) == ["model", "follows", "summary", "texts"]
+    assert list(document) == ["model", "follows", "passed", "summary", "texts"]
     (text,) = document["texts"]
     assert list(text) == [
-        "text", "label", "tokens", "precision", "follows", "first_error", "lines", "unmatched",
+        "text", "label", "tokens", "precision", "follows", "passed", "first_error", "lines",
+        "unmatched",
     ]  # fmt: skip
     assert (document["follows"], text["follows"]) == (False, False)
+    assert (document["passed"], text["passed"]) == (False, False)
     assert text["first_error"] == "block.3.mlp.act"
     line = text["lines"][2]
     assert list(line) == [
         "address", "name", "source", "verdict", "follows", "share", "times", "unusual", "entries",
-        "outside", "worst", "reason", "uses", "suspects",
+        "outside", "worst", "reason", "like", "uses", "suspects",
     ]  # fmt: skip
     assert line["name"] == "transformer.h.3.mlp.act"
     assert line["worst"] == {

@@ -11,7 +11,7 @@ lines that are wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -167,8 +167,18 @@ class _Judge:
             return _Local(line, judged, None, _("left blank"), blank=True)
         if isinstance(judged, Missing):
             return _Local(line, judged, None, _why_missing(judged))
+        if self._follow(self.replay.above[line.claim.address]):
+            judged = _without_nan(judged, line)
         reason = "" if judged.follows is False else self._why_open(line, judged)
         return _Local(line, judged, None if reason else judged.follows, reason)
+
+    def _follow(self, addresses: Iterable[str]) -> bool:
+        """Whether lines that were judged before follow, all of them, and hold numbers."""
+        return not any(
+            address in self.replay.not_finite
+            or any(not local.follows and not local.blank for local in self.found[address])
+            for address in addresses
+        )
 
     def _why_open(self, line: Line, judged: Judged) -> str:
         """Why nobody can say whether the claim follows; nothing where it does."""
@@ -312,6 +322,14 @@ class _Judge:
     def _local_of(self, line: Marked) -> _Local:
         locals_ = self.found[line.claim.address]
         return next(local for local in locals_ if local.line.claim is line.claim)
+
+
+def _without_nan(judged: Judged, line: Line) -> Judged:
+    """The same, with a NaN called wrong whatever rounding may do: it is made of numbers."""
+    if judged.open is None:
+        return judged
+    wrong = judged.open & np.isnan(line.values)
+    return replace(judged, shares=np.where(wrong, np.float32(np.inf), judged.shares))
 
 
 def _told_as_one(lines: list[Marked]) -> list[Marked]:

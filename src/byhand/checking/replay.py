@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -251,12 +251,7 @@ class Replay:
         if worked.address in IDS:
             return judge_ids(worked.value, line)
         claim = line.claim
-        judged = self.numbers.judge(
-            worked.value, claim.index, line.values, line.slack, claim.claimed
-        )
-        if np.isnan(line.values).any() and not self.broken(worked.address):
-            return _not_numbers(judged, line.values)
-        return judged
+        return self.numbers.judge(worked.value, claim.index, line.values, line.slack, claim.claimed)
 
     def _work(
         self,
@@ -368,14 +363,6 @@ def _unmasked(value: Range) -> Range:
     if value.absent is None or value.origin is None or not value.origin.shares:
         return value
     return Range(value.mid, value.rad, value.usual, origin=value.origin)
-
-
-def _not_numbers(judged: Judged, values: Floats) -> Judged:
-    """The same, with a NaN that is made of numbers called wrong, whatever rounding may do."""
-    wrong = np.broadcast_to(np.isnan(values), judged.shares.shape)
-    if judged.claimed is not None:
-        wrong = wrong & judged.claimed
-    return replace(judged, shares=np.where(wrong, np.float32(np.inf), judged.shares))
 
 
 def _widened(value: Range, half_unit: float) -> Range:

@@ -1,0 +1,236 @@
+"""What cannot be judged: it is said, it is never right, and it is never a pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from judged import by_hand, claims_of, dump, judged, verdict_of
+
+from byhand.checking.verdicts import Marked, MarkedText, Verdict
+from byhand.model import Model
+from byhand.models import open_model
+from byhand.numbers.allowed import Allowed, Range
+from byhand.numbers.allowed.largest import contest
+
+LOGITS, EMBEDDED = "logits", "embed.token"
+
+
+@pytest.fixture(scope="module")
+def minigpt() -> Model:
+    return open_model("minigpt")
+
+
+@pytest.fixture(scope="module")
+def values(minigpt: Model) -> dict[str, Any]:
+    return dump(minigpt, "bfloat16")
+
+
+def marks(model: Model, values: dict[str, Any], format: str = "bfloat16") -> MarkedText:
+    return judged(model, claims_of(values, format), suspects=False, precision=format)
+
+
+def row(*middles: float, rad: float = 0.0) -> Any:
+    data = np.array(middles)
+    return contest(Range(data, np.full(data.shape, rad), np.full(data.shape, rad / 8)))
+
+
+# ------------------------------------------------------------------ next tokens
+
+
+@pytest.mark.parametrize(
+    ("token", "rad", "largest"),
+    [
+        (0, 0.1, True),  # 3 is above 2 whatever rounding does
+        (1, 0.1, False),
+        (0, 0.6, None),
+        (1, 0.6, None),
+        (2, 0.6, False),  # 0 is below 3 by more than rounding
+        (3, 0.6, False),  # there is no such token
+        (-1, 0.6, False),
+        (0.5, 0.6, False),
+        (np.nan, 0.6, False),
+        (0, np.inf, None),
+    ],
+)
+def test_a_token_is_the_largest_where_its_range_lies_above_the_others(token, rad, largest):
+    assert row(3.0, 2.0, 0.0, rad=rad).standing(token).largest is largest
+
+
+def test_of_logits_that_are_exactly_equal_each_is_the_largest():
+    tied = row(2.0, 2.0, 1.0)
+    assert [tied.standing(token).largest for token in range(3)] == [True, True, False]
+
+
+def test_how_far_a_token_lies_behind_is_told_in_both_units():
+    standing = row(3.0, 2.0, rad=0.1).standing(1)
+    assert standing.share == pytest.approx(1.0 / 0.2)
+    assert standing.times == pytest.approx(1.0 / np.hypot(0.0125, 0.0125))
+
+
+def test_an_only_token_is_the_largest():
+    assert row(1.0, rad=5.0).standing(0).largest is True
+
+
+def test_wrong_next_tokens_are_not_right_where_unclaimed_steps_leave_them_open(minigpt, values):
+    wrong = (values[LOGITS].argmax(axis=-1) + 1) % 64
+    for claims in ({EMBEDDED: values[EMBEDDED], "next": wrong}, {"next": wrong}):
+        marked = marks(minigpt, claims)
+        line = verdict_of(marked, "next")
+        assert line.verdict is Verdict.UNJUDGED
+        assert line.unusual  # far behind, as rounding goes
+        assert "rounding leaves" in line.reason
+        assert marked.follows
+        assert not marked.passed
+
+
+def test_next_tokens_are_decided_by_claimed_logits(minigpt, values):
+    right = values[LOGITS].argmax(axis=-1).astype(np.float64)
+    logits = {LOGITS: values[LOGITS], "next": right}
+    assert verdict_of(marks(minigpt, logits), "next").verdict is Verdict.RIGHT
+    logits["next"] = (right + 1) % 64
+    line = verdict_of(marks(minigpt, logits), "next")
+    assert line.verdict is Verdict.ERROR
+    rows = np.arange(len(right))
+    behind = values[LOGITS][rows, logits["next"].astype(int)] < values[LOGITS].max(axis=-1)
+    assert line.outside == behind.sum()  # of a tie, either is right
+
+
+def test_a_next_token_that_was_written_by_hand_is_right_where_it_is_the_true_one():
+    """Two logits are written alike; the claim may follow from them, and it is true."""
+    journey = open_model("journey")
+    logits = by_hand({"logits[3]": [0.1, 0.4, 0.1, 0.2, 0.1, 0.0]}, 1)
+    close = by_hand({"logits[2]": [0.0, 0.3, 0.3, 0.2, 0.1, 0.0]}, 1)
+    marked = judged(journey, (*logits, *close, *claims_of({"next[2]": 2.0}, None)))
+    assert verdict_of(marked, "next[2]").verdict is Verdict.RIGHT
+    marked = judged(journey, (*logits, *close, *claims_of({"next[2]": 1.0}, None)))
+    assert verdict_of(marked, "next[2]").verdict is Verdict.UNJUDGED
+
+
+# ------------------------------------------------------------------ garbage and NaN
+
+
+def test_garbage_is_never_the_right_value(minigpt, values):
+    """Where a bound is endless, nothing is known of the truth: it is not said to be near."""
+    noise = np.random.default_rng(0).normal(size=values[LOGITS].shape) * 100
+    above = values["block.1.mlp.norm.out"] * 2
+    marked = marks(minigpt, {"block.1.mlp.norm.out": above, LOGITS: noise})
+    assert verdict_of(marked, LOGITS).verdict is not Verdict.UNSUPPORTED
+    assert verdict_of(marked, LOGITS).verdict is not Verdict.RIGHT
+
+
+def test_garbage_in_sparse_lines_does_not_pass(minigpt, values):
+    noise = np.random.default_rng(0).normal(size=values[LOGITS].shape) * 100
+    marked = marks(minigpt, {EMBEDDED: values[EMBEDDED], LOGITS: noise})
+    line = verdict_of(marked, LOGITS)
+    assert (line.verdict, line.unusual) == (Verdict.UNJUDGED, True)
+    assert not marked.passed
+
+
+def test_what_follows_from_a_line_that_nobody_can_judge_is_carried_where_it_is_far_from_true(
+    minigpt, values
+):
+    from byhand.numbers.floats import Floats
+
+    add = values["block.1.mlp.add"] * 2
+    norm = {name: values[name] for name in (EMBEDDED,)} | {"block.1.mlp.add": add}
+    mean = Floats("bfloat16").mean(add.astype(Floats("bfloat16").format.dtype))
+    norm["final.norm.mean"] = np.asarray(mean, dtype=np.float64)
+    marked = marks(minigpt, norm)
+    assert verdict_of(marked, "block.1.mlp.add").verdict is Verdict.UNJUDGED
+    assert verdict_of(marked, "final.norm.mean").verdict is not Verdict.ERROR
+
+
+@pytest.mark.parametrize("above", [(), (EMBEDDED,)])
+def test_nan_is_wrong_at_its_first_line_however_wide_the_bound(minigpt, values, above):
+    claims = {name: values[name] for name in above}
+    claims[LOGITS] = np.full(values[LOGITS].shape, np.nan)
+    claims["probs"] = np.full(values[LOGITS].shape, np.nan)
+    marked = marks(minigpt, claims)
+    assert marked.first_error is verdict_of(marked, LOGITS)
+    after = verdict_of(marked, "probs")
+    assert (after.verdict, after.reason) == (
+        Verdict.UNJUDGED, "logits holds what is not a number",
+    )  # fmt: skip
+
+
+def test_a_bound_without_an_end_says_nothing_of_any_claim():
+    endless = Range(np.array([1.0, 2.0]), np.array([np.inf, 0.5]))
+    numbers = Allowed("float32")
+    judged_ = numbers.judge(endless, (), np.array([1.0, 2.0]))
+    assert judged_.follows is None
+    assert judged_.open.tolist() == [True, False]
+    assert numbers.judge(endless, (), np.array([1.0, 3.0])).follows is False
+    part = numbers.judge(endless, (1,), np.array(2.0))
+    assert (part.follows, part.open) == (True, None)
+
+
+def test_a_row_that_may_be_anything_opens_a_line_whose_other_rows_are_known():
+    from byhand.checking.openness import almost_anything
+
+    value = Range(np.ones((3, 4)), np.array([[1e-3], [50.0], [1e-3]]) * np.ones((3, 4)))
+    open_ = almost_anything(Allowed("float32").judge(value, (), np.ones((3, 4))), 0.0)
+    assert open_ is not None
+    assert open_.tolist() == [[False] * 4, [True] * 4, [False] * 4]
+
+
+def test_a_row_of_zeros_among_larger_numbers_is_known_well_enough():
+    from byhand.checking.openness import almost_anything
+
+    middles = np.array([[0.0] * 4, [1.0] * 4])
+    value = Range(middles, np.full((2, 4), 1e-3))
+    assert almost_anything(Allowed("float32").judge(value, (), middles), 0.0) is None
+
+
+# ------------------------------------------------------------------ one mistake in every block
+
+
+def relu_for_gelu(model: Model) -> MarkedText:
+    """A port of minigpt that has another activation, in both blocks."""
+    from byhand.checking.claims import ClaimedText
+    from byhand.checking.judging import judge_text
+    from byhand.evaluate import prepare
+    from byhand.numbers.floats import Floats
+    from byhand.tracing import Worked
+
+    job = prepare(model, None, Floats("float32"))
+    said: dict[str, Any] = {}
+
+    def revise(worked: Worked) -> Worked:
+        if worked.address.endswith("mlp.act"):
+            hidden = said[worked.address.replace("act", "hidden")].astype(np.float32)
+            worked = Worked(worked.step, np.maximum(hidden, 0), worked.numbers, worked.notes)
+        if worked.address not in ("tokens", "next", "target"):
+            said[worked.address] = np.ma.getdata(worked.array).astype(np.float64)
+        return worked
+
+    from byhand.evaluate import work_out
+
+    work_out(job.plan, model.weights, job.tokens, job.numbers, target=job.target, revise=revise)
+    text = ClaimedText("", job.tokens, claims_of(said, "float32"), target=job.target)
+    return judge_text(model, text, "float32")[0]
+
+
+def test_a_mistake_in_every_block_is_an_error_in_every_block_and_told_as_one(minigpt):
+    marked = relu_for_gelu(minigpt)
+    wrong = [line for line in marked.lines if line.verdict.follows is False]
+    assert [line.address for line in wrong] == ["block.0.mlp.act", "block.1.mlp.act"]
+    assert {line.verdict for line in wrong} == {Verdict.ERROR}
+    first, second = wrong
+    assert (first.like, second.like) == (None, "block.0.mlp.act")
+
+    from byhand.checking.verdicts import Marking
+    from byhand.render.marked import told
+    from byhand.render.marking import summary
+
+    assert summary(Marking("minigpt", (marked,))).endswith("; the same in 1 more block")
+    assert ("suspect", "the same mistake as in block.0.mlp.act") in list(told(second))
+
+
+def test_later_blocks_are_explained_by_the_kinds_that_explained_earlier_ones(minigpt, monkeypatch):
+    monkeypatch.setattr("byhand.checking.judging.MOST_SUSPECTED", 1)
+    wrong: list[Marked] = [
+        line for line in relu_for_gelu(minigpt).lines if line.verdict is Verdict.ERROR
+    ]
+    assert [line.suspects[0].kind for line in wrong] == [wrong[0].suspects[0].kind] * 2
