@@ -1,5 +1,5 @@
-"""What each class promises below the normal numbers and beyond the largest: a flushed input, weight,
-product, partial sum or result is allowed, float16 keeps its own numbers; and no more is."""
+"""What each class promises below the normal numbers and beyond the largest: a flushed input,
+weight, product, partial sum or result is allowed, float16 keeps its own numbers; and no more is."""
 
 from __future__ import annotations
 
@@ -128,6 +128,15 @@ def test_a_sum_that_overflows_on_the_way_may_be_infinite() -> None:
     ):
         assert follows(numbers, value, np.full(value.shape, np.inf))
     assert not follows(numbers, numbers.mean_square(Range(x / 4)), [np.inf])
+
+
+def test_scores_of_float64_that_float32_does_not_reach_spoil_a_softmax_in_float32() -> None:
+    numbers = Allowed("transformers:float64")
+    row = Range(np.array([[[1e39, 1.0], [1.0, 2.0]]]))
+    value = numbers.softmax(row)
+    assert value.rad is not None
+    assert np.isinf(value.rad[0, 0]).all()
+    assert value.rad[0, 1].max() < 1e-5
 
 
 def test_a_loss_from_logits_goes_with_a_small_share_that_was_rounded() -> None:

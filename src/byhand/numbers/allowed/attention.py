@@ -224,6 +224,9 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
     rad = share_radius(mid, off)
     rad += (mid + rad) * relative
     rad += 2 * p.work.least
+    if p.cast:  # a score that the working format does not reach spoils its row
+        most = _most(x).max(axis=-1, keepdims=True)
+        overflowing(rad, np.broadcast_to(most, rad.shape), p.work.largest)
     usual = down * (0.4 * unit)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]
     large = usual > UNKNOWN

@@ -142,6 +142,7 @@ class Norms(Rounding):
         least = below
         if p.cast:  # a number that is below the normal ones of the working format loses more
             rad += p.work.least / below
+            overflowing(rad, np.abs(top), p.work.largest)
         if r_by is None or by.claimed:  # it is the root, what was used may be a reciprocal root
             rad += size * (2 * p.function)
         if r_by is not None:
