@@ -29,6 +29,7 @@ from byhand.spec import BlockSpec, ModelSpec
 FOREIGN = ("transformer_lens", "gpt2", "llama", "gpt_neox")
 STYLES = ("byhand", *FOREIGN)
 PREFIXES = ("transformer.", "model.", "gpt_neox.")  # may be left out of a Hugging Face name
+WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _LAYER = re.compile(r"\bL(\+1)?(?!\w)")
 
 
@@ -202,6 +203,15 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
     for address, name in _pairs(style, spec, known) if style in FOREIGN else ():
         found.setdefault(address, name)
     return found
+
+
+def without_wrappers(name: str) -> str:
+    """A module's name without what torch.compile, FSDP and checkpointing put into it.
+
+    >>> without_wrappers("_orig_mod.model.layers.0._checkpoint_wrapped_module.mlp")
+    'model.layers.0.mlp'
+    """
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
 
 
 def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
     texts     which texts: rows of a batch, padding         naming    what a name stands for
     indices   an index in numbers and tokens                layouts   whose axes come in which order
-    overlaps  what is claimed twice
+    overlaps  what is claimed twice                         looking   who may look at whom
 
 A name that stands for nothing is listed with the nearest known ones, never dropped.  An array of
 another shape is listed likewise; a line written by hand that does not fit is an error, since the
@@ -11,7 +11,7 @@ person can mend it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from byhand.errors import ByhandError, InputError, ShapeError
 from byhand.files.mapped import shown, sides
 from byhand.language import _
 from byhand.model import Model
+from byhand.passes import Mask
 from byhand.plan import WEIGHT, Plan
 
 IDS = ("tokens", "target", "next")  # steps whose values are tokens
@@ -72,6 +73,7 @@ def match(
             precision=sheet.precision,
             label=sheet.label,
             positions=row.positions,
+            masks=row.masks,
             padding=(row.before, row.behind),
             marks=sheet.marks,
         )
@@ -80,19 +82,33 @@ def match(
 
 
 def plan_for(claimed: ClaimedText, model: Model) -> Plan:
-    """The plan that has every step the claims are about."""
-    return forward.plan(
+    """The plan that has every step the claims are about, with the masks that they say."""
+    plan = forward.plan(
         model.spec,
         len(claimed.tokens),
         positions=claimed.positions,
         target=claimed.target is not None,
         head_outputs=any(claim.address.endswith(".head_out") for claim in claimed.claims),
     )
+    return plan if claimed.masks is None else _masked_by(plan, claimed.masks)
+
+
+def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
+    """The plan with other masks, one for each block."""
+    given = {f"block.{layer}.attn.scores": mask for layer, mask in enumerate(masks)}
+    steps = tuple(
+        replace(step, attributes={**step.attributes, "mask": given[step.address]})
+        if step.address in given
+        else step
+        for step in plan
+    )
+    return replace(plan, steps=steps)
 
 
 def _widest(model: Model, rows: tuple[Row, ...]) -> Plan:
     """The plan of a text as long as the dump's arrays, with every step that there may be."""
-    return forward.plan(model.spec, rows[0].width, target=True, head_outputs=True)
+    width = rows[0].width  # only shapes are asked of it: positions may be any
+    return forward.plan(model.spec, width, positions=(0,) * width, target=True, head_outputs=True)
 
 
 def _target(
