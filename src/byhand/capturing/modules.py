@@ -24,22 +24,24 @@ class Modules:
 
     named: Mapping[str, Any]  # as named_modules() has them
     prefix: str  # of the model that is inside, with its point
-    plain: Mapping[str, str]  # names without wrappers → their own
+    plain: Mapping[str, Any]  # those of the model inside, by their names without wrappers
 
     @classmethod
     def of(cls, model: Any) -> Modules:
         named = dict(model.named_modules())
         # a wrapper and what it wraps have one name: what is inside comes later, and is heard
-        plain = {without_wrappers(name): name for name in named}
+        plain = {without_wrappers(name): module for name, module in named.items()}
+        # TransformerLens knows its hooks by name, wherever in the tree they are
+        plain = dict(getattr(model, "hook_dict", None) or plain)
         prefix = _prefix(plain)
         return cls(named, prefix, {
-            name.removeprefix(prefix): own for name, own in plain.items() if name.startswith(prefix)
+            name.removeprefix(prefix): module
+            for name, module in plain.items() if name.startswith(prefix)
         })  # fmt: skip
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """The modules of the model that is inside, by their plain names."""
-        for name, own in self.plain.items():
-            yield name, self.named[own]
+        yield from self.plain.items()
 
     @property
     def inner(self) -> Any:

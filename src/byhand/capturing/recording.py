@@ -68,11 +68,12 @@ class Recorder:
     def _keep(self, name: str, output: Any) -> None:
         if (value := _floats(output)) is None:
             return
-        if name in self.arrays or name in self.left_out:
-            self.arrays.pop(name, None)
+        before = self.arrays.pop(name, None)
+        if name not in self.left_out:
+            self._put(name, value)
+        if before is not None and name in self.arrays and not _same(before, self.arrays[name]):
+            del self.arrays[name]
             self.left_out[name] = _("it was called more than once")
-            return
-        self._put(name, value)
 
     def _keep_weights(self, layer: int | None, output: Any) -> None:
         """What eager attention gives besides its output."""
@@ -128,6 +129,11 @@ def _floats(output: Any) -> Any:
     """The floats that a module gives, alone or first of several; None where it gives none."""
     value = output[0] if isinstance(output, (tuple, list)) and output else output
     return value if hasattr(value, "detach") and value.is_floating_point() else None
+
+
+def _same(one: Array, other: Array) -> bool:
+    """Whether two calls gave the same numbers: TransformerLens asks its first norm three times."""
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
     texts     which texts: rows of a batch, padding         naming    what a name stands for
     indices   an index in numbers and tokens                layouts   whose axes come in which order
     overlaps  what is claimed twice                         looking   who may look at whom
+    lens      hooks of norms, which versions of TransformerLens have in other places
 
 A name that stands for nothing is listed with the nearest known ones, never dropped.  An array of
 another shape is listed likewise; a line written by hand that does not fit is an error, since the
@@ -23,6 +24,7 @@ from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
 from byhand.checking.matching.indices import POSITIONS, Named, index_of, read_name
 from byhand.checking.matching.layouts import Part, Turn, as_it_is, part_of, turn_for
+from byhand.checking.matching.lens import after_gain_and_bias, beside_the_norm
 from byhand.checking.matching.naming import COUNT, Found, Known
 from byhand.checking.matching.overlaps import without_repetitions
 from byhand.checking.matching.texts import Row, ids_of, names_the_text, rows_of
@@ -50,10 +52,12 @@ def match(
     """
     rows = rows_of(sheet, model, text)
     goal = _target(sheet, model, rows, text, target)
-    known = Known(model, _widest(model, rows))
+    known = Known(model, _widest(model, rows), after_gain_and_bias(sheet.entries, model))
     matching = _Matching(known, rows, goal is not None)
+    matching.unmatched += beside_the_norm(sheet.entries)
+    aside = {each.name for each in matching.unmatched}
     for entry in sheet.entries:
-        if not names_the_text(entry):
+        if not names_the_text(entry) and entry.name not in aside:
             matching.add(entry)
     if not any(matching.claims):
         _nothing(sheet, matching.unmatched)

@@ -41,11 +41,15 @@ class Found:
 
 
 class Known:
-    """Every name that stands for something in this model, at one length."""
+    """Every name that stands for something in this model, at one length.
 
-    def __init__(self, model: Model, plan: Plan) -> None:
+    `instead` are names that stand for another step in these claims than they usually do.
+    """
+
+    def __init__(self, model: Model, plan: Plan, instead: Mapping[str, str] | None = None) -> None:
         self.model = model
         self.plan = plan
+        self.instead = instead or {}
         self._hints = MOST_HINTS
 
     def look_up(self, name: str) -> Found | None:
@@ -101,7 +105,7 @@ class Known:
 
     @cached_property
     def _steps(self) -> Mapping[str, str]:
-        return names.steps(self.plan.spec, self.plan.known)
+        return {**names.steps(self.plan.spec, self.plan.known), **self.instead}
 
     @cached_property
     def _weights(self) -> Mapping[str, Parameter]:

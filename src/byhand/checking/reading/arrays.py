@@ -25,9 +25,9 @@ from byhand.files.mapped import shown, sides
 from byhand.files.tree import List, Node, Scalar
 from byhand.language import _
 
-TOKENS = ("tokens", "input_ids", "hook_tokens")
+TOKENS = ("tokens", "input_ids", "hook_tokens", "embed.hook_in")
 MASKS = ("attention_mask",)
-POSITIONS = ("position_ids",)
+POSITIONS = ("position_ids", "pos_embed.hook_in")
 SEGMENTS = ("segment_ids",)  # of several texts packed into one: which of them
 PADDING = ("pad_token_id",)
 PAIRS = "pairs"  # a mask of queries and keys, as the heading keeps it
