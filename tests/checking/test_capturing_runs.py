@@ -225,3 +225,30 @@ def test_few_modules_with_a_known_name_are_said(journey: Any) -> None:
     (claimed,) = match(read_claims(found), journey)
     assert addresses(claimed) == {"embed.token"}
     capture(Few(), ids, names={"second": "logits"})  # whoever says which is not told
+
+
+# ------------------------------------------------------------------ autocast
+
+
+@pytest.mark.parametrize("format", ["bfloat16", "float16"])
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_a_run_under_autocast_follows(tmp_path: Path, attention: str, format: str) -> None:
+    port = Port("gpt_neox", tmp_path / "model", attention)
+    with torch.autocast("cpu", getattr(torch, format)):
+        found = capture(port.theirs, IDS)
+    assert found.precision == f"transformers:autocast:{format}"
+    assert byhand.check(port.ours, found).follows
+    dump = {**found.arrays, "input_ids": [IDS]}  # somebody's own hooks
+    marking = byhand.check(port.ours, dump)
+    assert {text.precision for text in marking.texts} == {f"autocast:{format}"}
+    assert marking.follows
+    wrong = dump["gpt_neox.layers.1.mlp.dense_h_to_4h"] * 1.25
+    marking = byhand.check(port.ours, {**dump, "gpt_neox.layers.1.mlp.dense_h_to_4h": wrong})
+    assert marking.first_error is not None
+    assert marking.first_error.claim.address == "block.1.mlp.hidden"
+
+
+def test_a_format_that_has_no_precision_is_not_named(tmp_path: Path) -> None:
+    port = Port("gpt2", tmp_path / "model", "eager")
+    port.theirs.register_parameter("packed", nn.Parameter(torch.zeros(2, dtype=torch.uint8), False))
+    assert capture(port.theirs, IDS).precision == "transformers:float32"

@@ -18,7 +18,7 @@ trace.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,9 +26,10 @@ from byhand.capturing.caches import length_of
 from byhand.capturing.captured import IDS, Capture, joined
 from byhand.errors import UsageError
 from byhand.language import _
+from byhand.numbers.allowed.precisions import AUTOCAST, PLAIN, TRANSFORMERS
 
 MASK, CACHE = "attention_mask", "past_key_values"
-TRANSFORMERS = "transformers:"  # a precision: as transformers works in a format
+CAST = ("bfloat16", "float16")  # what autocast casts to
 FEW = 0.5  # of the modules that were run, known: below it, that is said
 SHOWN = 4  # names in a message
 
@@ -83,7 +84,7 @@ def capture(
         positions=recorder.positions,
         dtype=dtype,
         attention=attention,
-        precision=f"{TRANSFORMERS}{dtype}" if of_transformers and dtype else dtype,
+        precision=_precision(arrays.values(), dtype, of_transformers),
         model=str(getattr(config, "_name_or_path", "") or type(inner).__name__),
         left_out=recorder.left_out,
         past=max(0, end - new),
@@ -141,6 +142,19 @@ def _dtype(model: Any) -> str | None:
     """The float format of the weights."""
     formats = (weight.dtype for weight in model.parameters() if weight.is_floating_point())
     return next((str(format).removeprefix("torch.") for format in formats), None)
+
+
+def _precision(arrays: Iterable[Any], dtype: str | None, of_transformers: bool) -> str | None:
+    """What was worked in, as `byhand check --precision` has it; None where no name is known for it.
+
+    Weights of float32 that give values of 16 bits were cast on the way, as autocast does it.
+    """
+    formats = {str(array.dtype) for array in arrays}
+    narrow = [name for name in CAST if name in formats]
+    name = f"{AUTOCAST}{narrow[0]}" if dtype == "float32" and narrow else dtype
+    if name not in PLAIN:
+        return None
+    return f"{TRANSFORMERS}{name}" if of_transformers else name
 
 
 def _batch(ids: Any, model: Any, of_transformers: bool) -> Any:

@@ -61,6 +61,8 @@ class Attention(Rounding):
         rad = sizes * relative + width * p.accumulate.least
         if moved is not None:
             rad += moved * (1 + relative)
+        if p.entering_least:  # what is too small for the format meets the other side
+            rad += (1 + relative) * p.entering_least * (_longest(q) + _longest(k))
         each = 0.0 if _free_of_rounding(factor, off) else 0.3 * p.work.half  # scaled before
         own = usual_of_sums(p, mid, sizes, peaks(q.mid), width, each=each)
         usual = own if usual is None else np.sqrt(np.square(own) + np.square(usual))
@@ -71,7 +73,7 @@ class Attention(Rounding):
             mid, rad, usual = mid * factor, rad * abs(factor), usual * abs(factor)
             rad += np.abs(mid) * (2 * OWN)
             # or scaled before: what is lost below the normal numbers meets the other side
-            longest = max(float(np.abs(wide(x.mid)).sum(axis=-1).max(initial=0)) for x in (q, k))
+            longest = max(_longest(q), _longest(k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
         if slopes is not None:
             rad += (np.abs(mid) + rad) * store + p.store.least
@@ -138,6 +140,8 @@ class Attention(Rounding):
         abs_w, abs_v = np.abs(shares), np.abs(values)
         sizes = mixed(abs_w, abs_v)
         rad = sizes * relative + keys * p.accumulate.least
+        # the shares of a row are 1 together
+        rad += (1 + relative) * p.entering_least * (2 + keys * float(abs_v.max(initial=0)))
         r_w, r_v = weights.radius(), v.radius()
         if r_w is not None:
             rad += mixed(r_w, abs_v) * (1 + relative)
@@ -150,6 +154,11 @@ class Attention(Rounding):
         if v.usual is not None:
             usual = quadrature(usual, np.sqrt(mixed(np.square(shares), np.square(v.usual))))
         return self._stored(mid, rad, usual)
+
+
+def _longest(x: Range) -> float:
+    """What the sizes of a row add up to, at most."""
+    return float(np.abs(wide(x.mid)).sum(axis=-1).max(initial=0))
 
 
 def _free_of_rounding(factor: float, off: float) -> bool:

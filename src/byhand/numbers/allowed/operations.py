@@ -172,6 +172,10 @@ class Allowed(Norms, Positions, Attention):
         offset_radius = None if bias is None else bias.radius()
         growth, moving = relative * rows.grown, (1 + relative) * rows.grown
         floor = (2 + 2 * relative) * rows.floor + inputs * p.accumulate.least
+        if p.entering_least:  # what is too small for the format loses as much as anything in it
+            largest = float(np.abs(weight.mid).max(initial=0))
+            small = np.abs(data).sum(axis=1, keepdims=True) + inputs * (largest + p.entering_least)
+            floor = floor + (1 + relative) * p.entering_least * small
         mid, rad, usual = np.empty((3, len(data), outputs))
         for part in rows.times(weight.mid, layout):
             here, sums = part.columns, part.products
