@@ -16,9 +16,9 @@ from functools import cached_property
 
 import numpy as np
 
-from byhand import forward
 from byhand.checking.claims import Claim, ClaimedText, Floats
 from byhand.checking.ids import judge_ids
+from byhand.checking.matching import plan_for
 from byhand.checking.regions import Region, complete, region
 from byhand.errors import InputError, nearest
 from byhand.evaluate import Admitted, Progress, work_out
@@ -139,14 +139,7 @@ class Replay:
     @cached_property
     def plan(self) -> Plan:
         """The whole plan of the text."""
-        wanted = any(address.endswith(".head_out") for address in self.lines)
-        return forward.plan(
-            self.model.spec,
-            len(self.text.tokens),
-            positions=self.text.positions,
-            target=self.text.target is not None,
-            head_outputs=wanted,
-        )
+        return plan_for(self.text, self.model)
 
     @cached_property
     def claimed(self) -> tuple[str, ...]:
