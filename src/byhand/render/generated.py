@@ -80,7 +80,12 @@ def choice_lines(generation: Generation, chosen: Chosen, width: int, ink: Ink) -
         return
     form = "" if cell.form is None else f"= {write(cell.form)}"
     plain = INDENT.join([line, said]) if said else line
-    if form and width_of(plain) + len(INDENT) + width_of(form) <= width:
+    if width_of(plain) > width:
+        lead = " " * (len(INDENT) + len(place) + len(INDENT))
+        yield line.rstrip()
+        for piece in wrap(said, width, initial_indent=lead, subsequent_indent=lead + INDENT):
+            yield ink(piece, "exact" if chosen.proven else None)
+    elif form and width_of(plain) + len(INDENT) + width_of(form) <= width:
         yield INDENT.join([line, ink(said, "exact"), ink(form, "quiet")])
     else:
         yield INDENT.join([line, ink(said, "exact" if chosen.proven else None)]).rstrip()
