@@ -13,6 +13,7 @@ from terminals import CTRL_C, Screen, lead, on_a_terminal, running
 from byhand import forward
 from byhand.cli import progress
 from byhand.models import open_model
+from byhand.render.ink import width_of, wrap
 
 LONG = {  # the commands that tell their progress, and a step at which they can be held
     "trace journey": "block.0.attn.weights",
@@ -31,7 +32,8 @@ LONG = {  # the commands that tell their progress, and a step at which they can 
 }
 SHORT = (
     "models", "count minigpt-init", "trace minigpt --shapes", "trace tiny --names tl",
-    "trace abc-walkthrough", "generate tiny -n 2 --temperature 0.8 --seed 1",
+    "trace abc-walkthrough", "trace tiny --at block.0.attn.weights[0,1,1] --lang es",
+    "generate tiny -n 2 --temperature 0.8 --seed 1",
     "--help", "trace --help", "check --help", "trace tinny", "trace tiny x y", "check tiny",
 )  # fmt: skip
 TO_COPY = "byhand trace "  # such a line is not broken
@@ -176,6 +178,13 @@ def test_a_terminal_gets_colour_unless_it_is_unwanted() -> None:
 def test_a_wide_terminal_shows_every_form_on_one_line() -> None:
     wide = on_a_terminal("trace", "tiny", columns=110, NO_COLOR="1").text
     assert "e^1/(e^1 + e^2) = 1/(1 + e) ≈ 0.2689   e^2/(e^1 + e^2) = e/(1 + e) ≈ 0.7311" in wide
+
+
+def test_wide_signs_take_two_columns_where_lines_are_broken() -> None:
+    lines = wrap("你好 世界 " * 8, 20, initial_indent="  ")
+    assert [width_of(line) for line in lines] == [16, 19, 19, 19, 4]
+    assert " ".join(lines).split() == ["你好", "世界"] * 8
+    assert width_of(max(wrap("世" * 30, 15), key=width_of)) <= 15
 
 
 # ------------------------------------------------------------------ streams and signs

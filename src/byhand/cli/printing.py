@@ -10,10 +10,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TextIO
 
-from byhand.render.ink import Ink, ink_for
+from byhand.render.ink import Ink, ink_for, wrap
 
 if TYPE_CHECKING:
     from byhand.render.parts import Part

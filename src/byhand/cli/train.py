@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -203,6 +202,8 @@ def tell(result: Result) -> None:
 
 def show(result: Result) -> None:
     """The result in a few lines."""
+    from byhand.render.ink import wrap
+
     lines = {
         _("steps"): f"{result.steps:,}",
         _("tokens"): f"{result.tokens:,}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.render import words
 from byhand.render.data import enclosure_data, float_data, floats
 from byhand.render.forms import DIGITS, PLACES, Forms
-from byhand.render.ink import Ink, padded, width_of
+from byhand.render.ink import Ink, padded, width_of, wrap
 from byhand.render.parts import Cell, Title
 from byhand.render.terminal import decimal_alone
 from byhand.render.words import whole

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from byhand.language import _
 from byhand.render import words
-from byhand.render.ink import Ink, padded, width_of
+from byhand.render.ink import Ink, padded, width_of, wrap
 from byhand.render.words import whole
 
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from textwrap import wrap
 
 from byhand.expression import write
 from byhand.language import _
 from byhand.render import words
-from byhand.render.ink import SIGNS, Ink, padded, width_of
+from byhand.render.ink import SIGNS, Ink, padded, width_of, wrap
 from byhand.render.layout import MASK, fit, plain
 from byhand.render.parts import (
     Cell,
@@ -259,10 +258,14 @@ class Terminal:
     def working(self, part: WorkingLine) -> Iterator[str]:
         yield ""
         head = self.ink(part.address, "strong")
-        if sign := register_sign(part.cell.register):
-            room = self.width - width_of(part.address) - width_of(sign)
-            head += " " * max(room, 2) + self.ink(sign, part.cell.register)
-        yield head
+        sign = register_sign(part.cell.register)
+        end = self.ink(sign, part.cell.register)
+        room = self.width - width_of(part.address) - width_of(sign)
+        if sign and room >= 2:
+            yield head + " " * room + end
+        else:
+            yield head
+            yield from [" " * (self.width - width_of(sign)) + end] * bool(sign)
         before = ""
         for sign, tree in (("=", part.symbols), ("≈" if part.decimals else "=", part.values)):
             text = "" if tree is None else write(tree)
