@@ -14,6 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
+MOMENT = 0.05  # seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     from byhand.cli import main as commands
 
     if listens:
+        sys.unraisablehook = _not_lost
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         status = commands.run(sys.argv[1:] if arguments is None else arguments)
@@ -38,6 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     """An exception in the middle of an import would show where it was, or get lost there."""
     os._exit(INTERRUPTED)
+
+
+def _not_lost(dropped: sys.UnraisableHookArgs) -> None:
+    """An interruption that falls into a callback is dropped by Python; it comes again when the
+    callback is over."""
+    if not issubclass(dropped.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(dropped)
+        return
+    from threading import Timer
+
+    Timer(MOMENT, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
 def _open_the_closed() -> None:

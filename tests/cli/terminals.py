@@ -114,14 +114,12 @@ class Terminal:
     said: bytes = b""
     status: int | None = None
     modes_kept: bool = False
-    _end: int = field(default=-1, repr=False)
+    end: float = field(default_factory=lambda: time.monotonic() + PATIENCE)
 
     def until(self, words: str) -> None:
         """Reads until the terminal was sent some words."""
-        end = time.monotonic() + PATIENCE
         while words.encode() not in self.said:
             assert self._read(), f"ended without {words!r}: {self.text}"
-            assert time.monotonic() < end, f"goes on without {words!r}: {self.text[-1000:]}"
 
     def press(self, keys: bytes) -> None:
         os.write(self.main, keys)
@@ -142,6 +140,7 @@ class Terminal:
     def _read(self) -> bool:
         ready = wait([self.main, self.process.sentinel], PATIENCE)
         assert ready, f"nothing happens any more after {self.text!r}"
+        assert time.monotonic() < self.end, f"goes on and on: {self.text[-1000:]!r}"
         if self.main not in ready and not select.select([self.main], [], [], 0)[0]:
             return False
         self.said += os.read(self.main, 65536)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from terminals import CTRL_C, Screen, lead, on_a_terminal, running
 from byhand import forward
 from byhand.cli import progress
 from byhand.models import open_model
+from byhand.plan import Step
 from byhand.render.ink import width_of, wrap
 
 LONG = {  # the commands that tell their progress, and a step at which they can be held
@@ -119,6 +121,32 @@ def interrupted_in_its_last_words() -> None:
         raise KeyboardInterrupt
 
     cli.talk = interrupted  # type: ignore[assignment]
+
+
+def test_ctrl_c_is_heard_where_python_drops_the_exception() -> None:
+    with running("trace", "tiny", holds="logits", before=interrupted_in_a_callback) as seen:
+        seen.close()
+    assert seen.status == 130
+    assert "ignored" not in seen.text
+
+
+def interrupted_in_a_callback() -> None:
+    step = progress.Status.step
+
+    def told(self: progress.Status, at: Step) -> None:
+        if at.address == "logits":
+            weakref.finalize(Gone(), interrupt)  # called at once: nobody holds the object
+        step(self, at)
+
+    progress.Status.step = told  # type: ignore[method-assign]
+
+
+class Gone:
+    """Something that can be gone."""
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def test_what_was_generated_before_ctrl_c_is_not_lost() -> None:
