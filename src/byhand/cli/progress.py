@@ -6,6 +6,7 @@ what is documented is used here, so that any version will do.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -30,12 +31,17 @@ FRAMES = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # what moves, and what doe
 @contextmanager
 def telling() -> Iterator[Callable[[Step], None] | None]:
     """A callback for the steps worked on; None where nobody sees stderr."""
-    if not sys.stderr.isatty():
+    if not can_move():
         yield None
         return
     status = Status()
     with shown_later(status):
         yield status.step
+
+
+def can_move() -> bool:
+    """Whether stderr leads to a terminal on which a line can be written anew."""
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 class Status:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shlex
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -133,12 +132,12 @@ def command(
 @contextmanager
 def telling(steps: int) -> Iterator[Callable[[Beat], None] | None]:
     """A callback for a line on stderr that moves; None where nobody sees it."""
-    if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":
+    from byhand.cli.progress import can_move, talk_console
+
+    if not can_move() or os.environ.get("RANK", "0") != "0":
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from byhand.cli.progress import talk_console
 
     bar = Progress(
         TextColumn("{task.completed:,}/{task.total:,}"),

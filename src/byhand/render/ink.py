@@ -56,6 +56,8 @@ def wrap(text: str, width: int, **how: Any) -> list[str]:
     if text.isascii():
         return textwrap.wrap(text, width, **how)
     stretched = "".join(sign + _SECOND * (width_of(sign) - 1) for sign in text)
+    if stretched != text:
+        width -= 1  # a break between both columns of a sign leaves the second one to this line
     return [line.replace(_SECOND, "") for line in textwrap.wrap(stretched, width, **how)]
 
 
