@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.printing import talk
 from byhand.cli.speaking import (
     Command,
     Option,
@@ -191,7 +192,7 @@ def save_report(found: Explanation, path: Path, only: Sequence[str], every: bool
     from byhand.render.explained.page import page
 
     save(path, page(found, only, every=every))
-    print(_("the report is in {file}").format(file=path), file=sys.stderr)
+    talk(_("the report is in {file}").format(file=path))
 
 
 def status_of(found: Explanation) -> int:
