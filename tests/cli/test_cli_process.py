@@ -8,7 +8,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from byhand import forward
 from byhand.cli import progress
 from byhand.models import open_model
+from patience import PATIENCE, until
 
 PLAIN = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": ""}
 
@@ -80,10 +80,9 @@ def test_closed_streams_are_no_error() -> None:
 
 
 def test_an_interrupted_run_says_so_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    command = ["trace", "minigpt-init", "--exact", "--out", str(tmp_path / "x")]
-    code = f"from byhand.cli import main; print('ready', flush=True); main({command})"
+    command = ["byhand", "trace", "minigpt-init", "--exact", "--out", str(tmp_path / "x")]
     process = subprocess.Popen(
-        [sys.executable, "-c", code],
+        [sys.executable, "-m", *command],
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -91,11 +90,9 @@ def test_an_interrupted_run_says_so_and_leaves_nothing_behind(tmp_path: Path) ->
         # Whoever runs the tests in the background has SIGINT ignored, and so would the child.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(1)
+    until(lambda: any(tmp_path.iterdir()))  # it has begun to save
     process.send_signal(signal.SIGINT)
-    _out, talk = process.communicate(timeout=60)
+    _out, talk = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert talk == "\ninterrupted\n"
     assert list(tmp_path.iterdir()) == []

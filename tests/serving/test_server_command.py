@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from asking import asked, state
-from serving_server import PATIENCE, Address, read_all
+from serving_server import Address, read_all
 
 from byhand.cli import main
 from byhand.cli.serve import named
+from patience import PATIENCE
 
 
 @contextmanager
@@ -51,6 +52,7 @@ def test_it_says_its_address_answers_and_ends_with_ctrl_c(mine: Path) -> None:
     with serving(str(mine), "--lang", "es") as (process, where):
         assert where.endswith("/?model=mine&language=es")
         server = Address(port_of(where))
+        server.until(lambda health: health["free"] == 2)  # both workers are there
         assert server.get("/api/models").data["models"][0]["name"] == "mine"
         long = server.begin("look", {"state": state("minigpt", numbers="exact")})
         server.until(lambda health: health["free"] < health["workers"])

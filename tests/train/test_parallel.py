@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from byhand.files.mapped import open_tensors
+from patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs a POSIX system")
 
@@ -50,7 +51,7 @@ def together(processes: int, *arguments: str) -> subprocess.CompletedProcess[str
             "--master-addr=127.0.0.1", f"--master-port={free_port()}", "-m", "byhand", "train",
             *arguments,
         ],
-        capture_output=True, text=True, env=PLAIN, timeout=120, check=False,
+        capture_output=True, text=True, env=PLAIN, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def test_a_process_that_fails_takes_the_other_with_it_and_one_can_go_on(tmp_path
         )
         for rank in ("0", "1")
     ]
-    (first, said), _second = (process.communicate(timeout=60) for process in started)
+    (first, said), _second = (process.communicate(timeout=PATIENCE) for process in started)
     assert [process.returncode for process in started] == [2, 3]
     assert first == ""
     assert "error: another process has failed" in said
