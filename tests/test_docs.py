@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
+import byhand
+from byhand.checking.verdicts import Verdict
 from byhand.cli import main
 from byhand.models import builtin_names
 
@@ -39,6 +41,18 @@ def test_every_python_example_gives_what_it_says(page: Path) -> None:
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     result = doctest.DocTestRunner().run(test)
     assert result.failed == 0
+
+
+def judged(dump: Path) -> list[tuple[str, Verdict, list[str]]]:
+    """Which verdict each line of a dump gets, and who is suspected."""
+    marking = byhand.check("minigpt", dump)
+    return [(line.address, line.verdict, [one.kind for one in line.suspects]) for line in marking]
+
+
+def test_a_dump_of_the_port_made_here_is_judged_like_the_one_in_the_page(tmp_path: Path) -> None:
+    port = ROOT / "docs" / "examples" / "port.py"
+    subprocess.run([sys.executable, str(port), str(tmp_path / "here.npz")], check=True)
+    assert judged(tmp_path / "here.npz") == judged(port.with_suffix(".npz"))
 
 
 def test_every_command_and_option_is_documented() -> None:
