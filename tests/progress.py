@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 
@@ -23,12 +25,11 @@ class Progress:
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         self.session = session
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """No dots: what passes is counted only."""
-        if not report.passed:
-            return None
-        return ("passed" if report.when == "call" else "", "", "")
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_teststatus(self) -> Generator[None, Any, tuple[str, str, str]]:
+        """What is counted is counted as ever, but only what failed has a word, for the summary."""
+        category, _letter, word = yield
+        return category, "", word if category in ("failed", "error") else ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -53,7 +54,6 @@ class Progress:
     def _say(self, line: str) -> None:
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         assert reporter is not None
-        reporter.ensure_newline()
         reporter.write_line(line)
         reporter.flush()
 
