@@ -15,6 +15,7 @@ import pytest
 from byhand import forward
 from byhand.cli import progress
 from byhand.models import open_model
+from calling import interruptible
 from patience import PATIENCE, until
 
 PLAIN = {**os.environ, "LC_ALL": "C.UTF-8", "NO_COLOR": ""}
@@ -87,8 +88,7 @@ def test_an_interrupted_run_says_so_and_leaves_nothing_behind(tmp_path: Path) ->
         stdout=subprocess.PIPE,
         text=True,
         env=PLAIN,
-        # Whoever runs the tests in the background has SIGINT ignored, and so would the child.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=interruptible,
     )
     until(lambda: any(tmp_path.iterdir()))  # it has begun to save
     process.send_signal(signal.SIGINT)

@@ -18,6 +18,7 @@ from serving_server import Address, read_all
 
 from byhand.cli import main
 from byhand.cli.serve import named
+from calling import interruptible
 from patience import PATIENCE
 
 
@@ -26,7 +27,12 @@ def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command while it runs, and the address it says."""
     command = [sys.executable, "-m", "byhand", "serve", *arguments]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        preexec_fn=interruptible,
     )
     try:
         assert process.stdout is not None

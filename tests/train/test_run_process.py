@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from calling import interruptible
 from patience import PATIENCE
 
 pty = pytest.importorskip("pty")
@@ -43,7 +44,7 @@ def test_a_terminal_sees_how_it_goes_and_ctrl_c_saves(tmp_path: Path) -> None:
         stderr=end,
         text=True,
         env={**PLAIN, "COLUMNS": "120"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=interruptible,
     )
     os.close(end)
     line = seen_until(terminal, b"tokens/s").decode()
