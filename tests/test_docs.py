@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import byhand
 from byhand.checking.verdicts import Verdict
 from byhand.cli import main
 from byhand.models import builtin_names
+from elsewhere import sum_otherwise
 
 ROOT = Path(__file__).parent.parent
 COG = ("-P", "-I", "docs", "--markers={{{cog }}} {{{end}}}")  # as in `make docs`
@@ -41,6 +43,28 @@ def test_every_python_example_gives_what_it_says(page: Path) -> None:
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     result = doctest.DocTestRunner().run(test)
     assert result.failed == 0
+
+
+IN_FLOATS = [
+    pytest.param(command, output, id=command)
+    for page in PAGES
+    for command, output in re.findall(
+        r"```console\n\$ (byhand [^\n]*(?:--float|generate minigpt)[^\n]*)\n(.*?)\n```",
+        page.read_text("utf-8"),
+        re.DOTALL,
+    )
+]
+
+
+@pytest.mark.parametrize(("command", "output"), IN_FLOATS)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_transcript_in_floats_is_the_same_in_whatever_order_a_machine_sums(
+    command: str, output: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    transcript = importlib.import_module("transcript")
+    sum_otherwise(monkeypatch, seed)
+    assert transcript.run(command) == output
 
 
 def judged(dump: Path) -> list[tuple[str, Verdict, list[str]]]:
