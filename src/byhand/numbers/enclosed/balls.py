@@ -22,6 +22,7 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Note, Prediction
+from byhand.numbers.enclosed import ranges
 from byhand.numbers.enclosed.ball_functions import ACTIVATIONS, softmax_row
 from byhand.numbers.enclosed.enclosure import (
     WIDEST,
@@ -34,6 +35,7 @@ from byhand.numbers.enclosed.given import Given, matrix, narrow_ball
 from byhand.numbers.enclosed.largest import predict
 from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
+from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 
@@ -152,32 +154,36 @@ class Balls(Enclosing):
 
     @precisely
     def mean(self, x: Array) -> Array:
-        x = self._balls(x)
-        return np.asarray(x.sum(axis=-1) / arb(x.shape[-1]), dtype=object)
+        balls = self._balls(x)
+        return made(np.asarray(balls.sum(axis=-1) / arb(balls.shape[-1]), dtype=object), "mean", x)
 
     @precisely
     def center(self, x: Array, mean: Array) -> Array:
-        return self._balls(x) - self._balls(mean)[..., None]
+        return centered(self._balls(x) - self._balls(mean)[..., None], x, mean)
 
     @precisely
     def mean_square(self, x: Array) -> Array:
-        x = self._balls(x)
-        share = np.asarray((x * x).sum(axis=-1) / arb(x.shape[-1]), dtype=object)
-        return each(arb.nonnegative_part, share)  # which squares are
+        squares = each(lambda entry: ranges.power(entry, 2), self._balls(x))
+        share = np.asarray(squares.sum(axis=-1) / arb(squares.shape[-1]), dtype=object)
+        return made(each(arb.nonnegative_part, share), "mean_square", x)
 
     @precisely
     def root(self, x: Array, *, eps: Fraction) -> Array:
-        x = self._balls(x)
-        return each(arb.sqrt, x + self._scalar(eps) if eps else x)
+        balls = self._balls(x)
+        return made(each(ranges.root, balls + self._scalar(eps) if eps else balls), "root", x, eps)
 
     @precisely
     def normalize(self, x: Array, by: Array) -> Array:
-        x, by = self._balls(x), self._balls(by)
-        result = x / by[..., None]
-        for place in np.ndindex(by.shape):
-            if by[place] == 0 and all(entry == 0 for entry in x[place]):
+        rows, divisors = self._balls(x), self._balls(by)
+        result = rows / divisors[..., None]
+        eps = root_of_rows(by, x)
+        for place in np.ndindex(divisors.shape):
+            if divisors[place] == 0 and all(entry == 0 for entry in rows[place]):
                 result[place] = arb(0)
                 self.notes.append(Note("zero-variance", place))
+            elif eps is not None and not ranges.narrow(divisors[place]):
+                row, zero_sum = list(rows[place]), is_centered(x)
+                result[place][:] = ranges.normalized(row, self._scalar(eps), centered=zero_sum)
         return result
 
     @precisely
@@ -285,14 +291,14 @@ class Balls(Enclosing):
 
     @precisely
     def softmax(self, x: Array) -> Array:
-        x = self._balls(x)
-        result = np.full(x.shape, ABSENT, dtype=object)
-        for place in np.ndindex(x.shape[:-1]):
-            present = [j for j, score in enumerate(x[place]) if score is not ABSENT]
-            shares = softmax_row([x[(*place, j)] for j in present])
+        scores = self._balls(x)
+        result = np.full(scores.shape, ABSENT, dtype=object)
+        for place in np.ndindex(scores.shape[:-1]):
+            present = [j for j, score in enumerate(scores[place]) if score is not ABSENT]
+            shares = softmax_row([scores[(*place, j)] for j in present])
             for j, share in zip(present, shares, strict=True):
                 result[(*place, j)] = share
-        return result
+        return made(result, "softmax", x)
 
     @precisely
     def mix(self, weights: Array, v: Array) -> Array:
@@ -339,7 +345,11 @@ class Balls(Enclosing):
 
     @precisely
     def loss(self, probs: Array, *, target: int) -> Array:
-        return objects([-self._balls(probs)[-1, target].log()], (1,))
+        share = self._balls(probs)[-1, target]
+        scores = made_of(probs, "softmax")
+        if scores is None or ranges.narrow(share):
+            return objects([-share.log()], (1,))
+        return objects([ranges.surprise(list(self._balls(scores)[-1]), target)], (1,))
 
 
 # ----------------------------------------------------------------------- arrays of balls
