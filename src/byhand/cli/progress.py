@@ -30,13 +30,14 @@ FRAMES = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # what moves, and what doe
 
 @contextmanager
 def telling() -> Iterator[Callable[[Step], None] | None]:
-    """A callback for the steps worked on; None where nobody sees stderr."""
+    """A callback for the steps worked on, which may be told what they are for (`doing`); None where
+    nobody sees stderr."""
     if not can_move():
         yield None
         return
     status = Status()
     with shown_later(status):
-        yield status.step
+        yield status
 
 
 def can_move() -> bool:
@@ -51,7 +52,19 @@ class Status:
         self.text = _("getting ready")
         self.seen: set[str] = set()  # the steps of this pass; a proof may take several
         self.passes = 1
+        self.purpose = ""  # what the passes are for, where that was said
         self.frames = _frames()
+
+    def doing(self, what: str, done: int, of: int) -> None:
+        """What the next steps are for, and how much of that is done."""
+        self.seen.clear()
+        self.passes = 1
+        self.purpose = what
+        if of > 1:
+            self.purpose = _("{what} ({done} of {count})").format(
+                what=what, done=f"{done:,}", count=f"{of:,}"
+            )
+        self.text = self.purpose
 
     def step(self, step: Step) -> None:
         if step.address in self.seen:
@@ -61,7 +74,10 @@ class Status:
         text = _("working out {address} (step {count})")
         if self.passes > 1:
             text = _("working out {address} (step {count} of pass {passes})")
-        self.text = text.format(address=step.address, count=len(self.seen), passes=self.passes)
+        said = text.format(address=step.address, count=len(self.seen), passes=self.passes)
+        self.text = f"{self.purpose}: {said}" if self.purpose else said
+
+    __call__ = step
 
     def __rich__(self) -> Text:
         """The line as rich draws it, cut where the terminal ends."""
