@@ -192,7 +192,7 @@ class Inscriber:
 
 def in_full_by_decimals(cell: Cell) -> bool:
     """Whether the decimals of a number are all of it."""
-    return cell.register in ("rounded", "exact") and not cell.cut
+    return cell.register == "exact" and not cell.cut
 
 
 def hidden_forms(cell: Cell) -> bool:

@@ -134,7 +134,7 @@ def _one_in_the_other(one: Sequence[str], other: Sequence[str]) -> bool:
 def rows_shown(book: Book, plan: Plan) -> dict[str, list[Row]]:
     """Every row of the tables of steps, by the step."""
     found: dict[str, list[Row]] = {}
-    for passage in book.passages:
+    for passage in (each for page in book.pages if page.slug in PAGES for each in page.passages):
         for table in passage.show:
             if isinstance(table, NumberTable) and table.kind == "step":
                 step = plan[table.address.partition("[")[0]].address
