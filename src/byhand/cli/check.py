@@ -233,9 +233,9 @@ def tell_not_passed(marking: Marking) -> None:
             text = _("not passed: {count} claim does not fit the model")
     else:
         text = _("not passed: there is nothing to judge")
-    print(text.format(count=count), file=sys.stderr)
+    talk(text.format(count=count))
     hint = _("claim more of the steps before them, or accept it with --allow-unjudged")
-    print(_("hint") + f": {hint}", file=sys.stderr)
+    talk(_("hint") + f": {hint}")
 
 
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
