@@ -20,6 +20,7 @@ from byhand.address import Index, write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
+from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, usual_says_nothing
 from byhand.checking.reading.held import cast_on_the_way, narrowest_format
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
@@ -283,6 +284,8 @@ class _Judge:
         judged = self.replay.judged(self.replay.true([address])[address], line)
         if isinstance(judged, Missing):
             return None
+        if judged.follows is None and address == "next" and not self.replay.rounding.rounds:
+            return are_next(line, self.replay.exact_tokens)
         if judged.follows is False or address in IDS:
             return judged.follows
         if not self.replay.rounding.rounds:
