@@ -42,7 +42,7 @@ def kept_keys(shares: Data, v: Data, values: Data, room: Data, factor: float) ->
 
     `room` is how far each claimed value may be from what is mixed.
     """
-    heads, queries, keys = shares.shape
+    heads, queries, _keys = shares.shape
     group = heads // len(v)
     kept = np.ones(shares.shape, dtype=bool)
     trials = [MOST_TRIALS]
