@@ -181,10 +181,9 @@ def _attention(make: Inputs) -> Iterator[Case]:
             sure = np.exp(logits - logits.max(axis=-1, keepdims=True))
             sure = nearest(sure / sure.sum(axis=-1, keepdims=True), make.format)
             least = int(logits[-1].argmin())
-            if sure[-1, least] > 2.0**-14:
-                yield Case("loss", label + ", from logits",
-                           lambda a, p=sure, t=least: a.loss(Range(p), target=t),
-                           lambda p, x=logits, t=least: p.loss_of_logits(x, t))  # fmt: skip
+            yield Case("loss", label + ", from logits",
+                       lambda a, p=sure, t=least: a.loss(Range(p), target=t),
+                       lambda p, x=logits, t=least: p.loss_of_logits(x, t))  # fmt: skip
             probs = shares[0]
             yield Case("loss", label, lambda a, p=probs: a.loss(Range(p), target=0),
                        lambda p, x=probs: p.loss(x, 0))  # fmt: skip

@@ -3,7 +3,6 @@ weight, product, partial sum or result is allowed, float16 keeps its own numbers
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -76,6 +75,21 @@ def test_flushed_products_and_partial_sums_are_allowed(name: str, least: float) 
     turn = np.resize([1.0, -1.0], (n, 1)) * least * (1 + 2.0**-7 * np.arange(n)[:, None])
     value = numbers.linear(Range(np.ones((1, n))), turn, layout="in_out")
     assert follows(numbers, value, [[0.0]])  # the sums of every two
+
+
+@pytest.mark.parametrize(("name", "least"), FLUSHING.items())
+def test_products_that_attention_flushes_are_allowed_twice_and_no_more(
+    name: str, least: float
+) -> None:
+    """Each product and each partial sum may be lost: 2·n numbers below the normal ones."""
+    numbers, n = Allowed(name), 32
+    q, k = np.full((1, 1, n), 2.0**-40), np.full((1, 1, n), least * 2.0**40 * (1 - 2.0**-7))
+    scores = numbers.scores(Range(q), Range(k), mask=((True,),), queries=[0], keys=[0])
+    shares, v = np.full((1, 1, n), 2.0**-5), np.full((1, n, 1), least * 2.0**5 * (1 - 2.0**-7))
+    for value in (scores, numbers.mix(Range(shares), Range(v))):
+        assert follows(numbers, value, [[[0.0]]])
+        assert follows(numbers, value, [[[2.9 * n * least]]])
+        assert not follows(numbers, value, [[[3.2 * n * least]]])
 
 
 def test_float16_keeps_its_subnormal_numbers_and_loses_half_of_their_spacing() -> None:
@@ -157,11 +171,11 @@ def test_a_claimed_root_is_taken_for_one_that_was_written_in_decimals_too() -> N
 
 
 def test_a_norm_in_float32_inside_of_float64_ends_with_a_rounding_to_float32() -> None:
+    """x is cast, the reciprocal is rounded, and so is their product."""
     numbers = Allowed("transformers:float64")
-    x, eps = np.full((1, 3), 1.1), Fraction(1, 10**12)
-    value = numbers.normalize(Range(x), numbers.root(numbers.mean_square(Range(x)), eps=eps))
-    assert value.rad is not None
-    assert value.rad.min() > 10 * 2.0**-24
+    value = numbers.normalize(Range(np.ones((1, 3))), Range(np.array([3.0]), np.zeros(1)))
+    assert follows(numbers, value, np.full((1, 3), 1 / 3 * (1 + 2.99 * 2.0**-24)))
+    assert not follows(numbers, value, np.full((1, 3), 1 / 3 * (1 + 3.01 * 2.0**-24)))
 
 
 def test_hostile_but_correct_runs_are_allowed() -> None:

@@ -1,5 +1,5 @@
-"""Dropout left on: some of it is 0, and what it keeps is larger by 1/(1 - p), even where nothing was
-dropped."""
+"""Dropout left on: some of it is 0, and what it keeps is larger by 1/(1 - p), even where nothing
+was dropped."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ takes an equation of the claimed row into account, so wrong trials end soon.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ Data = npt.NDArray[Any]
 Truths = npt.NDArray[np.bool_]
 MOST_TRIALS = 20_000  # keys that are kept or dropped on trial, of all rows together
 TINY = 1e-300  # no room is 0
+NEAR = 4.0  # times the smallest sum of squares so far, within which a better worst entry is sought
 FAR = 5.0  # standard deviations that the number of dropped entries may be from the expected one
 
 
@@ -42,7 +43,7 @@ def kept_keys(shares: Data, v: Data, values: Data, room: Data, factor: float) ->
 
     `room` is how far each claimed value may be from what is mixed.
     """
-    heads, queries, keys = shares.shape
+    heads, queries, _keys = shares.shape
     group = heads // len(v)
     kept = np.ones(shares.shape, dtype=bool)
     trials = [MOST_TRIALS]
@@ -62,14 +63,17 @@ def _subset(columns: Data, total: Data, trials: list[int]) -> Truths | None:
     """Which columns add up to the total within 1 for each entry; the best of those that do.
 
     With columns = Q·R, row i of R·z = Qᵀ·total has to do with the columns from i on only: they are
-    decided from the last, the longest, to the first.
+    decided from the last, the longest, to the first.  What remains is then a sum of squares that
+    only grows; of those trials that leave little, the one is taken whose worst entry is best,
+    relative to the terms that it is the sum of.
     """
     count = columns.shape[1]
     order = np.argsort(np.linalg.norm(columns, axis=0))
     turn, right = np.linalg.qr(columns[:, order])
     aim = turn.T @ total
     outside = max(0.0, float(total @ total) - float(aim @ aim))  # of what no columns reach
-    best, found = float(len(total)), None
+    most, best, found = float(len(total)), inf, None
+    sizes = np.abs(columns[:, order])
     chosen = np.zeros(count)
     open_: list[tuple[int, float, float]] = [(count - 1, z, outside) for z in (0.0, 1.0)]
     while open_:
@@ -80,10 +84,14 @@ def _subset(columns: Data, total: Data, trials: list[int]) -> Truths | None:
         chosen[place] = z
         if place < len(right):
             so_far += float(aim[place] - right[place, place:] @ chosen[place:]) ** 2
-        if so_far > best:
+        if so_far > most:
             continue
         if place == 0:
-            best, found = so_far, chosen > 0
+            most = min(most, NEAR * so_far + NEAR)
+            left = np.abs(columns[:, order] @ chosen - total)
+            worst = float((left / (sizes @ chosen + np.abs(total) + TINY)).max())
+            if worst < best:
+                best, found = worst, chosen > 0
         else:
             open_ += [(place - 1, z, so_far) for z in (0.0, 1.0)]
     if found is None:

@@ -97,8 +97,11 @@ class Precision:
 
     @property
     def entering_least(self) -> float:
-        """What a number that enters a product may lose where it is too small for the format."""
-        return 0.0 if self.inputs is None else self.inputs.least
+        """What a number that enters a product may lose where it is too small for the format, unless
+        that is what may be flushed anyway."""
+        if self.inputs is None or self.inputs.least <= self.flushed:
+            return 0.0
+        return self.inputs.least
 
     def usual_sum(self, count: int, chain: int = CHAIN) -> tuple[float, float]:
         """Of a sum of so many terms: how much of |sum|, and of √(Σ term²), it is usually off.
