@@ -219,7 +219,7 @@ def test_few_modules_with_a_known_name_are_said(journey: Any) -> None:
             return self.second(self.first(self.wte(ids)))
 
     ids = torch.tensor([[0, 1, 2, 3]])
-    said = "only 1 of 3 modules have a name that is known; not first, second"
+    said = "only 1 of 3 modules have a known name; unknown are first, second"
     with pytest.warns(UserWarning, match=said):
         found = capture(Few(), ids)
     (claimed,) = match(read_claims(found), journey)

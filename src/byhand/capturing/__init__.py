@@ -112,7 +112,7 @@ def _uncompiled(modules: Any) -> Iterator[None]:
         return
     import torch
 
-    warnings.warn(_("the model is compiled: it is recorded as it runs without that"), stacklevel=4)
+    warnings.warn(_("the model is compiled: its eager run is recorded instead"), stacklevel=4)
     with torch.compiler.set_stance("force_eager"):
         yield
 
@@ -131,7 +131,7 @@ def _say_what_is_missing(recorder: Any, modules: Any, names: Mapping[str, str]) 
     if not names and known < FEW * (known + len(unknown)):
         shown = ", ".join(unknown[:SHOWN]) + ", …" * (len(unknown) > SHOWN)
         warnings.warn(
-            _("only {known} of {count} modules have a name that is known; not {others}").format(
+            _("only {known} of {count} modules have a known name; unknown are {others}").format(
                 known=known, count=known + len(unknown), others=shown
             ),
             stacklevel=3,

@@ -83,7 +83,7 @@ def given_mask(value: Any, attention: str | None) -> tuple[Truths | None, Truths
         return np.atleast_2d(mask).astype(np.bool_), None
     if attention == "eager" and mask.dtype == np.bool_:
         warnings.warn(
-            _("eager attention adds a mask of truths as 0 and 1 to the scores: it hides nothing"),
+            _("eager attention adds a boolean mask to the scores as 0 and 1: it hides nothing"),
             stacklevel=3,
         )
     return None, pairs_of(mask, MASK)

@@ -92,9 +92,9 @@ def _prefix(names: Iterable[str]) -> str:
         two = ", ".join(prefix.rstrip(".") for prefix in (found[0], *others))
         raise UsageError(
             _("there is more than one model inside this one"),
-            expected=_("one model, with whatever is around it"),
+            expected=_("one model inside a wrapper"),
             found=two,
-            hint=_("capture the part that is meant"),
+            hint=_("capture one of them by itself"),
         )
     return found[0] if most else ""
 

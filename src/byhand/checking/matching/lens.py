@@ -33,7 +33,7 @@ def beside_the_norm(entries: Iterable[Entry]) -> list[Unmatched]:
     named = list(entries)
     if not any(_BRIDGE.fullmatch(entry.name) for entry in named):
         return []
-    reason = _("TransformerLens' bridge works it out beside the norm: nothing is made of it")
+    reason = _("TransformerLens' bridge computes it beside the norm: nothing follows from it")
     return [
         Unmatched(entry.name, entry.source, reason)
         for entry in named

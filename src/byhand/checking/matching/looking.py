@@ -45,7 +45,7 @@ def unseen(sheet: Sheet, place: int) -> int:
         raise InputError(
             _("a position looks at padding"),
             where=sheet.source,
-            expected=_("keys that have looked at something themselves"),
+            expected=_("a mask that hides padding from every position"),
             found=_("the first {count} positions look at nothing").format(count=before),
         )
     return before
@@ -110,9 +110,9 @@ def _row(batch: npt.NDArray[Any], place: int) -> npt.NDArray[Any]:
 def _unsaid(sheet: Sheet, positions: tuple[int, ...]) -> InputError:
     shown = " ".join(map(str, positions[:12])) + " …" * (len(positions) > 12)
     return InputError(
-        _("the positions start again, and nothing says whether a query looks back beyond that"),
+        _("the positions start again, and nothing says whether the texts see each other"),
         where=sheet.source,
         expected=_("segment_ids, or an attention_mask with the axes batch, 1, query and key"),
         found=shown,
-        hint=_("segment_ids are one number for each position: only equal ones see each other"),
+        hint=_("segment_ids: one number for each position; only equal ones see each other"),
     )

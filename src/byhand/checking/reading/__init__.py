@@ -4,7 +4,8 @@
     rows         CSV                                  zipped    npz
     spreadsheet  xlsx                                 folder    what `byhand trace --out` writes
     written      what all handwriting shares          arrays    what all arrays share
-    numerals     one number as people write it
+    numerals     one number as people write it        masks     who may look at whom
+    dumped       floats that a program printed
 
 Nothing here knows a model: which step a name stands for is the business of `matching`.
 """

@@ -81,7 +81,7 @@ def pairs_of(mask: npt.NDArray[Any], where: str) -> npt.NDArray[np.bool_]:
         raise InputError(
             _("the attention mask adds numbers to the scores"),
             where=where,
-            expected=_("0 where a query may look at a key, and where it may not the lowest number"),
+            expected=_("0 where a query may look at a key, and the lowest float where it may not"),
             found=str(odd[0]),
         )
     return np.asarray(numbers == 0)

@@ -1,7 +1,8 @@
 """Claims written by hand: a heading, and names with numbers, words or lists of them.
 
 YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), and
-nodes become a sheet here.  Numbers are read by `numerals`; what the names stand for is not known.
+nodes become a sheet here.  Numbers are read by `numerals`, and where a program printed its floats
+in full, by `dumped`; what the names stand for is not known.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
+from byhand.checking.reading.dumped import floats_of
 from byhand.checking.reading.numerals import BLANK, Numeral, blank, numeral
 from byhand.errors import InputError, ShapeError
 from byhand.files import scalars
@@ -117,6 +119,12 @@ def entry_of(name: str, node: Node) -> Entry:
         words[:] = ["" if leaf is None else _word(leaf) for leaf in flat]
         claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
         return Entry(name, words.reshape(shape), place, 0.0, _shaped(claimed, shape), None, kind)
+    dumped = floats_of([leaf.text for leaf in flat if leaf is not None])
+    if dumped is not None:
+        claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
+        values, format = np.zeros(len(flat)), dumped[1]
+        values[claimed] = dumped[0]
+        return Entry(name, values.reshape(shape), place, 0.0, _shaped(claimed, shape), format, kind)
     read = [BLANK if leaf is None else numeral(leaf) for leaf in flat]
     return _numbers(name, kind, place, read, shape)
 
