@@ -4,15 +4,27 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+OLDEST := .venv-oldest
+# What meets other packages.  The newest transformers needs newer tokenizers than byhand does, so
+# tests that compare with it stay out.
+MEETING := tests/test_smoke.py tests/cli tests/numbers/test_*.py tests/models tests/serving \
+  tests/train/test_loop.py tests/train/test_norms.py tests/train/test_run_process.py \
+  tests/publishing/test_spreadsheet.py tests/publishing/test_spreadsheet_files.py \
+  tests/publishing/test_typst.py
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test coverage test-long check browser format docs books pictures golden messages bench clean help
+.PHONY: demo test test-oldest coverage test-long check browser format docs books pictures golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
 
 test: check browser ## everything: style, types, layers, tests
 	$(BIN)/python -m pytest --numprocesses 2
+
+test-oldest: $(OLDEST)/tested ## what meets other packages, with the lowest versions allowed
+	$(OLDEST)/bin/python -m pytest --numprocesses 2 \
+	  $$(grep -rLE "(import|from) (transformers|schemathesis|browser|oracles.checkpoints)" \
+	    --include="test_*.py" $(MEETING))
 
 coverage: browser ## the tests, and which lines they never run: half as long again
 	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
@@ -59,10 +71,10 @@ bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks.serving
 
 clean: ## take away what make made
-	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv $(OLDEST) build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 18
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -82,4 +94,14 @@ help: ## this list
 .venv/tested: .venv/installed
 	@echo "Installing what the tests need (once) …"
 	@$(PIP) --editable ".[test]"
+	@touch $@
+
+$(OLDEST)/tested: .venv/python pyproject.toml constraints.txt tools/oldest.py
+	@echo "Installing the lowest versions that pyproject allows in $(OLDEST) (once) …"
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(PYTHON) tools/oldest.py > $(OLDEST)/lowest.txt
+	@$(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet install \
+	  --constraint constraints.txt --constraint $(OLDEST)/lowest.txt \
+	  --editable ".[hf,pdf,serve,train,xlsx]" \
+	  formulas html5lib hypothesis pytest pytest-xdist safetensors sympy syrupy
 	@touch $@
