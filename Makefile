@@ -5,12 +5,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 TEST := $(BIN)/python -m pytest --numprocesses 2 --tell-progress
+OLDEST := .venv-oldest
+# What meets other packages.  The newest transformers needs newer tokenizers than byhand does, so
+# tests that compare with it stay out.
+MEETING := tests/test_smoke.py tests/cli tests/numbers/test_*.py tests/models tests/serving \
+  tests/train/test_loop.py tests/train/test_norms.py tests/train/test_run_process.py \
+  tests/publishing/test_spreadsheet.py tests/publishing/test_spreadsheet_files.py \
+  tests/publishing/test_typst.py
 
 # Tests start many processes: what one has compiled, the others read.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test coverage test-long test-elsewhere check browser format docs books pictures golden messages bench clean help
+.PHONY: demo test coverage test-long test-elsewhere test-oldest check browser format docs books pictures golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
@@ -18,11 +25,16 @@ demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 test: check browser ## everything: style, types, layers, tests
 	$(TEST)
 
+test-oldest: $(OLDEST)/tested ## what meets other packages, with the lowest versions allowed
+	$(OLDEST)/bin/python -m pytest --numprocesses 2 \
+	  $$(grep -rLE "(import|from) (transformers|schemathesis|browser|oracles.checkpoints)" \
+	    --include="test_*.py" $(MEETING))
+
 coverage: browser ## the tests, and which lines they never run: half as long again
 	$(TEST) --cov --cov-report=term --cov-fail-under=90
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
-	BYHAND_LONG=1 $(TEST) tests/numbers/enclosed tests/publishing tests/explaining tests/train
+	BYHAND_LONG=1 $(TEST) tests/numbers tests/checking tests/publishing tests/explaining tests/train
 
 test-elsewhere: browser ## the tests as an older processor does them, with one thread and with two
 	$(BIN)/python tools/elsewhere.py 1 $(TEST)
@@ -67,7 +79,7 @@ bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks.serving
 
 clean: ## take away what make made
-	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv $(OLDEST) build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 20
@@ -90,4 +102,14 @@ help: ## this list
 .venv/tested: .venv/installed
 	@echo "Installing what the tests need (once) …"
 	@$(PIP) --editable ".[test]"
+	@touch $@
+
+$(OLDEST)/tested: .venv/python pyproject.toml constraints.txt tools/oldest.py
+	@echo "Installing the lowest versions that pyproject allows in $(OLDEST) (once) …"
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(PYTHON) tools/oldest.py > $(OLDEST)/lowest.txt
+	@$(OLDEST)/bin/python -m pip --disable-pip-version-check --quiet install \
+	  --constraint constraints.txt --constraint $(OLDEST)/lowest.txt \
+	  --editable ".[hf,pdf,serve,train,xlsx]" \
+	  formulas html5lib hypothesis pytest pytest-xdist safetensors sympy syrupy
 	@touch $@

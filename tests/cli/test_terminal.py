@@ -54,6 +54,7 @@ def test_progress_is_told_and_then_nothing_of_it_is_left(call: str, tmp_path: Pa
     seen = on_a_terminal(*call.split(), folder=str(tmp_path))
     assert seen.status == status_of(call), seen.text
     assert "working out " in seen.text
+    assert ("writing the book" in seen.text) == call.startswith("book")
     assert "\x1b[?25l" not in seen.text, "the cursor is never hidden"
     plain = on_a_terminal(*call.split(), folder=str(tmp_path), TERM="dumb")
     assert "\x1b" not in plain.text
@@ -73,7 +74,7 @@ def test_a_line_of_progress_that_is_too_long_is_cut() -> None:
 
 def test_progress_counts_the_steps_of_each_pass() -> None:
     steps = list(forward.plan(open_model("tiny").spec, 2))
-    status = progress.Status()
+    status = progress.Status("")
     for step in (*steps, *steps[:3]):
         status.step(step)
     assert status.text == f"working out {steps[2].address} (step 3 of pass 2)"

@@ -137,7 +137,9 @@ def command(
             digits=chosen.digits,
             progress=progress,
         )
-    for path in publish(edition, folder, Wanted(pdf, xlsx, questions)):
+    with telling(_("writing the book")):
+        paths = publish(edition, folder, Wanted(pdf, xlsx, questions))
+    for path in paths:
         _tell(path)
     return 0
 

@@ -110,6 +110,7 @@ def command(
     chosen: ChosenNumbers,
     as_json: bool,
 ) -> int:
+    from byhand.cli.progress import telling
     from byhand.generating import generate
     from byhand.models import open_model
 
@@ -118,18 +119,19 @@ def command(
             _("{one} and {other} exclude each other").format(one="--digits", other="--float"),
             hint=_("byhand trace compares floats with proven digits"),
         )
-    opened = open_model(model)
-    generation = generate(
-        opened,
-        text,
-        chosen.numbers(opened, many=True),
-        count=COUNT if count is None else count,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        digits=chosen.digits,
-    )
+    with telling():
+        opened = open_model(model)
+        generation = generate(
+            opened,
+            text,
+            chosen.numbers(opened, many=True),
+            count=COUNT if count is None else count,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+            digits=chosen.digits,
+        )
     if as_json:
         with whatever_came(generation, print_json):
             for _chosen in as_they_come(generation):

@@ -29,13 +29,13 @@ FRAMES = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # what moves, and what doe
 
 
 @contextmanager
-def telling() -> Iterator[Callable[[Step], None] | None]:
+def telling(at_first: str | None = None) -> Iterator[Callable[[Step], None] | None]:
     """A callback for the steps worked on, which may be told what they are for (`doing`); None where
-    nobody sees stderr."""
+    nobody sees stderr.  Before the first step, what is said `at_first` is told."""
     if not can_move():
         yield None
         return
-    status = Status()
+    status = Status(at_first or _("getting ready"))
     with shown_later(status):
         yield status
 
@@ -48,8 +48,8 @@ def can_move() -> bool:
 class Status:
     """The line: which step of which pass is being worked out."""
 
-    def __init__(self) -> None:
-        self.text = _("getting ready")
+    def __init__(self, text: str) -> None:
+        self.text = text
         self.seen: set[str] = set()  # the steps of this pass; a proof may take several
         self.passes = 1
         self.purpose = ""  # what the passes are for, where that was said

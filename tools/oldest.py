@@ -1,0 +1,27 @@
+"""The lowest versions that pyproject.toml allows of what byhand runs with, as pip reads them.
+
+`make test-oldest` installs these.  What only the tests need stays as new as it is.  A package
+without a lower bound is left to constraints.txt.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
+
+
+def lowest() -> list[str]:
+    """`click==8.1` for `click>=8.1`: of byhand itself and of all extras but `test`."""
+    project = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = [
+        *project["dependencies"],
+        *(one for key in extras if key != "test" for one in extras[key]),
+    ]
+    return sorted({one.replace(">=", "==") for one in needed if ">=" in one}, key=str.lower)
+
+
+if __name__ == "__main__":
+    print("\n".join(lowest()))
