@@ -104,7 +104,7 @@ def on_a_terminal(columns: int, **settings: str) -> str:
     process = subprocess.Popen(
         [sys.executable, "-m", "byhand"],
         stdout=child,
-        stderr=child,
+        stderr=subprocess.DEVNULL,  # where progress shows once a busy machine takes its time
         env={**PLAIN, "COLUMNS": str(columns), "TERM": "xterm", **settings},
     )
     os.close(child)
