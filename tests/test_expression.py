@@ -10,6 +10,7 @@ from flint import arb, ctx, fmpq
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from budgets import examples
 from byhand.errors import ByhandError, ExpressionError
 from byhand.expression import (
     DEEPEST_TREE,
@@ -235,7 +236,7 @@ def test_trees_are_written_as_people_write_them(tree: Expression, text: str) -> 
     assert write(tree) == text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(TREES)
 def test_what_is_written_reads_back_to_the_same_value(tree: Expression) -> None:
     before, ctx.prec = ctx.prec, 256
@@ -250,14 +251,14 @@ def test_what_is_written_reads_back_to_the_same_value(tree: Expression) -> None:
         ctx.prec = before
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(TREES)
 def test_what_is_written_settles_after_one_reading(tree: Expression) -> None:
     once = write(parse(write(tree)))
     assert write(parse(once)) == once
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(TREES)
 def test_a_rational_value_lies_in_the_ball_of_its_tree(tree: Expression) -> None:
     try:
@@ -282,7 +283,7 @@ def test_a_number_of_ten_thousand_digits_is_written_in_pieces() -> None:
 
 
 @given(st.text("0123456789.eE+-*/^()√·πpi sqrtexlncoah,[]_%−×²", max_size=40))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500))
 def test_any_text_gives_a_tree_or_an_expression_error(text: str) -> None:
     try:
         tree = parse(text)
@@ -293,7 +294,7 @@ def test_any_text_gives_a_tree_or_an_expression_error(text: str) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500))
 def test_any_unicode_text_gives_a_tree_or_an_expression_error(text: str) -> None:
     with suppress(ByhandError):
         write(parse(text))

@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from budgets import examples
 from byhand.errors import InputError
 from byhand.expression import FUNCTIONS
 from byhand.files import parse_model, parse_spec
@@ -105,25 +106,25 @@ def regrown(draw: st.DrawFn) -> str:
     return yaml.dump(grown(tree, path), Dumper=yaml.SafeDumper, allow_unicode=True)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(edited())
 def test_an_edited_file_is_opened_or_refused(text: str) -> None:
     opened(text)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(replaced())
 def test_a_file_with_another_value_is_opened_or_refused(text: str) -> None:
     opened(text)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(regrown())
 def test_a_file_with_a_random_branch_is_opened_or_refused(text: str) -> None:
     opened(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(max_size=200) | st.lists(st.sampled_from(PIECES), max_size=12).map(" ".join))
 def test_any_text_at_all_is_opened_or_refused(text: str) -> None:
     opened(text)
@@ -145,7 +146,7 @@ FORMS = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(FORMS, min_size=1, max_size=3))
 def test_any_expression_is_a_weight_or_is_refused(entries: list[str]) -> None:
     rows = ", ".join(f"['{entry}']" for entry in entries)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save, save_file
 
+from budgets import examples
 from byhand.errors import InputError
 from byhand.files import mapped
 from byhand.files.mapped import open_tensors
@@ -336,7 +337,7 @@ def judged(folder: Path, raw: bytes) -> dict[str, Any] | None:
     return ours
 
 
-FUZZ = settings(max_examples=200, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
 
 
 @FUZZ

@@ -15,6 +15,7 @@ import transformers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from budgets import examples
 from byhand.counting import count
 from byhand.errors import ByhandError, InputError
 from byhand.expression import Expression, Number, write
@@ -462,7 +463,7 @@ ROPES = st.dictionaries(
 VALUES = ODD | ROPES | st.recursive(ODD, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
 
 
-@settings(max_examples=400, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(400), suppress_health_check=list(HealthCheck))
 @given(
     base=st.sampled_from(EVERY),
     kind=st.sampled_from(list(FAMILIES)),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from budgets import LONG
 from byhand.errors import AddressError
 from byhand.language import speaking, spoken
 from byhand.model import Model
@@ -76,7 +77,7 @@ def passage_of(book: Book, id: str) -> Passage:
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "floats"])
 def test_every_architecture_has_a_book_that_lights_each_step_once(entry, exact) -> None:  # type: ignore[no-untyped-def]
     wishes = {"first position": 0, "extra mask": False}
-    for case in spread(6, seed=3, wishes=wishes, entry=entry):
+    for case in spread(12 if LONG else 3, seed=3, wishes=wishes, entry=entry):
         model, text, target = model_of(case)
         numbers = Exact() if exact else Floats("float64")
         edition = make_edition(model, text, target=target, numbers=numbers)

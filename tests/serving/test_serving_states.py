@@ -10,6 +10,7 @@ from asking import LIBRARY, asked, looked, state
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from budgets import examples
 from byhand.errors import ByhandError, InputError, UsageError
 from byhand.files.writing import write_model
 from byhand.model import Model
@@ -160,7 +161,7 @@ _STATES = st.fixed_dictionaries(
 
 
 @given(_STATES | _JSON, _JSON, _JSON)
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_whatever_is_sent_is_answered_or_refused_in_words(
     data: Any, passage: Any, place: Any
 ) -> None:
