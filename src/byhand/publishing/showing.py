@@ -18,18 +18,17 @@ import numpy as np
 from byhand.address import write_index
 from byhand.expression import Entry, substitute
 from byhand.expression import Expression as Tree
-from byhand.language import _
 from byhand.plan import WEIGHT
 from byhand.publishing.numerals import in_full, localised
 from byhand.publishing.parts import Checked, NumberRow, NumberTable
 from byhand.publishing.parts import Number as Figure
 from byhand.publishing.saying import rational_of, said, together
 from byhand.render import words
-from byhand.render.at import Workings, renamed, short_names, shortened
+from byhand.render.at import Workings, left_out_mark, renamed, short_names
 from byhand.render.document import COPIES, Document, left_out_text
 from byhand.render.forms import PLACES, rational_cell
 from byhand.render.given import weight_cell, word_instead
-from byhand.render.parts import MASKED, Cell, Mark, WorkingLine
+from byhand.render.parts import MASKED, Cell, WorkingLine
 from byhand.render.window import Window
 from byhand.spec import Parameter, parameters
 from byhand.tracing import Trace, Worked, weakest
@@ -154,7 +153,7 @@ class Showing:
         tree = self.inside.working.of(worked.address, index)
         if tree is None:
             return None
-        shown, left_out = shortened(tree)
+        shown, left_out = self.inside.shortened(tree)
         names = short_names(worked.step, shown, self.trace)
         values, decimals = self.inside.with_values(shown)
         line = WorkingLine(
@@ -167,8 +166,7 @@ class Showing:
         )
         if not left_out:
             return line
-        text = _("… left out: {count} more terms").format(count=left_out)
-        return replace(line, marks=(Mark("more", text),))
+        return replace(line, marks=(left_out_mark(left_out),))
 
     # ------------------------------------------------------------------ in sentences
 

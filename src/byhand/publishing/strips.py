@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import write_index
-from byhand.errors import Undecided
+from byhand.explaining.near import near_entry
 from byhand.language import _
-from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.plan import WEIGHT
 from byhand.publishing.parts import (
     AttentionPattern,
@@ -25,6 +24,7 @@ from byhand.publishing.parts import (
 )
 from byhand.publishing.showing import Showing
 from byhand.render.data import floats
+from byhand.render.given import float_near
 from byhand.render.words import whole
 from byhand.tracing import Worked
 
@@ -50,37 +50,11 @@ def near(worked: Worked) -> Array:
     return np.array(values, np.float64).reshape(worked.step.shape)
 
 
-def near_entry(entry: Any) -> float:
-    """A float near one number, of whatever kind; of a range, near its middle."""
-    if entry is ABSENT:
-        return float("nan")
-    if not hasattr(entry, "fraction"):  # a float, or an enclosure, which knows its middle
-        return float(entry)
-    try:
-        return float(entry.decimal(12))
-    except Undecided:
-        return float(entry.interval(6)[0])
-
-
 def near_weight(data: npt.NDArray[Any]) -> Array:
     """Floats near a weight's numbers; NaN where they are masked or unknown."""
     if data.dtype != np.dtype(object):
         return np.asarray(data, np.float64)
-
-    def one(entry: Any) -> float:
-        match entry:
-            case None | Unknown():
-                return float("nan")
-            case Printed(value=value):
-                return float(value)
-        try:
-            return float(entry)
-        except TypeError:  # an expression such as sqrt(2)/2
-            from byhand.numbers.floats import Floats
-
-            return float(Floats("float64").admit(np.array([entry], object))[0])
-
-    return np.array([one(x) for x in data.flat], np.float64).reshape(data.shape)
+    return np.array(list(map(float_near, data.flat)), np.float64).reshape(data.shape)
 
 
 # ------------------------------------------------------------------ heat strips

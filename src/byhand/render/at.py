@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice, product
+from math import inf, isnan, log, nan
 from typing import Any
 
 from byhand.address import Address, read_address, within, write_index
@@ -14,6 +15,8 @@ from byhand.expression import (
     Expression,
     Name,
     Negative,
+    Number,
+    Power,
     Product,
     Quotient,
     Sum,
@@ -26,14 +29,15 @@ from byhand.numbers.base import ABSENT, Unknown
 from byhand.plan import WEIGHT, Step
 from byhand.render import words
 from byhand.render.forms import DIGITS, Forms, rational_cell
-from byhand.render.given import symbol_of, weight_cell
+from byhand.render.given import float_near, symbol_of, weight_cell
 from byhand.render.layout import plain
 from byhand.render.parts import MASKED, Cell, Mark, Part, WorkingLine
 from byhand.tracing import Trace, Worked
 from byhand.working import Working
 
 MOST_LINES = 64  # of one address with slices
-MOST_TERMS = 12  # of one sum; a longer one is shown by its ends
+MOST_TERMS = 12  # of one sum; of a longer one the largest are shown
+SHOWN_TERMS = 6
 WIDEST_VALUE = 24  # characters of a form written in; a wider one is shown by its decimals
 ELLIPSIS = Name("…")
 
@@ -125,12 +129,12 @@ class Workings:
         line = WorkingLine(name, cell=cell)
         if symbols is None:
             return line
-        shown, left_out = shortened(symbols)
+        shown, left_out = self.shortened(symbols)
         names = short_names(worked.step, shown, self.trace)
         values, decimals = self.with_values(shown)
         marks = []
         if left_out:
-            marks.append(Mark("more", _("… left out: {count} more terms").format(count=left_out)))
+            marks.append(left_out_mark(left_out))
         if worked.missing is not None:
             marks.append(Mark("more", words.why_missing(worked.missing)))
         return WorkingLine(
@@ -159,6 +163,52 @@ class Workings:
 
     def token(self, id: int) -> str:
         return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
+
+    # ------------------------------------------------------------------ the terms that matter
+
+    def shortened(self, tree: Expression) -> tuple[Expression, int]:
+        """A tree of whose longest sums the largest terms are shown; how many were left out."""
+        match tree:
+            case Sum(terms=terms) if len(terms) > MOST_TERMS:
+                sizes = [self.size(term) for term in terms]
+                largest = sorted(range(len(terms)), key=lambda k: -sizes[k])[:SHOWN_TERMS]
+                shown = (terms[k] for k in sorted(largest))
+                return Sum((*shown, ELLIPSIS)), len(terms) - SHOWN_TERMS
+            case Quotient(top=top, bottom=bottom):
+                above, left_out = self.shortened(top)
+                below, also = self.shortened(bottom)
+                return Quotient(above, below), left_out + also
+            case Product(factors=(Sum() as first, *rest)):
+                short, left_out = self.shortened(first)
+                return Product((short, *rest)), left_out
+            case Sum(terms=(first, *rest)):
+                short, left_out = self.shortened(first)
+                return Sum((short, *rest)), left_out
+            case _:
+                return tree, 0
+
+    def size(self, term: Expression) -> float:
+        """About how large a term is, as a logarithm; infinite where that is not known."""
+        match term:
+            case Entry():
+                return logarithm(self.near(term))
+            case Power(base=Name("e"), exponent=Entry() as exponent):
+                return self.near(exponent)
+            case Power(base=base, exponent=Number(value=exponent)):
+                return float(exponent) * self.size(base)
+            case Product(factors=factors):
+                return sum(map(self.size, factors))
+            case _:
+                return inf
+
+    def near(self, leaf: Entry) -> float:
+        """A float near an entry, to tell which terms are large; NaN where nothing is known."""
+        from byhand.explaining.near import near_entry  # not needed for a short sum
+
+        if leaf.address.startswith(WEIGHT):
+            return float_near(self.weight_entry(leaf.address, leaf.index))
+        worked = self.trace.steps[leaf.address]
+        return nan if worked.missing is not None else near_entry(worked.at(leaf.index))
 
     # ------------------------------------------------------------------ values written in
 
@@ -204,23 +254,16 @@ def short(cell: Cell) -> bool:
     return cell.form is not None and len(write(cell.form)) <= WIDEST_VALUE
 
 
-def shortened(tree: Expression) -> tuple[Expression, int]:
-    """A tree whose longest sums are shown by their ends; how many terms were left out."""
-    match tree:
-        case Sum(terms=terms) if len(terms) > MOST_TERMS:
-            return Sum((*terms[:4], ELLIPSIS, *terms[-2:])), len(terms) - 6
-        case Quotient(top=top, bottom=bottom):
-            above, left_out = shortened(top)
-            below, also = shortened(bottom)
-            return Quotient(above, below), left_out + also
-        case Product(factors=(Sum() as first, *rest)):
-            short, left_out = shortened(first)
-            return Product((short, *rest)), left_out
-        case Sum(terms=(first, *rest)):
-            short, left_out = shortened(first)
-            return Sum((short, *rest)), left_out
-        case _:
-            return tree, 0
+def logarithm(x: float) -> float:
+    """ln |x|; infinite where x is not known."""
+    if isnan(x):
+        return inf
+    return log(abs(x)) if x else -inf
+
+
+def left_out_mark(count: int) -> Mark:
+    """How many terms of a long sum are not shown."""
+    return Mark("more", _("… left out: {count} smaller terms").format(count=count))
 
 
 def short_names(step: Step, tree: Expression, trace: Trace) -> dict[str, str]:

@@ -204,7 +204,7 @@ class Compared:
         elif isfinite(most):
             text = _("{format}: {number}, at most {ulps} ulps away")
         else:
-            text = _("{format}: {number}; how far away it is, is not known")
+            text = _("{format}: {number}; its error is not known")
         return text.format(
             format=self.format, number=as_text(found), ulps=ulps(least if least > 0 else most)
         )
@@ -327,6 +327,7 @@ class Compared:
             "ulps": number_data(step.ulps),
             "at": list(step.at),
             "missed_zeros": [list(at) for at in step.missed_zeros],
+            "unclear": step.unclear,
             "true": {"value": value, "decimal": decimal},
             "float": float_data(found),
             "digits": number_data(step.fewest_digits),

@@ -13,7 +13,7 @@ from byhand.numbers.base import Prediction as Predicted
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import WEIGHT, Step
 from byhand.render import words
-from byhand.render.forms import Forms, margin_cell, rational_cell
+from byhand.render.forms import Forms, margin_cell, range_cell, rational_cell
 from byhand.render.given import weights_read
 from byhand.render.parts import (
     Cell,
@@ -217,6 +217,8 @@ class Document:
     def margin(self, margin: Any) -> Cell:
         if isinstance(margin, Enclosure):
             return margin_cell(margin, min(self.forms.digits, MARGIN_DIGITS))
+        if self.trace.numbers.register(margin) == "enclosed":
+            return range_cell(margin)
         return self.forms.cell(margin)
 
     def loss(self, plain: StepPart, worked: Worked) -> Part:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -181,6 +182,15 @@ def enclosed_cell(entry: Enclosure, digits: int) -> Cell:
         return Cell("exact", decimal=middle)
     if entry.proves(digits):
         return Cell("enclosed", decimal=entry.decimal(digits))
+    return Cell("enclosed", decimal=middle, radius=radius)
+
+
+def range_cell(entry: Any, places: int = PLACES) -> Cell:
+    """An exact-or-named value that is known within a range: no digits beyond its radius."""
+    middle, radius = entry.interval(places)
+    if radius not in ("0", "∞"):
+        first = -Decimal(radius).adjusted()  # the place of the radius's first digit
+        middle, radius = entry.interval(min(max(first, 0), places))
     return Cell("enclosed", decimal=middle, radius=radius)
 
 

@@ -14,10 +14,9 @@ from byhand.errors import InputError
 from byhand.evaluate import Progress
 from byhand.explaining.attribution import attribute
 from byhand.explaining.lens import look as through_lens
-from byhand.explaining.near import floats_near
+from byhand.explaining.near import floats_near, near_entry
 from byhand.language import _
 from byhand.publishing.making import LARGE
-from byhand.publishing.strips import near_entry
 from byhand.render import words
 from byhand.serving.passing import Pass, pass_of
 from byhand.serving.requests import a_place, a_state, a_text, only

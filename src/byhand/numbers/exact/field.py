@@ -173,12 +173,9 @@ class Field(Names):
         """
         if value.den is None or value.den.is_one() or value.register != "enclosed":
             return value
-        form = value.ball(64)
         with ctx.workprec(64):
             apart = sum((arb(c) * x.ball(64) * y.ball(64) for c, x, y in parts), arb(0))
-        if apart.is_finite() and not (form.is_finite() and form.rad() < 2 * apart.rad()):
-            return self.bounded(value, apart)
-        return value
+        return self.bounded(value, apart) if self.says_more(apart, value) else value
 
     def multiplied_out(self, parts: Sequence[Part], how: How | None) -> Value | None:
         """The sum as one fraction; None where that is too much work."""

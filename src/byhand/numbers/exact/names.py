@@ -29,6 +29,7 @@ ZERO = fmpq(0)
 HALF = fmpq(1, 2)
 CLASSED = ("exp", "cos", "sin", "root")  # found through classes of multiples, not by argument
 SAMPLE_BITS = 128
+MUCH = 16  # times narrower
 OVERSIZE = 10**9  # the size of a value whose degrees are over the limit
 
 
@@ -136,6 +137,12 @@ class Names(ABC):
         a.bound = bound if a.bound is None else _within(bound, a.bound)
         a.ball, a.bits = None, 0
         return seen if v.how is None else seen.made(v.how)
+
+    def says_more(self, ball: arb, v: Value) -> bool:
+        """Whether a ball in which v lies says so much more of it than its form does that the form
+        is to be given up: what is worked out from it then forgets what it has in common."""
+        form = self.ball(v, 64)
+        return bool(ball.is_finite() and not (form.is_finite() and form.rad() <= MUCH * ball.rad()))
 
     def use(self, v: Value) -> Value:
         """How v enters further work: one rule per value, so that none is seen in two ways."""

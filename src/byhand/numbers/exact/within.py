@@ -83,7 +83,7 @@ def softmax_row(space: Space, scores: list[Value]) -> list[Value]:
     with ctx.workprec(BITS):
         limits = ranges.shares(balls(differences))
         if found:
-            return [_bounded(space, v, limit) for v, limit in zip(found, limits, strict=True)]
+            return [_within(space, v, limit) for v, limit in zip(found, limits, strict=True)]
         return [
             space.ranged(limit, How("softmax", scores, position=k))
             for k, limit in enumerate(limits)
@@ -94,11 +94,14 @@ def _share(ball: arb) -> bool:
     return bool(ball >= 0 and ball <= 1)
 
 
+def _within(space: Space, v: Value, limit: arb) -> Value:
+    """The value, of which the limit is known too."""
+    return space.bounded(v, limit) if enclosed(v) else v
+
+
 def _bounded(space: Space, v: Value, limit: arb) -> Value:
-    """The value, of which the limit is known too, where that says more."""
-    if not enclosed(v) or ranges.narrow(v.ball(BITS)):
-        return v
-    return space.bounded(v, limit)
+    """The value, of which the limit is known too, where that says much more."""
+    return space.bounded(v, limit) if enclosed(v) and space.says_more(limit, v) else v
 
 
 def activated(space: Space, kind: str, x: Value) -> Value:
@@ -129,4 +132,4 @@ def loss(space: Space, share: Value, scores: Sequence[Value] | None, target: int
     differences = [space.subtract(score, scores[target]) for score in scores]
     with ctx.workprec(BITS):
         limit = ranges.surprise(balls(differences), target)
-        return space.ranged(limit, how) if found is None else _bounded(space, found, limit)
+        return space.ranged(limit, how) if found is None else _within(space, found, limit)
