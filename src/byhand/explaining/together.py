@@ -44,7 +44,7 @@ def predictions_without(
     """
     found: list[Found] = []
     for some in _groups(trace, parts):
-        names = ", ".join(part.address for part in some)
+        names = " … ".join(dict.fromkeys((some[0].address, some[-1].address)))
         tell_doing(progress, _("taking out {part}").format(part=names), len(found), len(parts))
         both = _Together(trace, some) if len(some) > 1 else None
         if both is not None and both.known is not None:
