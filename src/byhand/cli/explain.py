@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.choosing import DASHES, numbers_of, numbers_options
 from byhand.cli.speaking import (
     Command,
     Option,
@@ -19,8 +19,8 @@ from byhand.cli.speaking import (
     one_of,
     whole_number,
 )
-from byhand.errors import UsageError
 from byhand.language import _
+from byhand.options import Chosen, refuse_against_alone
 from byhand.render.explained.parts import SECTIONS
 
 if TYPE_CHECKING:
@@ -134,15 +134,15 @@ def command(
     from byhand.explaining import explain
     from byhand.models import open_model
 
-    refuse_together({"--digits": chosen.compares, "--float": chosen.compares})
-    refuse_together({"--alone": alone, "--against": against is not None})
+    chosen.refuse_comparison()
+    refuse_against_alone(against, alone, DASHES)
     page = None if report is None else can_be_written(report)
     with telling() as progress:
         opened = open_model(model)
         found = explain(
             opened,
             text,
-            chosen.numbers(opened),
+            numbers_of(chosen, opened),
             digits=chosen.digits,
             position=position,
             token=token,
@@ -162,16 +162,6 @@ def command(
     else:
         show(found, only, every)
     return status_of(found)
-
-
-def refuse_together(said: dict[str, bool]) -> None:
-    """Two options that exclude each other."""
-    if all(said.values()):
-        one, other = said
-        raise UsageError(
-            _("{one} and {other} exclude each other").format(one=one, other=other),
-            hint=_("leave one of them out"),
-        )
 
 
 def show(found: Explanation, only: Sequence[str], every: bool) -> None:
