@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import byhand
 from byhand import forward
 from byhand.errors import AddressError
 from byhand.evaluate import trace, work_out
@@ -220,3 +221,48 @@ def test_a_key_masked_by_the_table_does_not_count_as_read() -> None:
     assert beyond_in_block(found, 0) == set()
     assert ("block.0.attn.mixed", 1) in found.beyond_boundary  # through its own query, √2
     assert at(found, "block.0.attn.weights") == [(1, True)]
+
+
+# ------------------------------------------------------------------ what is in it, and its digits
+
+
+def test_what_a_trace_holds_is_in_it() -> None:
+    trace = byhand.trace("tiny", only="block.0.attn.scores")
+    assert len(trace) == len(list(trace)) == len(list(trace.keys())) == len(trace.steps)
+    assert "block.0.attn.scores" in trace
+    assert "block.0.attn.scores[0,1,1]" in trace
+    assert all(worked.address in trace and worked in trace for worked in trace)
+    assert list(trace.keys()) == [worked.address for worked in trace]
+    assert dict(trace) == dict(trace.steps)
+    for missing in ("logits", "block.0.attn.scores[0,1,7]", "no such step", "", 3):
+        assert missing not in trace
+
+
+KINDS = [
+    {"exact": True},
+    {"digits": 12},
+    {"decimals": 4},
+    {"float": "float64"},
+    {"float": "float32"},
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_places_and_significant_digits_mean_the_same_of_every_kind(kind: dict[str, Any]) -> None:
+    trace = byhand.trace("journey", target="mat", **kind)
+    assert (trace.places("loss", 2), trace.significant("loss", 2)) == ("1.83", "1.8")
+    assert (trace.places("loss[0]", 3), trace.significant("loss[0]", 4)) == ("1.831", "1.831")
+    assert trace.places("block.0.attn.norm.mean[2]", 1) == "0.1"
+    assert trace.significant("block.0.attn.norm.mean[2]", 3) == "0.125"
+    assert trace.places("logits[0,5]", 2) == "-0.02"
+    assert trace.significant("logits[0,5]", 1) == "-0.02"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(
+    "address", ["logits", "logits[0]", "next[0]", "block.0.attn.scores[0,0,1]"]
+)
+def test_what_is_not_one_number_has_no_digits(kind: dict[str, Any], address: str) -> None:
+    trace = byhand.trace("journey", **kind)
+    with pytest.raises(AddressError, match="not one number"):
+        trace.places(address, 3)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from byhand import evaluate
 from byhand.counting import Inventory
 from byhand.counting import count as count_parameters
-from byhand.errors import UsageError
 from byhand.language import _
 from byhand.model import Model
-from byhand.models import is_checkpoint, open_model, open_spec
+from byhand.models import called, is_checkpoint, open_model, open_spec
 from byhand.numbers.base import Numbers
+from byhand.options import Chosen, no_comparison_of_tokens, refuse_against_alone
 from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 
@@ -50,6 +50,9 @@ def trace(
     With `digits`, `trace.proof` says whether everything asked for is proven: the steps of `only`,
     else all steps up to 2,000 parameters and the logits, next tokens and loss above.
     """
+    Chosen(exact, digits, decimals, float, device).refuse_comparison(
+        _("byhand.compare tells two traces apart: one in floats, one with digits")
+    )
     opened = model if isinstance(model, Model) else open_model(model)
     job = evaluate.prepare(
         opened,
@@ -83,13 +86,7 @@ def numbers_for(
     `many` says that many passes of a position each will use the same weights, so that converting
     them once pays.
     """
-    if digits is not None:
-        said = {"exact": exact, "decimals": decimals is not None, "float": float is not None}
-        for other in (name for name, given in said.items() if given):
-            raise UsageError(
-                _("{one} and {other} exclude each other").format(one="digits", other=other),
-                hint=_("leave one of them out"),
-            )
+    Chosen(exact, digits, decimals, float, device).refuse_comparison()
     if exact:
         from byhand.numbers.exact import Exact
 
@@ -140,6 +137,8 @@ def generate(
     """
     from byhand.generating import generate as go_on
 
+    chosen = Chosen(exact, digits, decimals, float, device)
+    chosen.refuse_comparison(no_comparison_of_tokens())
     opened = model if isinstance(model, Model) else open_model(model)
     numbers = numbers_for(
         opened,
@@ -179,11 +178,15 @@ def check(
     mappings of names to arrays, or what `byhand.capture` recorded; names are byhand's,
     TransformerLens's or Hugging Face's.  `precision` is what the claimant worked in ("float32",
     "bfloat16", "transformers:bfloat16", "decimals:2"); unless given, the claims tell.  Without
-    `suspects`, no cause is looked for.
+    `suspects`, no cause is looked for.  Without any claims, those of the document that a built-in
+    model comes from are checked.
     """
+    from byhand.checking.documents import instead_of_claims
     from byhand.checking.marking import mark
 
     opened = model if isinstance(model, Model) else open_model(model)
+    if not claims:
+        claims = (instead_of_claims(called(model)),)
     return mark(
         opened,
         claims,
@@ -222,6 +225,8 @@ def explain(
     """
     from byhand.explaining import explain as look_into
 
+    Chosen(exact, digits, decimals, float, device).refuse_comparison()
+    refuse_against_alone(against, alone)
     opened = model if isinstance(model, Model) else open_model(model)
     return look_into(
         opened,
@@ -290,6 +295,7 @@ def book(
     from byhand.publishing.making import make_edition
     from byhand.publishing.publication import Wanted, publish, questioning
 
+    Chosen(exact, digits, decimals, float, device).refuse_comparison()
     kinds = (ask,) if isinstance(ask, str) else None if ask is None else tuple(ask)
     questions = questioning(worksheet, blanks=blanks, ask=kinds, decimals=decimals, seed=seed)
     opened = model if isinstance(model, Model) else open_model(model)

@@ -30,13 +30,13 @@ from byhand.numbers.enclosed.enclosure import (
     Enclosing,
     Enclosure,
 )
+from byhand.options import MOST_DIGITS
 from byhand.plan import WEIGHT, Step
 from byhand.shortfall import Shortfall, Unproven, shortfall
 from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 
-MOST_DIGITS = 1_000
 START = 32  # bits to begin with, beyond those of the digits
 A_BLOCK = (
     8  # and for each block: entry by entry it takes about three for each doubling of the width

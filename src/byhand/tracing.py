@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from byhand import decimals
 from byhand.address import Address, read_address, within
 from byhand.errors import AddressError, ByhandError, InputError, Undecided
 from byhand.language import _
@@ -210,6 +211,46 @@ class Trace:
 
     def __iter__(self) -> Iterator[Worked]:
         return iter(self.steps.values())
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __contains__(self, wanted: object) -> bool:
+        """Whether a step was worked out, or an address has a value; or a step is one of these."""
+        if not isinstance(wanted, str):
+            return any(worked is wanted for worked in self)
+        try:
+            self[wanted]
+        except ByhandError:
+            return False
+        return True
+
+    def keys(self) -> Iterator[str]:
+        """The addresses of the steps, in the order in which they were worked out."""
+        return iter(self.steps)
+
+    def number(self, address: str) -> Any:
+        """The one number at an address; a step that holds one needs no index.
+
+        An AddressError where several stand there, or none: a token, or what is masked.
+        """
+        found = self[address]
+        if isinstance(found, Worked) and not found.whole and found.step.shape == (1,):
+            found = found[(0,)]
+        if found is ABSENT or isinstance(found, Worked | Prediction | np.ndarray):
+            raise AddressError(
+                _("there is not one number at {address}").format(address=address),
+                hint=_("an index says which, such as {example}").format(example="logits[0,0]"),
+            )
+        return found
+
+    def places(self, address: str, count: int) -> str:
+        """The number at an address with so many digits behind the point, whatever its kind."""
+        return decimals.places(self.number(address), count)
+
+    def significant(self, address: str, count: int) -> str:
+        """The number at an address with so many significant digits, whatever its kind."""
+        return decimals.significant(self.number(address), count)
 
     @property
     def next(self) -> list[Prediction] | None:

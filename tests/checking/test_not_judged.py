@@ -119,7 +119,9 @@ def test_a_tie_that_algebra_knows_makes_either_token_right():
     third = Fraction(1, 3)
     table = np.array([[third, 1], [third, 1], [-1, -third]], dtype=object)
     weights = Weights({"embed.token": Tensor("embed.token", table)})
-    model = Model(ModelSpec("tied", 3, 2, None, ()), weights, Vocabulary(tuple("abc"), "characters"))
+    model = Model(
+        ModelSpec("tied", 3, 2, None, ()), weights, Vocabulary(tuple("abc"), "characters")
+    )
     for token, verdict in ((0, Verdict.RIGHT), (1, Verdict.RIGHT), (2, Verdict.ERROR)):
         marked = judged(model, claims_of({"next[0]": float(token)}, None), "a")
         assert marked.lines[0].verdict is verdict

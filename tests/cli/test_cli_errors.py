@@ -95,21 +95,21 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "negative decimals": (
         ["trace", "tiny", "--decimals", "-1"],
         """error: --decimals has a value that does not fit
-  expected: a whole number of at least 0
+  expected: a whole number from 0 to 1,000
   found: '-1'
 """,
     ),
     "decimals that are no number": (
         ["trace", "tiny", "--decimals", "two"],
         """error: --decimals has a value that does not fit
-  expected: a whole number of at least 0
+  expected: a whole number from 0 to 1,000
   found: 'two'
 """,
     ),
     "decimals beyond reason": (
         ["trace", "tiny", "--decimals", "10000000"],
         """error: --decimals has a value that does not fit
-  expected: a whole number of at least 0
+  expected: a whole number from 0 to 1,000
   found: '10000000'
 """,
     ),

@@ -56,7 +56,7 @@ def judge_ids(worked: Any, line: Said) -> Judged:
 
 
 def are_next(line: Said, tokens: Sequence[Prediction]) -> bool | None:
-    """Whether the claimed ids are the next tokens, of which a tie has several; None: not decided."""
+    """Whether the claimed ids are next tokens, of which a tie has several; None: not decided."""
     if not tokens:
         return None
     claim, said = line.claim, line.values

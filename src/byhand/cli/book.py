@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
-from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.choosing import DASHES, numbers_of, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import Command, Option, language_option, later, whole_number
 from byhand.errors import OutputError, UsageError
 from byhand.language import _
+from byhand.options import Chosen
 
 NO_CLAIMS = "none"  # said instead of a file: check nothing
 
@@ -115,13 +116,9 @@ def command(
     from byhand.publishing.making import make_edition
     from byhand.publishing.publication import Wanted, publish, questioning
 
-    if chosen.compares:
-        raise UsageError(
-            _("{one} and {other} exclude each other").format(one="--digits", other="--float"),
-            hint=_("leave one of them out"),
-        )
+    chosen.refuse_comparison()
     questions = questioning(
-        worksheet, blanks=blanks, ask=ask, decimals=chosen.decimals, seed=seed, dashes="--"
+        worksheet, blanks=blanks, ask=ask, decimals=chosen.decimals, seed=seed, dashes=DASHES
     )
     folder = _folder(out)
     with hinting(model, steps_of(at)), telling() as progress:
@@ -133,7 +130,7 @@ def command(
             target=target,
             claims=_claims(claims),
             at=at,
-            numbers=chosen.numbers(opened),
+            numbers=numbers_of(chosen, opened),
             digits=chosen.digits,
             progress=progress,
         )

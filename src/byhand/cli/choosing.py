@@ -3,83 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from byhand.cli.speaking import Option, later, one_of, whole_number
+from byhand.cli.speaking import Option, later, one_of
 from byhand.errors import UsageError
 from byhand.language import _
+from byhand.options import FORMATS, MOST_DECIMALS, MOST_DIGITS, Chosen
 
 if TYPE_CHECKING:
     from byhand.model import Model
     from byhand.numbers.base import Numbers
 
-FORMATS = ("float64", "float32", "bfloat16", "float16")
-TOGETHER = {"--digits", "--float", "--device"}  # options that may be given together
+DASHES = "--"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What the user said about the numbers; nothing said leaves it to the model."""
+def numbers_of(chosen: Chosen, model: Model, *, many: bool = False) -> Numbers:
+    """The number system for a model; `many`: for many passes over the same weights."""
+    from byhand.api import numbers_for
 
-    exact: bool = False
-    digits: int | None = None
-    decimals: int | None = None
-    float: str | None = None
-    device: str | None = None
+    return numbers_for(
+        model,
+        exact=chosen.exact,
+        digits=chosen.digits,
+        decimals=chosen.decimals,
+        float=None if chosen.compares else chosen.float,  # those come on their own
+        device=chosen.device,
+        many=many,
+    )
 
-    def __post_init__(self) -> None:
-        said = {
-            "--exact": self.exact,
-            "--digits": self.digits is not None,
-            "--decimals": self.decimals is not None,
-            "--float": self.float is not None,
-            "--device": self.device is not None,
-        }
-        names = [name for name, given in said.items() if given]
-        if len(names) > 1 and not set(names) <= TOGETHER:
-            raise UsageError(
-                _("{one} and {other} exclude each other").format(one=names[0], other=names[1]),
-                hint=_("leave one of them out"),
-            )
 
-    @property
-    def compares(self) -> bool:
-        """Whether floats are to be compared with proven digits."""
-        return self.digits is not None and self.float is not None
+def whole_from(least: int, most: int) -> Callable[..., int | None]:
+    """A whole number within its range."""
 
-    def numbers(self, model: Model, *, many: bool = False) -> Numbers:
-        """The number system for a model; `many`: for many passes over the same weights."""
-        from byhand.api import numbers_for
-
-        return numbers_for(
-            model,
-            exact=self.exact,
-            digits=self.digits,
-            decimals=self.decimals,
-            float=None if self.compares else self.float,  # those come on their own
-            device=self.device,
-            many=many,
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+        if value is None:
+            return None
+        if value.isascii() and value.isdigit() and len(value) <= 9 and least <= int(value) <= most:
+            return int(value)
+        expected = _("a whole number from {least} to {most}")
+        raise UsageError(
+            _("{name} has a value that does not fit").format(name=param.opts[0]),
+            expected=expected.format(least=least, most=f"{most:,}"),
+            found=repr(value[:40]),
         )
 
-
-def proven_digits(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A number of significant digits."""
-    if value is None:
-        return None
-    from byhand.proving import MOST_DIGITS
-
-    if value.isascii() and value.isdigit() and len(value) <= 9 and 1 <= int(value) <= MOST_DIGITS:
-        return int(value)
-    expected = _("a whole number from {least} to {most}")
-    raise UsageError(
-        _("{name} has a value that does not fit").format(name=param.opts[0]),
-        expected=expected.format(least=1, most=f"{MOST_DIGITS:,}"),
-        found=repr(value[:40]),
-    )
+    return read
 
 
 def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -94,7 +65,7 @@ def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
         device: str | None,
         **rest: Any,
     ) -> Any:
-        return command(chosen=Chosen(exact, digits, decimals, float, device), **rest)
+        return command(chosen=Chosen(exact, digits, decimals, float, device, DASHES), **rest)
 
     options = (
         click.option(
@@ -106,7 +77,7 @@ def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--digits",
             cls=Option,
-            callback=proven_digits,
+            callback=whole_from(1, MOST_DIGITS),
             metavar="N",
             help=later(
                 "N significant digits of every number, proven (trace: with --float, both compared)"
@@ -115,7 +86,7 @@ def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--decimals",
             cls=Option,
-            callback=whole_number,
+            callback=whole_from(0, MOST_DECIMALS),
             metavar="D",
             help=later("as with a pencil: every line rounded to D decimals"),
         ),

@@ -10,8 +10,8 @@ from byhand.errors import UsageError
 from byhand.language import _
 
 if TYPE_CHECKING:
-    from byhand.cli.choosing import Chosen
     from byhand.evaluate import Job, Progress
+    from byhand.options import Chosen
     from byhand.render.compared import Compared
 
 

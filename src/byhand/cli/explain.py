@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.choosing import DASHES, numbers_of, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import (
     Command,
@@ -22,6 +22,7 @@ from byhand.cli.speaking import (
 )
 from byhand.errors import UsageError
 from byhand.language import _
+from byhand.options import Chosen, refuse_against_alone
 from byhand.render.explained.parts import SECTIONS
 
 if TYPE_CHECKING:
@@ -138,8 +139,8 @@ def command(
     from byhand.explaining import explain
     from byhand.models import open_model
 
-    refuse_together({"--digits": chosen.compares, "--float": chosen.compares})
-    refuse_together({"--alone": alone, "--against": against is not None})
+    chosen.refuse_comparison()
+    refuse_against_alone(against, alone, DASHES)
     page = None if report is None else can_be_written(report)
     if length is not None and only and not {"inputs", "facts"} & set(only):
         raise UsageError(_("--length is for the section inputs"), hint="--only inputs")
@@ -148,7 +149,7 @@ def command(
         found = explain(
             opened,
             text,
-            chosen.numbers(opened),
+            numbers_of(chosen, opened),
             digits=chosen.digits,
             position=position,
             token=token,
@@ -167,16 +168,6 @@ def command(
         talk(_("the report is in {file}").format(file=page))
     tell()
     return status_of(found)
-
-
-def refuse_together(said: dict[str, bool]) -> None:
-    """Two options that exclude each other."""
-    if all(said.values()):
-        one, other = said
-        raise UsageError(
-            _("{one} and {other} exclude each other").format(one=one, other=other),
-            hint=_("leave one of them out"),
-        )
 
 
 def telling_of(

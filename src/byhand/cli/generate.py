@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import Chosen as ChosenNumbers
-from byhand.cli.choosing import numbers_options
+from byhand.cli.choosing import numbers_of, numbers_options
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
 from byhand.errors import Undecided, UsageError
 from byhand.language import _
+from byhand.options import Chosen as ChosenNumbers
+from byhand.options import no_comparison_of_tokens
 
 if TYPE_CHECKING:
     from byhand.generating import Chosen, Generation
@@ -114,17 +115,13 @@ def command(
     from byhand.generating import generate
     from byhand.models import open_model
 
-    if chosen.compares:
-        raise UsageError(
-            _("{one} and {other} exclude each other").format(one="--digits", other="--float"),
-            hint=_("byhand trace compares floats with proven digits"),
-        )
+    chosen.refuse_comparison(no_comparison_of_tokens())
     with telling():
         opened = open_model(model)
         generation = generate(
             opened,
             text,
-            chosen.numbers(opened, many=True),
+            numbers_of(chosen, opened, many=True),
             count=COUNT if count is None else count,
             temperature=temperature,
             top_k=top_k,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.choosing import numbers_of, numbers_options
 from byhand.cli.naming import names_option, style_of
 from byhand.cli.printing import talk
 from byhand.cli.speaking import (
@@ -25,6 +25,7 @@ from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.evaluate import Job, Progress
+    from byhand.options import Chosen
     from byhand.tracing import Trace
 
 
@@ -111,7 +112,7 @@ def command(
     wanted = (*only, *inside)
     with hinting(model, wanted), telling() as progress:
         opened = open_model(model)
-        numbers = chosen.numbers(opened)
+        numbers = numbers_of(chosen, opened)
         if stop_at_boundary and numbers.uniform:
             rounded = numbers.uniform == "rounded"
             raise UsageError(

@@ -26,6 +26,19 @@ def builtin_names() -> tuple[str, ...]:
     return _BUILT_IN
 
 
+def is_builtin(model: Model) -> bool:
+    """Whether an opened model is one of the built-in ones, and not merely called like one."""
+    return model.name in _BUILT_IN and _FOLDER in Path(model.source).resolve().parents
+
+
+def called(model: str | Path | Model) -> str:
+    """What somebody calls a model on the command line: by its name, or by where it lies."""
+    if not isinstance(model, Model):
+        return str(model)
+    lies_somewhere = bool(model.source) and Path(model.source).exists()
+    return model.source if lies_somewhere and not is_builtin(model) else model.name
+
+
 def open_model(name_or_path: str | Path) -> Model:
     """The built-in model of this name, or the model of this file or checkpoint folder."""
     path = _find(name_or_path)

@@ -20,12 +20,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from byhand import evaluate
+from byhand import evaluate, models
 from byhand.address import read_address, within
 from byhand.counting import Inventory, count
 from byhand.language import _, speaking
 from byhand.model import Model
-from byhand.models import builtin_names, open_model
+from byhand.models import is_builtin, open_model
 from byhand.numbers.base import REGISTERS, Numbers
 from byhand.plan import WEIGHT
 from byhand.publishing.book import Book
@@ -175,7 +175,7 @@ def make_edition(
 ) -> Edition:
     """Works out what the book needs.  `called` is what the reader calls an opened model."""
     opened = model if isinstance(model, Model) else open_model(model)
-    name = called or (_called(opened) if isinstance(model, Model) else str(model))
+    name = called or models.called(model)
     trace = _trace(opened, text, target, numbers, digits, progress)
     asked = tuple(at)
     for address in asked:
@@ -308,22 +308,10 @@ def _claims(model: Model, trace: Trace, claims: Sequence[Any] | None) -> tuple[A
     if claims is not None:
         return tuple(claims)
     own = trace.text == model.text
-    if not own or not _built_in(model):
+    if not own or not is_builtin(model):
         return ()
     document = document_of(model.name)
     return () if document is None else (document,)
-
-
-def _built_in(model: Model) -> bool:
-    folder = Path(evaluate.__file__).parent / "models"
-    return model.name in builtin_names() and folder in Path(model.source).resolve().parents
-
-
-def _called(model: Model) -> str:
-    """What somebody calls a model on the command line: by its name, or by where it lies."""
-    if _built_in(model) or not model.source or not Path(model.source).exists():
-        return model.name
-    return model.source
 
 
 def _source_words(sources: Sequence[Any], own_document: bool) -> str:

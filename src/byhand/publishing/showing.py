@@ -18,6 +18,7 @@ import numpy as np
 from byhand.address import write_index
 from byhand.expression import Entry, substitute
 from byhand.expression import Expression as Tree
+from byhand.language import _
 from byhand.plan import WEIGHT
 from byhand.publishing.numerals import in_full, localised
 from byhand.publishing.parts import Checked, NumberRow, NumberTable

@@ -23,7 +23,7 @@ def known(array: np.ndarray[Any, Any]) -> Range:
 
 
 def follows(numbers: Allowed, value: Range, claimed: torch.Tensor) -> bool:
-    return numbers.judge(value, (), claimed.double().numpy()).follows
+    return numbers.judge(value, (), claimed.double().numpy()).possible
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16"])

@@ -24,7 +24,7 @@ def claimed(numbers: Allowed, *values: float) -> Range:
 
 
 def follows(numbers: Allowed, value: Range, given: Any) -> bool:
-    return numbers.judge(value, (), np.asarray(given, dtype=np.float64)).follows
+    return numbers.judge(value, (), np.asarray(given, dtype=np.float64)).possible
 
 
 @pytest.mark.parametrize(("name", "least"), FLUSHING.items())

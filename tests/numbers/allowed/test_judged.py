@@ -22,7 +22,7 @@ def test_the_share_is_the_difference_over_what_is_allowed() -> None:
     claims = value().mid + np.array([[0.25, 0, 0], [0, -0.5, 0]])
     judged = NUMBERS.judge(value(), (), claims)
     assert judged.shares.tolist() == [[0.5, 0, 0], [0, 1.0, 0]]
-    assert judged.follows
+    assert judged.possible
     assert judged.worst == (1, 1)
     assert judged.allowed[1, 1] == 0.5
     assert judged.expected[1, 1] == 5.0
@@ -31,7 +31,7 @@ def test_the_share_is_the_difference_over_what_is_allowed() -> None:
 def test_what_is_beyond_by_a_hair_does_not_follow() -> None:
     claims = value().mid + 0.5 + 1e-9
     judged = NUMBERS.judge(value(), (), claims)
-    assert not judged.follows
+    assert not judged.possible
     assert judged.share > 1
 
 
@@ -69,8 +69,8 @@ def test_blanks_are_not_judged() -> None:
     claimed = np.array([[False, True, True], [False, False, False]])
     judged = NUMBERS.judge(value(), (), claims, 0.0, claimed)
     assert judged.share == 0
-    assert judged.judged is not None
-    assert judged.judged.sum() == 2
+    assert judged.claimed is not None
+    assert judged.claimed.sum() == 2
 
 
 def test_a_part_is_judged_by_its_index() -> None:
@@ -86,9 +86,9 @@ def test_masked_scores_are_not_judged_and_masked_weights_are_zero() -> None:
     assert NUMBERS.judge(scores, (), claims).share == 0
     shares = NUMBERS.softmax(scores)
     right = np.array([[0.5, 0.5, 0.0], [1 / 3, 1 / 3, 1 / 3]])
-    assert NUMBERS.judge(shares, (), right).follows
+    assert NUMBERS.judge(shares, (), right).possible
     right[0, 2] = np.nan
-    assert NUMBERS.judge(shares, (), right).follows
+    assert NUMBERS.judge(shares, (), right).possible
     right[0, 2] = 1e-6
     assert NUMBERS.judge(shares, (), right).share == np.inf
     assert NUMBERS.judge(shares, (0,), right[0]).share == np.inf
@@ -146,8 +146,8 @@ def test_what_follows_from_no_number_may_be_anything(odd: float) -> None:
     assert over.rad.tolist() == [[0, np.inf, 0], [0, 0, 0]]
     weight = Range(np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]))
     after = NUMBERS.linear(over, weight, layout="in_out")
-    assert NUMBERS.judge(after, (), np.array([[np.nan, np.nan], [15.0, 0.0]])).follows
-    assert not NUMBERS.judge(after, (), np.array([[np.nan, np.nan], [15.1, 0.0]])).follows
+    assert NUMBERS.judge(after, (), np.array([[np.nan, np.nan], [15.0, 0.0]])).possible
+    assert not NUMBERS.judge(after, (), np.array([[np.nan, np.nan], [15.1, 0.0]])).possible
 
 
 def test_masked_entries_stay_masked() -> None:
@@ -165,4 +165,4 @@ def test_weights_laid_over_are_still_shares() -> None:
     hidden = np.array([[False, True]])
     shares = NUMBERS.softmax(Range(np.zeros((1, 2)), absent=hidden))
     over = NUMBERS.overlay(shares, (), np.array([[1.0, 0.0]]))
-    assert not NUMBERS.judge(over, (), np.array([[1.0, 0.5]])).follows
+    assert not NUMBERS.judge(over, (), np.array([[1.0, 0.5]])).possible

@@ -72,7 +72,7 @@ def test_byhands_own_floats_are_allowed(name: str, format: str, precision: str) 
     claims = claims_of(model, format)
     for over in (True, False):
         for address, each in judged(model, claims, precision, over=over).items():
-            assert each.follows, (address, each.share, over)
+            assert each.possible, (address, each.share, over)
             if over and each.times is not None:
                 assert each.times < 8, (address, each.times)
 
@@ -81,7 +81,7 @@ def test_float32_is_not_float64_and_bfloat16_is_not_float32() -> None:
     model = open_model("minigpt")
     for format, precision in (("float32", "float64"), ("bfloat16", "float32")):
         found = judged(model, claims_of(model, format), precision, over=True)
-        outside = [address for address, each in found.items() if not each.follows]
+        outside = [address for address, each in found.items() if not each.possible]
         assert len(outside) > len(found) / 3
 
 
@@ -91,7 +91,7 @@ def test_a_slip_in_one_entry_is_seen_there_and_nowhere_else() -> None:
     claims["block.1.mlp.hidden"] = claims["block.1.mlp.hidden"].copy()
     claims["block.1.mlp.hidden"][2, 7] *= 1.001
     found = judged(model, claims, "float32", over=True)
-    wrong = [address for address, each in found.items() if not each.follows]
+    wrong = [address for address, each in found.items() if not each.possible]
     assert wrong == ["block.1.mlp.hidden", "block.1.mlp.act"]
     assert found["block.1.mlp.hidden"].worst == (2, 7)
 
@@ -109,8 +109,8 @@ def test_without_rounding_the_pass_is_as_narrow_as_float64_makes_it() -> None:
 def test_a_sixteen_bit_result_beyond_the_range_may_be_infinite() -> None:
     numbers = Allowed("float16")
     product = numbers.multiply(Range(np.array([300.0, 2.0])), Range(np.array([300.0, 2.0])))
-    assert numbers.judge(product, (), np.array([np.inf, 4.0])).follows
-    assert not numbers.judge(product, (), np.array([9e4, np.inf])).follows
+    assert numbers.judge(product, (), np.array([np.inf, 4.0])).possible
+    assert not numbers.judge(product, (), np.array([9e4, np.inf])).possible
 
 
 def test_scores_may_overflow_before_they_are_scaled() -> None:
@@ -119,18 +119,18 @@ def test_scores_may_overflow_before_they_are_scaled() -> None:
     half = Quotient(Number(Fraction(1)), Number(Fraction(2)))
     value = numbers.scores(q, q, scale=half, mask=((True,),), queries=[0], keys=[0])
     assert value.mid[0, 0, 0] == 45_000
-    assert numbers.judge(value, (), np.full((1, 1, 1), np.inf)).follows
+    assert numbers.judge(value, (), np.full((1, 1, 1), np.inf)).possible
 
 
 def test_what_is_tiny_may_be_flushed_to_zero() -> None:
     for name in ("float32", "bfloat16"):
         numbers = Allowed(name)
         product = numbers.multiply(Range(np.array([1e-30])), Range(np.array([1e-9])))
-        assert numbers.judge(product, (), np.array([0.0])).follows
+        assert numbers.judge(product, (), np.array([0.0])).possible
     assert not Allowed("float64").judge(
         Allowed("float64").multiply(Range(np.array([1e-30])), Range(np.array([1e-9]))),
         (), np.array([0.0]),
-    ).follows  # fmt: skip
+    ).possible  # fmt: skip
 
 
 def test_weights_of_sixteen_bit_formats_are_cast_first() -> None:
@@ -167,10 +167,10 @@ def test_three_terms_that_nobody_added_up_may_be_added_in_any_order() -> None:
     numbers = Allowed("bfloat16")
     a, b, c = (Range(np.array([x])) for x in (100.0, -99.5, 0.0625))
     bridged = numbers.add(numbers.add(a, b), c)
-    assert numbers.judge(bridged, (), np.array([0.5])).follows  # a + (b + c), b + c = -99.5
+    assert numbers.judge(bridged, (), np.array([0.5])).possible  # a + (b + c), b + c = -99.5
     assert numbers.judge(bridged, (), np.array([0.5])).times < 2  # type: ignore[operator]
     claimed = numbers.overlay(numbers.add(a, b), (), np.array([0.5]))
-    assert not numbers.judge(numbers.add(claimed, c), (), np.array([0.5])).follows
+    assert not numbers.judge(numbers.add(claimed, c), (), np.array([0.5])).possible
 
 
 def test_grouped_queries_read_their_own_key_head() -> None:
@@ -226,7 +226,7 @@ def test_one_pass_variance_is_allowed_only_where_asked_for() -> None:
     ):
         data = Range(x.astype(np.float64))
         value = numbers.mean_square(numbers.center(data, numbers.mean(data)))
-        assert numbers.judge(value, (), once).follows is follows
+        assert numbers.judge(value, (), once).possible is follows
 
 
 def test_joined_and_merged_heads_are_the_same_numbers() -> None:

@@ -232,3 +232,21 @@ def test_missing_bits_at_the_edges() -> None:
     radii = np.array([-inf, 0.0, inf, -inf])
     assert bits_missing(middles, radii, 5).tolist() == [-inf, inf, inf, -inf]
     assert 0 < SLACK < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("mid", "rad", "count", "shown"),
+    [
+        (Fraction(1, 3), Fraction(0), 4, "0.3333"),
+        (Fraction(-2, 3), Fraction(1, 10**6), 4, "-0.6667"),
+        (Fraction(2, 3), Fraction(1, 10**3), 4, "0.67"),  # no more places are proven
+        (Fraction(-1, 10**9), Fraction(0), 4, "0.0000"),
+        (Fraction(12345), Fraction(1, 10), 0, "12345"),
+        (Fraction(5), Fraction(3), 2, "5 ± 3"),
+    ],
+)
+def test_places_count_from_the_point_and_only_proven_ones_are_told(
+    mid: Fraction, rad: Fraction, count: int, shown: str
+) -> None:
+    assert Enclosure(mid, rad).places(count) == shown
+    assert Enclosure(mid, rad).significant(3) == Enclosure(mid, rad).decimal(3)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from byhand.errors import UsageError
+from byhand.language import _
+
 _FOLDER = Path(__file__).parent
 _DOCUMENTS = ("abc-walkthrough", "journey", "minigpt")
 
@@ -15,6 +18,20 @@ _DOCUMENTS = ("abc-walkthrough", "journey", "minigpt")
 def names() -> tuple[str, ...]:
     """The built-in models whose documents are here."""
     return _DOCUMENTS
+
+
+def instead_of_claims(model: str, missing: str = "claims") -> Path:
+    """The document of a built-in model, where nobody gave claims; a UsageError if it has none."""
+    document = of(model)
+    if document is None:
+        raise UsageError(
+            _("{name} is missing").format(name=missing),
+            expected=_(
+                "a file of claims; without one, a model that comes from a document: {names}"
+            ).format(names=", ".join(names())),
+            hint=_("see {command} --help").format(command="byhand check"),
+        )
+    return document
 
 
 def of(model: str) -> Path | None:

@@ -31,11 +31,14 @@ class Judged:
         object.__setattr__(self, "share", float(self.shares.max(initial=0.0)))
 
     @property
+    def possible(self) -> bool:
+        """Whether no claim lies outside of its range."""
+        return self.share <= 1.0
+
+    @property
     def follows(self) -> bool | None:
         """Whether every claim lies within its range; None where some range says nothing."""
-        if self.share > 1.0:
-            return False
-        return None if self.open is not None else True
+        return None if self.possible and self.open is not None else self.possible
 
     @property
     def worst(self) -> tuple[int, ...]:

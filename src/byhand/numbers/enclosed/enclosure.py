@@ -142,6 +142,22 @@ class Enclosure:
         proven = abs(n * bottom - top) * by + wide * bottom < bottom * by
         return (n, exponent) if proven else None
 
+    def significant(self, digits: int) -> str:
+        """So many significant digits: another word for `decimal`, which says it of digits."""
+        return self.decimal(digits)
+
+    def places(self, count: int) -> str:
+        """So many digits behind the point: less than one unit of the last place from the real
+        value.  Fewer where fewer are proven; where none is, the middle and the radius."""
+        if self.rad != inf:
+            for places in range(count, -1, -1):
+                if 2 * Fraction(self.rad) * 10**places < 1:
+                    top, bottom = scaled(abs(self.mid), places)
+                    digits = str((2 * top + bottom) // (2 * bottom)).zfill(places + 1)
+                    text = digits[:-places] + "." + digits[-places:] if places else digits
+                    return "-" * (self.mid < 0 and int(digits) != 0) + text
+        return " ± ".join(self.interval())
+
     def interval(self, digits: int = 20) -> tuple[str, str]:
         """Decimals (middle, radius): every number of the set lies within radius of middle.
 

@@ -226,6 +226,10 @@ class Value:
 
         return decimal(self, places)
 
+    def places(self, count: int) -> str:
+        """So many digits behind the point: another word for `decimal`, which says it of places."""
+        return self.decimal(count)
+
     def significant(self, digits: int) -> str:
         """The value with so many significant digits: within one unit of the last, proven."""
         from byhand.numbers.exact.decimals import significant

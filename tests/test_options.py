@@ -1,0 +1,216 @@
+"""Python and the command line take the same options: the same answer, or a refusal in the same
+words."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import byhand as library
+from byhand.errors import ByhandError
+from calling import Outcome
+
+NUMBERS: Mapping[str, Any] = {
+    "exact": True, "digits": 5, "decimals": 3, "float": "float32", "device": "cpu",
+}  # fmt: skip
+CLAIMS = Path(__file__).parent.parent / "docs" / "examples" / "claims" / "tiny-worked.yaml"
+
+
+def every_choice() -> Iterator[dict[str, Any]]:
+    """All ways to say something about the numbers; torch is not asked to work."""
+    for count in range(len(NUMBERS) + 1):
+        for names in combinations(NUMBERS, count):
+            alone = set(names) <= {"device", "float"} and "device" in names
+            if not alone and set(names) != {"digits", "device"}:
+                yield {name: NUMBERS[name] for name in names}
+
+
+def arguments(options: Mapping[str, Any]) -> list[str]:
+    """The options as they are typed."""
+    typed = []
+    for name, value in options.items():
+        dashed = "--" + name.replace("_", "-")
+        typed += [dashed] if value is True else [dashed, str(value)]
+    return typed
+
+
+def refusal(error: ByhandError) -> str:
+    return plain(str(error))
+
+
+def plain(text: str) -> str:
+    """The first line of a refusal, without the dashes of the command line."""
+    return re.sub(r"--(?=[a-z])", "", text.removeprefix("error: ").splitlines()[0])
+
+
+def in_python(work: Callable[..., Any], **options: Any) -> tuple[str | None, Any]:
+    """The refusal, or the answer."""
+    try:
+        return None, work("tiny", **options)
+    except ByhandError as error:
+        return refusal(error), None
+
+
+def typed(byhand: Callable[..., Outcome], *call: str) -> tuple[str | None, str]:
+    done = byhand(*call)
+    if done.status == 2:
+        return plain(done.err), ""
+    assert done.status in (0, 1), done.err
+    return None, done.out
+
+
+def traced(model: str, **options: Any) -> Any:
+    from byhand.render.data import write_json
+
+    return _json(write_json, library.trace(model, **options))
+
+
+def generated(model: str, **options: Any) -> Any:
+    from byhand.render.generated import generation_data
+
+    generation = library.generate(model, **options)
+    list(generation)
+    return generation_data(generation)
+
+
+def explained(model: str, **options: Any) -> Any:
+    from byhand.render.explained.data import write_json
+
+    return _json(write_json, library.explain(model, **options))
+
+
+def checked(model: str, **options: Any) -> Any:
+    from byhand.render.marking_data import write_json
+
+    return _json(write_json, library.check(model, CLAIMS, **options))
+
+
+def _json(write: Callable[..., None], what: Any) -> Any:
+    text = io.StringIO()
+    write(what, text)
+    return json.loads(text.getvalue())
+
+
+def assert_the_same(
+    byhand: Callable[..., Outcome],
+    command: str,
+    work: Callable[..., Any],
+    options: Mapping[str, Any],
+    *further: str,
+) -> None:
+    refused, answer = in_python(work, **options)
+    also, out = typed(byhand, command, "tiny", *further, *arguments(options), "--json")
+    assert refused == also, options
+    if refused is None:
+        assert json.loads(out) == json.loads(json.dumps(answer)), options
+
+
+@pytest.mark.parametrize(
+    "options", list(every_choice()), ids=lambda each: " ".join(each) or "nothing"
+)
+def test_what_is_said_about_the_numbers(
+    options: dict[str, Any], byhand: Callable[..., Outcome]
+) -> None:
+    if not {"digits", "float"} <= set(options):  # there `byhand trace` compares two traces
+        assert_the_same(byhand, "trace", traced, options)
+    elif len(options) == 2:
+        assert in_python(traced, **options)[0] == "digits and float exclude each other"
+    assert_the_same(byhand, "generate", generated, {"count": 2, **options})
+    assert_the_same(byhand, "explain", explained, options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"digits": 0}, {"digits": 1001}, {"digits": "many"}, {"decimals": -1},
+        {"decimals": 1_000_000_000}, {"decimals": 2.5}, {"float": "float31"}, {"float": "tf32"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_values_that_do_not_fit(options: dict[str, Any], byhand: Callable[..., Outcome]) -> None:
+    for command, work in (("trace", traced), ("generate", generated), ("explain", explained)):
+        assert_the_same(byhand, command, work, options)
+        assert in_python(work, **options)[0] is not None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"count": 0}, {"count": 2, "top_k": 0}, {"count": 2, "top_p": 2}, {"temperature": 0},
+        {"count": 2, "temperature": 1, "seed": 3}, {"count": 2, "seed": 3},
+        {"count": 2, "top_k": 2, "seed": 1}, {"count": 1, "temperature": 1, "digits": 4, "seed": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_how_a_text_goes_on(options: dict[str, Any], byhand: Callable[..., Outcome]) -> None:
+    assert_the_same(byhand, "generate", generated, options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"alone": True}, {"alone": True, "against": "b"}, {"token": "c", "against": "b"},
+        {"token": "b", "against": "b"}, {"position": 0}, {"position": 7}, {"token": "z"},
+        {"neurons": True, "keys": True}, {"length": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_explained(options: dict[str, Any], byhand: Callable[..., Outcome]) -> None:
+    assert_the_same(byhand, "explain", explained, options)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"target": "c"}, {"target": "z"}, {"precision": "decimals:3"},
+                {"precision": "float31"}, {"text": "b a"}], ids=str,
+)  # fmt: skip
+def test_what_is_checked(options: dict[str, Any], byhand: Callable[..., Outcome]) -> None:
+    assert_the_same(byhand, "check", checked, options, str(CLAIMS))
+
+
+def test_without_claims_the_document_is_checked(byhand: Callable[..., Outcome]) -> None:
+    from byhand.render.marking_data import write_json
+
+    done = byhand("check", "abc-walkthrough", "--json")
+    assert json.loads(done.out) == _json(write_json, library.check("abc-walkthrough"))
+    opened = library.open_model("abc-walkthrough")
+    assert json.loads(done.out) == _json(write_json, library.check(opened))
+    with pytest.raises(ByhandError) as refused:
+        library.check("tiny")
+    told = byhand("check", "tiny").err
+    assert plain(told).lower() == refusal(refused.value)
+    assert "abc-walkthrough, journey, minigpt" in told
+    assert "abc-walkthrough, journey, minigpt" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {}, {"decimals": 3}, {"digits": 4}, {"exact": True, "decimals": 2},
+        {"digits": 4, "float": "float32"}, {"blanks": 4}, {"seed": 4}, {"ask": "values"},
+        {"worksheet": True, "blanks": 4, "seed": 2, "ask": "values,counts"},
+        {"worksheet": True, "blanks": 0}, {"worksheet": True, "ask": "colours"}, {"target": "z"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_published(
+    options: dict[str, Any], byhand: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    said = dict(options)
+    if "ask" in said:
+        said["ask"] = said["ask"].split(",")
+    refused, _paths = in_python(library.book, out=tmp_path / "one", **said)
+    also, _out = typed(byhand, "book", "tiny", "--out", str(tmp_path / "two"), *arguments(options))
+    assert refused == also
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).glob("*")}
+        for name in ("one", "two")
+    )
+    assert one == two
+    assert bool(one) == (refused is None)
