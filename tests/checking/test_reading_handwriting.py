@@ -93,6 +93,21 @@ def test_a_flat_file_is_a_sheet_too(write: Write) -> None:
     assert [each.name for each in sheet.entries] == ["logits[1]", "loss"]
 
 
+def test_what_the_sheet_prints_is_given_and_nobody_s_claim(write: Write) -> None:
+    text = "claims:\n  loss: 1.83\ngiven:\n  logits[0]: [0.1, _]\n"
+    for sheet in (
+        read_claims(write("sheet.yaml", text)),
+        read_claims(write("flat.yaml", text.replace("claims:\n  ", ""))),
+        read_claims({"claims": {"loss": "1.83"}, "given": {"logits[0]": ["0.1", None]}}),
+    ):
+        assert [(each.name, each.given) for each in sheet.entries] == [
+            ("loss", False),
+            ("logits[0]", True),
+        ]
+    with pytest.raises(InputError, match="what is given is a table"):
+        read_claims(write("wrong.yaml", "claims: {loss: 1.83}\ngiven: 3\n"))
+
+
 def test_json_is_read_alike(write: Write) -> None:
     text = '{"text": "a b", "claims": {"loss": 0.30, "logits[1]": ["~1", null, "1/3"]}}'
     sheet = read_claims(write("sheet.json", text))
