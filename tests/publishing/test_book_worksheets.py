@@ -98,6 +98,7 @@ def test_nothing_of_an_empty_sheet_is_judged(tmp_path: Path) -> None:
     assert {line.verdict for line in marking} == {Verdict.UNJUDGED}
     assert len(list(marking)) == 20
     assert summary(marking) == "nothing can be judged: 20 lines"
+    assert not marking.passed
 
 
 def test_a_line_that_the_sheet_prints_and_somebody_changed_is_told(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ class _Judge:
         """Whether lines that were judged before follow, all of them, and hold numbers."""
         return not any(
             address in self.replay.not_finite
-            or any(not local.follows and not local.blank for local in self.found[address])
+            or any(not local.follows and not local.blank for local in self.found.get(address, ()))
             for address in addresses
         )
 

@@ -165,18 +165,9 @@ def read_arguments(model: str, arguments: tuple[str, ...], text: str | None) -> 
         text = arguments[-1]
         claims.pop()
     if not claims:
-        from byhand.checking.documents import names, of
+        from byhand.checking.documents import instead_of_claims
 
-        document = of(model)
-        if document is None:
-            raise UsageError(
-                _("{name} is missing").format(name="CLAIMS"),
-                expected=_(
-                    "a file of claims; without one, a model that comes from a document: {names}"
-                ).format(names=", ".join(names())),
-                hint=_("see {command} --help").format(command="byhand check"),
-            )
-        claims.append(document)
+        claims.append(instead_of_claims(model, "CLAIMS"))
     return Asked(tuple(claims), text)
 
 
