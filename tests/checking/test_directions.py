@@ -304,6 +304,22 @@ def test_a_dump_may_have_rounded_the_weights_to_its_format_once(
     assert mark_weights([wider], journey)[0].verdict is Verdict.ERROR
 
 
+@pytest.mark.parametrize("name", ["block.0.attn.q", "final.norm.gain", "block.0.mlp.hidden_bias"])
+@pytest.mark.parametrize("format", ["bfloat16", "float16"])
+def test_weights_that_were_kept_in_fewer_bits_are_recognised(name: str, format: str) -> None:
+    """Matrices, gains and biases alike."""
+    from byhand.models import open_model
+    from byhand.numbers.floats.formats import FORMATS, narrowed, widened
+
+    model = open_model("minigpt")
+    data = np.asarray(model.weights[name].data)
+    cast = widened(narrowed(data, FORMATS[format].dtype), np.dtype(np.float32))
+    claim = Claim(f"weight.{name}", (), cast, name, "dump.npz", format="float32")
+    (line,) = mark_weights([claim], model)
+    assert line.verdict is Verdict.ERROR
+    assert line.suspects[0].sentence == f"it is the weight rounded to {format}"
+
+
 def test_blanks_of_a_weight_are_not_judged(journey: Model) -> None:
     claim = written("weight.head[0]", "0.1", "9.9", "0.2", "0.2", "0.1", "0.0")
     known = np.array([True, False, True, True, True, True])

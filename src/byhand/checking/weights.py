@@ -15,6 +15,7 @@ from byhand.address import Index, write_index
 from byhand.checking.claims import Claim, Floats, Truths
 from byhand.checking.parts import as_written, in_whole, left_blank, radius_of, sides, unjudged
 from byhand.checking.slips import slips
+from byhand.checking.suspects.rounding import COARSER, rounded_to
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.errors import nearest
 from byhand.language import _
@@ -27,6 +28,7 @@ from byhand.weights import Tensor
 
 MOST_COMPARED = 4_000_000  # numbers of other weights that a claim is looked for among
 MOST_SHOWN = 3
+KEPT_IN = tuple(name for name in COARSER if name != "tf32")  # in which nothing is stored
 _FLOAT = 2.0**-52
 
 
@@ -116,7 +118,7 @@ def _worst_weight(claim: Claim, there: Range, shares: Floats, whole: tuple[int, 
 
 
 def _other_weights(claim: Claim, part: Any, use: Truths, model: Model) -> tuple[Suspect, ...]:
-    """What was meant: the matrix transposed, another row, another weight, a slip of the pen."""
+    """What was meant: a slip of the pen, the weight rounded, transposed, another row, another."""
     said = np.asarray(claim.values, dtype=np.float64)
 
     def fits(values: Floats, data: Any) -> float:
@@ -129,10 +131,20 @@ def _other_weights(claim: Claim, part: Any, use: Truths, model: Model) -> tuple[
         if (share := fits(slip.values, part)) <= 1:
             change = _("write {values}").format(values=as_written(slip.values))
             found.append(Suspect(slip.kind, slip.sentence, change, share))
-    for kind, sentence, data in _elsewhere(claim, model):
+    for kind, sentence, data in (*_rounded(claim, part, use), *_elsewhere(claim, model)):
         if (share := fits(said, data)) <= 1:
             found.append(Suspect(kind, sentence, sentence, share))
     return tuple(found[:MOST_SHOWN])
+
+
+def _rounded(claim: Claim, part: Any, use: Truths) -> Iterator[tuple[str, str, Any]]:
+    """The weight itself, rounded to a coarser format: matrices, biases and gains alike."""
+    if claim.by_hand:  # nobody casts with a pencil
+        return
+    data = np.asarray(_numbers(part, use).mid, dtype=np.float64)
+    for name in KEPT_IN:
+        sentence = _("it is the weight rounded to {format}").format(format=name)
+        yield "precision", sentence, rounded_to(name, data)
 
 
 def _elsewhere(claim: Claim, model: Model) -> Iterator[tuple[str, str, Any]]:
