@@ -59,6 +59,12 @@ def test_positions_that_start_again_without_a_word_on_segments_are_refused(port:
     port.assert_right(claimed)
 
 
+def test_positions_of_another_length_are_refused(port: Port) -> None:
+    dump = {"input_ids": [IDS], "position_ids": [[0, 1, 2]], "logits": np.zeros((1, 6, 17))}
+    with pytest.raises(InputError, match="positions do not fit the text"):
+        port.matched(dump)
+
+
 def holes() -> np.ndarray[Any, Any]:
     seen = BACK.copy()
     seen[4:, 1] = False

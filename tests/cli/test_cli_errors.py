@@ -149,7 +149,7 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown style of names": (
         ["trace", "tiny", "--names", "lama"],
         """error: --names has a value that does not fit
-  expected: byhand, transformer_lens, gpt2, llama, gpt_neox, hf
+  expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox, hf
   found: 'lama'
   hint: did you mean llama?
 """,
@@ -157,7 +157,7 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "names of a checkpoint that is none": (
         ["trace", "tiny", "--names", "hf"],
         """error: this model comes from no checkpoint, so it has no names of its own
-  expected: byhand, transformer_lens, gpt2, llama, gpt_neox
+  expected: byhand, transformer_lens, transformer_bridge, gpt2, llama, gpt_neox
   found: hf
 """,
     ),

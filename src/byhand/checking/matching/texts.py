@@ -101,7 +101,14 @@ def _positions(sheet: Sheet, place: int, before: int, length: int) -> tuple[int,
         return None
     given = np.atleast_2d(sheet.positions)
     row = given[min(place, len(given) - 1)][before : before + length]
-    if len(row) != length or np.array_equal(row, np.arange(length)):
+    if len(row) != length:
+        raise InputError(
+            _("positions do not fit the text"),
+            where=sheet.source,
+            expected=str(length),
+            found=str(len(row)),
+        )
+    if np.array_equal(row, np.arange(length)):
         return None
     return tuple(map(int, row))
 
