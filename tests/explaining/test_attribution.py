@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.errors import AddressError, InputError
+from byhand.errors import AddressError, InputError, Undecided
 from byhand.evaluate import trace as work
 from byhand.explaining.attribution import Attribution, attribute
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Printed
+from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
@@ -308,8 +309,21 @@ def test_numbers_known_only_as_printed_still_leave_nothing() -> None:
     assert attribute(trace).closes == "exact"
 
 
-def test_a_trace_that_stopped_undecided_is_attributed_as_far_as_it_goes(journey: Model) -> None:
+def test_a_norm_whose_scale_is_hardly_known_leaves_nothing_either(journey: Model) -> None:
     trace = work(as_printed(journey, 2), "cat sat")
+    assert trace["logits"].register == "enclosed"
+    assert attribute(trace).closes == "exact"
+
+
+class Doubtful(Exact):
+    """Numbers whose signs nobody knows."""
+
+    def activate(self, x: Any, *, kind: str) -> Any:
+        raise Undecided("the sign is open")
+
+
+def test_a_trace_that_stopped_undecided_is_attributed_as_far_as_it_goes(journey: Model) -> None:
+    trace = work(journey, "cat sat", Doubtful())
     assert trace["logits"].missing is not None
     attribution = attribute(trace)
     assert attribution.closes == "open"

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from byhand.address import write_index
 from byhand.explaining.near import near_entry
 from byhand.language import _
+from byhand.numbers.base import Printed, Unknown
 from byhand.plan import WEIGHT
 from byhand.publishing.parts import (
     AttentionPattern,
@@ -24,7 +25,6 @@ from byhand.publishing.parts import (
 )
 from byhand.publishing.showing import Showing
 from byhand.render.data import floats
-from byhand.render.given import float_near
 from byhand.render.words import whole
 from byhand.tracing import Worked
 
@@ -54,7 +54,21 @@ def near_weight(data: npt.NDArray[Any]) -> Array:
     """Floats near a weight's numbers; NaN where they are masked or unknown."""
     if data.dtype != np.dtype(object):
         return np.asarray(data, np.float64)
-    return np.array(list(map(float_near, data.flat)), np.float64).reshape(data.shape)
+
+    def one(entry: Any) -> float:
+        match entry:
+            case None | Unknown():
+                return float("nan")
+            case Printed(value=value):
+                return float(value)
+        try:
+            return float(entry)
+        except TypeError:  # an expression such as sqrt(2)/2
+            from byhand.numbers.floats import Floats
+
+            return float(Floats("float64").admit(np.array([entry], object))[0])
+
+    return np.array([one(x) for x in data.flat], np.float64).reshape(data.shape)
 
 
 # ------------------------------------------------------------------ heat strips

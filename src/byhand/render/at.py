@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import islice, product
 from math import inf, isnan, log, nan
 from typing import Any
+
+import numpy as np
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.errors import AddressError, nearest
@@ -25,11 +28,11 @@ from byhand.expression import (
     write,
 )
 from byhand.language import _
-from byhand.numbers.base import ABSENT, Unknown
+from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.plan import WEIGHT, Step
 from byhand.render import words
 from byhand.render.forms import DIGITS, Forms, rational_cell
-from byhand.render.given import float_near, symbol_of, weight_cell
+from byhand.render.given import symbol_of, weight_cell
 from byhand.render.layout import plain
 from byhand.render.parts import MASKED, Cell, Mark, Part, WorkingLine
 from byhand.tracing import Trace, Worked
@@ -206,9 +209,22 @@ class Workings:
         from byhand.explaining.near import near_entry  # not needed for a short sum
 
         if leaf.address.startswith(WEIGHT):
-            return float_near(self.weight_entry(leaf.address, leaf.index))
+            return near_entry(self.weight_value(leaf))
         worked = self.trace.steps[leaf.address]
         return nan if worked.missing is not None else near_entry(worked.at(leaf.index))
+
+    def weight_value(self, leaf: Entry) -> Any:
+        """A weight as a number; an expression, such as √2/2, in the numbers of the trace."""
+        entry = self.weight_entry(leaf.address, leaf.index)
+        match entry:
+            case Unknown():
+                return ABSENT
+            case Printed(value=value):
+                return value
+            case float() | Fraction() | np.generic() | None:
+                return entry
+        numbers = self.trace.numbers
+        return numbers.entries(numbers.admit(np.array([entry], dtype=object)))[0]
 
     # ------------------------------------------------------------------ values written in
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from math import isfinite, nan
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,21 +100,6 @@ def word_instead(entries: list[Any], axes: int) -> str:
 def _as_printed(entry: Any) -> Cell:
     """A weight in a table: of a printed one, what is printed."""
     return replace(weight_cell(entry), radius=None)
-
-
-def float_near(entry: Any) -> float:
-    """A float near a weight; NaN where it is masked or unknown."""
-    match entry:
-        case None | Unknown():
-            return nan
-        case Printed(value=value):
-            return float(value)
-    try:
-        return float(entry)
-    except TypeError:  # an expression such as sqrt(2)/2
-        from byhand.numbers.floats import Floats
-
-        return float(Floats("float64").admit(np.array([entry], object))[0])
 
 
 def weight_cell(entry: Any) -> Cell:
