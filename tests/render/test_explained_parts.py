@@ -51,7 +51,7 @@ def by_key(name: str) -> Explanation:
 
 def shown(*blocks: Bars | Grid | Told, width: int = 60) -> list[str]:
     section = Section("lens", "Lens", "", blocks)
-    return list(lines(HEAD, [section], width, Ink()))[5:]
+    return list(lines(HEAD, [section], width, Ink()))[4:]
 
 
 # ------------------------------------------------------------------ the terminal

@@ -109,7 +109,7 @@ def facts(
         lens=lens,
         progress=progress,
     )
-    said = [turns.without(one) for one in chosen]
+    said = turns.without_each(chosen)
     found = predictions_without(trace, chosen, turns.positions, weights, progress)
     told = []
     for place, turning in enumerate(turns.found):

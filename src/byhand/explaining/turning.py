@@ -218,20 +218,44 @@ class Turns:
 
     def without(self, part: Part) -> tuple[Prediction, ...]:
         """The prediction at each position if the part's own term were missing and no other."""
+        (found,) = self.without_each([part])
+        return found
+
+    def without_each(self, parts: Sequence[Part]) -> list[tuple[Prediction, ...]]:
+        """The same of each part by itself.  Where all numbers are of one kind, at once."""
+        if not self.numbers.uniform:
+            return [self._largest([part])[0] for part in parts]
+        return self._largest(parts)
+
+    def _largest(self, parts: Sequence[Part]) -> list[tuple[Prediction, ...]]:
+        assert self.trace.next is not None
+        found: dict[Part, tuple[Prediction, ...]] = {}
+        terms: dict[Part, Any] = {}
+        for part in parts:
+            try:
+                term = self.term(part)
+            except Undecided:
+                found[part] = (UNDECIDED,) * len(self.positions)
+            else:
+                if term is None:
+                    found[part] = tuple(self.trace.next[position] for position in self.positions)
+                else:
+                    terms[part] = term
+        if terms:
+            found |= dict(zip(terms, self._rests(list(terms.values())), strict=True))
+        return [found[part] for part in parts]
+
+    def _rests(self, terms: Sequence[Any]) -> list[tuple[Prediction, ...]]:
+        """The largest of the logits less each term."""
+        numbers, count = self.numbers, len(self.positions)
+        all_terms = numbers.stack_rows(terms) if len(terms) > 1 else terms[0]
+        logits = numbers.take_rows(self.attribution.value, list(range(count)) * len(terms))
+        minus = numbers.admit(np.full(logits.shape[-1], -1.0, dtype=np.float32))
         try:
-            term = self.term(part)
+            told = tuple(numbers.argmax(numbers.add(logits, numbers.affine(all_terms, gain=minus))))
         except Undecided:
-            return (UNDECIDED,) * len(self.positions)
-        if term is None:
-            assert self.trace.next is not None
-            return tuple(self.trace.next[position] for position in self.positions)
-        numbers = self.numbers
-        minus = numbers.admit(np.full(term.shape[-1], -1.0, dtype=np.float32))
-        rest = numbers.add(self.attribution.value, numbers.affine(term, gain=minus))
-        try:
-            return tuple(numbers.argmax(rest))
-        except Undecided:
-            return (UNDECIDED,) * len(self.positions)
+            told = (UNDECIDED,) * (count * len(terms))
+        return [told[at : at + count] for at in range(0, len(told), count)]
 
 
 def _belongs(source: Source, part: Part) -> bool:
