@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import wraps
-from math import isfinite, ldexp, log2
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -25,14 +24,12 @@ from byhand.numbers.base import ABSENT, Array, Note, Prediction
 from byhand.numbers.enclosed import ranges
 from byhand.numbers.enclosed.apart import Apart
 from byhand.numbers.enclosed.ball_functions import ACTIVATIONS, softmax_row
+from byhand.numbers.enclosed.ball_sizes import apart_from, magnitudes
 from byhand.numbers.enclosed.beyond import enclosure_of_ball
 from byhand.numbers.enclosed.enclosure import (
-    WIDEST,
     Enclosing,
-    Enclosure,
     Logs,
     absurd,
-    binary_size,
 )
 from byhand.numbers.enclosed.given import Given, matrix, narrow_ball
 from byhand.numbers.enclosed.largest import predict
@@ -91,7 +88,7 @@ class Balls(Enclosing):
 
     def magnitudes(self, value: Array) -> tuple[Logs, Logs]:
         balls = self._balls(value)
-        logs = [(-np.inf, -np.inf) if x is ABSENT else _magnitudes(x) for x in balls.ravel()]
+        logs = [(-np.inf, -np.inf) if x is ABSENT else magnitudes(x) for x in balls.ravel()]
         both = np.array(logs, dtype=np.float64).reshape(*balls.shape, 2)
         return both[..., 0], both[..., 1]
 
@@ -103,16 +100,8 @@ class Balls(Enclosing):
         return found
 
     def apart(self, value: Array, floats: Logs) -> Apart:
-        pairs = zip(self._balls(value).ravel(), floats.ravel().tolist(), strict=True)
         with ctx.workprec(self.bits + SPARE):
-            found = [(0.0, 0, 0.0, 0) if x is ABSENT else _apart(x, f) for x, f in pairs]
-        least, exponents, sizes, tops = zip(*found, strict=True)
-        return Apart(
-            np.array(least, np.float64).reshape(floats.shape),
-            np.array(exponents, np.int64).reshape(floats.shape),
-            np.array(sizes, np.float64).reshape(floats.shape),
-            np.array(tops, np.int64).reshape(floats.shape),
-        )
+            return apart_from(self._balls(value), floats)
 
     def with_zeros(self, value: Array, places: Sequence[tuple[int, ...]]) -> Array:
         """The value with entries that are known, from elsewhere, to be exactly zero."""
@@ -412,35 +401,3 @@ def _mixed(shares: Array, values: Array) -> Array:
     for j in present:
         total = total + shares[j] * values[j]
     return total
-
-
-def _apart(x: arb, number: float) -> tuple[float, int, float, int]:
-    """(mantissa and exponent of the least distance, mantissa and exponent of the largest |x|)."""
-    if not x.is_finite():
-        return 0.0, 0, np.inf, 0
-    size, top = map(int, x.abs_upper().man_exp())
-    largest = ldexp_up(size, -size.bit_length())
-    if not isfinite(number):
-        return np.inf, 0, largest, top + size.bit_length()
-    least, exponent = map(int, (x - arb(number)).abs_lower().man_exp())
-    more = max(least.bit_length() - 53, 0)  # bits that a float64 has no room for
-    return float(least >> more), exponent + more, largest, top + size.bit_length()
-
-
-def ldexp_up(man: int, exp: int) -> float:
-    """man · 2^exp as a float64, rounded up; man is not negative."""
-    more = max(man.bit_length() - 53, 0)
-    return ldexp(float(-(-man >> more)), exp + more)
-
-
-def _magnitudes(x: arb) -> tuple[float, float]:
-    """log2 of |midpoint| and of the radius, as the enclosure of the ball will have them."""
-    if not x.is_finite():
-        return -np.inf, np.inf
-    man, exp = map(int, x.mid().man_exp())
-    rad_man, rad_exp = map(int, x.rad().man_exp())
-    if max(exp, rad_exp) > WIDEST // 2 or min(exp, rad_exp) < -WIDEST:  # an absurd size
-        enclosure = Enclosure.of(x)
-        return binary_size(abs(enclosure.mid)), binary_size(enclosure.rad)
-    middle = log2(abs(man)) + exp if man else -np.inf
-    return middle, log2(rad_man) + rad_exp if rad_man else -np.inf
