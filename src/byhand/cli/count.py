@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from byhand.cli.printing import print_data
+from byhand.cli.printing import columns_of, print_data
 from byhand.cli.speaking import Command, json_option, language_option, later
 
 
@@ -35,6 +37,6 @@ def command(model: str, as_json: bool) -> int:
     if as_json:
         print_data(inventory_data(inventory))
     else:
-        known = weights is not None
-        print_lines(lambda width, ink: inventory_lines(inventory, known, width, ink))
+        known, terminal = weights is not None, columns_of(sys.stdout)
+        print_lines(lambda width, ink: inventory_lines(inventory, known, width, ink, terminal))
     return 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byhand.cli.printing import print_data, talk, width_of_output
+from byhand.cli.printing import columns_of, print_data, talk
 from byhand.errors import OutputError
 from byhand.language import _
 
@@ -23,7 +24,7 @@ def show_norms(out: str, steps: int | None, as_json: bool) -> int:
     if as_json:
         print_data(comparison.as_data())
     else:
-        for line in lines(comparison, folder, width_of_output()):
+        for line in lines(comparison, folder, columns_of(sys.stdout)):
             print(line)
     return 0
 
@@ -45,7 +46,7 @@ def tell(place: str, depth: int, steps: int) -> None:
     talk(text.format(place=place, depth=depth, steps=steps))
 
 
-def lines(comparison: Comparison, folder: Path, width: int) -> list[str]:
+def lines(comparison: Comparison, folder: Path, width: int | None) -> list[str]:
     """The table, and where the figure is."""
     from byhand.render.listing import table
 

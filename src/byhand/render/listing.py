@@ -30,11 +30,12 @@ def columns(rows: Iterable[Sequence[str]], right: Sequence[bool]) -> Iterator[st
 
 
 def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int | None
 ) -> Iterator[str]:
-    """A head and rows in columns; where they do not fit, a row in lines of its own."""
+    """A head and rows in columns; where a terminal of a width has no room for them, a row in lines
+    of its own."""
     lines = list(columns([head, *rows], right))
-    if max(map(width_of, lines)) <= width:
+    if width is None or max(map(width_of, lines)) <= width:
         yield from lines
         return
     room = max(width_of(name) for name in head[1:])
@@ -54,16 +55,16 @@ def paragraph(text: str, width: int, indent: str = INDENT) -> list[str]:
 
 
 def inventory_lines(
-    inventory: Inventory, weights_known: bool, width: int, ink: Ink
+    inventory: Inventory, weights_known: bool, width: int, ink: Ink, terminal: int | None = None
 ) -> Iterator[str]:
-    """The inventory as a table by component, then the totals."""
+    """The inventory as a table by component, then the totals; `terminal` has so many columns."""
     yield ink(inventory.model, "strong")
     yield ""
     layers = any(group.times > 1 for group in inventory.groups)
     head = [_("component"), _("formula"), _("layers") if layers else "", _("parameters")]
     rows = [_inventory_row(group) for group in inventory.groups]
     totals = [["", "", "", ""], *inventory_totals(inventory, weights_known)]
-    lines = list(table(head, [*rows, *totals], (False, False, True, True), width))
+    lines = list(table(head, [*rows, *totals], (False, False, True, True), terminal))
     rule = INDENT + "─" * (max(map(width_of, lines)) - len(INDENT))
     yield ink(lines[0], "quiet" if head[0] in lines[0] else None)
     yield from (line if line.strip() else ink(rule, "quiet") for line in lines[1:])
