@@ -116,3 +116,17 @@ def test_its_numbers_are_saved_with_their_radii(byhand: Call, model: str, tmp_pa
     assert saved.status in (0, 1), saved.err
     exact = json.loads((tmp_path / "golden" / "exact.json").read_text())
     assert set(exact["values"]["loss"][0]) == {"mid", "rad"}
+
+
+@pytest.mark.parametrize("options", [(), ("--digits", "8"), ("--decimals", "3")])
+@pytest.mark.parametrize("text", [ZEROS, BARE], ids=["zeros", "bare"])
+def test_a_saved_trace_of_ranges_follows_from_itself(
+    byhand: Call, tmp_path: Path, text: str, options: tuple[str, ...]
+) -> None:
+    """Its numbers are the middles of ranges, and are judged with their radii."""
+    model, saved = tmp_path / "model.yaml", tmp_path / "saved"
+    model.write_text(text)
+    byhand("trace", str(model), *options, "--out", str(saved))
+    found = json.loads(byhand("check", str(model), str(saved), "--json").out)
+    assert found["follows"]
+    assert sum(line["verdict"] == "right" for line in found["texts"][0]["lines"]) > 10

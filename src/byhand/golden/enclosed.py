@@ -8,7 +8,7 @@ up: the true value lies within `radius` of `value`, both taken as the float64 th
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, nextafter
+from math import inf, isfinite, nextafter, ulp
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from byhand.numbers.base import ABSENT
 from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.numbers.exact.nearest import nearest_float
 from byhand.tracing import Worked
 
 Floats = npt.NDArray[np.float64]
@@ -49,6 +50,34 @@ def _whole_arrays(worked: Worked, absent: float) -> tuple[Floats, Floats]:
         hidden = np.asarray(engine.to_numpy(value.hidden))
         values, radii = np.where(hidden, absent, values), np.where(hidden, 0.0, radii)
     return values, np.ascontiguousarray(radii)
+
+
+def printed_radii(worked: Worked) -> Floats | None:
+    """The radii of a step in exact numbers some of which are ranges; None where none is.
+
+    Of the others, the radius is the rounding to float64.
+    """
+    if worked.whole or worked.numbers.uniform is not None or worked.step.op == "argmax":
+        return None
+    entries = [entry for _index, entry in worked.entries()]
+    if not any(_is_range(entry) for entry in entries):
+        return None
+    radii = [0.0 if entry is ABSENT else _radius(entry) for entry in entries]
+    return np.asarray(radii, dtype=np.float64).reshape(worked.step.shape)
+
+
+def _is_range(entry: Any) -> bool:
+    return getattr(entry, "register", None) == "enclosed"
+
+
+def _radius(entry: Any) -> float:
+    value = nearest_float(entry)
+    if not _is_range(entry):
+        return upward(Fraction(ulp(value)))
+    middle, radius = entry.interval(20)
+    if not isfinite(value) or radius == "inf":
+        return inf
+    return upward(Fraction(radius) + abs(Fraction(middle) - Fraction(value)))
 
 
 def pair(entry: Enclosure) -> tuple[float, float]:

@@ -228,10 +228,10 @@ class SavedTrace:
                 where=str(self.folder),
                 hint=_("a trace with --digits has enclosures; an index names one of them"),
             )
-        if step.exact is not None:
-            text = self.exact(address)
-            if not isinstance(text, dict):
-                raise AddressError(_("{name} is masked: absent, not a number").format(name=address))
+        text = self.exact(address) if step.exact is not None else ""
+        if text is None:
+            raise AddressError(_("{name} is masked: absent, not a number").format(name=address))
+        if isinstance(text, dict):  # an enclosure as it is; the form of a printed number has none
             if text["rad"] != "inf":
                 return Enclosure(Fraction(text["mid"]), Fraction(text["rad"]))
             return EVERYTHING

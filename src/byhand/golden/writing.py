@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.golden import manifest
-from byhand.golden.enclosed import in_floats
+from byhand.golden.enclosed import in_floats, printed_radii
 from byhand.golden.folder import drafting, write_bytes, writing
 from byhand.golden.layout import FORMATS, Form, TensorFile
 from byhand.golden.manifest import (
@@ -183,7 +183,8 @@ def _unknown(weight: Tensor) -> bool:
 def _arrays(
     steps: Iterable[Worked],
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
-    """The numbers of some steps, and the radii of those that are enclosed."""
+    """The numbers of some steps, and the radii of those that are enclosed, or made of weights that
+    are known to their printed decimals alone."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     radii: dict[str, npt.NDArray[Any]] = {}
     for worked in steps:
@@ -192,6 +193,8 @@ def _arrays(
             arrays[worked.address], radii[worked.address] = in_floats(worked, absent)
         else:
             arrays[worked.address] = _array(worked)
+            if (printed := printed_radii(worked)) is not None:
+                radii[worked.address] = printed
     return arrays, radii
 
 
