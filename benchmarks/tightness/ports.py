@@ -3,123 +3,25 @@
 Each is written here on its own, step by step, in NumPy or by torch's own functions; none uses
 byhand's number systems but for rounding to bfloat16.  A `Port` has an order of summation, fused
 or rounded products, 16-bit intermediate results or float32 ones, and takes its roundings from a
-`Machine`: a real one rounds to the nearest, an adverse one errs as far as a rounding may, always to
-one side.
+`Machine`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import frexp, ldexp, pi, sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
-from ml_dtypes import bfloat16
+
+from benchmarks.tightness.machines import FORMATS, HALVES, NARROW, Machine, nearest
+from benchmarks.tightness.orders import total
 
 Data = Any
-KINDS = {"float64": np.float64, "float32": np.float32, "tf32": np.float32,
-         "float16": np.float16, "bfloat16": bfloat16}  # fmt: skip
-HALVES = {"float64": -53, "float32": -24, "tf32": -24, "float16": -11, "bfloat16": -8}
-NARROW = ("float16", "bfloat16")
-FORMATS = tuple(KINDS)
+__all__ = ["FORMATS", "HALVES", "NARROW", "Machine", "Port", "adverse", "nearest", "ports"]
 
-
-def nearest(x: Data, format: str) -> Data:
-    """The nearest numbers of a format, as float64 again; from float32 numbers or exact float64."""
-    kind = KINDS[format]
-    if kind is np.float64:
-        return np.asarray(x, dtype=np.float64)
-    if kind is bfloat16:
-        from byhand.numbers.floats.formats import BFLOAT16, narrowed
-
-        return narrowed(np.asarray(x, dtype=np.float64), BFLOAT16).astype(np.float64)
-    return np.asarray(x, dtype=np.float64).astype(kind).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The roundings of a format.  `side` 0: to the nearest; ±1: as far off as may be."""
-
-    format: str
-    side: int = 0
-    wide_steps: bool = False  # 16-bit formats: intermediate results stay in float32
-    turning: bool = False  # the side changes from each entry of a row to the next
-
-    def _round(self, x: Data, format: str, side: Data = None) -> Data:
-        if self.side == 0:
-            return nearest(x, format)
-        side = self.side if side is None else side
-        # a little less than the whole, so that float64 itself does not carry it beyond
-        far = x * (1 + side * ldexp(1 - 2**-20, HALVES[format]))
-        if format != "float16":
-            return far
-        # below the normal numbers, half of the spacing of the others
-        low = x + side * np.sign(x) * ldexp(1 - 2**-20, -25)
-        return np.where(np.abs(x) < ldexp(1.0, -14), low, far)
-
-    def store(self, x: Data) -> Data:
-        """A result as it is kept."""
-        return self._round(x, self.format)
-
-    def step(self, x: Data) -> Data:
-        """An intermediate result."""
-        format = "float32" if self._narrow and self.wide_steps else self.format
-        return self._round(x, format, self._sides(x))
-
-    def sum(self, x: Data) -> Data:
-        """A partial sum."""
-        return self._round(x, "float32" if self._narrow or self.format == "tf32" else self.format)
-
-    def scaled(self, x: Data, factor: float) -> Data:
-        """x times a constant: without a rounding where that is a power of 2."""
-        if self.side and frexp(factor)[0] == 0.5:
-            return x * factor
-        return self.step(x * self.step(factor))
-
-    def enter(self, x: Data) -> Data:
-        """What enters a product."""
-        if self.format != "tf32":
-            return x
-        if self.side:
-            return x * (1 + self.side * ldexp(1.0, -11))
-        bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
-        return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
-
-    def function(self, name: str, x: Data) -> Data:
-        """An elementary function: NumPy's in the format or float32, or off by 4 units."""
-        kind = np.float64 if self.format == "float64" else np.float32
-        if self.side == 0:
-            with np.errstate(all="ignore"):
-                return self.step(FUNCTIONS[name](np.asarray(x, dtype=kind)).astype(np.float64))
-        with np.errstate(all="ignore"):
-            exact = FUNCTIONS[name](np.asarray(x, dtype=np.float64))
-        side = self._sides(exact)
-        off = ldexp(8.0, -53 if kind is np.float64 else -24) * (1 - 2**-20)
-        if self._narrow and not self.wide_steps:
-            return self.step(exact * (1 + side * off))
-        return exact * (1 + side * off)
-
-    def _sides(self, x: Data) -> Data:
-        if not self.turning or np.ndim(x) < 2:
-            return self.side
-        return self.side * (1 - 2 * (np.arange(np.shape(x)[-1]) % 2))
-
-    @property
-    def _narrow(self) -> bool:
-        return self.format in NARROW
-
-
-def _erf(x: Data) -> Data:
-    import torch
-
-    return torch.special.erf(torch.from_numpy(np.ascontiguousarray(x))).numpy()
-
-
-FUNCTIONS: dict[str, Callable[[Data], Data]] = {
-    "exp": np.exp, "tanh": np.tanh, "erf": _erf, "sqrt": np.sqrt, "log": np.log, "sin": np.sin,
-    "cos": np.cos, "rsqrt": lambda x: x.dtype.type(1) / np.sqrt(x), "cube": lambda x: x**3,
-}  # fmt: skip
+KEYS = 64  # that attention block by block takes at a time
 
 
 @dataclass(frozen=True)
@@ -128,49 +30,28 @@ class Port:
 
     name: str
     machine: Machine
-    order: str = "forward"  # "backward" | "shuffled" | "pairs" | "blocks"
+    order: str = "forward"  # of summation: a name of orders.ORDERS
     fused: bool = False  # products are not rounded before they are added
     reciprocal: bool = False  # 1/std, then a product; 1/n likewise
     whole: bool = False  # x/std - mean/std, and Welford's mean and variance
     scale_first: bool = False
     shift: bool = True  # softmax less its maximum
+    online: bool = False  # attention block by block of keys, without the shares
 
     # ------------------------------------------------------------------- sums
 
     def total(self, terms: Data) -> Data:
-        """The sum over the last axis, in the port's order."""
-        m = self.machine
-        n = terms.shape[-1]
-        if self.order == "pairs":
-            while n > 1:
-                half = n // 2
-                paired = m.sum(terms[..., :half] + terms[..., half : 2 * half])
-                terms = np.concatenate((paired, terms[..., 2 * half :]), axis=-1)
-                n = terms.shape[-1]
-            return terms[..., 0]
-        if self.order == "blocks":
-            size = 16
-            blocks = [terms[..., i : i + size] for i in range(0, n, size)]
-            inner = Port("", m, "forward")
-            return inner.total(np.stack([inner.total(block) for block in blocks], axis=-1))
-        places = list(range(n))
-        if self.order == "backward":
-            places.reverse()
-        if self.order == "shuffled":
-            np.random.default_rng(n).shuffle(places)
-        so_far = terms[..., places[0]]
-        for place in places[1:]:
-            here = terms[..., place]
-            both = m.sum(so_far + here)
-            so_far = np.where(here == 0, so_far, np.where(so_far == 0, here, both))
-        return so_far
+        """The sum of a row, in the port's order; tensor cores add products alone."""
+        order = "forward" if self.order == "cores" else self.order
+        return total(terms, order, self.machine.sum)
 
     def dot(self, x: Data, y: Data) -> Data:
         """Σ x·y over the last axis."""
         m = self.machine
         x, y = m.enter(x), m.enter(y)
-        products = x * y if self.fused else m.sum(x * y)
-        return self.total(products)
+        if self.order == "cores":
+            return total(x * y, "cores", m.sum)
+        return self.total(x * y if self.fused else m.sum(x * y))
 
     # ------------------------------------------------------------------- operations
 
@@ -285,6 +166,24 @@ class Port:
     def attention(self, q: Data, k: Data, v: Data, scale: float, hidden: Data) -> Data:
         scores = np.where(hidden, -np.inf, self.scores(q, k, scale))
         return self.mix(self.softmax(scores), v)
+
+    def online_attention(self, scores: Data, v: Data) -> Data:
+        """Block by block: what was mixed so far is taken to each new maximum."""
+        m = self.machine
+        top = np.full((*scores.shape[:-1], 1), -np.inf)
+        below, mixed = np.zeros(top.shape), np.zeros((*scores.shape[:-1], v.shape[-1]))
+        for start in range(0, scores.shape[-1], KEYS):
+            here = slice(start, start + KEYS)
+            highest = np.maximum(top, scores[..., here].max(axis=-1, keepdims=True))
+            with np.errstate(invalid="ignore"):  # a block that is hidden altogether
+                exps = m.function("exp", m.step(np.nan_to_num(scores[..., here] - highest,
+                                                              nan=-np.inf)))  # fmt: skip
+                again = m.function("exp", m.step(np.nan_to_num(top - highest, nan=-np.inf)))
+            below = m.sum(m.sum(below * again) + self.total(exps)[..., None])
+            values = v[:, here].transpose(0, 2, 1)[:, None]
+            mixed = m.sum(m.sum(mixed * again) + self.dot(exps[:, :, None], values))
+            top = highest
+        return m.store(mixed / below)
 
     def activate(self, x: Data, kind: str) -> Data:
         m = self.machine

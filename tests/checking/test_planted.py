@@ -107,6 +107,8 @@ SELECTION = (
     ("weight-transposed", "gpt2", "float32"),
     ("last-layer-skipped", "llama", "float32"),
     ("cast-activation", "gpt_neox", "float32"),
+    ("cast-norm-weights", "gpt2", "float32"),
+    ("dropout-left-on", "llama", "float32"),
 )
 
 

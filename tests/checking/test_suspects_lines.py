@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -27,6 +28,16 @@ MODELS = {family: random_model(spec()) for family, spec in SPECS.items()}
 
 def weight(model: Model, name: str) -> Data:
     return np.asarray(model.weights[name].data, dtype=np.float64)
+
+
+def dropped(x: Data, rate: float) -> Data:
+    """As a dropout leaves it."""
+    return x * (np.random.default_rng(5).random(x.shape) >= rate) / (1 - rate)
+
+
+def cast(x: Data) -> Data:
+    """Rounded to bfloat16."""
+    return np.asarray(x, dtype=np.float32).astype(ml_dtypes.bfloat16).astype(np.float64)
 
 
 def normed(x: Data) -> Data:
@@ -59,6 +70,26 @@ LINES: list[tuple[str, str, str, Callable[[Lines, Model], Data]]] = [
     ("softmax-base", LLAMA, f"{AT}.attn.weights",
      lambda x, m: shares(x[f"{AT}.attn.scores"] * np.log(2))),
     ("dropout", GPT2, f"{AT}.attn.mixed", lambda x, m: x[f"{AT}.attn.mixed"] / 0.9),
+    ("dropout", GPT2, f"{AT}.attn.mixed",
+     lambda x, m: dropped(x[f"{AT}.attn.weights"], 0.2) @ x[f"{AT}.attn.v"]),
+    ("dropout", NEOX, f"{AT}.attn.weights", lambda x, m: dropped(x[f"{AT}.attn.weights"], 0.15)),
+    ("dropout", LLAMA, f"{AT}.mlp.out", lambda x, m: dropped(x[f"{AT}.mlp.out"], 0.1)),
+    ("dropout", LLAMA, f"{AT}.mlp.add",
+     lambda x, m: x[f"{AT}.attn.add"] + dropped(x[f"{AT}.mlp.out"], 0.1)),
+    ("dropout", GPT2, "stream.0",
+     lambda x, m: dropped(x["embed.token"] + x["embed.position"], 0.1)),
+    ("precision", GPT2, f"{AT}.attn.norm.out",
+     lambda x, m: x[f"{AT}.attn.norm.normalized"] * cast(weight(m, f"{AT}.attn.norm.gain"))
+     + cast(weight(m, f"{AT}.attn.norm.bias"))),
+    ("precision", NEOX, f"{AT}.mlp.hidden",
+     lambda x, m: x[f"{AT}.mlp.norm.out"] @ weight(m, f"{AT}.mlp.hidden").T
+     + cast(weight(m, f"{AT}.mlp.hidden_bias"))),
+    ("precision", NEOX, f"{AT}.mlp.hidden",
+     lambda x, m: x[f"{AT}.mlp.norm.out"] @ cast(weight(m, f"{AT}.mlp.hidden")).T
+     + cast(weight(m, f"{AT}.mlp.hidden_bias"))),
+    ("precision", LLAMA, "embed.token", lambda x, m: cast(x["embed.token"])),
+    ("weight-transposed", LLAMA, "logits",
+     lambda x, m: x["final.norm.out"] @ weight(m, "head").T.reshape(19, 24).T),
     ("mix-transposed", NEOX, f"{AT}.attn.mixed",
      lambda x, m: x[f"{AT}.attn.weights"].transpose(0, 2, 1) @ x[f"{AT}.attn.v"]),
     ("scores-transposed", NEOX, f"{AT}.attn.scores",
@@ -117,6 +148,22 @@ def test_a_line_made_the_wrong_way_is_explained(
     found = suspected(model, address, stored(wrong(own_pass(model), model)))
     assert found
     assert found[0].kind == kind, [edit.kind for edit in found]
+
+
+def test_what_only_looks_like_dropout_is_not_called_so() -> None:
+    """Numbers that are missing without the others being larger, and noise of that size."""
+    model = MODELS[GPT2]
+    lines = own_pass(model)
+    rng = np.random.default_rng(7)
+    for end in ("attn.out", "attn.mixed", "attn.add"):
+        right = lines[f"{AT}.{end}"]
+        for wrong in (
+            right * (rng.random(right.shape) >= 0.1),
+            right * rng.choice((0.0, 1.0, 1 / 0.9), right.shape),
+            right * (1 + 0.1 * rng.standard_normal(right.shape)),
+        ):
+            found = suspected(model, f"{AT}.{end}", stored(wrong))
+            assert "dropout" not in [edit.kind for edit in found]
 
 
 # ------------------------------------------------------------------------ other models

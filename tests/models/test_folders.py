@@ -175,6 +175,37 @@ def test_a_wrong_shape_is_refused_with_expected_and_found(tmp_path: Path) -> Non
     error = refused(folder(tmp_path, LLAMA, arrays), ShapeError)
     assert error.where == (f"{tmp_path / 'model.safetensors'}: model.layers.0.mlp.up_proj.weight")
     assert (error.expected, error.found) == ("3×4 (d_ff × d)", "4×3")
+    arrays = {**llama(), **drawn(("model.layers.0.mlp.up_proj.weight", (D, 2)))}
+    assert refused(folder(tmp_path, LLAMA, arrays), ShapeError).hint is None
+
+
+def test_a_transposed_matrix_is_said_to_be_so_and_which_others_may_be(tmp_path: Path) -> None:
+    arrays = llama()
+    for name in ("gate", "down"):
+        file = f"model.layers.0.mlp.{name}_proj.weight"
+        arrays[file] = np.ascontiguousarray(arrays[file].T)
+    error = refused(folder(tmp_path, LLAMA, arrays), ShapeError)
+    assert error.message.startswith("the tensor model.layers.0.mlp.gate_proj.weight has another")
+    assert error.hint is not None
+    fits, others, square = error.hint.split("; ")
+    assert fits == "it fits when transposed: rows are d_ff here"
+    assert others == "so do model.layers.0.mlp.down_proj.weight"
+    at = "model.layers.0.self_attn."
+    names = ", ".join(f"{at}{each}_proj.weight" for each in "qkvo")
+    assert square == f"no shape tells whether square ones are transposed too: {names}"
+
+
+def test_a_transposed_head_is_said_to_be_so_whatever_the_layout_of_the_family(
+    tmp_path: Path,
+) -> None:
+    """GPT-2's matrices are input × output, its head is not."""
+    head = drawn(("lm_head.weight", (D, VOCAB)))
+    for config, arrays in ((LLAMA, llama()), (GPT2, gpt2())):
+        untied = {**config, "tie_word_embeddings": False}
+        error = refused(folder(tmp_path, untied, {**arrays, **head}), ShapeError)
+        assert (error.expected, error.found) == ("5×4 (vocab × d)", "4×5")
+        assert error.hint is not None
+        assert error.hint.startswith("it fits when transposed: rows are vocab here")
 
 
 def test_integers_are_refused_when_the_folder_is_opened(tmp_path: Path) -> None:

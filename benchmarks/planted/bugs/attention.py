@@ -61,10 +61,36 @@ def mask_as_zero(port: Port) -> None:
     port.instead(shares=lambda scores: scores.masked_fill(scores == -torch.inf, 0.0).softmax(-1))
 
 
-@bug("attention dropout left on", "block.0.attn.mixed", "dropout")
+@bug("attention dropout left on", "block.0.attn.mixed", "dropout", says="1/(1 - 0.1)")
 def dropout_left_on(port: Port) -> None:
     usual = port.mixed
-    port.instead(mixed=lambda weights, v: usual(weights / 0.9, v))
+    noise = torch.Generator().manual_seed(1)
+
+    def mixed(weights: Tensor, v: Tensor) -> Tensor:
+        kept = torch.rand(weights.shape, generator=noise) >= 0.1
+        return usual(weights * kept / 0.9, v)
+
+    port.instead(mixed=mixed)
+
+
+@bug("dropout of the embeddings left on", "embed.token", "dropout", says="1/(1 - 0.2)")
+def embedding_dropout_left_on(port: Port) -> None:
+    noise = torch.Generator().manual_seed(2)
+    rows = port.w["embed.token"][port.ids]
+    kept = torch.rand(rows.shape, generator=noise) >= 0.2
+    port.w["embed.token"] = port.w["embed.token"].index_put((port.ids,), rows * kept / 0.8)
+
+
+@bug("dropout before the residual left on", "block.0.attn.add", "dropout", says="1/(1 - 0.1)")
+def residual_dropout_left_on(port: Port) -> None:
+    usual = port.added
+    noise = torch.Generator().manual_seed(3)
+
+    def added(at: str, x: Tensor, update: Tensor) -> Tensor:
+        kept = torch.rand(update.shape, generator=noise) >= 0.1
+        return usual(at, x, update * kept / 0.9)
+
+    port.instead(added=added)
 
 
 @bug("heads split as (d_head, head)", QUERIES, "head-split")

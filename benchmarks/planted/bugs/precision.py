@@ -53,6 +53,52 @@ def cast_weights(port: Port) -> None:
             port.w[name] = _through(port.w[name], torch.float16)
 
 
+def _cast_all(port: Port, *endings: str) -> None:
+    for name in port.w:
+        if name.endswith(endings):
+            port.w[name] = _through(port.w[name], torch.bfloat16)
+
+
+@bug(
+    "gains and biases of norms kept in bfloat16",
+    "block.0.attn.norm.out",
+    "precision",
+    formats=ONLY,
+    says="biases and gains are rounded to bfloat16",
+)
+def cast_norm_weights(port: Port) -> None:
+    _cast_all(port, ".norm.gain", ".norm.bias")
+
+
+@bug(
+    "biases kept in bfloat16",
+    {"": "block.0.attn.qkv", "qwen": "block.0.attn.q"},
+    "precision",
+    "gpt2 qwen gpt_neox",
+    formats=ONLY,
+    says="biases and gains are rounded to bfloat16",
+)
+def cast_biases(port: Port) -> None:
+    _cast_all(port, "_bias")
+
+
+@bug(
+    "matrices and biases kept in bfloat16",
+    {"": "block.0.attn.qkv", "qwen": "block.0.attn.q"},
+    "precision",
+    "gpt2 qwen gpt_neox",
+    formats=ONLY,
+    says="the weights, biases and gains too, are rounded to bfloat16",
+)
+def cast_matrices_and_biases(port: Port) -> None:
+    _cast_all(port, "_bias", ".q", ".k", ".v", ".qkv", ".out", ".hidden", ".gate")
+
+
+@bug("embeddings kept in bfloat16", "embed.token", "precision", formats=ONLY, says="to bfloat16")
+def cast_embeddings(port: Port) -> None:
+    _cast_all(port, "embed.token")
+
+
 @bug("head in bfloat16", "logits", "precision", formats=ONLY, says="bfloat16")
 def cast_head(port: Port) -> None:
     usual = port.unembedded

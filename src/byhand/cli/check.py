@@ -233,12 +233,8 @@ def tell_not_passed(marking: Marking) -> None:
     else:
         text = _("not passed: there is nothing to judge")
     print(text.format(count=count), file=sys.stderr)
-    print(
-        _("hint: {hint}").format(
-            hint=_("claim more of the steps before them, or accept it with --allow-unjudged")
-        ),
-        file=sys.stderr,
-    )
+    hint = _("claim more of the steps before them, or accept it with --allow-unjudged")
+    print(_("hint") + f": {hint}", file=sys.stderr)
 
 
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.tightness.libraries import Torch
-from benchmarks.tightness.ports import KINDS, adverse, ports
+from benchmarks.tightness.machines import KINDS
+from benchmarks.tightness.ports import adverse, ports
 
 from byhand.numbers.allowed import Allowed, Range
 

@@ -12,6 +12,7 @@ from byhand.plan import WEIGHT, Step
 PRODUCTS = ("linear", "scores", "mix", "head_outputs")
 IDS = ("given", "argmax")
 UNCAST = ("bias", "table", "slopes")  # what is added to a product, not what goes into it
+TABLES = ("slopes", "frequencies")  # worked out anew wherever a model runs
 
 
 def cast_suspects(scene: Scene) -> Iterator[Edit]:
@@ -77,15 +78,29 @@ def _inputs(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
 
 
 def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
-    draft, found = scene.draft(), False
-    for step in scene.region:
-        for role, read in step.inputs.items():
-            if read.startswith(WEIGHT) and len(scene.weight_shape(read)) == 2:
-                found = True
-                draft.change(step.address, inputs={role: _cast(scene, draft, step, read, name)})
-    if found:
-        said = _("it follows if the weights are rounded to {other}; the model has them finer")
-        yield _edit(draft, said, name, own, unlikely)
+    """The matrices; biases and gains with them, or alone.  Only matrices are packed into bytes."""
+    read = [
+        (step, role, len(scene.weight_shape(weight)))
+        for step in scene.region
+        for role, weight in step.inputs.items()
+        if weight.startswith(WEIGHT) and role not in TABLES
+    ]
+    matrices = [each for each in read if each[2] == 2]
+    vectors = [each for each in read if each[2] == 1 and name in FLOATS]
+    for chosen, said in (
+        (matrices, _("it follows if the weights are rounded to {other}; the model has them finer")),
+        (matrices and vectors and read,
+         _("it follows if the weights, biases and gains too, are rounded to {other}; the model has "
+           "them finer")),
+        (vectors,
+         _("it follows if biases and gains are rounded to {other}; the model has them finer")),
+    ):  # fmt: skip
+        draft = scene.draft()
+        for step, role, _sides in chosen:
+            cast = _cast(scene, draft, step, draft[step.address].inputs[role], name)
+            draft.change(step.address, inputs={role: cast})
+        if chosen:
+            yield _edit(draft, said, name, own, unlikely)
 
 
 def _cast(scene: Scene, draft: Draft, step: Step, read: str, name: str) -> str:

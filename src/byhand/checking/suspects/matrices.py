@@ -35,13 +35,17 @@ def _transposed(scene: Scene) -> Iterator[Edit]:
                 draft.change(step.address, layout=_other(step))
             else:
                 _reread(scene, draft, step)
-        yield Edit(
-            "weight-transposed",
-            _transposition(scene, steps),
-            _("transpose {names} (or do not, if you do)").format(names=_names(steps)),
-            draft.made(),
-            int(len(steps) < len(every)),
-        )
+        apart = int(len(steps) < len(every))
+        yield _transposing(draft, steps, _transposition(scene, steps), apart)
+        if len(steps) == 1 and not _square(scene, steps[0]):
+            draft = scene.draft()
+            _reread_turned(scene, draft, steps[0])
+            yield _transposing(draft, steps, _turned_first(scene, steps[0]), apart + 1)
+
+
+def _transposing(draft: Draft, steps: tuple[Step, ...], sentence: str, unlikely: int) -> Edit:
+    change = _("transpose {names} (or do not, if you do)").format(names=_names(steps))
+    return Edit("weight-transposed", sentence, change, draft.made(), unlikely)
 
 
 def _transposition(scene: Scene, steps: tuple[Step, ...]) -> str:
@@ -55,6 +59,15 @@ def _transposition(scene: Scene, steps: tuple[Step, ...]) -> str:
         "stored {layout}"
     )
     return sentence.format(names=names, a=a, b=b, layout=layout)
+
+
+def _turned_first(scene: Scene, step: Step) -> str:
+    a, b = scene.weight_shape(step.inputs["weight"])
+    sentence = _(
+        "it follows if the numbers of {names}, stored as {b} × {a}, are read as {a} × {b} without "
+        "being transposed"
+    )
+    return sentence.format(names=_names((step,)), a=a, b=b)
 
 
 def _square(scene: Scene, step: Step) -> bool:
@@ -84,6 +97,15 @@ def _reread(scene: Scene, draft: Draft, step: Step) -> None:
         step.address, "reread", {"x": read}, ("row", "column"), turned, shape=turned
     )
     draft.change(step.address, inputs={"weight": weight}, layout=_other(step))
+
+
+def _reread_turned(scene: Scene, draft: Draft, step: Step) -> None:
+    """As the head of a checkpoint is, whose other matrices are stored the other way round."""
+    read = step.inputs["weight"]
+    shape, axes = scene.weight_shape(read), ("row", "column")
+    turned = draft.write(step.address, "turned", {"x": read}, axes, shape[::-1], axes=(1, 0))
+    weight = draft.write(step.address, "reread", {"x": turned}, axes, shape, shape=shape)
+    draft.change(step.address, inputs={"weight": weight})
 
 
 def _biases(scene: Scene) -> Iterator[Edit]:

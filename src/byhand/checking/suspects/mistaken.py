@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from byhand.checking.suspects.dropping import kept_keys, nearer, plausible
 from byhand.checking.suspects.operations import Move, Rounding, WrongOperations
+from byhand.errors import InputError
+from byhand.language import _
 from byhand.numbers.allowed import Allowed, Range
-from byhand.numbers.allowed.ranges import Origin
+from byhand.numbers.allowed.ranges import Origin, wide
 
 Data = npt.NDArray[Any]
 
@@ -53,6 +57,42 @@ class Mistaken(WrongOperations, Allowed):
 
     def shape_of(self, x: Range) -> tuple[int, ...]:
         return x.shape
+
+    # ------------------------------------------------------------------- dropped
+
+    def dropped(self, x: Range, *, values: Data, rate: Fraction) -> Range:
+        """x as a dropout left it, which claimed these values."""
+        larger = wide(x.mid) / float(1 - rate)
+        return self._kept(x, nearer(values, np.zeros(x.shape), larger), larger != 0, rate)
+
+    def dropped_add(self, x: Range, y: Range, *, values: Data, rate: Fraction) -> Range:
+        """x + y, where a dropout had left some of y."""
+        larger, off = wide(y.mid) / float(1 - rate), self.add(x, y).radius()
+        kept = nearer(values, wide(x.mid), wide(x.mid) + larger)
+        tells = np.abs(larger) > 4 * (0.0 if off is None else off)
+        return self.add(x, self._kept(y, kept, tells, rate))
+
+    def dropped_mix(self, weights: Range, v: Range, *, values: Data, rate: Fraction) -> Range:
+        """What is mixed of the shares that a dropout had left."""
+        factor = float(1 / (1 - rate))
+        off = self.mix(weights, v).radius()
+        assert off is not None
+        shares, rows = wide(weights.mid), wide(v.mid)
+        # the shares are stored once more before they are mixed, and the result may be larger
+        sizes = self.mix(Range(shares), Range(np.abs(rows))).mid
+        off = off + sizes * (2 * self.precision.store.half)
+        kept = kept_keys(shares, rows, values, factor * off, factor)
+        lengths = np.repeat(np.linalg.norm(rows, axis=-1), len(shares) // len(rows), axis=0)
+        tells = shares * lengths[:, None] > 4 * np.linalg.norm(off, axis=-1)[..., None]
+        return self.mix(self._kept(weights, kept, tells, rate), v)
+
+    def _kept(self, x: Range, kept: Data, tells: Data, rate: Fraction) -> Range:
+        """What is left of x; entries so small that nothing tells are not counted."""
+        if not plausible(kept, tells, float(rate)):
+            raise InputError(_("no dropout explains it"))
+        # the factor is a float32 number whatever the format
+        left = Range(np.where(kept, float(1 / (1 - rate)), 0.0), relative=2.0**-24)
+        return self.hidden_like(self.multiply(x, left), x)
 
 
 def _shares(x: Range) -> Origin | None:

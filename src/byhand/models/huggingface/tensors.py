@@ -97,20 +97,48 @@ class _Reader:
         )
 
     def fits(self, parameter: Parameter, stored: Stored) -> None:
-        expected = parameter.shape
-        if self.turned(parameter.name):
-            expected = expected[::-1]
+        expected, axes = self.in_file(parameter)
         if stored.shape != expected:
             raise ShapeError(
                 _("the tensor {name} has another shape than config.json says").format(
                     name=stored.name
                 ),
                 where=stored.where,
-                expected=f"{sides(expected)} ({' × '.join(parameter.axes)})",
+                expected=f"{sides(expected)} ({' × '.join(axes)})",
                 found=sides(stored.shape),
+                hint=self.transposed(stored, axes[0]) if stored.shape == expected[::-1] else None,
             )
         if not stored.floats:
             stored.array()  # raises, saying what it holds
+
+    def in_file(self, parameter: Parameter) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The shape and the axes that a tensor has in the file."""
+        if self.turned(parameter.name):
+            return parameter.shape[::-1], parameter.axes[::-1]
+        return parameter.shape, parameter.axes
+
+    def transposed(self, found: Stored, side: str) -> str:
+        """What is said of a tensor that fits when transposed: which others do, and which cannot
+        be told, since they are square."""
+        others, square = [], []
+        for name, file in self.files.items():
+            expected, _axes = self.in_file(self.wanted[name])
+            if self.wanted[name].kind != "matrix" or file == found.name:
+                continue
+            if expected == expected[::-1]:
+                square.append(file)
+            elif self.stored[file].shape == expected[::-1]:
+                others.append(file)
+        told = [_("it fits when transposed: rows are {side} here").format(side=side)]
+        if others:
+            told.append(_("so do {names}").format(names=_some(others)))
+        if square:
+            told.append(
+                _("no shape tells whether square ones are transposed too: {names}").format(
+                    names=_some(square)
+                )
+            )
+        return "; ".join(told)
 
     def turned(self, name: str) -> bool:
         """Whether the file holds the transpose: the head of a model whose matrices are x·W."""

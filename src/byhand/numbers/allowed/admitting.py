@@ -30,11 +30,9 @@ def admitted(data: Any, p: Precision | None) -> Range:
     if p is None or p.store.half == 0:
         return Range(values)
     if p.cast_weights is not None:
-        if values.dtype == p.cast_weights:
-            return Range(values)
-        return Range(narrowed(values, p.cast_weights))
+        return Range(narrowed(values, p.cast_weights), least=p.flushed)
     finer = values.dtype == FLOAT64 and p.store.half > OWN
-    return Range(values, relative=p.store.half if finer else 0.0)
+    return Range(values, relative=p.store.half if finer else 0.0, least=p.flushed)
 
 
 def _of_objects(values: Data, p: Precision | None) -> Range:
@@ -59,6 +57,7 @@ def _of_objects(values: Data, p: Precision | None) -> Range:
         rad.reshape(values.shape) if rad.any() else None,
         absent=absent if absent.any() else None,
         relative=relative,
+        least=0.0 if p is None else p.flushed,
     )
 
 

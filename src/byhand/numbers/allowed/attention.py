@@ -22,7 +22,7 @@ from byhand.numbers.allowed.ranges import (
     usual_of_sums,
     wide,
 )
-from byhand.numbers.allowed.rounding import Rounding, quiet
+from byhand.numbers.allowed.rounding import Rounding, overflowing, quiet
 from byhand.numbers.base import Array
 from byhand.numbers.floats import attention as plain
 
@@ -58,9 +58,11 @@ class Attention(Rounding):
         if not _free_of_rounding(factor, off):  # both sides times its root, at the worst
             relative *= (1 + p.work.half) ** 4
         relative += -1 + (width + 2) * OWN
-        rad = sizes * relative + width * p.accumulate.least
+        # each product and each partial sum may be flushed to 0
+        rad = sizes * relative + 2 * (1 + relative) * width * p.accumulate.least
         if moved is not None:
             rad += moved * (1 + relative)
+        overflowing(rad, sizes, p.accumulate.largest / (1 + relative))
         each = 0.0 if _free_of_rounding(factor, off) else 0.3 * p.work.half  # scaled before
         own = usual_of_sums(p, mid, sizes, peaks(q.mid), width, each=each)
         usual = own if usual is None else np.sqrt(np.square(own) + np.square(usual))
@@ -71,7 +73,7 @@ class Attention(Rounding):
             mid, rad, usual = mid * factor, rad * abs(factor), usual * abs(factor)
             rad += np.abs(mid) * (2 * OWN)
             # or scaled before: what is lost below the normal numbers meets the other side
-            longest = max(float(np.abs(wide(x.mid)).sum(axis=-1).max(initial=0)) for x in (q, k))
+            longest = max(float(_most(x).sum(axis=-1).max(initial=0)) for x in (q, k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
         if slopes is not None:
             rad += (np.abs(mid) + rad) * store + p.store.least
@@ -109,12 +111,15 @@ class Attention(Rounding):
         scores = wide(x.mid)
         n = scores.shape[-1]
         mid, rad, usual = np.empty((3, *scores.shape))
+        island = self.precision.island
         flat = x.each(lambda part: part.reshape(-1, n))
         step = max(1, CHUNK // max(1, n))
         for start in range(0, len(flat), step):
             rows = slice(start, start + step)
             here = flat[rows]
-            done = self._stored(*_shares(self.precision.island, here), absent=here.absent)
+            share, room, spread = _shares(island, here)
+            room = self._narrower(island, share, room)
+            done = self._stored(share, room, spread, absent=here.absent)
             for whole, part in ((mid, done.mid), (rad, done.rad), (usual, done.usual)):
                 whole.reshape(-1, n)[rows] = 0.0 if part is None else part
         return Range(mid, rad, usual, x.absent, origin=Origin(shares=True))
@@ -137,7 +142,8 @@ class Attention(Rounding):
         mid = mixed(shares, values)
         abs_w, abs_v = np.abs(shares), np.abs(values)
         sizes = mixed(abs_w, abs_v)
-        rad = sizes * relative + keys * p.accumulate.least
+        rad = sizes * relative + 2 * (1 + relative) * keys * p.accumulate.least
+        overflowing(rad, sizes, p.accumulate.largest / (1 + float(relative.max(initial=0))))
         r_w, r_v = weights.radius(), v.radius()
         if r_w is not None:
             rad += mixed(r_w, abs_v) * (1 + relative)
@@ -150,6 +156,12 @@ class Attention(Rounding):
         if v.usual is not None:
             usual = quadrature(usual, np.sqrt(mixed(np.square(shares), np.square(v.usual))))
         return self._stored(mid, rad, usual)
+
+
+def _most(x: Range) -> Data:
+    """The largest that each entry may be, whatever its sign."""
+    size, radius = np.abs(wide(x.mid)), x.radius()
+    return size if radius is None else size + radius
 
 
 def _free_of_rounding(factor: float, off: float) -> bool:
@@ -212,6 +224,9 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
     rad = share_radius(mid, off)
     rad += (mid + rad) * relative
     rad += 2 * p.work.least
+    if p.cast:  # a score that the working format does not reach spoils its row
+        most = _most(x).max(axis=-1, keepdims=True)
+        overflowing(rad, np.broadcast_to(most, rad.shape), p.work.largest)
     usual = down * (0.4 * unit)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]
     large = usual > UNKNOWN

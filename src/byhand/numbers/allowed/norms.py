@@ -25,7 +25,7 @@ from byhand.numbers.allowed.ranges import (
     quadrature,
     wide,
 )
-from byhand.numbers.allowed.rounding import Rounding, quiet
+from byhand.numbers.allowed.rounding import Rounding, overflowing, quiet
 from byhand.numbers.base import Array, Note
 
 
@@ -48,9 +48,11 @@ class Norms(Rounding):
         size = np.abs(data).mean(axis=-1)
         # a sum and a quotient; Welford's running mean adds 1 + 2·ln n roundings to as many
         relative = gamma(n + 2 + 2 * ceil(log(n)) if n > 1 else 2, unit)
-        rad = size * (relative + (n + 2) * OWN) + p.rows.least
+        # of the sum n partial sums may be flushed to 0, of Welford's way three numbers at each of n
+        rad = size * (relative + (n + 2) * OWN) + (n + 2) * (1 + relative) * p.rows.least
         if (radius := x.radius()) is not None:
             rad += radius.mean(axis=-1) * (1 + relative)
+        overflowing(rad, n * size, p.rows.largest / (1 + relative))
         along, across = p.usual_sum(n, ROW)
         spread = np.sqrt(np.square(data).mean(axis=-1) / n)
         usual = np.hypot(mid * (along + 0.4 * unit), spread * across)
@@ -63,7 +65,8 @@ class Norms(Rounding):
         x = self._read(x)
         p = self._norm_precision(centred=True)
         data = wide(x.mid)
-        shift = np.zeros(mean.shape) if mean.rad is None else mean.rad
+        known = mean.radius()
+        shift = np.zeros(mean.shape) if known is None else known
         rad = np.broadcast_to(shift[..., None], data.shape)
         if (radius := x.radius()) is not None:
             rad = rad + radius
@@ -97,6 +100,7 @@ class Norms(Rounding):
         if made.made_of is not None:
             std = np.sqrt(mid) if radius is None else np.sqrt(mid) + np.sqrt(moved)
             rad += _other_ways(std, made.made_of[0], p, n)
+        overflowing(rad, n * (mid + rad), p.rows.largest)
         usual = mid * (p.usual_sum(n, ROW)[0] + 0.5 * unit)
         if x.usual is not None:
             usual = np.hypot(usual, 2 * np.sqrt(np.square(data * x.usual).mean(axis=-1) / n))
@@ -112,7 +116,7 @@ class Norms(Rounding):
         under = np.maximum(under, 0.0)
         mid = np.sqrt(under)
         rad = under * (p.work.half + 2 * OWN) + abs(shift) * (p.work.half + off) * (1 + p.work.half)
-        rad += p.work.least
+        rad += 2 * p.work.least  # of eps, and of the sum
         if (radius := x.radius()) is not None:
             rad += radius * (1 + p.work.half)
         # |√(v + d) - √v| is d/(√v + √(v + d)), and at most √|d|
@@ -134,13 +138,14 @@ class Norms(Rounding):
         r_x, r_by = x.radius(), by.radius()
         size = np.abs(mid)
         rad = size * ((1 + unit) * (1 + p.cast) - 1 + 4 * OWN)  # by a reciprocal, at the worst
-        rad += np.abs(top) * p.work.least
+        rad += (np.abs(top) if r_x is None else np.abs(top) + r_x) * p.work.least
         least = below
         if p.cast:  # a number that is below the normal ones of the working format loses more
             rad += p.work.least / below
-        if r_by is None:  # what was claimed is the root, what was used may be a reciprocal root
+            overflowing(rad, np.abs(top), p.work.largest)
+        if r_by is None or by.claimed:  # it is the root, what was used may be a reciprocal root
             rad += size * (2 * p.function)
-        else:
+        if r_by is not None:
             least = np.maximum(below - r_by[..., None] * (1 + 4 * OWN), 0.0)
             rad += size * (r_by[..., None] / least) * (1 + 4 * unit)
         if r_x is not None:
@@ -148,7 +153,10 @@ class Norms(Rounding):
         if made.made_of is not None:  # x/std - mean/std: each is rounded before they cancel
             whole, middle = made.made_of
             sizes = np.abs(wide(whole.mid)) + np.abs(middle.mid)[..., None]
-            rad += sizes / least * (1.05 * unit) + 2 * p.work.least
+            parts = sizes / least
+            rad += parts * (1.05 * unit) + 2 * p.work.least
+            overflowing(rad, parts, p.reach)
+        overflowing(rad, np.broadcast_to(1 / least, rad.shape), p.reach)
         usual = size * (0.5 * unit)
         if by.usual is not None:
             usual = np.hypot(usual, size * (by.usual[..., None] / below))
@@ -187,7 +195,9 @@ class Norms(Rounding):
         if bias is not None:
             more = self.admit(bias)
             if gain is not None:
-                rad = plus(rad, np.abs(mid) * (p.work.half + OWN) + p.work.least)
+                product = np.abs(mid)
+                room = product * (p.work.half + OWN) + p.work.least
+                rad = plus(rad, overflowing(room, product, p.reach))
             rad = plus(rad, more.radius())
             mid = mid + wide(more.mid)
         return self._stored(mid, rad, usual)
@@ -201,10 +211,11 @@ def _other_ways(std: Data, x: Range, p: Precision, n: int) -> Data:
     """
     unit = p.rows.half
     squares = np.square(wide(x.mid)).mean(axis=-1)
-    if x.rad is not None:
-        squares = 2 * (squares + np.square(x.rad).mean(axis=-1))
+    if (radius := x.radius()) is not None:
+        squares = 2 * (squares + np.square(radius).mean(axis=-1))
     running = np.sqrt(squares) * (1.01 * unit * (0.472 * n + 4.7 * sqrt(1 + log(n))))
+    running += (n + 3) * p.rows.least
     extra: Data = 2.83 * std * running + np.square(running)
     if p.one_pass:
-        extra += 4 * gamma(n + 4, unit) * squares
+        extra += 4 * gamma(n + 4, unit) * squares + 2 * p.rows.least
     return extra

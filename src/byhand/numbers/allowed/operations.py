@@ -38,7 +38,7 @@ from byhand.numbers.allowed.ranges import (
     usual_of_sums,
     wide,
 )
-from byhand.numbers.allowed.rounding import quiet
+from byhand.numbers.allowed.rounding import overflowing, quiet
 from byhand.numbers.base import Array, Prediction
 
 
@@ -93,7 +93,9 @@ class Allowed(Norms, Positions, Attention):
         Of an entry that is claimed to be infinite or NaN, everything is allowed.
         """
         with quiet(all="ignore"):
-            return judged.overlay(self._read(value), index, values, slack, claimed)
+            laid = judged.overlay(self._read(value), index, values, slack, claimed)
+        laid.claimed, laid.least = True, self.precision.flushed
+        return laid
 
     # ------------------------------------------------------------------- embedding and sums
 
@@ -119,8 +121,9 @@ class Allowed(Norms, Positions, Attention):
         before = [v.origin.addends for v in (x, y) if v.origin and v.origin.addends is not None]
         usual = quadrature(x.usual, y.usual)
         if before:  # a sum of three or four that nobody claimed: any of them may come first
-            partial = (sizes + sum(before)) * self.precision.store.half
-            rad = plus(rad, partial)
+            store, terms = self.precision.store, sizes + sum(before)
+            partial = terms * store.half
+            rad = plus(rad, overflowing(partial + 2 * store.least, terms, store.largest))
             usual = quadrature(usual, partial * (TYPICAL / 2))
         return self._stored(a + b, rad, usual, origin=Origin(addends=sizes))
 
@@ -172,12 +175,16 @@ class Allowed(Norms, Positions, Attention):
         offset = None if bias is None else wide(bias.mid)
         offset_radius = None if bias is None else bias.radius()
         growth, moving = relative * rows.grown, (1 + relative) * rows.grown
-        floor = (2 + 2 * relative) * rows.floor + inputs * p.accumulate.least
+        # each product and each partial sum may be flushed to 0, and so may each weight that is read
+        lost = 2 * (inputs + 1) * p.accumulate.least + weight.least * np.abs(data).sum(axis=1)
+        floor = ((1 + 2 * relative) * rows.floor + (1 + relative) * lost)[:, None]
+        most_sums = p.accumulate.largest / (1 + relative)
         mid, rad, usual = np.empty((3, len(data), outputs))
         for part in rows.times(weight.mid, layout):
             here, sums = part.columns, part.products
             room = np.multiply(part.sizes, growth, dtype=np.float64)
             room += floor
+            overflowing(room, part.sizes, most_sums)
             before: Data | None = None
             if part.moved is not None:
                 room += np.multiply(part.moved, moving, dtype=np.float64)
@@ -267,7 +274,7 @@ class Allowed(Norms, Positions, Attention):
         if own is None:
             return Range(mid, through, usual)
         size = np.abs(data)
-        own += p.work.least * (1 + size)
+        own += p.work.least * (2 + 2 * size)  # of half of x, and of what x is multiplied by
         if through is not None:
             own += through * (1 + 2 * p.function + 8 * p.work.half)
         spread = (size + np.abs(mid)) * (0.25 * p.work.half) if p.work.half else None
@@ -288,13 +295,13 @@ class Allowed(Norms, Positions, Attention):
         mid = 0 - np.log(share)
         unit = p.work.half
         rad = np.abs(mid) * (p.function + 8 * unit + 4 * OWN) + 2 * OWN
-        if radius is None:  # not from the claimed shares, but like them from the logits
+        off = np.zeros(1) if radius is None else radius[-1:, target]
+        if radius is None or probs.claimed:  # not from them, but like them from the logits
             n = probs.shape[-1]
             rad += gamma(2 * n, p.rows.half) + self.precision.store.half
             rad += 3 * p.function + (8 + 4 * log(n)) * unit
-        else:
-            off = radius[-1:, target]
-            rad += np.where(off < share, -np.log1p(-off / share), np.inf)
+            off = off + 2 * p.work.least + self.precision.store.least  # of a small share
+        rad += np.where(off < share, -np.log1p(-off / share), np.inf)
         usual = np.abs(mid) * unit + 4 * unit + self.precision.store.half * TYPICAL
         if probs.usual is not None:
             usual = np.hypot(usual, probs.usual[-1:, target] / share)

@@ -25,7 +25,7 @@ class Unit:
     """One rounding: x becomes x·(1 + d) + e with |d| <= half and |e| <= least, or overflows."""
 
     half: float  # half a unit of the last place, relative to the number
-    least: float  # what may be lost below the normal numbers
+    least: float  # what may be lost below the normal numbers: all, where they are flushed to 0
     largest: float  # beyond it a number is infinite
 
 
@@ -78,6 +78,16 @@ class Precision:
     def rows(self) -> Unit:
         """The rounding of partial sums of a row: only those of products may be cut off."""
         return FLOAT32 if self.accumulate is CUT_OFF else self.accumulate
+
+    @property
+    def reach(self) -> float:
+        """The largest intermediate result: what does not fit float16 is kept in float32."""
+        return FLOAT32.largest if self.narrow else self.work.largest
+
+    @property
+    def flushed(self) -> float:
+        """Below it a stored number may be read as 0: the smallest normal one, but for float16."""
+        return 0.0 if self.store is HALF else self.store.least
 
     @property
     def entering(self) -> float:

@@ -34,7 +34,9 @@ class Range:
     `mid` is what exact arithmetic gives from the middles of what was read, up to an error that is
     inside `rad`: float64, or for weights whatever float format they came in.  `usual` estimates,
     without proof, one standard deviation of what implementations give.  None stands for zeros.
-    `absent` marks masked scores and weights.
+    `absent` marks masked scores and weights.  What is known from outside, weights and claims, may
+    be read as 0 where it is below `least`, the smallest normal number; what is worked out has that
+    in its radius, since it may be 0 as soon as it is stored.
     """
 
     mid: Data
@@ -42,6 +44,8 @@ class Range:
     usual: Data | None = None
     absent: Truths | None = None
     relative: float = 0.0  # of weights: a further radius, times |mid|
+    least: float = 0.0  # of weights and claims: below it they may be read as 0
+    claimed: bool = False  # some of it at least: the implementation may have gone on from its own
     origin: Origin | None = field(default=None, repr=False)
 
     @property
@@ -63,14 +67,24 @@ class Range:
         parts = (self.mid, self.rad, self.usual, self.absent)
         mid, rad, usual, absent = (None if part is None else view(part) for part in parts)
         assert mid is not None
-        return Range(mid, rad, usual, absent, self.relative)
+        return Range(mid, rad, usual, absent, self.relative, self.least, self.claimed)
 
     def radius(self) -> Data | None:
-        """`rad` and the relative part together; None: zeros."""
-        if not self.relative:
-            return self.rad
-        part = np.abs(wide(self.mid)) * (self.relative * UP)
-        return part if self.rad is None else (self.rad + part) * UP
+        """`rad`, the relative part, and all that may be read as 0; None: zeros."""
+        rad = self.rad
+        if self.relative:
+            part = np.abs(wide(self.mid)) * (self.relative * UP)
+            rad = part if rad is None else (rad + part) * UP
+        return self._read_as_zero(rad) if self.least else rad
+
+    def _read_as_zero(self, rad: Data | None) -> Data | None:
+        """The radius, as large as the number itself where that may be below `least`."""
+        size = np.abs(wide(self.mid))
+        small = size < (self.least if rad is None else self.least + rad)
+        if not np.any(size[small] if size.ndim else size * small):
+            return rad
+        whole: Data = np.where(small, size, 0.0)
+        return whole if rad is None else np.maximum(whole, rad)
 
 
 @dataclass(eq=False, slots=True)

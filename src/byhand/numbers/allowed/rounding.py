@@ -24,6 +24,13 @@ quiet = np.errstate  # ∞ and NaN are no accidents here: NumPy shall not warn
 LEAST = ldexp(1.0, -1022)  # what our own float64 may lose below the normal numbers
 
 
+def overflowing(radius: Data, sizes: Data, largest: float) -> Data:
+    """The radius, in place: ∞ where what is worked out on the way may exceed the largest number."""
+    if not sizes.max(initial=0.0) <= largest:
+        radius[~(sizes <= largest)] = inf
+    return radius
+
+
 class Rounding(Numbers):
     """Implementations of one precision."""
 
@@ -80,14 +87,20 @@ class Rounding(Numbers):
             spread = quadrature(usual, spread)
         if store.largest < DOUBLE.largest:
             size += room
-            if not size.max(initial=0.0) <= store.largest:
-                room[size > store.largest] = inf
+            overflowing(room, size, store.largest)
         return Range(mid, room, spread, absent, origin=origin)
+
+    def _narrower(self, p: Precision, mid: Data, rad: Data) -> Data:
+        """The radius with the last rounding of an island in a format coarser than what is stored:
+        float32 inside of float64."""
+        if p.work.half <= self.precision.store.half:
+            return rad
+        return rad + (np.abs(mid) + rad) * p.work.half + p.work.least
 
     def _part(self, p: Precision, mid: Data, rad: Data, usual: Data | None, made: Origin) -> Range:
         """A part of a norm: stored, or left in the working format where islands leave it."""
         if not p.unstored:
-            return self._stored(mid, rad, usual, origin=made)
+            return self._stored(mid, self._narrower(p, mid, rad), usual, origin=made)
         made.unstored = True
         work = p.work.half
         room = rad * (1 + work) + np.abs(mid) * (work + 2 * OWN * (1 + work)) + p.work.least

@@ -1,0 +1,93 @@
+"""What a dropout kept: found from what it left.
+
+A dropout makes each number 0, or larger by 1/(1 - rate).  Where its result was claimed, that can be
+read off; where what it left was mixed, the keys that are missing are found by trying: each one more
+takes an equation of the claimed row into account, so wrong trials end soon.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.errors import InputError
+from byhand.language import _
+
+Data = npt.NDArray[Any]
+Truths = npt.NDArray[np.bool_]
+MOST_TRIALS = 20_000  # keys that are kept or dropped on trial, of all rows together
+TINY = 1e-300  # no room is 0
+FAR = 5.0  # standard deviations that the number of dropped entries may be from the expected one
+
+
+def nearer(values: Data, dropped: Data, kept: Data) -> Truths:
+    """Of each claimed value, whether it is nearer to what is kept than to what is dropped."""
+    near: Truths = np.abs(values - kept) <= np.abs(values - dropped)
+    return near
+
+
+def plausible(kept: Truths, counted: Truths, rate: float) -> bool:
+    """Whether a dropout of this rate may have kept these of the counted entries, dropping some."""
+    total = int(counted.sum())
+    dropped = int((counted & ~kept).sum())
+    off = abs(dropped - rate * total)
+    return 0 < dropped < total and off <= FAR * sqrt(total * rate * (1 - rate)) + 1
+
+
+def kept_keys(shares: Data, v: Data, values: Data, room: Data, factor: float) -> Truths:
+    """Of each (head, query, key), whether the dropout kept the share that was then mixed.
+
+    `room` is how far each claimed value may be from what is mixed.
+    """
+    heads, queries, keys = shares.shape
+    group = heads // len(v)
+    kept = np.ones(shares.shape, dtype=bool)
+    trials = [MOST_TRIALS]
+    for query in range(queries):  # those who see few keys first: there a wrong rate shows at once
+        for head in range(heads):
+            seen = np.flatnonzero(shares[head, query])
+            columns = (v[head // group, seen] * (factor * shares[head, query, seen, None])).T
+            each = room[head, query] + TINY
+            found = _subset(columns / each[:, None], values[head, query] / each, trials)
+            if found is None:
+                raise InputError(_("no dropout explains it"))
+            kept[head, query, seen] = found
+    return kept
+
+
+def _subset(columns: Data, total: Data, trials: list[int]) -> Truths | None:
+    """Which columns add up to the total within 1 for each entry; the best of those that do.
+
+    With columns = Q·R, row i of R·z = Qᵀ·total has to do with the columns from i on only: they are
+    decided from the last, the longest, to the first.
+    """
+    count = columns.shape[1]
+    order = np.argsort(np.linalg.norm(columns, axis=0))
+    turn, right = np.linalg.qr(columns[:, order])
+    aim = turn.T @ total
+    outside = max(0.0, float(total @ total) - float(aim @ aim))  # of what no columns reach
+    best, found = float(len(total)), None
+    chosen = np.zeros(count)
+    open_: list[tuple[int, float, float]] = [(count - 1, z, outside) for z in (0.0, 1.0)]
+    while open_:
+        place, z, so_far = open_.pop()
+        trials[0] -= 1
+        if trials[0] < 0:
+            return None
+        chosen[place] = z
+        if place < len(right):
+            so_far += float(aim[place] - right[place, place:] @ chosen[place:]) ** 2
+        if so_far > best:
+            continue
+        if place == 0:
+            best, found = so_far, chosen > 0
+        else:
+            open_ += [(place - 1, z, so_far) for z in (0.0, 1.0)]
+    if found is None:
+        return None
+    result = np.empty(count, dtype=bool)
+    result[order] = found
+    return result
