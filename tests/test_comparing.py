@@ -17,7 +17,6 @@ from byhand.errors import AddressError, InputError
 from byhand.evaluate import prepare
 from byhand.numbers.base import ABSENT, Prediction
 from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.enclosure import distance
 from byhand.numbers.enclosed.operations import Limbs
 from byhand.numbers.floats.formats import FORMATS
 from byhand.tracing import Trace
@@ -157,7 +156,11 @@ def test_limbs_and_balls_say_the_same_of_the_same_floats() -> None:
             assert one.usual_digits == pytest.approx(other.usual_digits, rel=1e-6)
 
 
-def test_differences_from_limbs_are_upper_bounds_of_those_from_their_entries() -> None:
+def exactly(mantissa: float, exponent: int) -> Fraction:
+    return F(mantissa) * F(2) ** int(exponent)
+
+
+def test_distances_from_limbs_are_just_below_those_from_their_entries() -> None:
     model = byhand.open_model("minigpt")
     numbers = Limbs(70)
     trace = prepare(model, "<es> hoy", numbers=numbers).work()
@@ -166,13 +169,21 @@ def test_differences_from_limbs_are_upper_bounds_of_those_from_their_entries() -
         worked = trace[address]
         floats = random.normal(size=worked.step.shape) * 10.0 ** random.integers(-20, 3)
         floats.flat[0] = inf
-        found = numbers.differences(worked.value, floats)
+        found = numbers.apart(worked.value, floats)
+        assert found.least.flat[0] == inf
         for index, entry in worked.entries():
+            if np.isinf(floats[index]):
+                continue
+            least = exactly(found.least[index], found.exponents[index])
             if entry is ABSENT:
-                assert found[index] == 0
-            else:
-                expected = distance(entry, float(floats[index]))
-                assert expected * (1 - 1e-9) <= found[index] <= expected * (1 + 1e-9)
+                assert (least, found.sizes[index]) == (0, 0)
+                continue
+            expected = max(abs(entry.mid - F(floats[index])) - entry.rad, F(0))
+            assert expected * (1 - F(1, 10**9)) <= least <= expected
+            largest = abs(entry.mid) + entry.rad
+            size = exactly(found.sizes[index], found.tops[index])
+            assert largest <= size <= largest * (1 + F(1, 10**9))
+            assert largest < F(2) ** int(found.tops[index])
 
 
 def test_on_torch_tensors_it_is_the_same() -> None:

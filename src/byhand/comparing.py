@@ -6,21 +6,22 @@ and how many decimal digits are right.  What is compared is what both traces hol
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import inf
+from fractions import Fraction
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from byhand.errors import AddressError, InputError
 from byhand.language import _
-from byhand.numbers.enclosed.enclosure import LOG10_OF_2, SLACK, Enclosing
+from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
 
-Numbers = npt.NDArray[np.float64]
+SMALLEST, LARGEST = 5e-324, sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +96,15 @@ def _step(rounded: Worked, true: Worked, form: Any) -> StepComparison:
     found = np.ma.filled(np.ma.asarray(rounded.array).astype(np.float64), 0.0)
     present = ~np.broadcast_to(np.ma.getmaskarray(rounded.array), found.shape)
     numbers: Enclosing = true.numbers  # type: ignore[assignment]
-    sizes, radii = numbers.magnitudes(true.value)
-    errors = _least_errors(numbers.differences(true.value, found), radii)
-    units = _unit(sizes, form)
+    _sizes, radii = numbers.magnitudes(true.value)
+    apart = numbers.apart(true.value, found)
     # a zero has no last place to count in: what came out instead is told apart
-    missed = present & np.isneginf(sizes) & (errors > 0) & np.isfinite(errors)
+    missed = present & (apart.sizes == 0) & (apart.least > 0) & np.isfinite(apart.least)
     ranked = present & ~missed if (present & ~missed).any() else present
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
-        ulps = np.where(ranked, np.ldexp(errors, -units), 0.0)
-        digits = np.where(errors > 0, sizes * LOG10_OF_2 - np.log10(errors), inf)[ranked]
+    ulps = np.where(ranked, apart.ulps(form.bits, form.least), 0.0)
     worst = np.unravel_index(int(np.argmax(ulps)), ulps.shape)
-    digits = np.sort(np.maximum(digits, 0.0))
+    digits = np.sort(apart.digits()[ranked])
+    units = np.maximum(apart.tops - 1, form.least) - (form.bits - 1)
     return StepComparison(
         true.address,
         int(present.sum()),
@@ -113,25 +112,47 @@ def _step(rounded: Worked, true: Worked, form: Any) -> StepComparison:
         tuple(map(int, worst)),
         float(digits[0]),
         float(digits[len(digits) // 2]),
-        int(((radii > units - 3) & (errors == 0) & present).sum()),
+        int(((radii > units - 3) & (apart.least == 0) & present).sum()),
         tuple(tuple(map(int, place)) for place in np.argwhere(missed)),
     )
 
 
-def _least_errors(most: Numbers, radii: Numbers) -> Numbers:
-    """The distance to the nearest number of each set, from that to the furthest; rounded down."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        least = most * (1 - 2.0**-39) - np.exp2(radii + 1 + 2 * SLACK)
-    least = np.where(np.isinf(most) & ~np.isinf(radii), inf, least)  # the float itself is infinite
-    errors: Numbers = np.where(np.isposinf(radii), 0.0, np.maximum(least, 0.0))
-    return errors
+def ulps_between(true: Enclosure, found: Any, form: Any) -> tuple[float, float]:
+    """(at least, at most): how far a float is from the true value, in units of the last place of
+    the format at the size of the true value.  Both are 0 only where it is the true value.
+    """
+    number = float(found)
+    if not isfinite(number):
+        return inf, inf
+    if true.rad == inf:
+        return 0.0, inf
+    middle, radius = abs(true.mid - Fraction(number)), Fraction(true.rad)
+    size = abs(true.mid)
+    return (
+        min(_ratio(max(middle - radius, Fraction(0)), _unit(size + radius, form)), LARGEST),
+        _ratio(middle + radius, _unit(max(size - radius, Fraction(0)), form)),
+    )
 
 
-def _unit(sizes: Numbers, form: Any) -> npt.NDArray[np.int64]:
-    """The exponent of two of the last place of numbers of these sizes (log2), in the format."""
-    exponents: Numbers = np.floor(np.maximum(sizes, form.least))
-    places: npt.NDArray[np.int64] = (exponents - (form.bits - 1)).astype(np.int64)
-    return places
+def _unit(size: Fraction, form: Any) -> Fraction:
+    """The unit of the last place of a number of this size."""
+    exponent: int = max(_floor_log2(size), form.least) if size else form.least
+    return Fraction(2) ** (exponent - int(form.bits) + 1)
+
+
+def _floor_log2(x: Fraction) -> int:
+    """k with 2^k ≤ x < 2^(k+1), of x > 0."""
+    k = x.numerator.bit_length() - x.denominator.bit_length()
+    return k if Fraction(2) ** k <= x else k - 1
+
+
+def _ratio(error: Fraction, unit: Fraction) -> float:
+    """error / unit; 0 only where the error is 0."""
+    try:
+        found = float(error / unit)
+    except OverflowError:
+        return inf
+    return found or (SMALLEST if error else 0.0)
 
 
 def _tokens(floats: Trace, proven: Trace) -> tuple[tuple[Differing, ...], int]:

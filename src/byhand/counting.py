@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from byhand.errors import AddressError, nearest
 from byhand.language import _
-from byhand.spec import ModelSpec, Parameter, parameters
+from byhand.spec import ModelSpec, Parameter, learned, parameters
 from byhand.weights import Weights
 
 _ORDER = ("vocab", "context", "d", "d_ff", "heads", "kv_heads", "d_head")  # in a product
@@ -131,23 +131,22 @@ class Inventory:
 
 def count(spec: ModelSpec, weights: Weights | None = None) -> Inventory:
     """The inventory of a model; with its weights, shared tensors are known and counted once."""
-    every = parameters(spec)
-    learned = [p for p in every if p.kind != "buffer"]
+    own = learned(spec)
     shared = tuple(
         (p.name, tensor.same_as)
-        for p in learned
+        for p in own
         if weights is not None and (tensor := weights[p.name]).same_as is not None
     )
     repeated = {name for name, _owner in shared}
     return Inventory(
         model=spec.name,
         tied=spec.tied,
-        lines=_lines(spec, learned),
-        buffers=_lines(spec, (p for p in every if p.kind == "buffer")),
-        total=_size(learned),
-        without_biases=_size(p for p in learned if p.kind != "bias" or p.part == "norm"),
-        norms=_size(p for p in learned if p.part == "norm"),
-        unique=_size(p for p in learned if p.name not in repeated),
+        lines=_lines(spec, own),
+        buffers=_lines(spec, (p for p in parameters(spec) if p.kind == "buffer")),
+        total=_size(own),
+        without_biases=_size(p for p in own if p.kind != "bias" or p.part == "norm"),
+        norms=_size(p for p in own if p.part == "norm"),
+        unique=_size(p for p in own if p.name not in repeated),
         shared=shared,
     )
 

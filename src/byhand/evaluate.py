@@ -19,11 +19,12 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.passes import no_key
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.spec import parameters
+from byhand.spec import size_of
 from byhand.tracing import Missing, Trace, Worked
 from byhand.weights import Tensor, Weights
 
 PENCIL_SIZED = 2_000  # parameters up to which exact numbers are the usual ones
+CORNER = 64  # positions to which a table of scores is admitted at least
 
 Progress = Callable[[Step], None]
 Sink = Callable[[Worked], None]
@@ -142,9 +143,11 @@ def trace(
 
 
 def pencil_sized(model: Model) -> bool:
-    """Whether exact numbers are the usual ones: a model file of up to 2,000 parameters."""
-    size = sum(parameter.size for parameter in parameters(model.spec))
-    return size <= PENCIL_SIZED and model.family is None
+    """Whether exact numbers are the usual ones: a model file of up to 2,000 parameters.
+
+    Its buffers may be large: of a table of scores only what a text reaches is worked with.
+    """
+    return size_of(model.spec) <= PENCIL_SIZED and model.family is None
 
 
 def usual_format(model: Model) -> str:
@@ -225,7 +228,8 @@ def _work_out_step(
             name = address.removeprefix(WEIGHT)
             if admitted.unknown(name):
                 return Worked(step, None, numbers, missing=Missing("unknown", address))
-            arguments[role] = admitted[name]
+            table = role == "table" and step.op == "scores"
+            arguments[role] = admitted.table(name, _reach(step)) if table else admitted[name]
         elif (cause := done[address].missing) is not None:
             return Worked(step, None, numbers, missing=cause)
         else:
@@ -240,6 +244,12 @@ def _work_out_step(
         error.where = error.where or step.address
         raise
     return Worked(step, value, numbers, tuple(numbers.notes))
+
+
+def _reach(step: Step) -> int:
+    """How many rows and columns of a table of scores the positions of a step reach."""
+    settings = step.attributes
+    return 1 + max(int(place) for place in (*settings["queries"], *settings["keys"]))
 
 
 def _check_reach(step: Step, weights: Weights) -> None:
@@ -280,6 +290,7 @@ class Admitted:
         self.weights = weights
         self.numbers = numbers
         self.values: dict[str, Any] = {}
+        self._tables: dict[str, tuple[int, Any]] = {}  # how far each is admitted, and what it is
 
     def unknown(self, name: str) -> bool:
         data = self.weights[name].data
@@ -287,15 +298,30 @@ class Admitted:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.values:
-            turns = name.endswith(".frequencies")
-            admit = self.numbers.admit_frequencies if turns else self.numbers.admit
-            try:
-                self.values[name] = admit(self.weights[name].data)
-            except ByhandError as error:
-                error.where = error.where or WEIGHT + name
-                raise
+            self.values[name] = self._admit(name, self.weights[name].data)
         return self.values[name]
+
+    def table(self, name: str, reach: int) -> Any:
+        """A table of scores, at least as far as positions reach: the rest of a large one is not
+        read.  A text that goes on finds it admitted to twice its length."""
+        admitted, value = self._tables.get(name, (0, None))
+        if admitted < reach:
+            data = self.weights[name].data
+            corner = min(max(1 << (reach - 1).bit_length(), CORNER), data.shape[-1])
+            value = self._admit(name, data[:, :corner, :corner])
+            self._tables[name] = corner, value
+        return value
+
+    def _admit(self, name: str, data: Any) -> Any:
+        turns = name.endswith(".frequencies")
+        admit = self.numbers.admit_frequencies if turns else self.numbers.admit
+        try:
+            return admit(data)
+        except ByhandError as error:
+            error.where = error.where or WEIGHT + name
+            raise
 
     def drop(self, name: str) -> None:
         """Forgets the admitted values of a weight."""
         self.values.pop(name, None)
+        self._tables.pop(name, None)

@@ -32,6 +32,7 @@ from byhand.numbers.enclosed.enclosure import (
 )
 from byhand.plan import WEIGHT, Step
 from byhand.shortfall import Shortfall, Unproven, shortfall
+from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 
@@ -136,7 +137,6 @@ def enclosing_numbers(
         for name, tensor in model.weights.items()
         if not tensor.floats and not name.endswith(".frequencies")  # which may be any numbers
     ]
-    size = sum(tensor.size for tensor in model.weights.values())
     if device is not None and objects:
         raise InputError(
             _("on a device, digits can be proven only of weights that are floats"),
@@ -145,7 +145,7 @@ def enclosing_numbers(
         )
     blocks, least = len(model.spec.blocks), ceil(digits * LOG2_OF_10) + START
     bits = least + A_BLOCK * blocks
-    if device is None and (objects or size * positions <= SMALL or bits > MANY):
+    if device is None and (objects or size_of(model.spec) * positions <= SMALL or bits > MANY):
         from byhand.numbers.enclosed.balls import Balls
 
         return Balls(min(least + 3 * model.spec.d_model.bit_length() * blocks, Balls.limit))

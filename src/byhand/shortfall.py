@@ -124,7 +124,7 @@ def shortfall(trace: Trace, asked: Sequence[str], digits: int) -> Shortfall:
 def _add_numbers(short: Shortfall, worked: Worked, digits: int) -> None:
     numbers: Enclosing = worked.numbers  # type: ignore[assignment]
     middles, radii = numbers.magnitudes(worked.value)
-    missing = bits_missing(middles, radii, digits)
+    missing = numbers.missing(worked.value, digits)
     mask = missing > 0
     if not mask.any():
         return

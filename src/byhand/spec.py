@@ -260,6 +260,16 @@ def parameters(spec: ModelSpec) -> tuple[Parameter, ...]:
     return tuple(_inventory(spec))
 
 
+def learned(spec: ModelSpec) -> tuple[Parameter, ...]:
+    """The parameters proper: what training changes.  Buffers, such as tables of scores, are not."""
+    return tuple(parameter for parameter in parameters(spec) if parameter.kind != "buffer")
+
+
+def size_of(spec: ModelSpec) -> int:
+    """How many parameters a model has.  A model is small or large by this, and by nothing else."""
+    return sum(parameter.size for parameter in learned(spec))
+
+
 def _inventory(spec: ModelSpec) -> Iterator[Parameter]:
     d = ("d", spec.d_model)
     vocab = ("vocab", spec.vocab)

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 import byhand as package
-from byhand.cli.comparison import ulps_of
-from byhand.comparing import compare
-from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.comparing import compare, ulps_between
+from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.floats.formats import FORMATS
 from byhand.render.ink import width_of
 from byhand.render.ulps import Grid, as_text, right_digits, ulps
@@ -109,7 +108,9 @@ def test_the_error_of_one_number_is_that_of_the_comparison() -> None:
     proven = package.trace("minigpt", digits=12)
     for step in compare(floats, proven).steps:
         true, found = proven.steps[step.address].at(step.at), floats.steps[step.address].at(step.at)
-        assert ulps_of(true, found, FORMATS["float32"]) == pytest.approx(step.ulps, rel=1e-6)
+        least, most = ulps_between(true, found, FORMATS["float32"])
+        assert least == pytest.approx(step.ulps, rel=1e-6)
+        assert most == pytest.approx(step.ulps, rel=1e-6)
 
 
 @pytest.mark.parametrize("other", [["--out", "x"], ["--stop-at-boundary"]])
@@ -165,10 +166,82 @@ def test_a_number_rounded_once_is_at_most_half_an_ulp_away(number: float) -> Non
     between = (Fraction(float(below)) + Fraction(float(above))) / 2
     true = Enclosure(between, Fraction(0))
     for found in (below, above):
-        assert ulps_of(true, found, FORMATS["float32"]) == 0.5
+        assert ulps_between(true, found, FORMATS["float32"]) == (0.5, 0.5)
 
 
 def test_what_is_no_number_is_infinitely_wrong() -> None:
     true = Enclosure(Fraction(1), Fraction(0))
-    assert ulps_of(true, np.float32("inf"), FORMATS["float32"]) == np.inf
-    assert ulps_of(true, np.float32("nan"), FORMATS["float32"]) == np.inf
+    for found in (np.float32("inf"), np.float32("nan")):
+        assert ulps_between(true, found, FORMATS["float32"]) == (np.inf, np.inf)
+    assert ulps_between(EVERYTHING, np.float32(1), FORMATS["float32"]) == (0.0, np.inf)
+
+
+fractions = st.fractions(-4, 4, max_denominator=1000)
+powers = st.integers(-1200, 40).map(lambda e: Fraction(2) ** e)
+
+
+@given(fractions, powers, st.fractions(0, 2, max_denominator=9), fractions, powers, fractions)
+def test_the_error_lies_between_its_bounds_for_every_number_of_a_set(
+    mid: Fraction, scale: Fraction, rad: Fraction, far: Fraction, off: Fraction, share: Fraction
+) -> None:
+    true = Enclosure(mid * scale, rad * scale)
+    found = float(mid * scale + far * off)
+    least, most = ulps_between(true, found, FORMATS["float64"])
+    x = true.mid + Fraction(true.rad) * share / 4  # one of them
+    exponent = -1022
+    while x and abs(x) >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    error = abs(x - Fraction(found)) / Fraction(2) ** (exponent - 52)
+    assert Fraction(least) * (1 - Fraction(1, 2**50)) <= error + Fraction(1, 10**300)
+    assert most == np.inf or error <= Fraction(most) * (1 + Fraction(1, 2**50))
+    assert (most == 0) == (true.exact and true.mid == found)
+
+
+SMALL = """
+name: small
+vocabulary: [a, b, c, d]
+text: a b
+model: {d_model: 2, context: 4, layers: 0, attention: none, mlp: none, head: {tied: false}}
+weights:
+  embed.token: [[1, 0], [0, 1], [1, 1], [1, 2]]
+  head: [[0, -1600, 3, -1000000000000000000], [0, 1/3, -800, -740]]
+"""
+
+
+def test_a_share_below_every_float_is_no_error_of_a_float_that_is_zero(
+    byhand: Call, tmp_path: Path
+) -> None:
+    model = tmp_path / "small.yaml"
+    model.write_text(SMALL)
+    call = ("trace", str(model), "--float", "float64", "--digits", "12")
+    found = byhand(*call)
+    assert (found.status, found.err) == (0, "")
+    assert "probs        1.32  [0,2]     0.0   15.8" in found.out
+    assert "truly 0" not in found.out
+    (steps,) = [
+        step for step in json.loads(byhand(*call, "--json").out)["steps"]
+        if step["address"] == "probs"
+    ]  # fmt: skip
+    assert steps["missed_zeros"] == []
+    told = byhand(*call, "--at", "probs[0]").out
+    assert "6.38034687676e-697\n  float64: 0, <0.01 ulps away" in told
+    assert "1.05897672924e-434294481903251829\n  float64: 0, <0.01 ulps away" in told
+    assert "exactly" not in told
+
+
+def test_what_is_not_known_narrowly_enough_is_no_error_and_not_right(
+    byhand: Call, tmp_path: Path
+) -> None:
+    model = tmp_path / "printed.yaml"
+    model.write_text(
+        SMALL.split("weights:")[0]
+        + "weights:\n  embed.token: [[1, 0], [0, 1], [1, 1], [1, 2]]\n"
+        + "  head: {printed: 1, values: [[0.0, 1.0, 2.0, 3.0], [0.5, 1.5, 2.5, 4.0]]}\n"
+    )
+    call = ("trace", str(model), "--float", "float32", "--digits", "6")
+    found = byhand(*call)
+    assert "logits          ?           ?      ?" in found.out
+    assert "? says that nothing is" in " ".join(found.out.split())
+    told = byhand(*call, "--at", "logits[0,1]").out
+    assert "at most 8.4e5 ulps away" in told
+    assert "exactly" not in told

@@ -396,11 +396,21 @@ def test_the_loss_is_the_negative_logarithm(numbers):
     assert loss.decimal(4) == "1.3133"
 
 
-def test_normalizing_by_an_open_zero_is_undecided(numbers):
+def test_normalizing_by_an_open_zero_gives_what_a_row_of_two_allows(numbers):
     w, v = numbers.admit([Printed(F(1, 2), 1), Printed(F(1, 2), 1)])
     x = np.array([[w, v]], dtype=object)
+    for entry in layernorm(numbers, x)[-1][0]:
+        assert entry.register == "enclosed"
+        ball = entry.ball(64)
+        assert ball.contains(-1)
+        assert ball.contains(1)
+        assert abs(ball) < 1.0001
+
+
+def test_normalizing_by_a_given_open_zero_is_undecided(numbers):
+    w, v = numbers.admit([Printed(F(1, 2), 1), Printed(F(0), 1)])
     with pytest.raises(Undecided):
-        layernorm(numbers, x)
+        numbers.normalize(np.array([[w, v]], dtype=object), np.array([v], dtype=object))
 
 
 # ------------------------------------------------------------------------- three layers deep

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from fractions import Fraction
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from byhand.errors import UsageError
@@ -14,7 +12,6 @@ from byhand.language import _
 if TYPE_CHECKING:
     from byhand.cli.choosing import Chosen
     from byhand.evaluate import Job, Progress
-    from byhand.numbers.enclosed.enclosure import Enclosure
     from byhand.render.compared import Compared
 
 
@@ -39,7 +36,7 @@ def compared(
 ) -> Compared:
     """Both runs, and how they differ.  The job is that of the proven one."""
     from byhand.api import numbers_for
-    from byhand.comparing import compare
+    from byhand.comparing import compare, ulps_between
     from byhand.proving import prove
     from byhand.render.compared import Compared
 
@@ -48,32 +45,11 @@ def compared(
     floats = replace(job, numbers=numbers).work(progress=progress)
     proven = prove(job, chosen.digits, progress=progress)
 
-    def ulps_at(address: str, index: tuple[int, ...]) -> float:
+    def ulps_at(address: str, index: tuple[int, ...]) -> tuple[float, float]:
         true, found = proven.steps[address].at(index), floats.steps[address].at(index)
-        return ulps_of(true, found, numbers.format)
+        return ulps_between(true, found, numbers.format)
 
     return Compared(compare(floats, proven), floats, proven, ulps_at, shown, style)
-
-
-def ulps_of(true: Enclosure, found: Any, form: Any) -> float:
-    """How far a float is from the true value, at most, in units of the last place of the format
-    at the size of the true value."""
-    number = float(found)
-    if not isfinite(number) or not isfinite(true.rad):
-        return float("inf")
-    error = abs(true.mid - Fraction(number)) + true.rad
-    size = max(_floor_log2(abs(true.mid)), form.least) if true.mid else form.least
-    unit = Fraction(2) ** (size - form.bits + 1)
-    try:
-        return float(error / unit)
-    except OverflowError:
-        return float("inf")
-
-
-def _floor_log2(x: Fraction) -> int:
-    """k with 2^k ≤ x < 2^(k+1), of x > 0."""
-    k = x.numerator.bit_length() - x.denominator.bit_length()
-    return k if Fraction(2) ** k <= x else k - 1
 
 
 def show_comparison(

@@ -171,12 +171,14 @@ class Claims:
                 Fraction(claimed_text(claim, (last, i), float(value)))
                 for i, value in enumerate(claim.values)
             ]
-            return (line.address, *_worked_on(trace, stream, printed))
+            end = _worked_on(trace, stream, printed)
+            return None if end is None else (line.address, *end)
         return None
 
 
-def _worked_on(trace: Trace, stream: str, last_row: Sequence[Fraction]) -> tuple[str, str]:
-    """p(target) and the loss, exactly, from a stream whose last row is replaced."""
+def _worked_on(trace: Trace, stream: str, last_row: Sequence[Fraction]) -> tuple[str, str] | None:
+    """p(target) and the loss, exactly, from a stream whose last row is replaced; None where a
+    weight is unknown."""
     from byhand.numbers.exact import Exact
 
     data = np.array([[Fraction(0)] * len(last_row)] * len(trace.tokens), object)
@@ -191,8 +193,17 @@ def _worked_on(trace: Trace, stream: str, last_row: Sequence[Fraction]) -> tuple
         given={stream: data},
     )
     assert trace.target is not None
+    if steps["loss"].missing is not None:
+        return None
     share = steps["probs"].at((len(trace.tokens) - 1, trace.target))
-    return str(share.decimal(4)), str(steps["loss"].at((0,)).decimal(4))
+    return _as_known(share), _as_known(steps["loss"].at((0,)))
+
+
+def _as_known(value: Any) -> str:
+    """Four decimals; of what is known only within a range, the range."""
+    if value.register == "enclosed":
+        return " ± ".join(value.interval(4))
+    return str(value.decimal(4))
 
 
 def in_step(line: Marked, inside: Sequence[int]) -> tuple[int, ...]:

@@ -38,12 +38,12 @@ from byhand.render.window import Window
 from byhand.tracing import Trace
 
 PENCIL, TOY, LARGE = "pencil", "toy", "large"
-PENCIL_PARAMETERS, PENCIL_ENTRIES = 2_000, 6_000
+PENCIL_ENTRIES = 6_000
 TOY_PARAMETERS, TOY_ENTRIES = 200_000, 400_000
 MOST_LAYERS = 4  # of a large model, before those between the first and the last are put together
 
 WINDOWS = {
-    PENCIL: Window(PENCIL_ENTRIES, PENCIL_ENTRIES, PENCIL_ENTRIES, weights=PENCIL_PARAMETERS),
+    PENCIL: Window(PENCIL_ENTRIES, PENCIL_ENTRIES, PENCIL_ENTRIES, weights=evaluate.PENCIL_SIZED),
     TOY: Window(rows=8, columns=8, heads=4),
     LARGE: Window(rows=8, columns=8, heads=2, weights=0),
 }
@@ -247,7 +247,7 @@ def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
 def scale_of(inventory: Inventory, trace: Trace) -> str:
     """How much a book can show."""
     entries = sum(prod(step.shape) for step in trace.plan)
-    if inventory.total <= PENCIL_PARAMETERS and entries <= PENCIL_ENTRIES:
+    if inventory.total <= evaluate.PENCIL_SIZED and entries <= PENCIL_ENTRIES:
         return PENCIL
     return TOY if inventory.total <= TOY_PARAMETERS and entries <= TOY_ENTRIES else LARGE
 

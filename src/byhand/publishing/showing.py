@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from byhand.address import write_index
-from byhand.expression import Entry, Name, substitute
+from byhand.expression import Entry, substitute
 from byhand.expression import Expression as Tree
 from byhand.language import _
 from byhand.plan import WEIGHT
@@ -48,18 +48,11 @@ class _Inside(Workings):
 
     def value_of(self, leaf: Entry) -> tuple[Tree, bool] | None:
         if leaf not in self._values:
-            self._values[leaf] = self._value(leaf)
+            self._values[leaf] = super().value_of(leaf)
         return self._values[leaf]
 
-    def _value(self, leaf: Entry) -> tuple[Tree, bool] | None:
-        found = super().value_of(leaf)
-        match found:
-            case (Name(text=text), True) if _ONE.fullmatch(text):
-                entry = self.trace.steps[leaf.address].at(leaf.index)
-                cell = told_from_one(Cell(self.trace.numbers.register(entry), decimal=text), entry)
-                return Name(cell.decimal or text), True
-            case _:
-                return found
+    def step_cell(self, worked: Worked, index: Index) -> Cell:
+        return told_from_one(super().step_cell(worked, index), worked.at(index))
 
     def weight_entry(self, address: str, index: Index) -> Any:
         return _entry(self.trace.model.weights[address.removeprefix(WEIGHT)].data, index)

@@ -46,19 +46,20 @@ def near(worked: Worked) -> Array:
         from byhand.render.window import nearby_floats
 
         return nearby_floats(worked)
-    values = [_near_one(entry) for _index, entry in worked.entries()]
+    values = [near_entry(entry) for _index, entry in worked.entries()]
     return np.array(values, np.float64).reshape(worked.step.shape)
 
 
-def _near_one(entry: Any) -> float:
+def near_entry(entry: Any) -> float:
+    """A float near one number, of whatever kind; of a range, near its middle."""
     if entry is ABSENT:
         return float("nan")
-    if hasattr(entry, "decimal"):
-        try:
-            return float(entry.decimal(12))
-        except Undecided:  # an enclosure too wide for so many: its middle is near enough
-            return float(entry.interval(6)[0])
-    return float(entry)
+    if not hasattr(entry, "fraction"):  # a float, or an enclosure, which knows its middle
+        return float(entry)
+    try:
+        return float(entry.decimal(12))
+    except Undecided:
+        return float(entry.interval(6)[0])
 
 
 def near_weight(data: npt.NDArray[Any]) -> Array:

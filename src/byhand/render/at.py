@@ -182,7 +182,7 @@ class Workings:
             worked = self.trace.steps[leaf.address]
             if worked.missing is not None:
                 return None
-            cell = self.inner.cell(worked.at(leaf.index))
+            cell = self.step_cell(worked, leaf.index)
         if cell.form is not None and (cell.decimal is None or short(cell)):
             return cell.form, False
         if cell.decimal is None:
@@ -191,6 +191,10 @@ class Workings:
         decimal = Name(cell.decimal.removeprefix("-"))
         whole = cell.register in ("rounded", "exact") and not cell.cut
         return (Negative(decimal) if negative else decimal), not whole
+
+    def step_cell(self, worked: Worked, index: Index) -> Cell:
+        """An entry of a step as it is written into a line."""
+        return self.inner.cell(worked.at(index))
 
 
 def short(cell: Cell) -> bool:

@@ -38,7 +38,7 @@ from byhand.render.parts import (
     WorkingLine,
 )
 from byhand.render.terminal import forms_of, one_line
-from byhand.render.ulps import Grid, as_text, right_digits, ulps
+from byhand.render.ulps import Grid, as_text, bounded, right_digits, same, ulps
 from byhand.render.window import Window
 from byhand.tracing import Trace
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from byhand.comparing import Comparison, Differing, StepComparison
 
 Index = tuple[int, ...]
+Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Compared:
     comparison: Comparison
     floats: Trace
     proven: Trace
-    ulps_at: Callable[[str, Index], float]  # the error of one number
+    ulps_at: Callable[[str, Index], Bounds]  # the error of one number: at least, at most
     only: tuple[str, ...] = ()
     names: str = "byhand"  # the style of the steps' names
 
@@ -130,19 +131,26 @@ class Compared:
             yield from grid.lines(row, step.ulps)
 
     def about(self) -> str:
-        return _(
+        text = _(
             "An ulp is the distance from one {format} to the next, at the size of the true value: "
             "a number that was rounded once is at most half of one away. Of each step the largest "
             "error and where it is; the decimal digits that are right, of its worst number and "
             "of a usual one. Bars grow with the logarithm of the error."
         ).format(format=self.format)
+        if not any(step.unclear for step in self.steps):
+            return text
+        return f"{text} " + _(
+            "Some true values are not known narrowly enough: of those, ≥ is what is proven of the "
+            "error, and ? says that nothing is."
+        )
 
     def row(self, step: StepComparison, name: str) -> tuple[str, ...]:
         if step.fewest_digits == inf:  # the floats may be the numbers themselves
-            return f"  {name}", ulps(step.ulps), "", _("all"), _("all")
+            known = step.unclear == 0
+            return f"  {name}", ulps(0) if known else "?", "", *[_("all") if known else "?"] * 2
         return (
             f"  {name}",
-            ulps(step.ulps),
+            ulps(step.ulps) if step.unclear == 0 else f"≥ {ulps(step.ulps)}",
             write_index(step.at),
             right_digits(step.fewest_digits),
             right_digits(step.usual_digits),
@@ -160,7 +168,7 @@ class Compared:
             facts = [
                 (_("true"), "".join(text for _sign, text in forms_of(cell))),
                 (self.format, as_text(found)),
-                (_("error"), _("{ulps} ulps").format(ulps=ulps(worst.ulps))),
+                (_("error"), _("{ulps} ulps").format(ulps=self.error(worst.address, worst.at))),
             ]
             yield ""
             yield from paragraph(_("The largest error is that of {name}:").format(name=name), width)
@@ -184,12 +192,33 @@ class Compared:
         found = self.floats.steps[address].at(index)
         if found is ABSENT:
             return _("masked: absent, not a number")
-        off = self.ulps_at(address, index)
-        if off == 0:
+        least, most = self.ulps_at(address, index)
+        if most == 0:
             text = _("{format}: {number}, exactly")
-            return text.format(format=self.format, number=as_text(found))
-        text = _("{format}: {number}, {ulps} ulps away")
-        return text.format(format=self.format, number=as_text(found), ulps=ulps(off))
+        elif self.is_zero(address, index):
+            text = _("{format}: {number}; the true value is 0")
+        elif same(least, most):
+            least, text = most, _("{format}: {number}, {ulps} ulps away")
+        elif least > 0:
+            text = _("{format}: {number}, at least {ulps} ulps away")
+        elif isfinite(most):
+            text = _("{format}: {number}, at most {ulps} ulps away")
+        else:
+            text = _("{format}: {number}; how far away it is, is not known")
+        return text.format(
+            format=self.format, number=as_text(found), ulps=ulps(least if least > 0 else most)
+        )
+
+    def error(self, address: str, index: Index) -> str:
+        """The error of one number in ulps, or what is proven of it."""
+        if self.is_zero(address, index):
+            return "0" if self.ulps_at(address, index) == (0, 0) else "—"
+        return bounded(*self.ulps_at(address, index))
+
+    def is_zero(self, address: str, index: Index) -> bool:
+        """Whether the true value is 0, which has no last place to count in."""
+        true = self.proven.steps[address].at(index)
+        return bool(true.exact and true.mid == 0)
 
     def differs(self, one: Differing) -> Mark:
         trace = self.proven
@@ -254,7 +283,7 @@ class Compared:
         )
         yield Row(row.place, INDENT + self.format, "rounded", floats)
         errors = (
-            MASKED if x is ABSENT else Cell("rounded", decimal=ulps(self.ulps_at(address, index)))
+            MASKED if x is ABSENT else Cell("rounded", decimal=self.error(address, index))
             for x, index in zip(found, places, strict=True)
         )
         yield Row(row.place, f"{INDENT}ulps", "rounded", tuple(errors))

@@ -183,8 +183,7 @@ class TraceData:
             text = self.forms.text(entry)
             return text, text
         if self.trace.numbers.register(entry) == "enclosed":
-            middle, radius = entry.interval(PLACES)
-            return {"mid": middle, "rad": radius}, None
+            return _interval_data(*entry.interval(PLACES)), None
         tree = self.forms.in_place(entry)
         if tree is None or is_letter(tree):
             return address, entry.decimal(PLACES)
@@ -236,7 +235,11 @@ def enclosure_data(entry: Enclosure, digits: int) -> tuple[dict[str, str], str |
     middle, radius = entry.interval(digits + GUARD)
     shown = enclosed_cell(entry, digits).decimal if entry.exact else entry.decimal(digits)
     proven = None if shown is None or "±" in shown else shown
-    return {"mid": middle, "rad": "inf" if radius == "∞" else radius}, proven
+    return _interval_data(middle, radius), proven
+
+
+def _interval_data(middle: str, radius: str) -> dict[str, str]:
+    return {"mid": middle, "rad": "inf" if radius == "∞" else radius}
 
 
 def floats(array: Any) -> bool:

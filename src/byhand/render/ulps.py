@@ -15,6 +15,7 @@ from byhand.render.words import whole
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LONGEST_BAR = 10  # columns
+LITTLE = "<0.01"
 
 
 def ulps(error: float) -> str:
@@ -23,12 +24,26 @@ def ulps(error: float) -> str:
         return "∞"
     error *= 1 - 2.0**-30
     if error < 0.01:
-        return "<0.01" if error else "0"
+        return LITTLE if error else "0"
     if error < 10:
         return f"{ceil(error * 100) / 100:.2f}"
     if error < 100_000:
         return whole(ceil(error))
     return f"{error:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def same(least: float, most: float) -> bool:
+    """Whether two bounds of an error say the same of it."""
+    return ulps(most) in (ulps(least), LITTLE)
+
+
+def bounded(least: float, most: float) -> str:
+    """An error that is known to lie between two; ? where nothing is known of it."""
+    if same(least, most):
+        return ulps(most)
+    if least > 0:
+        return f"≥ {ulps(least)}"
+    return f"≤ {ulps(most)}" if isfinite(most) else "?"
 
 
 def as_text(found: Any) -> str:

@@ -17,6 +17,7 @@ from byhand.explaining.lens import look as through_lens
 from byhand.explaining.near import floats_near
 from byhand.language import _
 from byhand.publishing.making import LARGE
+from byhand.publishing.strips import near_entry
 from byhand.render import words
 from byhand.serving.passing import Pass, pass_of
 from byhand.serving.requests import a_place, a_state, a_text, only
@@ -101,16 +102,11 @@ def _lens(found: Pass) -> list[dict[str, Any]]:
 
 
 def _shares(found: Pass, probs: Any) -> list[dict[str, Any]]:
-    near = np.array([_near(entry) for entry in probs], np.float64)
+    near = np.array([near_entry(entry) for entry in probs], np.float64)
     order = np.argsort(-np.nan_to_num(near), kind="stable")[:MOST_LEADERS]
     return [
         {"token": _label(found, int(id)), "id": int(id), "share": _finite(near[id])} for id in order
     ]
-
-
-def _near(entry: Any) -> float:
-    """A float near one number, of whatever kind."""
-    return float(entry.decimal(12)) if hasattr(entry, "fraction") else float(entry)
 
 
 def _finite(value: Any) -> float | None:

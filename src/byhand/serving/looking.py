@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from byhand.counting import count
-from byhand.evaluate import Progress
+from byhand.evaluate import Progress, pencil_sized
 from byhand.expression import write
 from byhand.model import Model
 from byhand.publishing.html.figure import Figures
@@ -98,7 +98,7 @@ def model_data(model: Model, name: str | None) -> dict[str, Any]:
         "context": spec.context,
         "layers": len(spec.blocks),
         "parameters": total,
-        "exact": total <= 2_000 and model.family is None,
+        "exact": pencil_sized(model),
         "large": total > TOY_PARAMETERS,
         "edit": {
             "weights": total <= TOY_PARAMETERS,

@@ -28,7 +28,7 @@ from byhand.errors import InputError, OutputError
 from byhand.files.tables import model_table
 from byhand.golden.folder import write_bytes
 from byhand.language import _
-from byhand.spec import parameters
+from byhand.spec import size_of
 from byhand.train.describing import run_text
 from byhand.train.processes import Processes
 from byhand.train.run import Run
@@ -238,7 +238,6 @@ class RunFolder:
         run = self.run
         self.checkpoints.mkdir(exist_ok=True)
         put_in_place(self.path / RUN, run_text(run, self.path).encode())
-        learned = [p for p in parameters(run.spec) if p.kind != "buffer"]
         manifest = {
             "format": "byhand run",
             "version": 1,
@@ -246,7 +245,7 @@ class RunFolder:
             **around,
             "seed": run.seed,
             "data": {"name": run.corpus.name, "sha256": run.corpus.digest},
-            "parameters": sum(p.size for p in learned),
+            "parameters": size_of(run.spec),
             "run": self.identity,
         }
         put_in_place(self.path / MANIFEST, as_json(manifest))

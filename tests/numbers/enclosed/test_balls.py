@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from fractions import Fraction
@@ -303,7 +304,7 @@ def test_what_may_be_zero_divides_into_everything_and_that_stays_in_its_row() ->
     by = numbers.root(numbers.mean_square(x), eps=F(0))
     root = numbers.entries(by)[0]
     assert root.lower <= 0 < root.upper < F(1, 10**8)
-    found = numbers.normalize(x, by)
+    found = numbers.normalize(x, by.copy())  # which does not tell what it is the root of
     assert numbers.entries(found)[0].tolist() == [EVERYTHING, EVERYTHING]
     v = np.stack([found])
     scores = numbers.scores(v, v, mask=[[True, False], [False, True]], queries=(0, 1), keys=(0, 1))
@@ -433,11 +434,22 @@ def test_magnitudes_of_absurd_sizes_are_those_of_their_enclosures() -> None:
     assert radii[0].tolist() == [pytest.approx(-(2**20), abs=2), inf, -inf]
 
 
-def test_differences_from_floats_are_upper_bounds() -> None:
+def test_distances_from_floats_are_lower_bounds_however_small_the_numbers_are() -> None:
     numbers = Balls(100)
-    found = numbers.differences(row(arb(1), ABSENT, arb(2, 0.5)), np.array([[1.5, 9.0, 2.0]]))
-    assert found[0].tolist() == pytest.approx([0.5, 0.0, 0.5])
-    assert found[0, 0] >= 0.5
+    tiny = arb(-1600).exp()
+    values = row(arb(1), ABSENT, arb(2, 0.5), tiny, arb(-(10**18)).exp(), arb(0), arb(0, 1e-30))
+    found = numbers.apart(values, np.array([[1.5, 9.0, 2.0, 0.0, 0.0, 1e-300, 1e-29]]))
+    least = found.least[0] * 2.0 ** np.maximum(found.exponents[0], -900)
+    assert least[:3].tolist() == [0.5, 0.0, 0.0]
+    assert found.exponents[0, 3] == pytest.approx(-1600 / math.log(2), abs=60)
+    assert found.exponents[0, 4] < -(10**18)
+    assert (found.ulps(53, -1022)[0, 3:5] == 5e-324).all()  # not 0, and next to nothing
+    assert found.digits()[0, 3:5].tolist() == [0.0, 0.0]
+    assert (found.sizes[0] == 0).tolist() == [False, True, False, False, False, True, False]
+    # of 0 ± 1e-30 the unit is that of 1e-30, the largest it may be, and 1e-29 is at least 9e-30 off
+    unit = 2.0 ** (math.floor(math.log2(1e-30)) - 52)
+    assert found.ulps(53, -1022)[0, 6] == pytest.approx(9e-30 / unit, rel=1e-6)
+    assert found.ulps(53, -1022)[0, 6] <= 9e-30 / unit
 
 
 def test_zeros_that_were_proven_elsewhere_are_written_in() -> None:

@@ -19,7 +19,6 @@ from byhand.numbers.enclosed.enclosure import (
     Enclosure,
     bits_missing,
     decimal_exponent,
-    distance,
     upward,
 )
 
@@ -233,20 +232,3 @@ def test_missing_bits_at_the_edges() -> None:
     radii = np.array([-inf, 0.0, inf, -inf])
     assert bits_missing(middles, radii, 5).tolist() == [-inf, inf, inf, -inf]
     assert 0 < SLACK < 1e-5
-
-
-@given(NUMBERS, RADII, st.floats(allow_nan=False, allow_infinity=False))
-def test_a_distance_is_an_upper_bound_and_a_near_one(
-    mid: Fraction, rad: Fraction, number: float
-) -> None:
-    true = max(abs(mid - rad - F(number)), abs(mid + rad - F(number)))
-    found = distance(Enclosure(mid, rad), number)
-    assert found >= true
-    assert found == inf or F(found) <= true * (1 + F(2) ** -40) + F(2) ** -1000
-
-
-def test_a_distance_from_or_to_nowhere_is_infinite() -> None:
-    assert distance(EVERYTHING, 1.0) == inf
-    assert distance(Enclosure(F(0), F(0)), inf) == inf
-    assert distance(Enclosure(F(0), F(0)), float("nan")) == inf
-    assert distance(Enclosure(F(1), F(0)), 1.0) == 0

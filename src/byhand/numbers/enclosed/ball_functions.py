@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from flint import arb, fmpq
 
-ANY_SHARE = arb(0.5, 0.5)  # from 0 to 1
+from byhand.numbers.enclosed.ranges import ANY_SHARE, WIDE, increasing, shares
 
 
 def softmax_row(row: list[arb]) -> list[arb]:
@@ -19,20 +19,15 @@ def softmax_row(row: list[arb]) -> list[arb]:
         return [arb(1)]
     if not all(score.is_finite() for score in row):
         return [ANY_SHARE] * len(row)
+    if any(score.rad() > WIDE for score in row):
+        return shares(row)
     top = row[0].mid()
     for score in row:
         if score.mid() > top:
             top = score.mid()
     powers = [(score - top).exp() for score in row]
     total = sum(powers[1:], powers[0])
-    return [_share(power / total) for power in powers]
-
-
-def _share(share: arb) -> arb:
-    """What lies between 0 and 1, as it does, even where the ball is wider."""
-    if not share.is_finite():
-        return ANY_SHARE
-    return share if share.rad() < 0.25 else share.intersection(ANY_SHARE)
+    return [power / total for power in powers]
 
 
 def relu(x: arb) -> arb:
@@ -46,6 +41,10 @@ def relu(x: arb) -> arb:
 
 def sigmoid(x: arb) -> arb:
     """1/(1 + e^-x), by whichever power is small."""
+    return increasing(_sigmoid, x)
+
+
+def _sigmoid(x: arb) -> arb:
     if x.mid() < 0:
         power = x.exp()
         return power / (1 + power)

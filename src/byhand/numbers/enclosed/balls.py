@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import wraps
-from math import log2
+from math import isfinite, ldexp, log2
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -22,18 +22,25 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Note, Prediction
+from byhand.numbers.enclosed import ranges
+from byhand.numbers.enclosed.apart import Apart
 from byhand.numbers.enclosed.ball_functions import ACTIVATIONS, softmax_row
+from byhand.numbers.enclosed.beyond import enclosure_of_ball
 from byhand.numbers.enclosed.enclosure import (
     WIDEST,
     Enclosing,
     Enclosure,
     Logs,
+    absurd,
     binary_size,
 )
 from byhand.numbers.enclosed.given import Given, matrix, narrow_ball
 from byhand.numbers.enclosed.largest import predict
 from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
+from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
+
+SPARE = 128  # bits beyond the working precision, so that a difference is as narrow as the ball
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 
@@ -80,13 +87,32 @@ class Balls(Enclosing):
 
     def entries(self, value: Array) -> Array:
         """The value as an array of enclosures, masked entries ABSENT."""
-        return each(lambda x: ABSENT if x is ABSENT else Enclosure.of(x), self._balls(value))
+        return each(lambda x: ABSENT if x is ABSENT else enclosure_of_ball(x), self._balls(value))
 
     def magnitudes(self, value: Array) -> tuple[Logs, Logs]:
         balls = self._balls(value)
         logs = [(-np.inf, -np.inf) if x is ABSENT else _magnitudes(x) for x in balls.ravel()]
         both = np.array(logs, dtype=np.float64).reshape(*balls.shape, 2)
         return both[..., 0], both[..., 1]
+
+    def missing(self, value: Array, digits: int) -> Logs:
+        found = super().missing(value, digits)
+        for place, x in np.ndenumerate(self._balls(value)):
+            if x is not ABSENT and absurd(x) and enclosure_of_ball(x).proves(digits):
+                found[place] = -np.inf
+        return found
+
+    def apart(self, value: Array, floats: Logs) -> Apart:
+        pairs = zip(self._balls(value).ravel(), floats.ravel().tolist(), strict=True)
+        with ctx.workprec(self.bits + SPARE):
+            found = [(0.0, 0, 0.0, 0) if x is ABSENT else _apart(x, f) for x, f in pairs]
+        least, exponents, sizes, tops = zip(*found, strict=True)
+        return Apart(
+            np.array(least, np.float64).reshape(floats.shape),
+            np.array(exponents, np.int64).reshape(floats.shape),
+            np.array(sizes, np.float64).reshape(floats.shape),
+            np.array(tops, np.int64).reshape(floats.shape),
+        )
 
     def with_zeros(self, value: Array, places: Sequence[tuple[int, ...]]) -> Array:
         """The value with entries that are known, from elsewhere, to be exactly zero."""
@@ -152,32 +178,36 @@ class Balls(Enclosing):
 
     @precisely
     def mean(self, x: Array) -> Array:
-        x = self._balls(x)
-        return np.asarray(x.sum(axis=-1) / arb(x.shape[-1]), dtype=object)
+        balls = self._balls(x)
+        return made(np.asarray(balls.sum(axis=-1) / arb(balls.shape[-1]), dtype=object), "mean", x)
 
     @precisely
     def center(self, x: Array, mean: Array) -> Array:
-        return self._balls(x) - self._balls(mean)[..., None]
+        return centered(self._balls(x) - self._balls(mean)[..., None], x, mean)
 
     @precisely
     def mean_square(self, x: Array) -> Array:
-        x = self._balls(x)
-        share = np.asarray((x * x).sum(axis=-1) / arb(x.shape[-1]), dtype=object)
-        return each(arb.nonnegative_part, share)  # which squares are
+        squares = each(lambda entry: ranges.power(entry, 2), self._balls(x))
+        share = np.asarray(squares.sum(axis=-1) / arb(squares.shape[-1]), dtype=object)
+        return made(each(arb.nonnegative_part, share), "mean_square", x)
 
     @precisely
     def root(self, x: Array, *, eps: Fraction) -> Array:
-        x = self._balls(x)
-        return each(arb.sqrt, x + self._scalar(eps) if eps else x)
+        balls = self._balls(x)
+        return made(each(ranges.root, balls + self._scalar(eps) if eps else balls), "root", x, eps)
 
     @precisely
     def normalize(self, x: Array, by: Array) -> Array:
-        x, by = self._balls(x), self._balls(by)
-        result = x / by[..., None]
-        for place in np.ndindex(by.shape):
-            if by[place] == 0 and all(entry == 0 for entry in x[place]):
+        rows, divisors = self._balls(x), self._balls(by)
+        result = rows / divisors[..., None]
+        eps = root_of_rows(by, x)
+        for place in np.ndindex(divisors.shape):
+            if divisors[place] == 0 and all(entry == 0 for entry in rows[place]):
                 result[place] = arb(0)
                 self.notes.append(Note("zero-variance", place))
+            elif eps is not None and not ranges.narrow(divisors[place]):
+                row, zero_sum = list(rows[place]), is_centered(x)
+                result[place][:] = ranges.normalized(row, self._scalar(eps), centered=zero_sum)
         return result
 
     @precisely
@@ -285,14 +315,14 @@ class Balls(Enclosing):
 
     @precisely
     def softmax(self, x: Array) -> Array:
-        x = self._balls(x)
-        result = np.full(x.shape, ABSENT, dtype=object)
-        for place in np.ndindex(x.shape[:-1]):
-            present = [j for j, score in enumerate(x[place]) if score is not ABSENT]
-            shares = softmax_row([x[(*place, j)] for j in present])
+        scores = self._balls(x)
+        result = np.full(scores.shape, ABSENT, dtype=object)
+        for place in np.ndindex(scores.shape[:-1]):
+            present = [j for j, score in enumerate(scores[place]) if score is not ABSENT]
+            shares = softmax_row([scores[(*place, j)] for j in present])
             for j, share in zip(present, shares, strict=True):
                 result[(*place, j)] = share
-        return result
+        return made(result, "softmax", x)
 
     @precisely
     def mix(self, weights: Array, v: Array) -> Array:
@@ -339,7 +369,11 @@ class Balls(Enclosing):
 
     @precisely
     def loss(self, probs: Array, *, target: int) -> Array:
-        return objects([-self._balls(probs)[-1, target].log()], (1,))
+        share = self._balls(probs)[-1, target]
+        scores = made_of(probs, "softmax")
+        if scores is None or ranges.narrow(share):
+            return objects([-share.log()], (1,))
+        return objects([ranges.surprise(list(self._balls(scores)[-1]), target)], (1,))
 
 
 # ----------------------------------------------------------------------- arrays of balls
@@ -378,6 +412,25 @@ def _mixed(shares: Array, values: Array) -> Array:
     for j in present:
         total = total + shares[j] * values[j]
     return total
+
+
+def _apart(x: arb, number: float) -> tuple[float, int, float, int]:
+    """(mantissa and exponent of the least distance, mantissa and exponent of the largest |x|)."""
+    if not x.is_finite():
+        return 0.0, 0, np.inf, 0
+    size, top = map(int, x.abs_upper().man_exp())
+    largest = ldexp_up(size, -size.bit_length())
+    if not isfinite(number):
+        return np.inf, 0, largest, top + size.bit_length()
+    least, exponent = map(int, (x - arb(number)).abs_lower().man_exp())
+    more = max(least.bit_length() - 53, 0)  # bits that a float64 has no room for
+    return float(least >> more), exponent + more, largest, top + size.bit_length()
+
+
+def ldexp_up(man: int, exp: int) -> float:
+    """man · 2^exp as a float64, rounded up; man is not negative."""
+    more = max(man.bit_length() - 53, 0)
+    return ldexp(float(-(-man >> more)), exp + more)
 
 
 def _magnitudes(x: arb) -> tuple[float, float]:

@@ -10,13 +10,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import floor, inf, isfinite, log2
+from math import floor, inf, log2
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.numbers.base import ABSENT, Array, Numbers
+from byhand.numbers.base import Array, Numbers
+from byhand.numbers.enclosed.apart import Apart
 from byhand.numbers.written import with_digits
 
 Real = int | float | Fraction | Decimal | str
@@ -109,8 +110,12 @@ class Enclosure:
             found = self._rounded(count)
             if found is not None:
                 n, exponent = found
-                return with_digits(n if self.mid > 0 else -n, count, exponent)
+                return with_digits(-n if self._negative else n, count, exponent)
         return " ± ".join(self.interval(digits))
+
+    @property
+    def _negative(self) -> bool:
+        return self.mid < 0
 
     def _most(self, digits: int) -> int:
         """No more digits than these can be proven."""
@@ -162,6 +167,14 @@ class Enclosure:
     def __repr__(self) -> str:
         middle, radius = self.interval()
         return f"[{middle}]" if radius == "0" else f"[{middle} ± {radius}]"
+
+
+def absurd(ball: Any) -> bool:
+    """Whether a ball is finite, but too small or too large to be written out as fractions."""
+    if not ball.is_finite():
+        return False
+    man, exp = map(int, ball.mid().man_exp())
+    return exp + man.bit_length() > WIDEST or exp < -WIDEST
 
 
 EVERYTHING = Enclosure(Fraction(0), inf)
@@ -265,31 +278,20 @@ class Enclosing(Numbers):
         exact zeros.
         """
 
-    def differences(self, value: Array, floats: Logs) -> Logs:
-        """Upper bounds of |float - x| for every x of each entry's set; 0 where it is masked.
+    def missing(self, value: Array, digits: int) -> Logs:
+        """How many bits each entry lacks to prove so many digits (see `bits_missing`)."""
+        return bits_missing(*self.magnitudes(value), digits)
 
-        Infinite where the set is, or where the float is not finite.  No more than 1 part in 2^40
-        above the largest such distance, unless that is below 2^-1000.
+    @abstractmethod
+    def apart(self, value: Array, floats: Logs) -> Apart:
+        """How far floats are, at least, from the numbers of each entry's set.
+
+        Less than 1 part in 2^40 below the smallest such distance, where that is not below the
+        radius.
         """
-        pairs = zip(self.entries(value).ravel(), floats.ravel().tolist(), strict=True)
-        found = [0.0 if x is ABSENT else distance(x, number) for x, number in pairs]
-        return np.array(found, dtype=np.float64).reshape(floats.shape)
 
     def register(self, entry: Any) -> str:
         return "enclosed"
-
-
-def distance(x: Enclosure, number: float) -> float:
-    """An upper bound of the distance from a float to the numbers of a set."""
-    if x.rad == inf or not isfinite(number):
-        return inf
-    exactly = abs(x.mid - Fraction(number)) + x.rad
-    if exactly == 0:
-        return 0.0
-    try:
-        return float(exactly) * (1 + 2.0**-50) + 2.0**-1060  # it was rounded to nearest
-    except OverflowError:
-        return inf
 
 
 def bits_missing(middles: Logs, radii: Logs, digits: int) -> Logs:

@@ -39,8 +39,9 @@ from byhand.numbers.enclosed import (
     picking,
 )
 from byhand.numbers.enclosed import positions as places
+from byhand.numbers.enclosed.apart import Apart
 from byhand.numbers.enclosed.constants import Constant
-from byhand.numbers.enclosed.differing import differences_of
+from byhand.numbers.enclosed.differing import apart_from
 from byhand.numbers.enclosed.enclosure import Enclosing, Logs
 from byhand.numbers.enclosed.engine import module_of
 from byhand.numbers.enclosed.limbs import HALF, PRODUCT, Digits, without_empty_limbs
@@ -118,9 +119,8 @@ class Limbs(Enclosing):
             middles, radii = (np.where(hidden, -math.inf, logs) for logs in (middles, radii))
         return middles, radii
 
-    def differences(self, value: Array, floats: Logs) -> Logs:
-        found: Logs = differences_of(self.enclosed(value), floats)
-        return found
+    def apart(self, value: Array, floats: Logs) -> Apart:
+        return apart_from(self.enclosed(value), floats)
 
     def take_rows(self, x: Array, places: Sequence[int]) -> Array:
         return picking.rows(self.enclosed(x), places)

@@ -134,7 +134,7 @@ def decimal_exponent(v: Value) -> fmpz:
 
 
 def interval(v: Value, places: int) -> tuple[str, str]:
-    """(middle, radius) as decimals: v lies within radius of middle."""
+    """(middle, radius) as decimals: v lies within radius of middle; ∞ where nothing is known."""
     exactly = sum_of_printed(v)
     if exactly is not None and abs(exactly[0]) < fmpq(10) ** LONGEST:
         center, radius = exactly
@@ -145,7 +145,7 @@ def interval(v: Value, places: int) -> tuple[str, str]:
     try:
         ball = v.ball(192)
         if not ball.is_finite():
-            raise Undecided(_("the value is not enclosed"), found=ball.str(6))
+            return "0", "∞"
         large = max(decimal_size(ball.abs_upper()) - LONGEST, 0)  # digits left out before the point
         unit = arb(10) ** (places - large)
         middle = (ball.mid() * unit + arb(HALF)).mid().floor().unique_fmpz()

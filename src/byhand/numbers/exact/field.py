@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flint import fmpq, fmpq_mat, fmpq_poly, fmpz, fmpz_mpoly
+from flint import arb, ctx, fmpq, fmpq_mat, fmpq_poly, fmpz, fmpz_mpoly
 
 from byhand.numbers.exact.names import ONE, OVERSIZE, ZERO, Names
 from byhand.numbers.exact.value import Atom, How, Monomial, Terms, Value, spelled
@@ -163,8 +163,22 @@ class Field(Names):
                 return named.times(c * plain.q, how)
         value = self.multiplied_out(parts, how)
         if value is not None:
-            return value
+            return self.as_narrow(value, parts)
         return self.wide([(c, self.letter(x), self.letter(y)) for c, x, y in parts], how)
+
+    def as_narrow(self, value: Value, parts: Sequence[Part]) -> Value:
+        """The sum of these parts, no wider than they are.
+
+        Denominators that are known within wide ranges may, multiplied out, be a ball around 0.
+        """
+        if value.den is None or value.den.is_one() or value.register != "enclosed":
+            return value
+        form = value.ball(64)
+        with ctx.workprec(64):
+            apart = sum((arb(c) * x.ball(64) * y.ball(64) for c, x, y in parts), arb(0))
+        if apart.is_finite() and not (form.is_finite() and form.rad() < 2 * apart.rad()):
+            return self.bounded(value, apart)
+        return value
 
     def multiplied_out(self, parts: Sequence[Part], how: How | None) -> Value | None:
         """The sum as one fraction; None where that is too much work."""

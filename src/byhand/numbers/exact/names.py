@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from flint import Ordering, arb, ctx, fmpq, fmpz_mpoly, fmpz_mpoly_ctx
 
+from byhand.numbers.enclosed.ranges import power
 from byhand.numbers.exact.value import Atom, How, Value
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ MINUS_ONE = fmpq(-1)
 ZERO = fmpq(0)
 HALF = fmpq(1, 2)
 CLASSED = ("exp", "cos", "sin", "root")  # found through classes of multiples, not by argument
+SAMPLE_BITS = 128
 OVERSIZE = 10**9  # the size of a value whose degrees are over the limit
 
 
@@ -41,6 +43,11 @@ class Limits:
     bits: int = 4096  # the precision at which a sign is left undecided
 
 
+def _within(ball: arb, bound: arb) -> arb:
+    """Returns a ball that contains what both contain."""
+    return ball.intersection(bound) if ball.is_finite() else bound
+
+
 class Names(ABC):
     """The atoms of one space, and enclosures of what is written in them."""
 
@@ -51,6 +58,8 @@ class Names(ABC):
         self.order: list[tuple[int, int]] = []  # newer is larger; merged names share the place
         self.finer: dict[int, tuple[tuple[int, ...], fmpz_mpoly]] = {}
         self.epoch = 0  # grows when names are merged
+        self._sampling = False  # whether printed numbers are, for now, numbers of their ranges
+        self._samples: dict[int, arb] = {}
         self._rings: dict[int, tuple[fmpz_mpoly_ctx, tuple[fmpz_mpoly, ...]]] = {}
         self._relations: dict[int, tuple[int, tuple[int, ...], fmpz_mpoly]] = {}
 
@@ -116,6 +125,17 @@ class Names(ABC):
                 unit = a.argument if a.argument.key == v.key else self.fine(a.argument)
                 v._letter = self.power(a).times(v.q / unit.q)
         return v._letter
+
+    def bounded(self, v: Value, ball: arb) -> Value:
+        """v, which is known to lie in this ball too: from now on seen as a name that knows it."""
+        seen = self.letter(v)
+        if seen.num is None:
+            return v
+        a = self.atoms[seen.atoms[0]]
+        bound = ball / arb(seen.q)
+        a.bound = bound if a.bound is None else _within(bound, a.bound)
+        a.ball, a.bits = None, 0
+        return seen if v.how is None else seen.made(v.how)
 
     def use(self, v: Value) -> Value:
         """How v enters further work: one rule per value, so that none is seen in two ways."""
@@ -222,19 +242,29 @@ class Names(ABC):
 
     def ball(self, v: Value, bits: int = 64) -> arb:
         """Returns a ball, computed with `bits` bits, that contains v."""
+        if self._sampling:
+            return self._form_ball(v, bits)
         if v._bits < bits or v._ball is None:
-            before = ctx.prec
-            ctx.prec = bits
-            try:
-                ball = arb(v.q)
-                if v.num is not None and v.den is not None:
-                    ball *= self.polynomial_ball(v.num, v.atoms, bits)
-                    if not v.den.is_one():
-                        ball /= self.polynomial_ball(v.den, v.atoms, bits)
-            finally:
-                ctx.prec = before
-            v._ball, v._bits = ball, bits
+            v._ball, v._bits = self._form_ball(v, bits), bits
         return v._ball
+
+    def _form_ball(self, v: Value, bits: int) -> arb:
+        with ctx.workprec(bits):
+            ball = arb(v.q)
+            if v.num is not None and v.den is not None:
+                ball *= self.polynomial_ball(v.num, v.atoms, bits)
+                if not v.den.is_one():
+                    ball /= self.polynomial_ball(v.den, v.atoms, bits)
+            return ball
+
+    def sample_ball(self, v: Value) -> arb:
+        """Returns a ball that contains v as it would be for some of the numbers that printed ones
+        may be: always the same ones, drawn from their ranges."""
+        self._sampling = True
+        try:
+            return self._form_ball(v, SAMPLE_BITS)
+        finally:
+            self._sampling = False
 
     def polynomial_ball(self, p: fmpz_mpoly, atoms: tuple[int, ...], bits: int) -> arb:
         """Returns a ball, computed with `bits` bits, that contains p."""
@@ -247,7 +277,7 @@ class Names(ABC):
                 term = arb(coefficient)
                 for x, e in zip(xs, exponents, strict=True):
                     if e:
-                        term = term * x if e == 1 else term * x ** int(e)
+                        term = term * x if e == 1 else term * power(x, int(e))
                 total += term
             return total
         finally:
@@ -255,11 +285,16 @@ class Names(ABC):
 
     def atom_ball(self, a: Atom, bits: int) -> arb:
         """Returns a ball, computed with `bits` bits, that contains the atom."""
+        if self._sampling:
+            if a.id not in self._samples:
+                self._samples[a.id] = self._evaluate(a, bits)
+            return self._samples[a.id]
         if a.bits < bits or a.ball is None:
             before = ctx.prec
             ctx.prec = bits
             try:
-                a.ball = self._evaluate(a, bits)
+                ball = self._evaluate(a, bits)
+                a.ball = ball if a.bound is None else _within(ball, a.bound)
             finally:
                 ctx.prec = before
             a.bits = bits
@@ -302,6 +337,8 @@ class Names(ABC):
                 return x.erf()
             case "relu":
                 return arb(0) if x <= 0 else x if x >= 0 else arb(0).union(x.upper())
+            case "printed" if self._sampling:
+                return x + arb(a.radius) * arb(fmpq(a.id * 7919 % 2003 - 1001, 1001))
             case "printed":
                 return x + arb(a.radius) * arb(0, 1)
         raise AssertionError(a.kind)

@@ -19,13 +19,15 @@ from byhand.errors import InputError, Undecided
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Note, Numbers, Prediction
-from byhand.numbers.exact.activations import ACTIVATIONS, softmax_row
+from byhand.numbers.exact import within
+from byhand.numbers.exact.activations import ACTIVATIONS
 from byhand.numbers.exact.largest import predict
 from byhand.numbers.exact.names import HALF, ONE, Limits
 from byhand.numbers.exact.read import admitted, evaluate
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import How, Value
 from byhand.numbers.exact.write import Writer
+from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
 
 SIMPLE = 8  # terms of a form whose square is multiplied out
 
@@ -124,7 +126,7 @@ class Exact(Numbers):
         def of_row(row: list[Value]) -> Value:
             return self.space.total([(share, entry, one) for entry in row], How("mean", row))
 
-        return self._rows(of_row, x)
+        return made(self._rows(of_row, x), "mean", x)
 
     def center(self, x: Array, mean: Array) -> Array:
         space = self.space
@@ -146,16 +148,16 @@ class Exact(Numbers):
                 else:
                     parts = [(ONE * (j == k) - share, v, one) for j, v in enumerate(seen)]
                 result[(*place, k)] = space.total(parts, how)
-        return result
+        return centered(result, x, mean)
 
     def mean_square(self, x: Array) -> Array:
         share = fmpq(1, x.shape[-1])
 
         def of_row(row: list[Value]) -> Value:
             self._as_multiples_of_one_letter(row)
-            return self.space.dot(row, row, share)
+            return within.mean_of_squares(self.space, row, share)
 
-        return self._rows(of_row, x)
+        return made(self._rows(of_row, x), "mean_square", x)
 
     def _as_multiples_of_one_letter(self, row: list[Value]) -> None:
         """Entries that are multiples of one larger value c are from now on seen as such.
@@ -173,22 +175,33 @@ class Exact(Numbers):
 
     def root(self, x: Array, *, eps: Fraction) -> Array:
         shift = self.space.value(eps)
-        return self._each(lambda v: self.space.sqrt(v if eps == 0 else v + shift), x)
+        found = self._each(lambda v: within.root(self.space, v if eps == 0 else v + shift), x)
+        return made(found, "root", x, eps)
 
     def normalize(self, x: Array, by: Array) -> Array:
         result = np.empty_like(x)
+        eps = root_of_rows(by, x)
         for place in np.ndindex(x.shape[:-1]):
             row, divisor = x[place], by[place]
-            if self.space.sign(divisor) == 0:
-                if any(self.space.sign(entry) for entry in row):
-                    raise Undecided(_("a row that is not zero cannot be divided by zero"))
-                self.notes.append(Note("zero-variance", place))
-                row = array([self.space.plain(fmpq(0)) for _entry in row], row.shape)
-            else:
-                inverse = self.space.inverse(divisor)
-                row = array([self._quotient(entry, divisor, inverse) for entry in row], row.shape)
-            result[place] = row
+            found: list[Value] = []
+            try:
+                found = self._divided(row, divisor, place)
+            except Undecided:
+                if eps is None or not within.enclosed(divisor):
+                    raise
+            if eps is not None and within.enclosed(divisor):
+                found = within.limited(self.space, row, found, eps, centered=is_centered(x))
+            result[place] = array(found, row.shape)
         return result
+
+    def _divided(self, row: Array, divisor: Value, place: tuple[int, ...]) -> list[Value]:
+        if self.space.sign(divisor) != 0:
+            inverse = self.space.inverse(divisor)
+            return [self._quotient(entry, divisor, inverse) for entry in row]
+        if any(self.space.sign(entry) for entry in row):
+            raise Undecided(_("a row that is not zero cannot be divided by zero"))
+        self.notes.append(Note("zero-variance", place))
+        return [self.space.plain(fmpq(0)) for _entry in row]
 
     def _quotient(self, entry: Value, divisor: Value, inverse: Value) -> Value:
         quotient = self.space.total([(ONE, entry, inverse)], How("divide", entry, divisor))
@@ -327,10 +340,10 @@ class Exact(Numbers):
         result = np.full(x.shape, ABSENT, dtype=object)
         for place in np.ndindex(x.shape[:-1]):
             present = [j for j, score in enumerate(x[place]) if score is not ABSENT]
-            row = softmax_row(self.space, [x[(*place, j)] for j in present])
+            row = within.softmax_row(self.space, [x[(*place, j)] for j in present])
             for j, weight in zip(present, row, strict=True):
                 result[(*place, j)] = weight
-        return result
+        return made(result, "softmax", x)
 
     def mix(self, weights: Array, v: Array) -> Array:
         heads, queries, _keys = weights.shape
@@ -369,7 +382,7 @@ class Exact(Numbers):
             return self._relu(x)
         if kind not in ACTIVATIONS:
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
-        return self._each(partial(ACTIVATIONS[kind], self.space), x)
+        return self._each(partial(within.activated, self.space, kind), x)
 
     def _relu(self, x: Array) -> Array:
         result = np.empty_like(x)
@@ -383,6 +396,6 @@ class Exact(Numbers):
         return [predict(self.space, list(row)) for row in x]
 
     def loss(self, probs: Array, *, target: int) -> Array:
-        p = probs[-1, target]
-        value = self.space.ln(p).times(fmpq(-1), How("loss", p))
-        return array([value], (1,))
+        scores = made_of(probs, "softmax")
+        row = None if scores is None else list(scores[-1])
+        return array([within.loss(self.space, probs[-1, target], row, target)], (1,))

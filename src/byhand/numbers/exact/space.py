@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from flint import fmpq, fmpz
+from flint import arb, fmpq, fmpz
 
+from byhand.errors import Undecided
+from byhand.language import _
 from byhand.numbers.exact.angles import Angles
 from byhand.numbers.exact.multiples import MultipleClass, Multiples
 from byhand.numbers.exact.names import Limits
-from byhand.numbers.exact.value import Atom, Value
+from byhand.numbers.exact.value import Atom, How, Value
 
 if TYPE_CHECKING:
     from byhand.numbers.base import Printed
@@ -41,10 +43,23 @@ class Space(Angles):
 
     def printed(self, number: Printed) -> Value:
         """A number known to lie within half a unit of its last place: each time another name."""
+        return self._known_within(self.value(number.value), fmpq(1, 2) / fmpq(10) ** number.places)
+
+    def ranged(self, ball: arb, how: How | None = None) -> Value:
+        """A number of which nothing is known but that it lies in this ball."""
+        if not ball.is_finite():
+            raise Undecided(_("nothing is known of the value: it may be any number"))
+        middle, radius = (
+            fmpq(man) * fmpq(2) ** int(exp)
+            for man, exp in (ball.mid().man_exp(), ball.rad().man_exp())
+        )
+        found = self._known_within(self.plain(middle), radius)
+        return found if how is None else found.made(how)
+
+    def _known_within(self, middle: Value, radius: fmpq) -> Value:
         self._printed += 1
-        middle = self.value(number.value)
         a = self.atom("printed", self._printed, middle)
-        a.radius = fmpq(1, 2) / fmpq(10) ** number.places
+        a.radius = radius
         a.enclosed = True
         return self.power(a)
 

@@ -50,6 +50,7 @@ class Atom:
         "argument",
         "ball",
         "bits",
+        "bound",
         "degree",
         "enclosed",
         "how",
@@ -74,6 +75,7 @@ class Atom:
         self.turn = 0
         self.radius: fmpq | None = None  # of a printed number
         self.enclosed = False  # depends on a printed number
+        self.bound: arb | None = None  # a ball in which it is known to lie, whatever its form says
         self.ball: arb | None = None
         self.bits = 0
 
