@@ -192,8 +192,7 @@ def work_out(
     instead = {plan[address].address: value for address, value in (given or {}).items()}
     admitted = weights if isinstance(weights, Admitted) else Admitted(weights, numbers)
     done: dict[str, Worked] = {}
-    for step in plan:
-        _check_reach(step, admitted.weights)
+    check_reach(plan, admitted.weights)
     last_reader = {read: step.address for step in plan for read in step.reads}
     for step in plan:
         if progress:
@@ -252,8 +251,18 @@ def _reach(step: Step) -> int:
     return 1 + max(int(place) for place in (*settings["queries"], *settings["keys"]))
 
 
+def check_reach(plan: Plan, weights: Weights) -> None:
+    """Refuses a table of scores that, together with the mask, leaves a query no key to share out.
+
+    Scores that no softmax reads may all be masked.
+    """
+    shared_out = {read for step in plan if step.op == "softmax" for read in step.reads}
+    for step in plan:
+        if step.address in shared_out:
+            _check_reach(step, weights)
+
+
 def _check_reach(step: Step, weights: Weights) -> None:
-    """Refuses a table of scores that, together with the mask, leaves a query no key."""
     if step.op != "scores" or "table" not in step.inputs:
         return
     table = weights[step.inputs["table"].removeprefix(WEIGHT)].data

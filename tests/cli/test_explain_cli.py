@@ -94,6 +94,33 @@ def test_a_length_says_which_texts_are_all_looked_at(byhand: Call) -> None:
     refused = byhand("explain", "abc", "--only", "inputs", "--length", "4")
     assert (refused.status, refused.out) == (2, "")
     assert "expected: a length from 1 to 3" in refused.err
+    elsewhere = byhand("explain", "abc", "--only", "lens", "--length", "2")
+    assert (elsewhere.status, elsewhere.out) == (2, "")
+    assert "--length is for --only inputs" in elsewhere.err
+
+
+def test_a_table_of_every_text_says_what_it_leaves_out(byhand: Call) -> None:
+    shown = byhand("explain", "journey", "--only", "inputs", "--length", "1")
+    assert "Longer texts, of up to 4 tokens, are not looked at." in " ".join(shown.out.split())
+    assert "Longer texts" not in byhand("explain", "abc", "--only", "inputs").out
+
+
+def test_nothing_is_called_unproven_above_a_table_that_proves_it(byhand: Call) -> None:
+    alone = byhand("explain", "abc", "--only", "inputs", "--float", "float32").out
+    assert alone.splitlines()[0] == "abc"
+    assert "numbers" not in alone.splitlines()[2]
+    beside = byhand("explain", "abc", "--only", "inputs,lens", "--float", "float32").out
+    for shown in (alone, beside):
+        assert "Every prediction is proven." in shown
+        assert "not proven" not in shown
+
+
+def test_a_length_asks_for_the_texts_where_nothing_else_is_asked_for(byhand: Call) -> None:
+    shown = byhand("explain", "journey", "--length", "1")
+    assert "There are 6 texts of one token." in shown.out
+    assert (
+        "texts" in json.loads(byhand("explain", "journey", "--length", "1", "--json").out)["inputs"]
+    )
 
 
 def test_the_final_stream_is_a_sum_that_closes_too(byhand: Call) -> None:

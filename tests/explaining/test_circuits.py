@@ -25,7 +25,8 @@ from lens_models import (
 from byhand.errors import AddressError, InputError, TextError
 from byhand.evaluate import trace
 from byhand.explaining import circuits as circuits_module
-from byhand.explaining.circuits import circuits, norms_passed
+from byhand.explaining.circuit_plans import norms_passed
+from byhand.explaining.circuits import circuits
 from byhand.explaining.reading import clearest, strongest_of
 from byhand.model import Model
 from byhand.models import open_model

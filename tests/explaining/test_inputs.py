@@ -262,7 +262,33 @@ def test_too_many_texts_are_refused_with_how_many_they_would_be() -> None:
     with pytest.raises(InputError, match="too many texts of up to 3 tokens") as refused:
         table("minigpt", 3)
     assert refused.value.found == f"{64 + 64**2 + 64**3:,}"
-    assert refused.value.expected == "at most 20,000"
+    assert refused.value.expected == "at most 100,000"
+    assert refused.value.hint == "--length 2 is few enough"
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "found"),
+    [
+        (3, 11, f"{sum(3**n for n in range(1, 12)):,}"),
+        (11, 14, f"{sum(11**n for n in range(1, 15)):,}"),
+        (11, 17, "more than 10^17"),  # 11^17 is 5.05e17
+        (10, 20, "more than 10^19"),  # no power is told that a rounding could have reached
+        (2, 10**6, "more than 10^301,029"),
+        (1, 10**6, "1,000,000"),
+    ],
+)
+def test_the_number_of_texts_that_is_told_is_never_more_than_there_are(
+    size: int, length: int, found: str
+) -> None:
+    assert inputs._count(size, length) == found
+    if length <= 20 and found.startswith("more"):
+        assert sum(size**n for n in range(1, length + 1)) > 10 ** int(found.split("^")[1])
+
+
+def test_a_vocabulary_beyond_the_limit_is_refused_without_a_hint() -> None:
+    with pytest.raises(InputError, match="too many texts of one token") as refused:
+        inputs._length(open_model("tiny"), inputs.LIMIT + 1, None)
+    assert refused.value.hint is None  # no length is few enough
 
 
 def test_the_parts_are_the_usual_ones(abc: Table) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -98,7 +98,10 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     cls=Option,
     callback=whole_number,
     metavar="N",
-    help=later("for inputs: every text of up to N tokens; without it, the model's context"),
+    help=later(
+        "for inputs: every text of up to N tokens; without it, the model's context, as far as "
+        "there are not too many"
+    ),
 )
 @click.option(
     "--all",
@@ -130,13 +133,19 @@ def command(
     as_json: bool,
 ) -> int:
     from byhand.cli.progress import telling
-    from byhand.cli.saving import can_be_written
+    from byhand.cli.saving import can_be_written, save
     from byhand.explaining import explain
     from byhand.models import open_model
 
     refuse_together({"--digits": chosen.compares, "--float": chosen.compares})
     refuse_together({"--alone": alone, "--against": against is not None})
     page = None if report is None else can_be_written(report)
+    for_texts = length is None or "inputs" in (only or ("inputs",)) or "facts" in only
+    if not for_texts:
+        raise UsageError(
+            _("{option} is for {section}").format(option="--length", section="--only inputs"),
+            hint=_("leave one of them out"),
+        )
     with telling() as progress:
         opened = open_model(model)
         found = explain(
@@ -151,16 +160,15 @@ def command(
             neurons=neurons,
             keys=keys,
             length=length,
+            only=("tokens",) if only == ("inputs",) and not as_json else (),
             progress=progress,
         )
-    if page is not None:  # before anything is printed: whoever reads that may stop reading
-        save_report(found, page, only, every)
-    if as_json:
-        from byhand.render.explained.data import write_json
-
-        write_json(found, sys.stdout, only)
-    else:
-        show(found, only, every)
+        report_page = None if page is None else page_of(found, only, every)
+        tell = telling_of(found, only, every, as_json)
+    if page is not None and report_page is not None:
+        save(page, report_page)  # before anything is printed: whoever reads that may stop reading
+        print(_("the report is in {file}").format(file=page), file=sys.stderr)
+    tell()
     return status_of(found)
 
 
@@ -174,24 +182,34 @@ def refuse_together(said: dict[str, bool]) -> None:
         )
 
 
-def show(found: Explanation, only: Sequence[str], every: bool) -> None:
+def telling_of(
+    found: Explanation, only: Sequence[str], every: bool, as_json: bool
+) -> Callable[[], None]:
+    """What prints the explanation; all of it is worked out here, or there is an error."""
+    if as_json:
+        from byhand.render.data import write_document
+        from byhand.render.explained.data import document_of
+
+        return partial(write_document, document_of(found, only), sys.stdout)
     from byhand.cli.printing import width_of_output
     from byhand.render.explained.sections import head, sections
     from byhand.render.explained.terminal import lines
     from byhand.render.ink import ink_for
 
     width = width_of_output()
-    shown = tuple(sections(found, only, every=every, width=width))  # all of it, or an error
-    for line in lines(head(found, only), shown, width, ink_for(sys.stdout)):
+    shown = tuple(sections(found, only, every=every, width=width))
+    return partial(print_lines, lines(head(found, only), shown, width, ink_for(sys.stdout)))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
         print(line)
 
 
-def save_report(found: Explanation, path: Path, only: Sequence[str], every: bool) -> None:
-    from byhand.cli.saving import save
+def page_of(found: Explanation, only: Sequence[str], every: bool) -> str:
     from byhand.render.explained.page import page
 
-    save(path, page(found, only, every=every))
-    print(_("the report is in {file}").format(file=path), file=sys.stderr)
+    return page(found, only, every=every)
 
 
 def status_of(found: Explanation) -> int:

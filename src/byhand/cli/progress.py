@@ -18,13 +18,14 @@ PATIENCE = 0.7  # seconds before anything is told
 
 @contextmanager
 def telling() -> Iterator[Callable[[Step], None] | None]:
-    """A callback for the steps worked on; None where nobody sees stderr."""
+    """A callback for the steps worked on, which may be told what they are for (`doing`); None where
+    nobody sees stderr."""
     if not sys.stderr.isatty():
         yield None
         return
     status = _Status()
     try:
-        yield status.step
+        yield status
     finally:
         status.stop()
 
@@ -35,6 +36,17 @@ class _Status:
         self.shown: Any = None
         self.seen: set[str] = set()  # the steps of this pass; a proof may take several
         self.passes = 1
+        self.purpose = ""  # what the passes are for, where that was said
+
+    def doing(self, what: str, done: int, of: int) -> None:
+        """What the next steps are for, and how much of that is done."""
+        self.seen.clear()
+        self.passes = 1
+        self.purpose = what
+        if of > 1:
+            self.purpose = _("{what} ({done} of {count})").format(
+                what=what, done=f"{done:,}", count=f"{of:,}"
+            )
 
     def step(self, step: Step) -> None:
         if step.address in self.seen:
@@ -48,9 +60,12 @@ class _Status:
             text = _("working out {address} (step {count})")
             if self.passes > 1:
                 text = _("working out {address} (step {count} of pass {passes})")
-            self.shown.renderable.update(
-                text=text.format(address=step.address, count=len(self.seen), passes=self.passes)
-            )
+            said = text.format(address=step.address, count=len(self.seen), passes=self.passes)
+            if self.purpose:
+                said = f"{self.purpose}: {said}"
+            self.shown.renderable.update(text=said)
+
+    __call__ = step
 
     def stop(self) -> None:
         if self.shown is not None:

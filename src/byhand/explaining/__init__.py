@@ -6,12 +6,14 @@ it; each further thing is worked out when it is first looked at.  How it is show
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from byhand.errors import UsageError
-from byhand.evaluate import Progress, pencil_sized, prepare
+from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
+from byhand.explaining.waiting import tell_doing
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -50,6 +52,7 @@ class Explanation:
     neurons: bool = False
     keys: bool = False
     length: int | None = None  # of the longest texts that `inputs` looks at; None: as it chooses
+    progress: Progress | None = field(default=None, repr=False, compare=False)
     _circuits: dict[int, Circuits] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
@@ -65,6 +68,11 @@ class Explanation:
     def missing(self) -> Missing | None:
         """Why nothing can be said of the logits: a weight is unknown, say."""
         return self.trace.steps["logits"].missing
+
+    @cached_property
+    def weights(self) -> Admitted:
+        """The model's weights as numbers of the trace, admitted once for all that is explained."""
+        return Admitted(self.model.weights, self.trace.numbers)
 
     # ------------------------------------------------------------------ where the logit comes from
 
@@ -89,13 +97,20 @@ class Explanation:
     def _attributed(self, tokens: tuple[int, ...] | None) -> Attribution:
         from byhand.explaining.attribution import attribute
 
+        tell_doing(self.progress, _("the terms of the logits"))
         return attribute(
             self.trace,
             positions=(self.position,),
             tokens=tokens,
             neurons=self.neurons,
             keys=self.keys,
+            weights=self._admitted,
         )
+
+    @property
+    def _admitted(self) -> Admitted | None:
+        """The weights, where something has needed all of them; a single pass spares memory."""
+        return self.__dict__.get("weights")
 
     @cached_property
     def stream(self) -> Attribution | None:
@@ -106,12 +121,14 @@ class Explanation:
 
         if self.trace[final_stream(self.trace.plan)].missing is not None:
             return None
+        tell_doing(self.progress, _("the terms of the stream"))
         return attribute(
             self.trace,
             positions=(self.position,),
             neurons=self.neurons,
             keys=self.keys,
             of="stream",
+            weights=self._admitted,
         )
 
     @property
@@ -132,14 +149,20 @@ class Explanation:
         """What the model would say after each step, at the position explained."""
         from byhand.explaining.lens import look
 
-        return look(self.trace, [self.position], self.compared)
+        return look(
+            self.trace,
+            [self.position],
+            self.compared,
+            weights=self._admitted,
+            progress=self.progress,
+        )
 
     @cached_property
     def whole_lens(self) -> Lens:
         """The same at every position, or at the last alone where there are very many logits."""
         from byhand.explaining.lens import look
 
-        return look(self.trace)
+        return look(self.trace, weights=self._admitted, progress=self.progress)
 
     @cached_property
     def heads(self) -> tuple[tuple[int, int], ...]:
@@ -169,7 +192,11 @@ class Explanation:
         if layer not in self._circuits:
             from byhand.explaining.circuits import circuits
 
-            self._circuits[layer] = circuits(self.trace, layer)
+            what = _("what the heads of block {layer} read and write").format(layer=layer)
+            tell_doing(self.progress, what)
+            self._circuits[layer] = circuits(
+                self.trace, layer, weights=self._admitted, progress=self.progress
+            )
         return self._circuits[layer]
 
     def shares(self, layer: int, head: int) -> Floats:
@@ -187,14 +214,20 @@ class Explanation:
         """How the predictions come about, checked by taking steps away."""
         from byhand.explaining.facts import facts
 
-        return facts(self.trace, [self.position])
+        return facts(
+            self.trace,
+            [self.position],
+            weights=self.weights,
+            lens=self.lens,
+            progress=self.progress,
+        )
 
     @cached_property
     def whole_facts(self) -> Facts:
         """The same of every position."""
         from byhand.explaining.facts import facts
 
-        return facts(self.trace)
+        return facts(self.trace, weights=self.weights, progress=self.progress)
 
     @property
     def few_positions(self) -> bool:
@@ -219,15 +252,17 @@ class Explanation:
         from byhand.explaining.inputs import table
 
         if pencil_sized(self.model):
-            return table(self.model, self.length)
+            return table(self.model, self.length, progress=self.progress)
         few = len(self.model.vocabulary) <= MANY_TOKENS
-        return table(self.model, self.length, parts=side_trips(self.model.spec) if few else ())
+        parts = side_trips(self.model.spec) if few else ()
+        return table(self.model, self.length, parts=parts, progress=self.progress)
 
     @cached_property
     def geometry(self) -> Geometry:
         """The stream as a path among the tokens' directions."""
         from byhand.explaining.geometry import geometry_of
 
+        tell_doing(self.progress, _("where the stream goes"))
         if len(self.model.vocabulary) <= SMALL_VOCABULARY:
             return geometry_of(self.trace)
         said = () if self.trace.next is None else (each.id for each in self.trace.next)
@@ -240,6 +275,7 @@ class Explanation:
         """Sizes, entropies, ranks, dead units: rounded."""
         from byhand.explaining.health import health
 
+        tell_doing(self.progress, _("how the layers are doing"))
         return health(self.trace)
 
     @cached_property
@@ -247,6 +283,7 @@ class Explanation:
         """The same weights with norms before and after the side-trips."""
         from byhand.explaining.norm_places import norm_places
 
+        tell_doing(self.progress, _("norms before and after the side-trips"))
         return norm_places(self.model, self.trace.text, self.trace.numbers)
 
 
@@ -263,6 +300,7 @@ def explain(
     neurons: bool = False,
     keys: bool = False,
     length: int | None = None,
+    only: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Explanation:
     """What the numbers say of a text.
@@ -270,14 +308,15 @@ def explain(
     The last position, the token predicted there and its strongest rival, unless others are named;
     `alone` looks at the logit by itself.  `neurons` and `keys` divide MLPs and heads further;
     `length` is that of the longest texts in the table of every text.  The numbers are exact where
-    none are given; those of `enclosing_numbers` with `digits`.
+    none are given; those of `enclosing_numbers` with `digits`.  `only` names the steps that are
+    needed, where not all are.  `progress` sees every step, and is told what it is for.
     """
     if alone and against is not None:
         raise UsageError(
             _("{one} and {other} exclude each other").format(one="alone", other="against"),
             hint=_("leave one of them out"),
         )
-    job = prepare(model, text, numbers)
+    job = prepare(model, text, numbers, only=only)
     last = len(job.tokens) - 1
     if position is not None and not 0 <= position <= last:
         raise UsageError(
@@ -301,7 +340,7 @@ def explain(
         raise _itself(model, rival)
     if rival is None and chosen is not None and not alone:
         rival = _strongest_other(trace, place, chosen)
-    return Explanation(trace, place, chosen, rival, neurons, keys, length)
+    return Explanation(trace, place, chosen, rival, neurons, keys, length, progress)
 
 
 def _predicted(trace: Trace, position: int) -> int | None:

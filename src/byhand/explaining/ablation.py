@@ -174,8 +174,8 @@ def ablated(job: Job, parts: Sequence[Part]) -> AblatedJob:
     """The same job without these parts of the model."""
     plan = job.plan
     for part in parts:
-        plan = _without(plan, part)
-    asked = tuple(address for address in job.asked if address in plan.known)
+        plan = without(plan, part)
+    asked = tuple(dict.fromkeys(plan.known[one] for one in job.asked if one in plan.known))
     before = job.silent if isinstance(job, AblatedJob) else ()
     silent = (*before, *(part for part in parts if part.kind in ("head", "neuron")))
     return AblatedJob(
@@ -214,7 +214,7 @@ def ablate(
     """
     parts = [one if isinstance(one, Part) else part_at(trace.model.spec, one) for one in what]
     job = ablated(job_of(trace, only), parts)
-    attempt = replace(job, known=_unchanged(trace, job)).work(weights=weights)
+    attempt = replace(job, known=unchanged(trace, job)).work(weights=weights)
     if trace.proof is None or (
         job.asked == ("next",) and all(f.proven for f in attempt.next or ())
     ):
@@ -224,7 +224,7 @@ def ablate(
     return prove(job, trace.proof.digits)
 
 
-def _unchanged(trace: Trace, job: AblatedJob) -> dict[str, Worked]:
+def unchanged(trace: Trace, job: AblatedJob) -> dict[str, Worked]:
     """The steps that read nothing of what is taken out, as the trace has them."""
     same: dict[str, Worked] = {}
     for step in job.plan:
@@ -237,7 +237,7 @@ def _unchanged(trace: Trace, job: AblatedJob) -> dict[str, Worked]:
     return same
 
 
-def _without(plan: Plan, part: Part) -> Plan:
+def without(plan: Plan, part: Part) -> Plan:
     """The plan without a part; heads and neurons stay in it and are silent."""
     match part.kind:
         case "attn" | "mlp":

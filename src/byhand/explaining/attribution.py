@@ -185,15 +185,18 @@ def attribute(
     tokens: Sequence[int] | None = None,
     neurons: bool = False,
     keys: bool = False,
+    heads: bool = True,
     of: str = "logits",
+    closing: bool = True,
     weights: Admitted | None = None,
 ) -> Attribution:
     """The terms of the logits of a trace, or of its final stream (`of` "stream").
 
     All positions and all tokens, unless some are asked for: then only their rows and their columns
     of the unembedding are touched.  `neurons` tells the units of each MLP apart, `keys` what each
-    head read at each position.  `of` the stream, `tokens` are entries of it.  The trace must have
-    its steps; it needs no head outputs.  `weights` are the model's, where admitted before.
+    head read at each position; without `heads`, an attention is one term.  `of` the stream,
+    `tokens` are entries of it.  Not `closing`, the terms are not added up.  The trace must have its
+    steps; it needs no head outputs.  `weights` are the model's, where admitted before.
     """
     plan, numbers = trace.plan, trace.numbers
     end = final_stream(plan) if of == "stream" else plan["logits"].address
@@ -210,6 +213,7 @@ def attribute(
         Admitted(trace.model.weights, numbers) if weights is None else weights,
         neurons=neurons,
         keys=keys,
+        heads=heads,
         sparing=weights is None,
     )
     stages = spine(plan, end)
@@ -223,7 +227,7 @@ def attribute(
     if worked is not None and worked.missing is None:
         value = numbers.take_rows(worked.value, places)
         value = value if some is None else numbers.take_columns(value, columns)
-    total = _total(parts, numbers, len(places))
+    total = _total(parts, numbers, len(places)) if closing else None
     closes, remainder = "open", None
     if total is not None and value is not None:
         closes, remainder = _closes(numbers, _less(numbers, value, total))

@@ -25,19 +25,26 @@ import numpy as np
 
 from byhand import forward
 from byhand.errors import AddressError, InputError
-from byhand.evaluate import Admitted, pencil_sized, usual_format, work_out
+from byhand.evaluate import Admitted, Progress, pencil_sized, usual_format, work_out
+from byhand.explaining.circuit_plans import (
+    head_outputs_plan,
+    norms_passed,
+    scores_plan,
+    unembedding_plan,
+)
 from byhand.explaining.near import Floats, floats_near
 from byhand.explaining.reading import clearest, strongest_of
 from byhand.language import _
 from byhand.model import Model
-from byhand.numbers.base import Numbers
-from byhand.plan import Plan, Step
-from byhand.spec import ModelSpec
+from byhand.numbers.base import ABSENT, Numbers
+from byhand.plan import WEIGHT, Plan
 from byhand.tracing import Missing, Trace, Worked
 
 WHOLE_VOCABULARY = 128  # tokens up to which every pair is worked out
 MOST_ROWS = 16  # tokens of a text that are looked at, where the vocabulary is larger
 SHOWN = 8  # of the most and of the least written tokens of each row, there
+
+Pairs = tuple[tuple[int, int], ...]  # of tokens
 
 
 @dataclass(frozen=True)
@@ -65,10 +72,11 @@ class HeadCircuits:
     """The two tables of one head, and the pairs of tokens for which they are clearest."""
 
     head: int
+    positions: tuple[int, int]  # where the query and the key stand
     qk: Table
     ov: Table
-    looks: tuple[tuple[int, int], ...] = ()  # from which token it looks most at which
-    writes: tuple[tuple[int, int], ...] = ()  # having read which token it writes which
+    looks: Pairs = ()  # from which token it looks most at which
+    writes: Pairs = ()  # having read which token it writes which
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Circuits:
     """Every head of a layer; none where the layer has no attention or `missing` says why."""
 
     layer: int
-    positions: tuple[int, int]  # where the query and the key stand
+    positions: tuple[int, int]  # where query and key are to stand; each head has its own
     heads: tuple[HeadCircuits, ...]
     numbers: Numbers
     stands_in: bool  # the embedding stands in for the block's true input: every block but the first
@@ -90,10 +98,7 @@ class Circuits:
     @property
     def said(self) -> tuple[str, ...]:
         """What a reader has to know to read the tables."""
-        query, key = self.positions
-        told = [_("the query stands at position {query}, the key at position {key}").format(
-            query=query, key=key
-        )]  # fmt: skip
+        told = list(self._places())
         if self.stands_in:
             told.append(
                 _("block {layer} reads the bare embedding here, in a text what the blocks before"
@@ -111,6 +116,18 @@ class Circuits:
             ))  # fmt: skip
         return tuple(told)
 
+    def _places(self) -> Iterator[str]:
+        """Where query and key stand, by head where the heads may look at different places."""
+        apart: dict[tuple[int, int], list[str]] = {}
+        for each in self.heads:
+            apart.setdefault(each.positions, []).append(str(each.head))
+        for (query, key), heads in (apart or {self.positions: []}).items():
+            text = _("the query stands at position {query}, the key at position {key}")
+            if len(apart) > 1:
+                own = _("head {heads}: {text}") if len(heads) == 1 else _("heads {heads}: {text}")
+                text = own.format(heads=", ".join(heads), text=text)
+            yield text.format(query=query, key=key)
+
 
 def circuits(
     source: Trace | Model,
@@ -119,19 +136,23 @@ def circuits(
     positions: tuple[int, int] | None = None,
     tokens: Iterable[int] | None = None,
     numbers: Numbers | None = None,
+    weights: Admitted | None = None,
+    progress: Progress | None = None,
 ) -> Circuits:
     """QK and OV of every head of a layer.
 
-    `positions` is where the query and the key stand: without, both at the last place of the text.
-    `tokens` are the rows, and the columns of QK: without, the whole vocabulary; where that is
-    large, the last tokens of the text, and as columns of OV those it writes most and least.  The
-    numbers are those of the trace; of a model the usual ones.
+    `positions` is where the query and the key stand: without, both at the last place of the text,
+    or the key at the last one that the head may look at from there.  `tokens` are the rows, and the
+    columns of QK: without, the whole vocabulary; where that is large, the last tokens of the text,
+    and as columns of OV those it writes most and least.  The numbers are those of the trace; of a
+    model the usual ones.  `weights` are the model's, where they were admitted before.
     """
-    scene = _Scene.of(source, layer, positions, tokens, numbers)
+    scene = _Scene.of(source, layer, tokens, numbers, weights, progress)
+    last = max(len(_text(source)) - 1, 0)
     norms = norms_passed(scene.model.spec, layer)
     empty = Circuits(
         layer,
-        scene.positions,
+        positions or (last, last),
         (),
         scene.numbers,
         layer > 0,
@@ -140,52 +161,52 @@ def circuits(
     )
     if scene.model.spec.blocks[layer].attention is None:
         return replace(empty, left_out=0)
-    scores = scene.scores()
-    written = scene.head_outputs()
-    for worked in (scores, written):
-        if worked.missing is not None:
-            return replace(empty, missing=worked.missing)
-    logits = scene.unembed(written, norms)
-    if logits.missing is not None:
-        return replace(empty, missing=logits.missing)
-    return replace(empty, heads=tuple(scene.read(scores, logits)))
+    heads: list[HeadCircuits] = []
+    for pair, own in _stands(scene, last, positions).items():
+        found = scene.heads(pair, own, norms)
+        if isinstance(found, Missing):
+            return replace(empty, missing=found)
+        heads += found
+    return replace(empty, heads=tuple(sorted(heads, key=lambda each: each.head)))
 
 
-def norms_passed(spec: ModelSpec, layer: int) -> tuple[str, ...]:
-    """The norms that the stream passes from a layer's attention to the logits."""
-    passed = []
-    for later, block in enumerate(spec.blocks[layer:], start=layer):
-        if block.norm_place == "post":
-            for name, part, norm in (
-                ("attn", block.attention, block.attn_norm),
-                ("mlp", block.mlp, block.mlp_norm),
-            ):
-                if part is not None and norm.kind != "none":
-                    passed.append(f"block.{later}.{name}.norm")
-    if spec.final_norm.kind != "none":
-        passed.append("final.norm")
-    return tuple(passed)
+def _stands(
+    scene: _Scene, last: int, asked: tuple[int, int] | None
+) -> dict[tuple[int, int], list[int]]:
+    """Where query and key stand: as asked, or the key at the last place that a head may look at."""
+    scores = forward.plan(scene.model.spec, last + 1)[f"block.{scene.layer}.attn.scores"]
+    heads = range(scores.shape[0])
+    if asked is not None or "table" not in scores.inputs:
+        return {asked or (last, last): list(heads)}
+    table = scene.model.weights[scores.inputs["table"].removeprefix(WEIGHT)].data
+    found: dict[tuple[int, int], list[int]] = {}
+    for head in heads:
+        keys = [key for key, seen in enumerate(scores.attributes["mask"][last])
+                if seen and table[head, last, key] is not ABSENT]  # fmt: skip
+        found.setdefault((last, max(keys, default=last)), []).append(head)
+    return found
 
 
 @dataclass(frozen=True)
 class _Scene:
-    """What is looked at: a block, tokens, where they stand, and the numbers."""
+    """What is looked at: a block, tokens, and the numbers."""
 
     model: Model
     layer: int
-    positions: tuple[int, int]
     tokens: tuple[int, ...]
     numbers: Numbers
     weights: Admitted
+    progress: Progress | None
 
     @classmethod
     def of(
         cls,
         source: Trace | Model,
         layer: int,
-        positions: tuple[int, int] | None,
         tokens: Iterable[int] | None,
         numbers: Numbers | None,
+        weights: Admitted | None,
+        progress: Progress | None,
     ) -> _Scene:
         model = source.model if isinstance(source, Trace) else source
         if not 0 <= layer < len(model.spec.blocks):
@@ -194,50 +215,52 @@ class _Scene:
                 expected=_("a place from 0 to {last}").format(last=len(model.spec.blocks) - 1),
                 found=str(layer),
             )
-        text = _text(source)
         if numbers is None:
             numbers = source.numbers if isinstance(source, Trace) else _usual_numbers(model)
-        last = max(len(text) - 1, 0)
-        rows = _rows(model, text, tokens)
-        weights = Admitted(model.weights, numbers)
-        return cls(model, layer, positions or (last, last), rows, numbers, weights)
+        rows = _rows(model, _text(source), tokens)
+        own = Admitted(model.weights, numbers) if weights is None else weights
+        return cls(model, layer, rows, numbers, own, progress)
 
-    @property
-    def at(self) -> str:
-        return f"block.{self.layer}.attn"
+    def heads(
+        self, positions: tuple[int, int], some: Sequence[int], norms: Sequence[str]
+    ) -> list[HeadCircuits] | Missing:
+        """The tables of some heads, query and key standing here; or why there are none."""
+        query, key = positions
+        scores, written = self.scores(query, key), self.head_outputs(key)
+        for worked in (scores, written):
+            if worked.missing is not None:
+                return worked.missing
+        logits = self.unembed(written, norms)
+        if logits.missing is not None:
+            return logits.missing
+        return [each for each in self.read(positions, scores, logits) if each.head in some]
 
-    def scores(self) -> Worked:
+    def scores(self, query: int, key: int) -> Worked:
         """Of every token against every token; where they stand apart, keys first, then queries."""
-        query, key = self.positions
         count = len(self.tokens)
-        twice = query != key
-        places = (key,) * count + (query,) * count if twice else (key,) * count
-        plan = forward.plan(self.model.spec, len(places), positions=places)
-        return self._work_out(plan, f"{self.at}.scores", self.tokens * (1 + twice))
+        plan = scores_plan(self.model.spec, self.layer, count, (query, key))
+        return self._work_out(plan, self.tokens * (plan.length // count))
 
-    def head_outputs(self) -> Worked:
+    def head_outputs(self, key: int) -> Worked:
         """Each head's output where each token looks at itself alone, with the whole of 1."""
-        count = len(self.tokens)
-        alone = tuple(tuple(row) for row in np.eye(count, dtype=bool).tolist())
-        places = (self.positions[1],) * count
-        plan = forward.plan(self.model.spec, count, positions=places, mask=alone, head_outputs=True)
-        return self._work_out(plan, f"{self.at}.head_out", self.tokens)
+        plan = head_outputs_plan(self.model.spec, self.layer, len(self.tokens), key)
+        return self._work_out(plan, self.tokens)
 
-    def _work_out(self, plan: Plan, address: str, tokens: Sequence[int]) -> Worked:
-        steps = work_out(
-            reading_embedding(plan, self.layer, address), self.weights, tokens, self.numbers
-        )
-        return steps[address]
+    def _work_out(self, plan: Plan, tokens: Sequence[int]) -> Worked:
+        steps = work_out(plan, self.weights, tokens, self.numbers, progress=self.progress)
+        return steps[plan.steps[-1].address]
 
     def unembed(self, written: Worked, norms: Sequence[str]) -> Worked:
         """What the heads write as logits, (head · token, vocab)."""
         heads, count, _width = written.step.shape
-        tail = _tail(self.model.spec, self.layer, heads * count, norms)
+        tail = unembedding_plan(self.model.spec, self.layer, heads * count, norms)
         first = tail.steps[0]
         rows = Worked(first, self.numbers.stack_rows([written.value]), self.numbers)
         return work_out(tail, self.weights, (), self.numbers, given={first.address: rows})["logits"]
 
-    def read(self, scores: Worked, logits: Worked) -> Iterator[HeadCircuits]:
+    def read(
+        self, positions: tuple[int, int], scores: Worked, logits: Worked
+    ) -> Iterator[HeadCircuits]:
         """The two tables of every head."""
         count = len(self.tokens)
         seen = floats_near(self.numbers, scores.value)[:, -count:, :count]
@@ -245,11 +268,11 @@ class _Scene:
         for head, near in enumerate(seen):
             looked = scores.array[head][-count:, :count]
             entries = logits.array[head * count : (head + 1) * count]
-            yield self._head(head, looked, near, entries, written[head])
+            qk, looks = self._qk(head, looked, near)
+            ov, writes = self._ov(head, entries, written[head])
+            yield HeadCircuits(head, positions, qk, ov, looks, writes)
 
-    def _head(
-        self, head: int, scores: Any, near: Floats, entries: Any, written: Floats
-    ) -> HeadCircuits:
+    def _qk(self, head: int, scores: Any, near: Floats) -> tuple[Table, Pairs]:
         rows = self.tokens
         qk = Table(
             f"explain.qk.block.{self.layer}",
@@ -259,7 +282,10 @@ class _Scene:
             scores,
             strongest_of(near, rows),
         )
-        columns = _columns(written)
+        return qk, tuple((rows[row], rows[column]) for row, column in clearest(near))
+
+    def _ov(self, head: int, entries: Any, written: Floats) -> tuple[Table, Pairs]:
+        rows, columns = self.tokens, _columns(written)
         ov = Table(
             f"explain.ov.block.{self.layer}",
             head,
@@ -268,44 +294,7 @@ class _Scene:
             entries if len(columns) == written.shape[1] else entries[:, list(columns)],
             strongest_of(written[:, list(columns)], columns),
         )
-        looks = tuple((rows[row], rows[column]) for row, column in clearest(near))
-        writes = tuple((rows[row], column) for row, column in clearest(written))
-        return HeadCircuits(head, qk, ov, looks, writes)
-
-
-def reading_embedding(plan: Plan, layer: int, wanted: str) -> Plan:
-    """The steps that a step of a block needs, the block reading the embedding."""
-    source, entering = plan["stream.0"].address, plan[f"stream.{layer}"].address
-    before = plan.only([source]).steps
-    known = {step.address for step in before} | {entering}
-    steps = [step for step in plan.only([wanted], given=[entering]) if step.address not in known]
-    rewired = (
-        replace(step, inputs={role: source if read == entering else read
-                              for role, read in step.inputs.items()})
-        for step in steps
-    )  # fmt: skip
-    return Plan(plan.spec, plan.length, (*before, *rewired), {})
-
-
-def _tail(spec: ModelSpec, layer: int, rows: int, norms: Sequence[str]) -> Plan:
-    """From a head's output to logits: the plan's own lines, without scales and biases."""
-    whole = forward.plan(spec, rows, positions=(0,) * rows)
-    entering = whole[f"block.{layer}.attn.out"]
-    lines: list[Step] = [replace(entering, op="given", inputs={}, attributes={})]
-    for at in norms:
-        if f"{at}.centered" in whole.known:
-            x = lines[-1].address
-            lines.append(replace(whole[f"{at}.mean"], inputs={"x": x}))
-            mean = lines[-1].address
-            lines.append(replace(whole[f"{at}.centered"], inputs={"x": x, "mean": mean}))
-        out = whole[f"{at}.out"]
-        if "gain" in out.inputs:
-            reads = {"x": lines[-1].address, "gain": out.inputs["gain"]}
-            lines.append(replace(out, inputs=reads))
-    logits = whole["logits"]
-    reads = {"x": lines[-1].address, "weight": logits.inputs["weight"]}
-    lines.append(replace(logits, inputs=reads))
-    return Plan(spec, rows, tuple(lines), {})
+        return ov, tuple((rows[row], column) for row, column in clearest(written))
 
 
 def _text(source: Trace | Model) -> tuple[int, ...]:

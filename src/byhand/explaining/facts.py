@@ -9,14 +9,26 @@ fact says so.  The sentences are written in `render.explained.telling`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from byhand.evaluate import Admitted
-from byhand.explaining.ablation import Part, ablate, part_at, usual_parts
+from byhand.evaluate import Admitted, Progress
+from byhand.explaining.ablation import (
+    Part,
+    ablated,
+    job_of,
+    part_at,
+    unchanged,
+    usual_parts,
+    without,
+)
+from byhand.explaining.lens import Lens, end_at, tail_of
 from byhand.explaining.turning import UNDECIDED, Turning, Turns
+from byhand.explaining.waiting import tell_doing
+from byhand.language import _
 from byhand.numbers.base import Prediction
+from byhand.proving import prove
 from byhand.tracing import Missing, Trace
 
 MOST_PARTS = 64  # that are taken away one by one, heads included
@@ -77,11 +89,16 @@ def facts(
     trace: Trace,
     positions: Sequence[int] | None = None,
     parts: Sequence[Part | str] | None = None,
+    *,
+    lens: Lens | None = None,
+    weights: Admitted | None = None,
+    progress: Progress | None = None,
 ) -> Facts:
     """How each prediction of a trace comes about, checked by taking each part away.
 
     All positions, unless some are named.  `parts` are the position table, the side-trips and, where
-    there are several and not too many, the heads.  The trace must have all its steps.
+    there are several and not too many, the heads.  The trace must have all its steps.  The lens
+    over these positions and the model's weights may be given, where they are there already.
     """
     missing = trace["next"].missing
     if missing is not None:
@@ -91,16 +108,28 @@ def facts(
         one if isinstance(one, Part) else part_at(spec, one)
         for one in (_usual(trace) if parts is None else parts)
     ]
-    weights = Admitted(trace.model.weights, trace.numbers)
-    neurons = any(one.kind == "neuron" for one in chosen)
-    turns = Turns(trace, positions, neurons=neurons, weights=weights)
+    if weights is None:
+        weights = Admitted(trace.model.weights, trace.numbers)
+    turns = Turns(
+        trace,
+        positions,
+        neurons=any(one.kind == "neuron" for one in chosen),
+        heads=any(one.kind == "head" for one in chosen),
+        weights=weights,
+        lens=lens,
+        progress=progress,
+    )
     said = [turns.without(one) for one in chosen]
-    found = [_without(trace, one, weights) for one in chosen]
+    found = []
+    for count, one in enumerate(chosen):
+        what = _("taking out {part}").format(part=one.address)
+        tell_doing(progress, what, count, len(chosen))
+        found.append(predictions_without(trace, one, turns.positions, weights, progress))
     told = []
     for place, turning in enumerate(turns.found):
         at = turning.position
         checks = tuple(
-            Check(one, turns.added(one, at), said[i][place], found[i][at])
+            Check(one, turns.added(one, at), said[i][place], found[i][place])
             for i, one in enumerate(chosen)
         )
         told.append(Fact(turning, checks))
@@ -113,7 +142,36 @@ def _usual(trace: Trace) -> tuple[Part, ...]:
     return parts if len(parts) <= MOST_PARTS else tuple(p for p in parts if p.kind != "head")
 
 
-def _without(trace: Trace, part: Part, weights: Admitted) -> Sequence[Prediction]:
-    """The prediction at every position of the text worked out without the part."""
-    worked = ablate(trace, part, only=("next",), weights=weights)
-    return worked.next or [UNDECIDED] * len(trace.tokens)
+def predictions_without(
+    trace: Trace,
+    part: Part,
+    positions: Sequence[int],
+    weights: Admitted,
+    progress: Progress | None = None,
+) -> tuple[Prediction, ...]:
+    """The prediction after each of these positions of the text worked out without the part.
+
+    What comes before the part is taken from the trace, and the stream is unembedded at these
+    positions alone.  Where the trace is proven and one of these is not, all of it is proven anew.
+    """
+    whole = ablated(job_of(trace, ("next",)), (part,))
+    end = whole.plan[f"stream.{len(trace.plan.spec.blocks)}"].address
+    job = replace(whole, plan=whole.plan.only([end]), asked=(end,))
+    job = replace(job, known=unchanged(trace, job))
+    stream = job.work(weights=weights, progress=progress).steps[end]
+    if stream.missing is not None:
+        return (UNDECIDED,) * len(positions)
+    tail = tail_of(trace.plan.spec, len(positions), ("next",))
+    if part.kind == "bias":  # which may be one of the end's own
+        tail = without(tail, part)
+    last = end_at(trace.numbers, stream, positions, tail, weights)["next"]
+    if last.missing is None and (trace.proof is None or all(one.proven for one in last.value)):
+        return tuple(last.value)
+    if trace.proof is None:
+        return (UNDECIDED,) * len(positions)
+    proven = prove(
+        ablated(job_of(trace, ("next",)), (part,)), trace.proof.digits, progress=progress
+    )
+    if proven.next is None:
+        return (UNDECIDED,) * len(positions)
+    return tuple(proven.next[position] for position in positions)

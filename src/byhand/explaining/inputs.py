@@ -14,13 +14,15 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from math import log10
 from pathlib import Path
 from typing import NamedTuple
 
 from byhand import forward
 from byhand.errors import InputError
-from byhand.evaluate import Job
+from byhand.evaluate import Job, Progress, check_reach
 from byhand.explaining.ablation import Part, ablated, part_at, usual_parts
+from byhand.explaining.waiting import tell_doing
 from byhand.language import _
 from byhand.model import Model
 from byhand.models import open_model
@@ -30,7 +32,9 @@ from byhand.tracing import Missing, Trace
 
 MOST_TEXTS = 2_000  # of the longest length, where nobody says how long texts are to be
 LONGEST = 8  # tokens, where neither the caller nor the model says
-LIMIT = 20_000  # texts of all lengths together that are worked out at all
+LONGEST_UNASKED = 64  # tokens, where there is but one token to make texts of
+LIMIT = 100_000  # texts of all lengths together that are worked out at all
+COUNTED = 15  # digits of a number of texts that is told in full
 TOGETHER = 64  # positions worked out at once: more cost more than they share
 OPEN_TOGETHER = 8  # and of texts that need more than enclosures at the first try
 
@@ -67,6 +71,7 @@ class Table:
     parts: tuple[Part, ...]
     rows: tuple[Row, ...]  # shorter texts first, then by token ids
     missing: Missing | None = None
+    unread: tuple[int, ...] = ()  # lengths at which a position may look at no key: no rows
 
     def needed(self, row: Row) -> tuple[Part, ...]:
         """The parts without which the prediction after this text is another one, proven."""
@@ -133,13 +138,16 @@ def table(
     *,
     tokens: Sequence[int | str] | None = None,
     parts: Sequence[Part | str] | None = None,
+    progress: Progress | None = None,
 ) -> Table:
     """Every text of up to `length` tokens with its prediction, proven, and the parts it needs.
 
     Without a length, the model's context, as far as the longest length has no more than 2,000
-    texts; more than 20,000 texts in all are refused.  `tokens` are those the texts are made of, all
-    unless some are named.  `parts` are those that are taken out in turn: the position table, each
-    side-trip and, where there are several, each head.
+    texts; more than 100,000 texts in all are refused.  `tokens` are those the texts are made of,
+    all unless some are named.  `parts` are those that are taken out in turn: the position table,
+    each side-trip and, where there are several, each head.  Lengths that the model cannot read,
+    since a table of scores leaves a position no key there, are left out.  `progress` sees every
+    step, and is told what it is for.
 
     >>> from byhand.explaining.inputs import table
     >>> found = table("abc")
@@ -155,18 +163,40 @@ def table(
         one if isinstance(one, Part) else part_at(opened.spec, one)
         for one in (usual_parts(opened.spec) if parts is None else parts)
     )
-    texts = [text for n in range(1, longest + 1) for text in product(alphabet, repeat=n)]
-    told = _predictions(opened, texts, ())
+    lengths, unread = _readable(opened, longest)
+    texts = [text for n in lengths for text in product(alphabet, repeat=n)]
+    told = _predictions(opened, texts, (), progress)
     if isinstance(told, Missing):
-        return Table(opened, longest, alphabet, chosen, (), told)
-    without = [_predictions(opened, texts, (one,)) for one in chosen]
+        return Table(opened, longest, alphabet, chosen, (), told, unread)
+    without = [_predictions(opened, texts, (one,), progress) for one in chosen]
     bare = [Row(text, told[text], (), None) for text in texts]
     suffixes = _suffixes(bare, longest)
     rows = tuple(
         Row(text, told[text], tuple(_known(other, text) for other in without), suffixes.get(text))
         for text in texts
     )
-    return Table(opened, longest, alphabet, chosen, rows)
+    return Table(opened, longest, alphabet, chosen, rows, unread=unread)
+
+
+def _readable(model: Model, longest: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The lengths at which every position may look at some key, and the others.
+
+    Where there is none, the error that the longest texts give.
+    """
+    if not any(block.attention and block.attention.score_table for block in model.spec.blocks):
+        return tuple(range(1, longest + 1)), ()
+    read: list[int] = []
+    unread: list[int] = []
+    for length in range(1, longest + 1):
+        try:
+            check_reach(forward.plan(model.spec, length), model.weights)
+        except InputError:
+            if length == longest and not read:
+                raise
+            unread.append(length)
+        else:
+            read.append(length)
+    return tuple(read), tuple(unread)
 
 
 def _alphabet(model: Model, tokens: Sequence[int | str] | None) -> tuple[int, ...]:
@@ -192,7 +222,7 @@ def _length(model: Model, size: int, asked: int | None) -> int:
     """How long the longest texts are; an InputError where there would be too many."""
     context = model.spec.context
     if asked is None:
-        longest = LONGEST if context is None else min(context, MOST_TEXTS.bit_length())
+        longest = LONGEST if context is None else min(context, LONGEST_UNASKED)
         while longest > 1 and size**longest > MOST_TEXTS:
             longest -= 1
     else:
@@ -205,15 +235,37 @@ def _length(model: Model, size: int, asked: int | None) -> int:
                 else _("a length from 1 to {context}").format(context=context),
                 found=str(asked),
             )
-    count = sum(size**n for n in range(1, min(longest, LIMIT.bit_length()) + 1))
-    if count > LIMIT or longest > LIMIT:
+    few = _few_enough(size, longest)
+    if few < longest:
+        told = _("there are too many texts of up to {length} tokens")
+        if longest == 1:
+            told = _("there are too many texts of one token")
         raise InputError(
-            _("there are too many texts of up to {length} tokens").format(length=longest),
+            told.format(length=longest),
             expected=_("at most {count}").format(count=f"{LIMIT:,}"),
-            found=f"{count:,}",
-            hint=_("ask for shorter texts, or for texts of some tokens only"),
+            found=_count(size, longest),
+            hint=_("--length {length} is few enough").format(length=few) if few else None,
         )
     return longest
+
+
+def _few_enough(size: int, longest: int) -> int:
+    """The largest length up to this one whose texts, and all shorter ones, are within the limit."""
+    count = length = 0
+    while length < longest and count + size ** (length + 1) <= LIMIT:
+        length += 1
+        count += size**length
+    return length
+
+
+def _count(size: int, longest: int) -> str:
+    """How many texts there are, or a power of ten that they are more than."""
+    if size == 1:
+        return f"{longest:,}"
+    digits = int(longest * log10(size) - 1e-6)  # not more, whatever the logarithm's rounding
+    if digits >= COUNTED:
+        return _("more than 10^{digits}").format(digits=f"{digits:,}")
+    return f"{sum(size**n for n in range(1, longest + 1)):,}"
 
 
 # ----------------------------------------------------------------------- working them out
@@ -227,19 +279,24 @@ class _Node(NamedTuple):
 
 
 def _predictions(
-    model: Model, texts: Sequence[Text], parts: Sequence[Part]
+    model: Model, texts: Sequence[Text], parts: Sequence[Part], progress: Progress | None
 ) -> dict[Text, Prediction] | Missing:
     """The prediction after each text, by a model that lacks some parts."""
     found: dict[Text, Prediction] = {}
+    what = _("every text")
+    if parts:
+        what = _("every text without {part}").format(part=parts[0].address)
     for some in _chunks(model, sorted(texts), TOGETHER):
-        trace = _job(model, some, parts).work()
+        tell_doing(progress, what, len(found), len(texts))
+        trace = _job(model, some, parts).work(progress=progress)
         missing = trace.steps["next"].missing
         if missing is not None:
             return missing
         found.update(_after(trace, some, _nodes(model, some)))
     unsure = [text for text, prediction in found.items() if not prediction.proven]
-    for some in _chunks(model, unsure, OPEN_TOGETHER):
-        trace = prove(_job(model, some, parts), 1)
+    for place, some in enumerate(_chunks(model, unsure, OPEN_TOGETHER)):
+        tell_doing(progress, what, len(found) - len(unsure) + place, len(texts))
+        trace = prove(_job(model, some, parts), 1, progress=progress)
         found.update(_after(trace, some, _nodes(model, some)))
     return found
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from byhand import forward
 from byhand.errors import AddressError
-from byhand.evaluate import Admitted, work_out
+from byhand.evaluate import Admitted, Progress, work_out
 from byhand.explaining.ranks import Rank, rank
+from byhand.explaining.waiting import tell_doing
 from byhand.language import _
-from byhand.numbers.base import Prediction
+from byhand.numbers.base import Numbers, Prediction
 from byhand.plan import Plan
 from byhand.spec import ModelSpec
 from byhand.tracing import Missing, Trace, Worked
@@ -109,26 +110,35 @@ class Lens:
 
 
 def look(
-    trace: Trace, positions: Iterable[int] | None = None, tokens: Iterable[int] | None = None
+    trace: Trace,
+    positions: Iterable[int] | None = None,
+    tokens: Iterable[int] | None = None,
+    *,
+    weights: Admitted | None = None,
+    progress: Progress | None = None,
 ) -> Lens:
     """The lens over a trace, at these positions; ranks of these tokens.
 
     Without positions: all of them, or the last alone where there would be very many logits.
-    Without tokens: the one the model predicts after the position, and the target.
+    Without tokens: the one the model predicts after the position, and the target.  `weights` are
+    the model's, where they were admitted before.
     """
     stops = stops_of(trace.plan)
     length = len(trace.tokens)
     asked, left_out = _positions(trace, positions, len(stops))
     tail = tail_of(trace.plan.spec, len(asked))
-    weights = Admitted(trace.model.weights, trace.numbers)
+    if weights is None:
+        weights = Admitted(trace.model.weights, trace.numbers)
     chosen = None if tokens is None else tuple(tokens)
     rows: list[LensRow] = []
-    for stop in stops:
+    for count, stop in enumerate(stops):
+        what = _("reading the stream after {step}").format(step=stop.address)
+        tell_doing(progress, what, count, len(stops))
         last = stop is stops[-1]
         if last and all(name in trace.steps for name in ENDING):
             ending, places = {name: trace.steps[name] for name in ENDING}, asked
         else:
-            ending = _end(trace, stop.address, asked, tail, weights)
+            ending = end_at(trace.numbers, trace[stop.address], asked, tail, weights, progress)
             places = tuple(range(len(asked)))
         for place, position in zip(places, asked, strict=True):
             named = chosen if chosen is not None else _usual_tokens(trace, position, length)
@@ -153,27 +163,29 @@ def stops_of(plan: Plan) -> tuple[Stop, ...]:
     return tuple(stops)
 
 
-def tail_of(spec: ModelSpec, rows: int) -> Plan:
+def tail_of(spec: ModelSpec, rows: int, ending: Sequence[str] = ENDING) -> Plan:
     """The end of the plan for so many rows: from the last stream to the next token.
 
     Nothing in it depends on where a row stands, so that rows of any positions may go through it.
     """
     whole = forward.plan(spec, rows, positions=(0,) * rows)
-    return whole.only(ENDING, given=[f"stream.{len(spec.blocks)}"])
+    return whole.only(ending, given=[f"stream.{len(spec.blocks)}"])
 
 
-def _end(
-    trace: Trace, address: str, positions: Sequence[int], tail: Plan, weights: Admitted
+def end_at(
+    numbers: Numbers,
+    stream: Worked,
+    positions: Sequence[int],
+    tail: Plan,
+    weights: Admitted,
+    progress: Progress | None = None,
 ) -> dict[str, Worked]:
-    """The end of the plan, worked out from the stream at an address."""
-    stream = trace[address]
+    """The end of the plan, worked out from a stream at these positions."""
     entering = tail[f"stream.{len(tail.spec.blocks)}"]
     if stream.missing is not None:
-        return {name: Worked(tail[name], None, trace.numbers, missing=stream.missing)
-                for name in ENDING}  # fmt: skip
-    rows = Worked(entering, trace.numbers.take_rows(stream.value, positions), trace.numbers)
-    steps = work_out(tail, weights, (), trace.numbers, given={entering.address: rows})
-    return {name: steps[name] for name in ENDING}
+        return {step.address: Worked(step, None, numbers, missing=stream.missing) for step in tail}
+    rows = Worked(entering, numbers.take_rows(stream.value, positions), numbers)
+    return work_out(tail, weights, (), numbers, given={entering.address: rows}, progress=progress)
 
 
 def _row(

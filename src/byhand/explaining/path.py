@@ -42,6 +42,7 @@ class Way:
     weights: Admitted
     neurons: bool = False
     keys: bool = False
+    heads: bool = True  # each by itself; else an attention is one source
     sparing: bool = True  # weights are forgotten as soon as their step is done
     limits: list[tuple[str, int]] = field(default_factory=list)  # norms that took 0/0 for 0
 
@@ -72,13 +73,29 @@ class Way:
         elif step.op in ("linear", "merge_heads"):
             before = self.trace.plan[step.inputs["x"]]
             if before.op == "mix":
-                yield from self._by_key(step, before) if self.keys else self._heads(step, before)
+                yield from self._attention(step, before)
             else:
                 yield self._mlp(step)
             yield from self._bias(step, None)
         else:
             yield self._part([Source(step.address, "step", layer)],
                              lambda: self._rows(step.address))  # fmt: skip
+
+    def _attention(self, step: Step, mixed: Step) -> Iterator[Part]:
+        if self.keys:
+            yield from self._by_key(step, mixed)
+        elif self.heads:
+            yield from self._heads(step, mixed)
+        else:
+            address = head_out(step)
+            source = Source(address, "head", layer_of(address))
+            yield self._part([source], lambda: self._merged(step, self._rows(mixed.address)))
+
+    def _merged(self, step: Step, mixed: Any) -> Any:
+        """All heads at once."""
+        if "weight" in step.inputs:
+            return self._linear(step, mixed)
+        return self.numbers.merge_heads(mixed)
 
     def _heads(self, step: Step, mixed: Step) -> Iterator[Part]:
         address = head_out(step)

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from byhand.errors import Undecided
-from byhand.evaluate import Admitted
+from byhand.evaluate import Admitted, Progress
 from byhand.explaining.ablation import Part, side_trips
 from byhand.explaining.attribution import Attribution, attribute
-from byhand.explaining.lens import LensRow, look
+from byhand.explaining.lens import Lens, LensRow, look
 from byhand.explaining.near import floats_near, near_entry
 from byhand.explaining.sources import Source
+from byhand.explaining.waiting import tell_doing
 from byhand.language import _
 from byhand.numbers.base import Numbers, Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
@@ -111,14 +112,25 @@ class Turns:
         positions: Sequence[int] | None = None,
         *,
         neurons: bool = False,
+        heads: bool = True,
         weights: Admitted | None = None,
+        lens: Lens | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.trace = trace
+        tell_doing(progress, _("the terms of the logits"))
         self.attribution: Attribution = attribute(
-            trace, positions=positions, neurons=neurons, weights=weights
+            trace,
+            positions=positions,
+            neurons=neurons,
+            heads=heads,
+            closing=False,
+            weights=weights,
         )
         self.positions = self.attribution.positions
-        self.lens = look(trace, self.positions)
+        if lens is None:
+            lens = look(trace, self.positions, weights=weights, progress=progress)
+        self.lens = lens
         self._made: dict[Part, Any] = {}
 
     @property

@@ -319,41 +319,51 @@ class Showing:
     def parameters(self) -> dict[str, Parameter]:
         return {p.name: p for p in parameters(self.trace.model.spec)}
 
-    def weight(self, name: str, title: str) -> NumberTable:
-        """A weight of up to two axes as a table, whole or a window of it, or as a word."""
+    def weight(self, name: str, title: str) -> Iterator[NumberTable]:
+        """A weight as a table, whole or a window of it, or as a word; of three axes, one a head."""
         data = self.trace.model.weights[name].data
+        if data.ndim <= 2:
+            yield self._weight_table(name, title, data, ())
+            return
+        shown = self.window.head_places(len(data))
+        for head in shown:
+            own = f"{title}, {_('head {head}').format(head=head)}" if len(data) > 1 else title
+            table = self._weight_table(name, own, data[head], (head,))
+            if head == shown[-1] and len(shown) < len(data):
+                more = left_out_text(0, 0, len(data) - len(shown))
+                table = replace(table, left_out=" · ".join(filter(None, (table.left_out, more))))
+            yield table
+
+    def _weight_table(self, name: str, title: str, data: Any, head: Index) -> NumberTable:
         parameter = self.parameters[name]
-        rows, columns = (data.shape[0], data.shape[1]) if data.ndim == 2 else (1, data.shape[0])
+        rows, columns = data.shape if data.ndim == 2 else (1, data.shape[0])
         shown, across = self.window.row_places(rows), self.window.column_places(columns)
         whole = data.size <= self.window.weights or self.everything
-        word = word_instead(data.tolist(), data.ndim) if whole and data.ndim <= 2 else ""
-        table = NumberTable(
-            address=WEIGHT + name,
+        word = word_instead(data.tolist(), data.ndim) if whole else ""
+        return NumberTable(
+            address=WEIGHT + name + (write_index(head) if head else ""),
             title=title,
             axes=parameter.axes,
             shape=parameter.shape,
             columns=across,
             heads=self._weight_heads(parameter.axes[-1], across, columns),
-            rows=(),
+            rows=()
+            if word
+            else tuple(self._weight_row(name, data, head, place, across) for place in shown),
+            left_out="" if word else left_out_text(rows - len(shown), columns - len(across), 0),
             word=word,
             kind="weight",
         )
-        if word or data.ndim > 2:
-            return table
-        return replace(
-            table,
-            rows=tuple(self._weight_row(name, data, place, across) for place in shown),
-            left_out=left_out_text(rows - len(shown), columns - len(across), 0),
-        )
 
-    def _weight_row(self, name: str, data: Any, place: int, across: Sequence[int]) -> NumberRow:
-        axes = self.parameters[name].axes
-        down = axes[0] if data.ndim == 2 else ""
+    def _weight_row(
+        self, name: str, data: Any, head: Index, place: int, across: Sequence[int]
+    ) -> NumberRow:
+        down = self.parameters[name].axes[-2] if data.ndim == 2 else ""
         label = self.token(place) if down == "vocab" else str(place) if down else ""
         indices = [(place, i) if data.ndim == 2 else (i,) for i in across]
         cells = [weight_cell(_entry(data, index)) for index in indices]
         numbers = tuple(
-            Figure(WEIGHT + name + write_index(index), cell)
+            Figure(WEIGHT + name + write_index((*head, *index)), cell)
             for index, cell in zip(indices, cells, strict=True)
         )
         register = weakest(cell.register for cell in cells if cell.register is not None)

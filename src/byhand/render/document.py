@@ -8,10 +8,10 @@ from typing import Any
 
 from byhand.expression import Entry
 from byhand.language import _
-from byhand.numbers.base import REGISTERS
+from byhand.numbers.base import ABSENT, REGISTERS
 from byhand.numbers.base import Prediction as Predicted
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.plan import Step
+from byhand.plan import WEIGHT, Step
 from byhand.render import words
 from byhand.render.forms import Forms, margin_cell, rational_cell
 from byhand.render.given import weights_read
@@ -147,12 +147,19 @@ class Document:
             masked=any(self.masks(w.step) for w in worked if w.missing is None),
             notes=trace.model.notes,
             digits=trace.digits,
+            only_later=not any(
+                block.attention and (block.attention.window or block.attention.score_table)
+                for block in trace.plan.spec.blocks
+            ),
         )
 
     def masks(self, step: Step) -> bool:
         """Whether entries are masked: of scores, or of the weights made of them."""
         scores = self.trace.plan[step.inputs["x"]] if step.op == "softmax" else step
-        return not all(map(all, scores.attributes.get("mask", ())))
+        if not all(map(all, scores.attributes.get("mask", ()))):
+            return True
+        name = scores.inputs.get("table", "").removeprefix(WEIGHT)
+        return bool(name) and any(x is ABSENT for x in self.trace.model.weights[name].data.flat)
 
     # ------------------------------------------------------------------ one step
 

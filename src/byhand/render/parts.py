@@ -109,6 +109,7 @@ class Title:
     masked: bool
     notes: tuple[str, ...] = ()
     digits: int | None = None
+    only_later: bool = True  # all that is masked comes later; else a window or a table masks too
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,7 +291,7 @@ def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:
     if "named" in title.registers:
         yield "≈", None, _("decimals: within one unit of the last place, proven")
     if title.masked:
-        yield MASK, None, _("masked: a later position, which may not be looked at")
+        yield MASK, None, words.masked(title.only_later)
 
 
 def register_sign(register: str | None) -> str:

@@ -151,6 +151,19 @@ def whole(count: int) -> str:
     return f"{count:,}".replace(",", _(","))
 
 
+def masked(later: bool) -> str:
+    """Why there is no score: the key comes later, or may not be looked at for another reason."""
+    if later:
+        return _("masked: a later position, which may not be looked at")
+    return _("masked: a position that may not be looked at")
+
+
+def masked_at(address: str) -> str:
+    """The same of one number: its last indices are the query and the key."""
+    index = re.search(r"attn\.\w+\[\d+,(\d+),(\d+)\]$", address)
+    return masked(index is not None and int(index[2]) > int(index[1]))
+
+
 def joined(words: Sequence[str]) -> str:
     """a, b and c."""
     if len(words) < 2:

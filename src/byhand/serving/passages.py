@@ -19,6 +19,7 @@ from byhand.publishing.pages import slug_of, tell
 from byhand.publishing.pages.telling import title_of
 from byhand.publishing.parts import Number
 from byhand.publishing.topics import Topic
+from byhand.render import words
 from byhand.render.layout import MASK
 from byhand.serving.passing import Pass
 
@@ -30,7 +31,7 @@ class Touchable(Inscriber):
         address = escape(number.address)
         cell = number.cell
         if cell.masked:
-            told = escape(_("masked: a later position, which may not be looked at"))
+            told = escape(words.masked_at(number.address))
             return (
                 f'<{tag} class="masked"><span aria-hidden="true">{MASK}</span>'
                 f'<span class="sr">{told}</span></{tag}>'

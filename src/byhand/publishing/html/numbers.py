@@ -45,7 +45,7 @@ class Inscriber:
         here = self.here(number.address)
         name = self.addresses[number.address]
         if cell.masked:
-            told = escape(_("masked: a later position, which may not be looked at"))
+            told = escape(words.masked_at(number.address))
             return (
                 f'<{tag} class="masked"><span aria-hidden="true">{MASK}</span>'
                 f'<span class="sr">{told}</span></{tag}>'

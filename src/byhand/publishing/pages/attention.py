@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from byhand.expression import write
 from byhand.language import _
+from byhand.numbers.base import ABSENT
+from byhand.plan import WEIGHT
 from byhand.publishing.book import Page, Passage
 from byhand.publishing.making import Edition
 from byhand.publishing.pages.folded import folded
@@ -177,15 +179,7 @@ def _scores(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
         )
     else:
         sentences.append(_("This model does not scale it."))
-    if not attn.causal:
-        sentences.append(_("Every position sees every other, before it and after it."))
-    else:
-        sentences.append(
-            _(
-                "A position sees itself and what stands before it; what comes later is masked, "
-                "and a masked score is not small but absent."
-            )
-        )
+    sentences += _seen(edition, topic, attn)
     if attn.window is not None:
         sentences.append(
             _("It sees at most {count} positions, its own included.").format(
@@ -197,6 +191,28 @@ def _scores(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
     if worked.missing is None and edition.everything:
         sentences.append(_scores_said(edition, worked, edition.last))
     return _("Scores"), sentences
+
+
+def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
+    """Who sees whom: by the order of the positions, and by the model's own table."""
+    table = topic.steps[0].inputs.get("table", "").removeprefix(WEIGHT)
+    forbids = bool(table) and any(x is ABSENT for x in edition.model.weights[table].data.flat)
+    if table:
+        yield _("A table of the model's own is added, an entry for each query and key.")
+    if forbids and attn.causal:
+        yield _(
+            "What comes later is masked, and so is what the table masks: a masked score is not "
+            "small but absent."
+        )
+    elif forbids:
+        yield _("What the table masks is not seen: a masked score is not small but absent.")
+    elif not attn.causal:
+        yield _("Every position sees every other, before it and after it.")
+    else:
+        yield _(
+            "A position sees itself and what stands before it; what comes later is masked, "
+            "and a masked score is not small but absent."
+        )
 
 
 def _visible(worked: Worked, query: int) -> list[int]:

@@ -247,7 +247,7 @@ def _shown(edition: Edition, members: Sequence[Parameter], size: int) -> Iterato
         )
     else:
         for parameter in members:
-            yield showing.weight(parameter.name, _symbol(edition, parameter.name))
+            yield from showing.weight(parameter.name, _symbol(edition, parameter.name))
 
 
 def _symbol(edition: Edition, name: str) -> str:

@@ -185,7 +185,7 @@ def weights_of(edition: Edition, topic: Topic) -> Iterator[Part]:
         for role, address in step.inputs.items():
             name = address.removeprefix(WEIGHT)
             if name != address and edition.first_reader[name] == step.address:
-                yield edition.showing.weight(name, symbol_of(step, role, address))
+                yield from edition.showing.weight(name, symbol_of(step, role, address))
 
 
 def identity(edition: Edition, step: Step | None) -> bool:

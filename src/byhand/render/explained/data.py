@@ -50,7 +50,8 @@ def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
         "norms": further.norms,
         "inputs": further.inputs,
     }
-    wanted = [name for name in makers if name in (only or USUAL)]
+    usual = USUAL if found.length is None else (*USUAL, "inputs")  # whose length was asked for
+    wanted = [name for name in makers if name in (only or usual)]
     sections = {name: makers[name]() for name in wanted}
     return {
         "model": trace.model.name,
@@ -184,6 +185,8 @@ class _Data(Records):
             "heads": [
                 {
                     "head": each.head,
+                    "query": each.positions[0],
+                    "key": each.positions[1],
                     "sentences": list(head_sentences(each, self.found.model)),
                     "qk": self.table(each.qk),
                     "ov": self.table(each.ov),

@@ -37,6 +37,7 @@ def _inputs(table: Table) -> Iterator[str]:
         yield _("There are {count} texts of one token.").format(**names)
     else:
         yield _("There are {count} texts of up to {length} tokens.").format(**names)
+    yield from _others(table)
     if table.proven == count:
         yield _("Every prediction is proven.")
     else:
@@ -44,6 +45,21 @@ def _inputs(table: Table) -> Iterator[str]:
         yield text.format(proven=words.whole(table.proven), count=words.whole(count))
     yield from _rules(table)
     yield from _needs(table)
+
+
+def _others(table: Table) -> Iterator[str]:
+    """Which texts are not among them: those too short to be read, and longer ones."""
+    if table.unread:
+        text = _("Texts of {lengths} tokens are left out: a position of theirs may look at no key.")
+        if table.unread == (1,):
+            text = _("Texts of one token are left out: a position of theirs may look at no key.")
+        yield text.format(lengths=words.joined([str(length) for length in table.unread]))
+    context = table.model.spec.context
+    if context is None:
+        yield _("Longer texts are not looked at.")
+    elif table.length < context:
+        text = _("Longer texts, of up to {context} tokens, are not looked at.")
+        yield text.format(context=words.whole(context))
 
 
 def _rules(table: Table) -> Iterator[str]:

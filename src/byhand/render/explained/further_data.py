@@ -164,6 +164,8 @@ class FurtherData(Records):
         return {
             "missing": None,
             "length": found.length,
+            "context": found.model.spec.context,
+            "unread": list(found.unread),
             "suffix": found.suffix,
             "sentences": list(tell_inputs(found)),
             "parts": [part.address for part in found.parts],

@@ -18,18 +18,27 @@ MOST_TEXTS = 12  # texts that are listed one by one
 
 
 def head(found: Explanation, only: Sequence[str] = ()) -> Head:
-    """What is explained; and the result in one sentence, where the facts do not say it first."""
+    """What is explained; and the result in one sentence, where the facts do not say it first.
+
+    A table of every text is about no text in particular, and its numbers are its own.
+    """
     trace = found.trace
+    if tuple(only) == ("inputs",):
+        return Head(words.printable(trace.model.name), "", ())
     facts = [
         (_("text"), words.printable(trace.text)),
         (_("numbers"), words.numbers_name(trace.numbers, trace.proof)),
     ]
     told = "facts" in (only or USUAL)
-    return Head(words.printable(trace.model.name), "" if told else summary(found), tuple(facts))
+    said = "" if told else summary(found, judged="inputs" not in only)
+    return Head(words.printable(trace.model.name), said, tuple(facts))
 
 
-def summary(found: Explanation) -> str:
-    """Which token comes next after the position explained, and how far it is ahead."""
+def summary(found: Explanation, judged: bool = True) -> str:
+    """Which token comes next after the position explained, and how far it is ahead.
+
+    Not `judged`, whether it is proven is left to the table of every text, which proves it.
+    """
     scope, trace = Scope(found), found.trace
     where = scope.where(found.position)
     if trace.next is None:
@@ -44,7 +53,7 @@ def summary(found: Explanation) -> str:
         tied = words.joined([scope.token(id) for id in predicted.tied])
         text = _("after position {place} comes {token}: {tied} tie, {proof}")
         return text.format(place=where, token=token, tied=tied, proof=proof)
-    if predicted.margin is None:
+    if predicted.margin is None or not (judged or predicted.proven):
         return _("after position {place} comes {token}").format(place=where, token=token)
     text = _("after position {place} comes {token}, ahead by {margin}, {proof}")
     margin = scope.number(predicted.margin)
@@ -86,7 +95,7 @@ def facts_section(scope: Scope) -> Section:
     several = scope.every or (found.few_positions and (scope.full or found.few_texts))
     told = tell(found.whole_facts if several else found.facts)
     blocks = [block for each in told for block in _facts(each.sentences)]
-    if found.few_texts:
+    if found.few_texts or found.length is not None:
         from byhand.render.explained.telling import tell_inputs
 
         blocks += _facts(tell_inputs(found.inputs))

@@ -47,7 +47,8 @@ class _Lines:
     def all(self, head: Head, sections: Iterable[Section]) -> Iterator[str]:
         yield self.ink(head.name, "strong")
         yield from self.words(head.summary)
-        yield ""
+        if head.facts:
+            yield ""
         room = max((width_of(name) for name, _fact in head.facts), default=0)
         for name, fact in head.facts:
             lead = f"{INDENT}{padded(name, room)}  "
