@@ -49,7 +49,7 @@ class Edition:
     @property
     def command(self) -> str:
         spoken = "" if self.language == "en" else f" --lang {self.language}"
-        return f"byhand book {self.model}{spoken}"
+        return f"byhand book {self.model} --out {self.name}{spoken}"
 
     def make(self) -> Book:
         return make_book(self.model, language=self.language)
@@ -89,7 +89,7 @@ def _lines() -> Iterator[str]:
     yield "|---|---|---|---|"
     for each in editions():
         about = open_model(each.model).about.rstrip(".")
-        link = f"[{each.name}]({each.name}/index.html)"
+        link = f"[{each.name}]({each.name}/index.html)" if each.kept else each.name
         yield f"| {link} | {about} | {LANGUAGES[each.language]} | `{each.command}` |"
 
 

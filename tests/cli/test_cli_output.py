@@ -105,7 +105,7 @@ def test_the_working_of_a_number_is_as_it_was(
 def test_the_working_of_a_rounded_number_uses_the_rounded_numbers(byhand: Call) -> None:
     shown = byhand("trace", "journey", "--decimals", "2", "--at", "probs[3,4]").out
     assert "= e^0.10/(e^0.05 + e^0.34 + e^0.10 + e^0.17 + e^0.10 + e^0.02)" in shown
-    assert shown.endswith("  = 0.16\n")
+    assert shown.endswith("  ≈ 0.16\n")
 
 
 # ------------------------------------------------------------------ the facts of the documents
@@ -193,7 +193,7 @@ def test_pencil_numbers_are_called_rounded_and_prove_nothing(byhand: Call) -> No
     out = byhand("trace", "journey", "--decimals", "2").out
     assert "~ rounded" in out
     assert "not proven" in out
-    assert "  = 1.83\n" in out
+    assert "  ≈ 1.83\n" in out
 
 
 @pytest.mark.parametrize("name", builtin_names())

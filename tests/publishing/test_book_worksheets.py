@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import byhand
+from byhand.checking.gradebooks import gradebook
 from byhand.checking.grading import BLANK, Graded, grade
+from byhand.checking.verdicts import Verdict
 from byhand.errors import InputError, UsageError
 from byhand.publishing.making import bind, make_edition
 from byhand.publishing.parts import NumberTable
@@ -18,6 +20,7 @@ from byhand.publishing.worksheets.claims import claims_text
 from byhand.publishing.worksheets.page import worksheet_page
 from byhand.publishing.worksheets.paper import worksheet_source
 from byhand.publishing.worksheets.sheet import COUNTS, SHAPES, VALUES
+from byhand.render.marking import summary
 
 MODELS = ("tiny", "journey", "abc")
 
@@ -76,6 +79,41 @@ def test_a_wrong_answer_is_found_since_what_it_comes_from_is_known(tmp_path: Pat
         spoiled = text[: filled.start()] + filled[1] + wrong + text[filled.end() :]
         found = graded("journey", spoiled, tmp_path)
         assert found.total < found.out_of, blank.address
+        blamed = {line.address for line in found.lines if line.outcome == Verdict.ERROR.value}
+        assert read_name(blank.address) in blamed
+        assert blamed <= {read_name(own.address) for own in sheet.blanks}  # nothing printed
+
+
+def read_name(address: str) -> str:
+    """The address as verdicts write it."""
+    return address.replace(",:", ",0:")
+
+
+def test_nothing_of_an_empty_sheet_is_judged(tmp_path: Path) -> None:
+    """What the sheet prints itself follows, but nobody has written it."""
+    sheet = make_worksheet("journey", blanks=20, seed=3)
+    path = tmp_path / "worksheet.yaml"
+    path.write_text(claims_text(sheet), encoding="utf-8")
+    marking = byhand.check("journey", path)
+    assert {line.verdict for line in marking} == {Verdict.UNJUDGED}
+    assert len(list(marking)) == 20
+    assert summary(marking) == "nothing can be judged: 20 lines"
+
+
+def test_a_line_that_the_sheet_prints_and_somebody_changed_is_told(tmp_path: Path) -> None:
+    sheet = make_worksheet("journey", blanks=12, seed=3, which=[VALUES])
+    text = claims_text(sheet, filled=True)
+    head, given, printed = text.partition("\ngiven:")
+    assert "\n  stream.0: [[0.300," in printed
+    changed = printed.replace("stream.0: [[0.300,", "stream.0: [[0.399,")
+    found = graded("journey", head + given + changed, tmp_path)
+    altered = found["stream.0"]
+    assert (altered.out_of, altered.comment) == (0, "the sheet prints other numbers here")
+    assert found.out_of == 12
+    book = gradebook([byhand.check("journey", tmp_path / "filled.yaml").texts[0]])
+    assert "stream.0 is printed on the sheet with other numbers" in [
+        mistake.sentence for mistake in book.mistakes
+    ]
 
 
 def test_the_sheet_names_its_text_target_and_precision() -> None:

@@ -43,6 +43,7 @@ class Entry:
     format: str | None = None  # float32, … as the file holds it; None: written by hand
     kind: str = VALUE
     problem: str | None = None  # why its numbers cannot be read, where they cannot
+    given: bool = False  # printed on the sheet: what follows is judged from it, not it
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Claim:
     claimed: Truths | None = None
     format: str | None = None
     kind: str = VALUE
+    given: bool = False  # by whoever set the sheet, not by whoever filled it in
 
     @property
     def by_hand(self) -> bool:

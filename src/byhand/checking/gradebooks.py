@@ -190,13 +190,18 @@ def _mistakes(sheets: Sequence[Graded]) -> tuple[Mistake, ...]:
 
 
 def _said(cases: Sequence[tuple[str, GradedLine]]) -> str:
-    sentences = Counter(
-        line.mistake.sentence
-        if line.mistake
-        else _("{address} does not follow, and no suspect explains it").format(address=line.address)
-        for _student, line in cases
-    )
+    sentences = Counter(map(_sentence, (line for _student, line in cases)))
     return sentences.most_common(1)[0][0]
+
+
+def _sentence(line: GradedLine) -> str:
+    if line.mistake:
+        return line.mistake.sentence
+    if line.given:
+        return _("{address} is printed on the sheet with other numbers").format(
+            address=line.address
+        )
+    return _("{address} does not follow, and no suspect explains it").format(address=line.address)
 
 
 # ------------------------------------------------------------------------ as a table

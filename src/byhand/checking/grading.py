@@ -70,6 +70,11 @@ class GradedLine:
         return self.marked.claim.name if self.marked else self.address
 
     @property
+    def given(self) -> bool:
+        """Whether the sheet prints the line, so that there is nothing to win."""
+        return self.marked is not None and self.marked.claim.given
+
+    @property
     def mistake(self) -> Suspect | None:
         """The likeliest mistake of a line that does not follow."""
         if self.marked is None or self.outcome != Verdict.ERROR.value or not self.marked.suspects:
@@ -85,7 +90,9 @@ class GradedLine:
             assert self.marked is not None
             return _("cannot be judged: {reason}").format(reason=self.marked.reason)
         said = []
-        if self.outcome == Verdict.CARRIED.value:
+        if self.given:
+            said.append(_("the sheet prints other numbers here"))
+        elif self.outcome == Verdict.CARRIED.value:
             said.append(_("follows from your line above"))
         elif self.outcome == Verdict.UNSUPPORTED.value:
             said.append(_("the right value, but not from your line above"))
@@ -150,6 +157,8 @@ def _student(text: MarkedText) -> str:
 
 
 def _worth(line: Marked, marks: Mapping[str, Fraction], rules: Rules) -> Fraction:
+    if line.claim.given:
+        return Fraction(0)
     for name in (line.claim.name, line.address, line.claim.address):
         if name in marks:
             return marks[name]

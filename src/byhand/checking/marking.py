@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from byhand.checking.claims import Sheet
+from byhand.checking.claims import ClaimedText, Sheet
 from byhand.checking.judging import judge_text
 from byhand.checking.matching import match
 from byhand.checking.reading import read_claims
 from byhand.checking.replay import Replay
-from byhand.checking.verdicts import Marking
+from byhand.checking.verdicts import Marked, Marking
 from byhand.errors import UsageError
 from byhand.evaluate import Progress
 from byhand.language import _
@@ -43,8 +43,35 @@ def mark(
             marked, replay = judge_text(
                 model, claimed, precision, suspects=suspects, like=replay, progress=progress
             )
-            texts.append(marked)
+            altered = _altered(model, claimed, precision, replay, progress)
+            texts.append(replace(marked, lines=(*altered, *marked.lines)))
     return Marking(model.name, tuple(texts))
+
+
+def _altered(
+    model: Model,
+    claimed: ClaimedText,
+    precision: str | None,
+    like: Replay,
+    progress: Progress | None,
+) -> tuple[Marked, ...]:
+    """The lines that are given and do not follow from what else is given.
+
+    A sheet prints what is right, so whoever filled it in has changed them.  Their own lines say
+    nothing about it: what is printed below an error of theirs need not follow from it.
+    """
+    given = tuple(replace(claim, given=False) for claim in claimed.claims if claim.given)
+    if not given:
+        return ()
+    told = replace(claimed, claims=given, unmatched=())
+    marked, _replay = judge_text(
+        model, told, precision, suspects=False, like=like, progress=progress
+    )
+    return tuple(
+        replace(line, claim=replace(line.claim, given=True))
+        for line in marked.lines
+        if line.verdict.follows is False
+    )
 
 
 def _joined(sheets: list[Sheet]) -> list[Sheet]:

@@ -183,10 +183,13 @@ class Replay:
     # ------------------------------------------------------------------- the passes
 
     def judge(self, judged: Callable[[Line, Judged | Missing], None]) -> None:
-        """Works the claimed steps out, each from the lines above it, and tells of each claim."""
+        """Works the claimed steps out, each from the lines above it, and tells of each claim.
+
+        What is given is not judged: whoever filled in the sheet did not write it.
+        """
 
         def revise(worked: Worked) -> Worked:
-            lines = self.lines.get(worked.address, ())
+            lines = [line for line in self.lines.get(worked.address, ()) if not line.claim.given]
             found = [self.judged(worked, line) for line in lines]
             if self.numbers.rough and any(map(_close, found)):
                 self.numbers.rough = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
@@ -175,7 +176,7 @@ def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
             error.hint = _("the loss needs a target: --target WORD")
         elif error.hint is None and error.expected is None:
             error.hint = _("{command} lists every step").format(
-                command=f"byhand trace {model} --shapes"
+                command=f"byhand trace {quote(model)} --shapes"
             )
         raise
 

@@ -151,6 +151,7 @@ class Book:
     registers: tuple[tuple[str, str], ...] = ()  # those that occur, with what they promise
     claims_checked: str = ""  # which document's numbers were checked; empty: none
     claims: tuple[Checked, ...] = field(default=())  # all of them, in spine order
+    command: str = ""  # how the reader calls byhand on the same: tiny, or tiny 'b a'
 
     def __iter__(self) -> Iterator[Page]:
         return iter(self.pages)

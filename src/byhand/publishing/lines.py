@@ -271,7 +271,7 @@ def _by_decimals(cell: Cell) -> bool:
     """Whether the exponent is not shown in full."""
     if cell is DOTS or plain(cell) or _short(cell):
         return False
-    return cell.cut or cell.register in ("named", "enclosed")
+    return cell.cut or cell.register != "exact"
 
 
 def _short(cell: Cell) -> bool:

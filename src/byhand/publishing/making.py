@@ -58,6 +58,8 @@ class Edition:
     scale: str
     showing: Showing
     command: str  # how the reader calls byhand on the same: tiny, or tiny 'b a'
+    called: str = ""  # what the reader calls the model: a name, or where it lies
+    target: str | None = None  # where it was said and is not the model's own
     checked: tuple[Checked, ...] = ()
     claims_from: str = ""  # in words, as the subject of a sentence
     claims: Claims | None = None
@@ -66,6 +68,11 @@ class Edition:
     @property
     def model(self) -> Model:
         return self.trace.model
+
+    @property
+    def whole_command(self) -> str:
+        """The command with the target, for the steps that need one."""
+        return self.command + ("" if self.target is None else f" --target {quote(self.target)}")
 
     @property
     def everything(self) -> bool:
@@ -168,7 +175,7 @@ def make_edition(
 ) -> Edition:
     """Works out what the book needs.  `called` is what the reader calls an opened model."""
     opened = model if isinstance(model, Model) else open_model(model)
-    name = called or (opened.name if isinstance(model, Model) else str(model))
+    name = called or (_called(opened) if isinstance(model, Model) else str(model))
     trace = _trace(opened, text, target, numbers, digits, progress)
     asked = tuple(at)
     for address in asked:
@@ -184,12 +191,19 @@ def make_edition(
         inventory=inventory,
         scale=scale,
         showing=_showing(trace, scale, marked),
-        command=quote(name) if text is None else f"{quote(name)} {quote(text)}",
+        command=command_on(name, text),
+        called=name,
+        target=target,
         checked=() if marked is None else marked.checked,
         claims_from=_source_words(sources, claims is None),
         claims=marked,
         asked=asked,
     )
+
+
+def command_on(called: str, text: str | None) -> str:
+    """What stands behind `byhand trace` to get the same: the model, and the text if not its own."""
+    return quote(called) if text is None else f"{quote(called)} {quote(text)}"
 
 
 def edition_of(
@@ -241,6 +255,7 @@ def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
         registers=tuple((r, words.register_about(r)) for r in REGISTERS if r in found),
         claims_checked=edition.claims_from,
         claims=edition.checked,
+        command=edition.whole_command,
     )
 
 
@@ -302,6 +317,13 @@ def _claims(model: Model, trace: Trace, claims: Sequence[Any] | None) -> tuple[A
 def _built_in(model: Model) -> bool:
     folder = Path(evaluate.__file__).parent / "models"
     return model.name in builtin_names() and folder in Path(model.source).resolve().parents
+
+
+def _called(model: Model) -> str:
+    """What somebody calls a model on the command line: by its name, or by where it lies."""
+    if _built_in(model) or not model.source or not Path(model.source).exists():
+        return model.name
+    return model.source
 
 
 def _source_words(sources: Sequence[Any], own_document: bool) -> str:

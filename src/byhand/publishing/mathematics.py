@@ -327,7 +327,7 @@ def shortened(cell: Cell, brief: bool = False) -> bool:
         return False
     if in_a_table(cell) and not (brief and cell.register == "named"):
         return False
-    return cell.cut or cell.register in ("named", "enclosed")
+    return cell.cut or cell.register != "exact"
 
 
 def rounded_line(line: Line, brief: bool) -> bool:

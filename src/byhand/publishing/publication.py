@@ -5,11 +5,13 @@ All of it is made before the first file is written, so what cannot be made leave
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from byhand.errors import UsageError
 from byhand.language import _, spoken
+from byhand.models import builtin_names
 from byhand.publishing.files import put_all
 from byhand.publishing.making import Edition, bind
 from byhand.publishing.worksheets.sheet import Questioning
@@ -28,11 +30,12 @@ class Wanted:
 
 def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path, ...]:
     """Writes what is wanted into a folder and returns the paths, the index of the pages first."""
-    return put_all(files_of(edition, wanted), Path(folder))
+    target = Path(folder)
+    return put_all(files_of(edition, wanted, target), target)
 
 
-def files_of(edition: Edition, wanted: Wanted) -> dict[str, bytes]:
-    """File name → contents, in the language spoken."""
+def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]:
+    """File name → contents, in the language spoken; they are to lie in the folder."""
     from byhand.publishing.html import pages
 
     book = bind(edition, spoken())
@@ -48,8 +51,16 @@ def files_of(edition: Edition, wanted: Wanted) -> dict[str, bytes]:
     if wanted.worksheet is not None:
         from byhand.publishing.worksheets import worksheet_files
 
-        files |= worksheet_files(book, edition.trace, wanted.worksheet, pdf=wanted.pdf)
+        called = seen_from(folder, edition.called)
+        files |= worksheet_files(book, edition.trace, wanted.worksheet, called, pdf=wanted.pdf)
     return files
+
+
+def seen_from(folder: Path, called: str) -> str:
+    """What a model is called by somebody who is in a folder: its name, or the way to its file."""
+    if called in builtin_names() or not Path(called).exists():
+        return called
+    return os.path.relpath(called, folder)
 
 
 def questioning(

@@ -51,7 +51,7 @@ def said(cell: Cell) -> str:
     decimal = localised(cell.decimal)
     if cell.radius is not None:
         return f"{decimal} ± {localised(cell.radius)}"
-    near = cell.register == "named" or (cell.register == "exact" and cell.cut)
+    near = cell.register == "named" or cell.cut
     return NEAR + decimal if near else decimal
 
 

@@ -308,7 +308,7 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
     elif cell.radius is not None:
         yield "=", f"{cell.decimal} ± {cell.radius}"
     elif cell.register == "rounded":
-        yield "=", cell.decimal or ""
+        yield "≈", cell.decimal or ""
     else:
         if worked and cell.worked is not None:
             yield "=", write(cell.worked)

@@ -91,7 +91,7 @@ def _page(found: Pass) -> str:
             claims={},
             window=edition.showing.window,
         ),
-        command=name if state.edited or state.name is None else state.name,
+        command=found.command_for(name if state.edited or state.name is None else state.name),
     )
     book = bind(whole, spoken())
     single = replace(book, pages=(_joined(book, state),))

@@ -21,7 +21,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT
 from byhand.publishing.book import Spine
 from byhand.publishing.html.figure import ROOM
-from byhand.publishing.making import PENCIL, WINDOWS, Edition, scale_of
+from byhand.publishing.making import PENCIL, WINDOWS, Edition, command_on, scale_of
 from byhand.publishing.parts import Number
 from byhand.publishing.showing import Index, Showing
 from byhand.publishing.spine import spine
@@ -130,8 +130,13 @@ class Pass:
             inventory=inventory,
             scale=scale,
             showing=Glance(self.trace, scale, self.position),
-            command=self.state.name or "model.yaml",
+            command=self.command_for(self.state.name or "model.yaml"),
         )
+
+    def command_for(self, called: str) -> str:
+        """What stands behind `byhand trace` to get the same of a model that is called so."""
+        own = self.trace.text == self.model.text
+        return command_on(called, None if own else self.trace.text)
 
     @cached_property
     def in_full(self) -> Showing:

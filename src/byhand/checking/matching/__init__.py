@@ -364,6 +364,7 @@ def _claim(
         claimed=None if claimed is None or claimed.all() else claimed,
         format=entry.format,
         kind=entry.kind,
+        given=entry.given,
     )
 
 

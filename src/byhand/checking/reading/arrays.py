@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from numbers import Real
 from typing import Any
@@ -18,7 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
-from byhand.checking.reading.written import CLAIMS, HEADING, LABELS, POINTING, entry_of
+from byhand.checking.reading.written import (
+    CLAIMS,
+    GIVEN,
+    HEADING,
+    LABELS,
+    POINTING,
+    entry_of,
+)
 from byhand.errors import InputError
 from byhand.files.mapped import shown, sides
 from byhand.files.tree import List, Node, Scalar
@@ -74,6 +82,11 @@ def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:
             raise InputError(
                 _("a name is not text"), where=source, expected=_("text"), found=shown(repr(name))
             )
+    if isinstance(given := mapping.get(GIVEN), Mapping):
+        sheet = sheet_of_mapping({k: mapping[k] for k in mapping if k != GIVEN}, source)
+        printed = sheet_of_mapping(given, source).entries
+        printed = tuple(replace(entry, given=True) for entry in printed)
+        return replace(sheet, entries=(*sheet.entries, *printed))
     inner = mapping.get(CLAIMS)
     if isinstance(inner, Mapping):
         both = {**{key: mapping[key] for key in mapping if key != CLAIMS}, **inner}

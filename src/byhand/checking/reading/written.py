@@ -7,6 +7,7 @@ nodes become a sheet here.  Numbers are read by `numerals`; what the names stand
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +20,7 @@ from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 
-CLAIMS = "claims"
+CLAIMS, GIVEN = "claims", "given"
 LABELS = ("name", "student")
 HEADING = ("text", "target", "precision", "about", "marks", *LABELS)
 AS_IT_STANDS = ("text", "target")
@@ -30,19 +31,13 @@ POINTING = "direction."
 
 def sheet_of(source: str, table: Table) -> Sheet:
     """The sheet of a table: the claims under `claims`, or between the lines of the heading."""
-    claims = table.get(CLAIMS)
+    claims = _lines(table, CLAIMS)
     if claims is None:
-        found = {key: node for key, node in table.entries.items() if key not in HEADING}
-    elif isinstance(claims, Table):
-        table.only(*HEADING, CLAIMS)
-        found = claims.entries
+        claims = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
     else:
-        raise claims.wrong(
-            _("claims are a table"),
-            expected=_("addresses with their values, one a line"),
-            found=describe(claims),
-        )
-    if not found:
+        table.only(*HEADING, CLAIMS, GIVEN)
+    given = _lines(table, GIVEN) or {}
+    if not claims:
         raise table.wrong(
             _("there are no claims"),
             expected=_("addresses with their values, such as {example}").format(
@@ -52,12 +47,27 @@ def sheet_of(source: str, table: Table) -> Sheet:
         )
     return Sheet(
         source,
-        tuple(entry_of(name, node) for name, node in found.items()),
+        (
+            *(entry_of(name, node) for name, node in claims.items()),
+            *(replace(entry_of(name, node), given=True) for name, node in given.items()),
+        ),
         text=_heading(table, "text"),
         target=_heading(table, "target"),
         precision=_heading(table, "precision"),
         label=_heading(table, *LABELS),
         marks=_marks(table.get("marks")),
+    )
+
+
+def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
+    """The lines under a key; None where it is not there."""
+    node = table.get(key)
+    if node is None or isinstance(node, Table):
+        return None if node is None else node.entries
+    raise node.wrong(
+        _("claims are a table") if key == CLAIMS else _("what is given is a table"),
+        expected=_("addresses with their values, one a line"),
+        found=describe(node),
     )
 
 

@@ -16,7 +16,7 @@ from byhand.language import _
 from byhand.publishing.html.mathml import Mathml
 from byhand.publishing.mathematics import in_a_table, says_no_more
 from byhand.publishing.numerals import localised
-from byhand.publishing.parts import Checked, Number
+from byhand.publishing.parts import Checked, Number, NumberTable
 from byhand.render import words
 from byhand.render.ink import SIGNS
 from byhand.render.layout import MASK, plain
@@ -67,6 +67,10 @@ class Inscriber:
             )
         kind = f"n {cell.register}{claimed}"
         return f'<{tag}{here} class="{kind}" data-a="{address}">{inside}</{tag}>'
+
+    def axes(self, table: NumberTable) -> str:
+        """The axes of a table, each with its length."""
+        return words.axes_text(table.axes, table.shape)
 
     def here(self, address: str) -> str:
         """The attribute that makes an address lead here, unless it leads elsewhere."""
@@ -188,7 +192,7 @@ class Inscriber:
 
 def in_full_by_decimals(cell: Cell) -> bool:
     """Whether the decimals of a number are all of it."""
-    return cell.register in ("rounded", "exact") and not cell.cut
+    return cell.register == "exact" and not cell.cut
 
 
 def hidden_forms(cell: Cell) -> bool:

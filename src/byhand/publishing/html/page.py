@@ -19,7 +19,7 @@ from byhand.publishing.html.mathml import Mathml
 from byhand.publishing.html.numbers import Inscriber
 from byhand.publishing.html.passages import passage_body
 from byhand.publishing.html.prose import left_out, prose, sentence
-from byhand.publishing.html.rechecking import Workings, data_script, slack_of
+from byhand.publishing.html.rechecking import Workings, data_script, numbers_in, slack_of
 from byhand.publishing.html.tables import facts
 from byhand.publishing.parts import Number
 from byhand.render import words
@@ -130,11 +130,14 @@ class _Sheet:
         yield f'<p class="kicker">{escape(kicker)}</p><h1>{escape(page.title)}</h1>'
         yield f'<p class="intro">{prose(page.intro)}</p>{self.badge()}</header>'
         if self.brief:
+            worked = (n.address for n in numbers_in(page) if n.working is not None)
+            example = next((a for a in worked if not a.startswith("explain.")), None)
             text = _(
                 "The workings of single numbers are left out here: "
                 "with them the page would be too large."
             )
-            yield left_out(text, f"byhand trace {self.book.model} --at …")
+            command = f"byhand trace {self.book.command} --at '{example}'"
+            yield left_out(text, command if example else "")
         for number, passage in enumerate(page.passages):
             yield from self.passage(passage, f"{place + 1}.{number + 1}")
         yield "</main>"

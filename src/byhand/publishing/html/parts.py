@@ -92,7 +92,7 @@ def number_table(table: NumberTable, pen: Inscriber) -> Iterator[str]:
     name = pen.maths.formula(Name(table.title)) if table.kind == "weight" and table.title else ""
     title = name or f'<span class="name">{escape(table.title)}</span>' * bool(table.title)
     address = f'<code class="address">{escape(table.address)}</code>'
-    axes = f'<span class="quiet">{escape(words.axes_text(table.axes, table.shape))}</span>'
+    axes = f'<span class="quiet">{escape(pen.axes(table))}</span>'
     if table.word:
         given = f"<span>{title} = {escape(table.word)}</span>"
         yield f'<p class="given">{given} {address} {axes}</p>'

@@ -50,7 +50,7 @@ def _together(
         StatisticsTable(tuple(line for line in lines if line is not None)),
         LeftOut(
             _("The numbers of these blocks are left out. A block is told in full by asking for it"),
-            f"byhand book {edition.command} --at {example}",
+            f"byhand book {edition.whole_command} --out book --at {example}",
         ),
     )
     several = _("The same again, {count} times: blocks {first} to {last} have the same steps, with "

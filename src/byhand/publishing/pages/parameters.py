@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from byhand.address import write_index
 from byhand.language import _
 from byhand.plan import WEIGHT
 from byhand.publishing.book import Page, Passage
@@ -182,19 +183,30 @@ def _tensors(edition: Edition) -> Iterator[Passage]:
         if layer is not None and layer not in edition.layers_shown:
             continue
         yield _group(edition, group, layer, members)
-    hidden = len(edition.model.spec.blocks) - len(edition.layers_shown)
-    if hidden > 0:
+    hidden = [layer for layer in range(len(edition.model.spec.blocks))
+              if layer not in edition.layers_shown]  # fmt: skip
+    if hidden and (first := groups.get(f"block-{hidden[0]}")):
         yield Passage(
             f"{SLUG}-left-out",
             _("The other blocks"),
-            (_("The tensors of {count} more blocks have the same shapes.").format(count=hidden),),
+            (
+                _("The tensors of {count} more blocks have the same shapes.").format(
+                    count=len(hidden)
+                ),
+            ),
             show=(
                 LeftOut(
                     _("Any of their numbers comes with"),
-                    f"byhand trace {edition.command} --at 'weight.block.1.attn.out[0,0]'",
+                    _command_for(edition, first[0]),
                 ),
             ),
         )
+
+
+def _command_for(edition: Edition, parameter: Parameter) -> str:
+    """The command that shows the first number of a weight."""
+    first = write_index((0,) * len(parameter.shape))
+    return f"byhand trace {edition.command} --at '{WEIGHT}{parameter.name}{first}'"
 
 
 def _group(
@@ -243,7 +255,7 @@ def _shown(edition: Edition, members: Sequence[Parameter], size: int) -> Iterato
             _("{count} numbers are told by their statistics; any of them comes with").format(
                 count=words.whole(size)
             ),
-            f"byhand trace {edition.command} --at '{WEIGHT}{members[0].name}[0,0]'",
+            _command_for(edition, members[0]),
         )
     else:
         for parameter in members:

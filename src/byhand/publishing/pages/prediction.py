@@ -272,7 +272,7 @@ def _loss(edition: Edition, topic: Topic) -> Passage:
                 _("The model would have said `{token}`.").format(token=showing.token(first))
             )
         sentences.append(
-            _("Guessing blindly among {count} words would cost ln {count} = {loss}.").format(
+            _("Guessing blindly among {count} words would cost ln {count} ≈ {loss}.").format(
                 count=trace.model.spec.vocab,
                 loss=localised(f"{np.log(trace.model.spec.vocab):.4f}"),
             )

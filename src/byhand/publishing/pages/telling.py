@@ -118,7 +118,7 @@ def left_out(edition: Edition, steps: Sequence[Worked]) -> LeftOut:
     example = steps[-1].address + write_index((0,) * len(steps[-1].step.shape))
     return LeftOut(
         text.format(count=words.whole(entries)),
-        f"byhand trace {edition.command} --at '{example}'",
+        f"byhand trace {edition.whole_command} --at '{example}'",
     )
 
 

@@ -14,11 +14,12 @@ from byhand.publishing.html.numbers import (
 )
 from byhand.publishing.mathematics import in_a_table, says_no_more
 from byhand.publishing.numerals import localised
-from byhand.publishing.parts import Number
+from byhand.publishing.parts import Number, NumberTable
 from byhand.publishing.typst.maths import TypstMaths
 from byhand.publishing.typst.quoting import array, call, code, content, string, words
 from byhand.render.layout import plain
 from byhand.render.parts import Cell, Letter, WorkingLine
+from byhand.render.words import axes_text
 
 
 @dataclass
@@ -44,6 +45,10 @@ class Inscriber:
         if number.claim is not None:
             named["claim"] = string(number.claim.sign)
         return call("number", self.face(cell), **named)
+
+    def axes(self, table: NumberTable) -> str:
+        """The axes of a table, each with its length."""
+        return axes_text(table.axes, table.shape)
 
     def face(self, cell: Cell) -> str:
         """The shortest honest look of a number."""

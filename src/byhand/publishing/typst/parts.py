@@ -84,7 +84,7 @@ def number_table(table: NumberTable, pen: Inscriber) -> str:
         weight = table.kind == "weight" and "." not in table.title
         title = pen.maths.formula(Name(table.title)) if weight else words(table.title)
     address = f"address({string(table.address)})"
-    axes = f"small({string(axes_text(table.axes, table.shape))})"
+    axes = f"small({string(pen.axes(table))})"
     if table.word:
         return call("given", title, words(table.word), address, axes)
     rows = array(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
 from byhand.language import _
 from byhand.publishing.book import Book
 from byhand.publishing.parts import ParameterTable, ShapeTable
-from byhand.publishing.worksheets.sheet import Asked, Blank, Questions
+from byhand.publishing.worksheets.sheet import Asked, Blank, Questions, Size
 from byhand.render.words import whole
 
 SIZES = {  # axis → the count that says how long it is
@@ -24,6 +25,8 @@ SIZES = {  # axis → the count that says how long it is
     "d_ff": "count.d_ff",
     "vocab": "count.vocabulary",
 }
+HEADS = {"head", "kv_head"}
+TOLD = ("d", "d_head")  # axes whose lengths stand in laws: a mean divides by d, scores by √d_head
 
 
 def counts_of(book: Book, known: Collection[str]) -> list[Asked]:
@@ -40,8 +43,14 @@ def counts_of(book: Book, known: Collection[str]) -> list[Asked]:
     return [line for line in lines if line.address in known]
 
 
-def shapes_of(book: Book, known: dict[str, int], random: Random) -> list[Asked]:
-    """One side of the shape of some step, for each size that all layers agree on."""
+def shapes_of(
+    book: Book, known: dict[str, int], random: Random, *, beside_values: bool
+) -> list[Asked]:
+    """One side of the shape of some step, for each size that all layers agree on.
+
+    Beside values, only sizes that laws and sentences need not tell: not the width of the stream or
+    of a head, by which they divide, nor that there is one of something.
+    """
     found = []
     steps = [
         line
@@ -52,14 +61,31 @@ def shapes_of(book: Book, known: dict[str, int], random: Random) -> list[Asked]:
     ]
     for axis, address in SIZES.items():
         lines = [line for line in steps if axis in line.axes]
-        if lines and address in known:
+        told = beside_values and (axis in TOLD or known.get(address) == 1)
+        if lines and address in known and not told:
             line = random.choice(lines)
-            sides = " × ".join(
-                f"{name} ?" if name == axis else f"{name} {size}"
-                for name, size in zip(line.axes, line.shape, strict=True)
-            )
-            found.append(Asked(address, axis, sides, whole(known[address]), (line.address,)))
+            sides = tuple(map(Size, line.axes, line.shape))
+            value = whole(known[address])
+            found.append(Asked(address, axis, "", value, (line.address,), sides))
     return found
+
+
+def sizes_asked(shapes: Sequence[Asked], asked: Sequence[Blank]) -> tuple[Size, ...]:
+    """The sizes that a sheet asks for."""
+    addresses = {blank.address for blank in asked}
+    return tuple(
+        side
+        for line in shapes
+        if line.address in addresses
+        for side in line.sides
+        if side.axis == line.label
+    )
+
+
+def axes_hidden(sizes: Collection[Size]) -> frozenset[str]:
+    """The axes whose lengths a sheet does not print: heads of keys are usually as many as heads."""
+    asked = {size.axis for size in sizes}
+    return frozenset(asked | HEADS if asked & HEADS else asked)
 
 
 def blanks_of(lines: Sequence[Asked], kind: str) -> list[Blank]:
@@ -73,17 +99,23 @@ def blanks_of(lines: Sequence[Asked], kind: str) -> list[Blank]:
 def questions_of(
     counts: Sequence[Asked], shapes: Sequence[Asked], asked: Sequence[Blank]
 ) -> Iterator[Questions]:
-    """The tables in which something is asked for; of shapes, only what is."""
+    """The tables in which something is asked for.
+
+    Of shapes, only what is; of counts also the others, but none that says what is asked for: where
+    nothing is shared, the total is the number of unique parameters too.
+    """
     addresses = {blank.address for blank in asked}
     if any(line.address in addresses for line in counts):
+        secret = {line.value for line in counts if line.address in addresses}
         yield Questions(
             "counts",
             _("Counted to the digit"),
             _("How many parameters has each part of the model?"),
             (_("component"), _("formula"), _("count")),
-            tuple(counts),
+            tuple(each for each in counts if each.address in addresses or each.value not in secret),
         )
-    lines = tuple(line for line in shapes if line.address in addresses)
+    hidden = axes_hidden(sizes_asked(shapes, asked))
+    lines = tuple(_with_sides(line, hidden) for line in shapes if line.address in addresses)
     if lines:
         yield Questions(
             "shapes",
@@ -92,3 +124,16 @@ def questions_of(
             (_("axis"), _("shape"), _("length")),
             lines,
         )
+
+
+def _with_sides(line: Asked, hidden: Collection[str]) -> Asked:
+    """The line with its shape; of what other lines ask for, only the name of the axis."""
+    sides = (
+        f"{side.axis} ?"
+        if side.axis == line.label
+        else side.axis
+        if side.axis in hidden
+        else f"{side.axis} {side.length}"
+        for side in line.sides
+    )
+    return replace(line, detail=" × ".join(sides))

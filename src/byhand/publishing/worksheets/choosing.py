@@ -7,7 +7,7 @@ a sum, a bend, the shares of a short row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -55,14 +55,31 @@ def _shown(page: Page) -> Iterator[str]:
                 yield from (number.address for row in part.rows for number in row.numbers)
 
 
-def spread(lines: Lines, count: int, random: Random) -> list[Blank]:
-    """So many lines, taken in turn from one passage after the other, each time by chance."""
+def spread(
+    lines: Lines,
+    count: int,
+    random: Random,
+    given_away_by: Callable[[Blank], Iterable[frozenset[str]]],
+) -> list[Blank]:
+    """So many lines, taken in turn from one passage after the other, each time by chance.
+
+    A line that others give away waits until those are blank too.
+    """
     left = {passage: _shuffled(blanks, random) for passage, blanks in lines.items()}
     chosen: list[Blank] = []
-    while len(chosen) < count and any(left.values()):
+    asked: set[str] = set()
+    before = -1
+    while before < len(chosen) < count:
+        before = len(chosen)
         for passage in _shuffled([name for name, blanks in left.items() if blanks], random):
-            if len(chosen) < count:
-                chosen.append(left[passage].pop())
+            secret = (
+                b for b in reversed(left[passage]) if all(x <= asked for x in given_away_by(b))
+            )
+            blank = next(secret, None) if len(chosen) < count else None
+            if blank is not None:
+                left[passage].remove(blank)
+                chosen.append(blank)
+                asked.update(blank.places)
     return chosen
 
 

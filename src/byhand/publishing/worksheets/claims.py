@@ -27,17 +27,15 @@ def _lines(sheet: Worksheet, filled: bool) -> Iterator[str]:
         yield "# " + _("The key to the worksheet.")
     else:
         yield "# " + _("Write a number in place of each _, with a decimal point. Then:")
-        yield f"# byhand check {sheet.book.model} worksheet.yaml"
+        yield f"# {sheet.command}"
     yield f"student: {quoted(_('the key'))}" if filled else "student:"
     yield f"text: {quoted(sheet.text)}"
     if sheet.target is not None:
         yield f"target: {quoted(sheet.target)}"
     if sheet.decimals is not None:
         yield f"precision: decimals:{sheet.decimals}"
-    if sheet.given:
-        yield "marks:  # " + _("what is printed on the sheet is worth nothing")
-        yield from (f"  {quoted_key(blank.address)}: 1" for blank in sheet.blanks)
-        yield from (f"  {quoted_key(given.address)}: 0" for given in sheet.given)
+    yield "marks:"
+    yield from (f"  {quoted_key(blank.address)}: 1" for blank in sheet.blanks)
     yield ""
     yield "claims:"
     for blank in sheet.blanks:
@@ -49,7 +47,7 @@ def given_part(sheet: Worksheet) -> Iterator[str]:
     """The lines that are printed on the sheet."""
     if sheet.given:
         yield ""
-        yield "  # " + _("printed on the sheet, to be left as it is:")
+        yield "given:  # " + _("printed on the sheet, to be left as it is")
         yield from (f"  {quoted_key(given.address)}: {given.value}" for given in sheet.given)
 
 

@@ -3,7 +3,6 @@ else would give the blanks away and therefore goes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import prod
@@ -18,7 +17,7 @@ from byhand.language import _, speaking
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.pencil import Pencil
-from byhand.publishing.book import Book, Page, Passage
+from byhand.publishing.book import Book, Page
 from byhand.publishing.files import put_all
 from byhand.publishing.making import (
     PENCIL,
@@ -28,10 +27,21 @@ from byhand.publishing.making import (
     bind,
     make_edition,
 )
-from byhand.publishing.parts import Formula, NumberTable
-from byhand.publishing.worksheets.asking import blanks_of, counts_of, questions_of, shapes_of
-from byhand.publishing.worksheets.choosing import PAGES, Lines, lines_to_ask, spread
+from byhand.publishing.worksheets.asking import (
+    blanks_of,
+    counts_of,
+    questions_of,
+    shapes_of,
+    sizes_asked,
+)
+from byhand.publishing.worksheets.choosing import Lines, lines_to_ask, spread
 from byhand.publishing.worksheets.given import given_lines
+from byhand.publishing.worksheets.hiding import (
+    Secrets,
+    given_away_by,
+    rows_shown,
+    without_answers,
+)
 from byhand.publishing.worksheets.sheet import (
     COUNTS,
     KINDS,
@@ -40,9 +50,9 @@ from byhand.publishing.worksheets.sheet import (
     Asked,
     Blank,
     Questioning,
+    Size,
     Worksheet,
 )
-from byhand.render.parts import WorkingLine
 from byhand.tracing import Trace
 
 USUAL_DECIMALS, MOST_DECIMALS = 3, 12
@@ -58,15 +68,20 @@ def write_worksheet(
     decimals: int | None = None,
     seed: int = 0,
     which: Collection[str] = KINDS,
+    called: str | None = None,
     pdf: bool = False,
 ) -> tuple[Path, ...]:
-    """Writes the worksheet of a book into a folder, and returns what was written."""
+    """Writes the worksheet of a book into a folder, and returns what was written.
+
+    `called` is what the model is called by those who are to check the sheet.
+    """
     asking = Questioning.asked(blanks=blanks, which=which, decimals=decimals, seed=seed)
-    return put_all(worksheet_files(book, trace, asking, pdf=pdf), Path(folder))
+    files = worksheet_files(book, trace, asking, called or trace.model.name, pdf=pdf)
+    return put_all(files, Path(folder))
 
 
 def worksheet_files(
-    book: Book, trace: Trace, asking: Questioning, *, pdf: bool = False
+    book: Book, trace: Trace, asking: Questioning, called: str, *, pdf: bool = False
 ) -> dict[str, bytes]:
     """File name → contents.
 
@@ -77,6 +92,7 @@ def worksheet_files(
     from byhand.publishing.worksheets.page import worksheet_page
 
     sheet = _worksheet(trace, None, None, asking, book, book.language)
+    sheet = replace(sheet, called=called)
     with speaking(book.language):
         texts = {
             "worksheet.html": worksheet_page(sheet),
@@ -111,7 +127,8 @@ def make_worksheet(
     of them; every value is rounded to `decimals`.  The same `seed` leaves the same lines blank.
     """
     asking = Questioning.asked(blanks=blanks, which=which, decimals=decimals, seed=seed)
-    return _worksheet(model, text, target, asking, None, language)
+    sheet = _worksheet(model, text, target, asking, None, language)
+    return replace(sheet, called=str(model)) if isinstance(model, str | Path) else sheet
 
 
 def _worksheet(
@@ -183,7 +200,8 @@ class _Maker:
         lines = self._values() if self.decimals is not None else {}
         known = known_counts(trace.model)
         counts = counts_of(self.book, known)
-        shapes = shapes_of(self.book, known, self.random)
+        beside = bool(lines) and VALUES in asking.which
+        shapes = shapes_of(self.book, known, self.random, beside_values=beside)
         asked = self._chosen(lines, counts, shapes, asking.blanks, asking.which)
         values = [b for blanks in lines.values() for b in blanks if b in asked]
         further = [
@@ -193,10 +211,11 @@ class _Maker:
             raise InputError(
                 _("there is nothing to ask for"), hint=_("ask for values, shapes or counts")
             )
+        sizes = sizes_asked(shapes, further)
         return Worksheet(
             book=replace(
                 self.book,
-                pages=tuple(self._pages(values)) if values else (),
+                pages=tuple(self._pages(values, sizes)) if values else (),
                 spine=replace(
                     self.book.spine,
                     nodes=tuple(replace(node, rows=()) for node in self.book.spine.nodes),
@@ -211,6 +230,8 @@ class _Maker:
             seed=self.seed,
             given=given_lines(trace, values, everything=self.scale == PENCIL),
             tokens=self.tokens,
+            sizes=sizes,
+            called=trace.model.name,
         )
 
     # ------------------------------------------------------------------ what may be asked for
@@ -261,68 +282,20 @@ class _Maker:
         further = [
             blank for kind in supply for blank in self.random.sample(supply[kind], wanted[kind])
         ][:count]
-        return [*spread(values, count - len(further), self.random), *further]
+        plan, shown = self.trace.plan, rows_shown(self.book, self.trace.plan)
+
+        def told_by(blank: Blank) -> Iterator[frozenset[str]]:
+            return given_away_by(blank, shown, plan)
+
+        return [*spread(values, count - len(further), self.random, told_by), *further]
 
     # ------------------------------------------------------------------ what is given
 
-    def _pages(self, blanks: Sequence[Blank]) -> Iterator[Page]:
-        steps = {self._step(blank.places[0]) for blank in blanks}
+    def _pages(self, blanks: Sequence[Blank], sizes: Sequence[Size]) -> Iterator[Page]:
         plan = self.trace.plan
+        steps = {plan[blank.places[0].partition("[")[0]].address for blank in blanks}
         needed = steps | {read for step in steps for read in plan[step].reads}
         if self.scale == PENCIL:
             needed |= {step.address for step in plan}
-        words = {f"`{blank.answers[0]}`" for blank in blanks if blank.address in self.tokens}
-        for page in self.book.pages:
-            if page.slug in PAGES:
-                kept = [self._passage(passage, needed, words) for passage in page.passages]
-                kept = [passage for passage in kept if passage.show]
-                if kept:
-                    yield replace(page, passages=tuple(kept))
-
-    def _step(self, address: str) -> str:
-        return self.trace.plan[address.partition("[")[0]].address
-
-    def _passage(
-        self, passage: Passage, needed: Collection[str], words: Collection[str]
-    ) -> Passage:
-        """The passage without numbers outside its tables."""
-        return replace(
-            passage,
-            sentences=tuple(
-                s
-                for s in passage.sentences
-                if not self._tells(s) and not any(w in s for w in words)
-            ),
-            formulas=tuple(map(_law, passage.formulas)),
-            show=tuple(
-                part
-                for part in passage.show
-                if isinstance(part, NumberTable)
-                and (
-                    not part.left_out
-                    if part.kind == "weight"
-                    else self._step(part.address) in needed
-                )
-            ),
-            remarks=(),
-        )
-
-    def _tells(self, sentence: str) -> bool:
-        """Whether a sentence has results in it: decimals, or any digit where all are whole."""
-        if not self.decimals:
-            return bool(re.search(r"\d", sentence))
-        return bool(re.search(rf"\d[.,]\d{{{self.decimals}}}(?!\d)", sentence))
-
-
-def _law(law: Formula) -> Formula:
-    """The law, and how an entry comes about in short names; without any number."""
-    if law.worked is None or law.worked.symbols is None:
-        return replace(law, numbers=(), worked=None)
-    line = WorkingLine(
-        law.worked.address,
-        law.worked.cell,
-        symbols=law.worked.symbols,
-        sources=law.worked.sources,
-        missing=True,
-    )
-    return replace(law, numbers=(), worked=line)
+        words = {blank.answers[0] for blank in blanks if blank.address in self.tokens}
+        return without_answers(self.book, plan, needed, Secrets(self.decimals, words, sizes))

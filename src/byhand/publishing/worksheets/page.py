@@ -22,8 +22,14 @@ from byhand.publishing.html.prose import prose
 from byhand.publishing.numerals import localised
 from byhand.publishing.parts import Number, NumberTable
 from byhand.publishing.worksheets.claims import claims_text, given_part, quoted_key
-from byhand.publishing.worksheets.sheet import VALUES, Questions, Worksheet
-from byhand.publishing.worksheets.wording import heading, instructions, of_passage, workings_of
+from byhand.publishing.worksheets.sheet import VALUES, Questions, Size, Worksheet
+from byhand.publishing.worksheets.wording import (
+    axes_asked,
+    heading,
+    instructions,
+    of_passage,
+    workings_of,
+)
 from byhand.render.parts import Cell
 
 SCALE = 1.18  # of the figure, on a wide screen
@@ -40,6 +46,7 @@ class _Pen(Inscriber):
 
     answers: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
+    sizes: tuple[Size, ...] = ()
     key: bool = False
 
     def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
@@ -58,6 +65,9 @@ class _Pen(Inscriber):
             return self.maths.formula(cell.form)
         return super().face(cell)
 
+    def axes(self, table: NumberTable) -> str:
+        return super().axes(table) if self.key else axes_asked(table, self.sizes)
+
     def blank(self, address: str) -> str:
         """A field to type into, or in the key what belongs there."""
         if self.key:
@@ -75,6 +85,7 @@ class _Page:
             Mathml(_("."), finite=True),
             answers=dict(sheet.answers),
             tokens=dict(sheet.tokens),
+            sizes=sheet.sizes,
             key=key,
         )
         self.workings = Inscriber(Mathml(_("."), finite=True))

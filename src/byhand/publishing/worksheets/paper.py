@@ -8,15 +8,21 @@ from dataclasses import dataclass, field
 from byhand.language import _
 from byhand.publishing.book import Passage
 from byhand.publishing.numerals import localised
-from byhand.publishing.parts import Number
+from byhand.publishing.parts import Number, NumberTable
 from byhand.publishing.typst import parts
 from byhand.publishing.typst.figure import Figures
 from byhand.publishing.typst.formulas import formula
 from byhand.publishing.typst.maths import TypstMaths
 from byhand.publishing.typst.numbers import Inscriber
 from byhand.publishing.typst.quoting import array, call, content, prose, string, words
-from byhand.publishing.worksheets.sheet import Questions, Worksheet
-from byhand.publishing.worksheets.wording import heading, instructions, of_passage, workings_of
+from byhand.publishing.worksheets.sheet import Questions, Size, Worksheet
+from byhand.publishing.worksheets.wording import (
+    axes_asked,
+    heading,
+    instructions,
+    of_passage,
+    workings_of,
+)
 
 
 def worksheet_source(sheet: Worksheet, *, key: bool = False) -> str:
@@ -30,6 +36,7 @@ class _Pen(Inscriber):
 
     answers: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
+    sizes: tuple[Size, ...] = ()
     key: bool = False
 
     def number(self, number: Number) -> str:
@@ -38,6 +45,9 @@ class _Pen(Inscriber):
         if number.address in self.tokens:
             return words(self.tokens[number.address])
         return super().number(number)
+
+    def axes(self, table: NumberTable) -> str:
+        return super().axes(table) if self.key else axes_asked(table, self.sizes)
 
     def blank(self, address: str) -> str:
         """A line to write on, or in the key what belongs there."""
@@ -56,6 +66,7 @@ class _Source:
             signs=False,
             answers=dict(sheet.answers),
             tokens=dict(sheet.tokens),
+            sizes=sheet.sizes,
             key=key,
         )
         self.workings = Inscriber(maths, signs=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from shlex import quote
 
 from byhand.errors import UsageError
 from byhand.language import _
@@ -81,6 +82,14 @@ class Blank:
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """How long an axis is."""
+
+    axis: str  # d_ff
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """A line that is printed on the sheet, as the claims have it; worth nothing."""
 
@@ -100,6 +109,7 @@ class Asked:
     detail: str  # the formula, the axes
     value: str  # as the language writes it
     where: tuple[str, ...] = ()  # addresses of tensors or steps
+    sides: tuple[Size, ...] = ()  # of the step whose side is asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +141,18 @@ class Worksheet:
     seed: int
     given: tuple[Given, ...] = ()
     tokens: Mapping[str, str] = field(default_factory=dict)  # next[3] → the word
+    sizes: tuple[Size, ...] = ()  # those asked for
+    called: str = ""  # what the reader calls the model on the command line
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
         """The answer to each place that is blank."""
         return {p: a for b in self.blanks for p, a in zip(b.places, b.answers, strict=True)}
+
+    @property
+    def command(self) -> str:
+        """What marks the sheet, where it is filled in as worksheet.yaml."""
+        return f"byhand check {quote(self.called)} worksheet.yaml"
 
     @property
     def marks(self) -> int:

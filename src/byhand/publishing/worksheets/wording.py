@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from byhand.language import _
 from byhand.publishing.book import Passage
 from byhand.publishing.parts import Number, NumberTable
-from byhand.publishing.worksheets.sheet import Blank, Worksheet
+from byhand.publishing.worksheets.asking import axes_hidden
+from byhand.publishing.worksheets.sheet import Blank, Size, Worksheet
+from byhand.render.words import axes_text
 
 MOST_WORKINGS = 4  # of one line: the others go the same way
 
@@ -38,9 +40,16 @@ def instructions(sheet: Worksheet, key: bool) -> Iterator[str]:
         yield _(
             "Each line is worth one mark; a line that follows from your own lines above is right."
         )
-        yield _("Then `byhand check {model} worksheet.yaml` marks what you wrote.").format(
-            model=sheet.book.model
-        )
+        yield _("Then `{command}` marks what you wrote.").format(command=sheet.command)
+
+
+def axes_asked(table: NumberTable, sizes: Collection[Size]) -> str:
+    """The axes of a table: pos 4 × d_ff ?, where the sheet asks for the length of d_ff."""
+    asked = axes_hidden(sizes)
+    if not asked & set(table.axes):
+        return axes_text(table.axes, table.shape)
+    sides = zip(table.axes, table.shape, strict=True)
+    return " × ".join(f"{axis} {'?' if axis in asked else length}" for axis, length in sides)
 
 
 def of_passage(sheet: Worksheet, passage: Passage) -> list[Blank]:
