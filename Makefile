@@ -4,21 +4,29 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+TEST := $(BIN)/python -m pytest --numprocesses 2 --tell-progress
+
+# Tests start many processes: what one has compiled, the others read.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test coverage test-long check browser format docs books pictures golden messages bench clean help
+.PHONY: demo test coverage test-long test-elsewhere check browser format docs books pictures golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
 
 test: check browser ## everything: style, types, layers, tests
-	$(BIN)/python -m pytest --numprocesses 2
+	$(TEST)
 
 coverage: browser ## the tests, and which lines they never run: half as long again
-	$(BIN)/python -m pytest --numprocesses 2 --cov --cov-report=term --cov-fail-under=90
+	$(TEST) --cov --cov-report=term --cov-fail-under=90
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
-	BYHAND_LONG=1 $(BIN)/python -m pytest --numprocesses 2 tests/numbers/enclosed tests/publishing tests/explaining tests/train
+	BYHAND_LONG=1 $(TEST) tests/numbers/enclosed tests/publishing tests/explaining tests/train
+
+test-elsewhere: browser ## the tests as an older processor does them, with one thread and with two
+	$(BIN)/python tools/elsewhere.py 1 $(TEST)
+	$(BIN)/python tools/elsewhere.py 2 $(TEST)
 
 check: .venv/tested ## style, types and layers alone
 	$(BIN)/ruff check .
@@ -62,7 +70,7 @@ clean: ## take away what make made
 	rm -rf .venv build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 20
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

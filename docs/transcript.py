@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
+from byhand.cli import main
+
 ROOT = Path(__file__).parent.parent
-PLAIN = {"NO_COLOR": "1", "COLUMNS": "80", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8"}
+PLAIN = {"NO_COLOR": "1", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """English, 80 columns and no colour, whoever writes the pages."""
+    before = dict(os.environ)
+    os.environ.update(PLAIN)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def run(command: str, status: int = 0) -> str:
     """What `byhand …` prints, both streams, run in the project's folder."""
     program, *arguments = shlex.split(command)
     assert program == "byhand", command
-    done = subprocess.run(
-        [sys.executable, "-m", "byhand.cli", *arguments],
-        cwd=ROOT,
-        env=os.environ | PLAIN,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == status, f"{command}: exit {done.returncode}\n{done.stdout}"
-    return "\n".join(line.rstrip() for line in done.stdout.rstrip().splitlines())
+    said = StringIO()
+    with chdir(ROOT), plainly(), redirect_stdout(said), redirect_stderr(said):
+        found = main.run(arguments)
+    assert found == status, f"{command}: exit {found}\n{said.getvalue()}"
+    return "\n".join(line.rstrip() for line in said.getvalue().rstrip().splitlines())
 
 
 def show(command: str, *, status: int = 0, first: int | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 
 
@@ -12,3 +13,11 @@ class Outcome:
     status: int
     out: str
     err: str
+
+
+def interruptible() -> None:
+    """For a child, before it runs: Ctrl-C reaches it even where the tests run in the background.
+
+    Whoever is started there has SIGINT ignored, and so have its children.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)

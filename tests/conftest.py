@@ -13,6 +13,8 @@ from byhand.model import Model
 from byhand.models import open_model
 from calling import Outcome
 
+pytest_plugins = ["progress"]
+
 settings.register_profile(
     "ci",
     derandomize=True,

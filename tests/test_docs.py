@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from pathlib import Path
 import click
 import pytest
 
+import byhand
+from byhand.checking.verdicts import Verdict
 from byhand.cli import main
 from byhand.models import builtin_names
 from calling import Outcome
+from elsewhere import sum_otherwise
 
 ROOT = Path(__file__).parent.parent
 COG = ("-P", "-I", "docs", "--markers={{{cog }}} {{{end}}}")  # as in `make docs`
@@ -41,6 +45,40 @@ def test_every_python_example_gives_what_it_says(page: Path) -> None:
     test = doctest.DocTestParser().get_doctest(source, {}, page.name, str(page), 0)
     result = doctest.DocTestRunner().run(test)
     assert result.failed == 0
+
+
+IN_FLOATS = [
+    pytest.param(command, output, id=command)
+    for page in PAGES
+    for command, output in re.findall(
+        r"```console\n\$ (byhand [^\n]*(?:--float|generate minigpt)[^\n]*)\n(.*?)\n```",
+        page.read_text("utf-8"),
+        re.DOTALL,
+    )
+]
+
+
+@pytest.mark.parametrize(("command", "output"), IN_FLOATS)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_transcript_in_floats_is_the_same_in_whatever_order_a_machine_sums(
+    command: str, output: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    transcript = importlib.import_module("transcript")
+    sum_otherwise(monkeypatch, seed)
+    assert transcript.run(command) == output
+
+
+def judged(dump: Path) -> list[tuple[str, Verdict, list[str]]]:
+    """Which verdict each line of a dump gets, and who is suspected."""
+    marking = byhand.check("minigpt", dump)
+    return [(line.address, line.verdict, [one.kind for one in line.suspects]) for line in marking]
+
+
+def test_a_dump_of_the_port_made_here_is_judged_like_the_one_in_the_page(tmp_path: Path) -> None:
+    port = ROOT / "docs" / "examples" / "port.py"
+    subprocess.run([sys.executable, str(port), str(tmp_path / "here.npz")], check=True)
+    assert judged(tmp_path / "here.npz") == judged(port.with_suffix(".npz"))
 
 
 def test_every_command_and_option_is_documented() -> None:

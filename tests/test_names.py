@@ -291,7 +291,8 @@ def test_every_hook_of_transformer_lens_holds_the_step_of_its_name(kind: str) ->
     trace = byhand.trace(model, " ".join(map(str, ids)), float="float64", heads=True)
     cache = Hooks(model.spec, model.weights, ids).cache
     found = names.steps(model.spec, known(trace.plan))
-    assert {name for name in found if "hook_" in name} == set(cache)
+    written = names.names("transformer_lens", model.spec, known(trace.plan))
+    assert set(written.values()) <= set(cache) <= set(found)
     for name, theirs in cache.items():
         step = trace.plan[found[name]]
         ours = numbers(trace, step.address)
@@ -305,9 +306,62 @@ def test_every_hook_of_transformer_lens_holds_the_step_of_its_name(kind: str) ->
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_hooked_is_written_under_a_hook(kind: str) -> None:
     plan = forward.plan(model_of(kind).spec, 3, head_outputs=True)
-    written = names.names("transformer_lens", plan.spec, known(plan))
+    written: set[str] = set()
+    for style in ("transformer_lens", "transformer_bridge"):
+        written |= set(names.names(style, plan.spec, known(plan)))
     found = names.steps(plan.spec, known(plan))
-    assert set(written) == {address for name, address in found.items() if "hook_" in name}
+    assert written == {address for name, address in found.items() if "hook_" in name}
+
+
+# what the bridge of TransformerLens 4.3 calls a step, and the hook of before or the step it is
+BRIDGE = {
+    "embed.hook_in": "hook_tokens",
+    "embed.hook_out": "hook_embed",
+    "pos_embed.hook_out": "hook_pos_embed",
+    "blocks.1.hook_in": "blocks.1.hook_resid_pre",
+    "blocks.1.ln1.hook_in": "blocks.1.hook_resid_pre",
+    "blocks.1.ln1.hook_out": "block.1.attn.norm.out",
+    "blocks.1.attn.hook_in": "block.1.attn.norm.out",
+    "blocks.1.attn.q.hook_in": "block.1.attn.norm.out",
+    "blocks.1.attn.q.hook_out": "blocks.1.attn.hook_q",
+    "blocks.1.attn.k.hook_out": "blocks.1.attn.hook_k",
+    "blocks.1.attn.v.hook_out": "blocks.1.attn.hook_v",
+    "blocks.1.attn.q_norm.hook_out": "block.1.attn.q_norm.out",
+    "blocks.1.attn.hook_k_normed": "block.1.attn.k_norm.out",
+    "blocks.1.attn.o.hook_in": "blocks.1.attn.hook_z",
+    "blocks.1.attn.o.hook_out": "blocks.1.hook_attn_out",
+    "blocks.1.attn.hook_out": "blocks.1.hook_attn_out",
+    "blocks.1.ln2.hook_out": "block.1.mlp.norm.out",
+    "blocks.1.mlp.hook_in": "block.1.mlp.norm.out",
+    "blocks.1.mlp.out.hook_in": "blocks.1.mlp.hook_post",
+    "blocks.1.mlp.out.hook_out": "blocks.1.hook_mlp_out",
+    "blocks.1.mlp.hook_out": "blocks.1.hook_mlp_out",
+    "blocks.1.hook_out": "blocks.1.hook_resid_post",
+    "ln_final.hook_in": "blocks.1.hook_resid_post",
+    "ln_final.hook_out": "final.norm.out",
+    "hook_unembed": "unembed.hook_out",
+}
+OF_KIND = {
+    "GPT-2": {"blocks.1.ln2.hook_in": "blocks.1.hook_resid_mid",
+              "blocks.1.mlp.in.hook_out": "blocks.1.mlp.hook_pre"},
+    "Qwen3": {"blocks.1.ln2.hook_in": "blocks.1.hook_resid_mid",
+              "blocks.1.mlp.gate.hook_out": "blocks.1.mlp.hook_pre",
+              "blocks.1.mlp.in.hook_out": "blocks.1.mlp.hook_pre_linear"},
+    "Pythia": {"blocks.1.ln2.hook_in": "blocks.1.hook_resid_pre",
+               "blocks.1.mlp.in.hook_out": "blocks.1.mlp.hook_pre"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OF_KIND)
+def test_the_bridge_has_names_of_its_own_for_the_same_steps(kind: str) -> None:
+    plan = forward.plan(model_of(kind).spec, 3)
+    own = known(plan)
+    found = names.steps(plan.spec, own)
+    for name, same in {**BRIDGE, **OF_KIND[kind]}.items():
+        if same in found or same in own:
+            assert found[name] == found.get(same, own.get(same)), name
+        else:
+            assert name not in found, name
 
 
 # ------------------------------------------------------------------ reading and writing names
@@ -355,7 +409,9 @@ def test_a_pattern_finds_the_same_step_of_every_block() -> None:
         "block.0.mlp.act",
         "block.1.mlp.act",
     )
-    assert names.matching("blocks.1.mlp", spec, plan) == ("block.1.mlp.hidden", "block.1.mlp.act")
+    assert set(names.matching("blocks.1.mlp", spec, plan)) == {
+        f"block.1.mlp.{part}" for part in ("norm.out", "hidden", "act", "out")
+    }
     assert names.matching("transformer.h.0.mlp", spec, plan) == ("block.0.mlp.out",)
     assert names.matching("transformer.h.7", spec, plan) == ()
     assert names.matching("nonsense", spec, plan) == ()

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from byhand.cli import main
+from byhand.entry import main
 
 main(sys.argv[1:] or ["trace", "tiny", "a b"])

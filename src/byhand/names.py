@@ -26,9 +26,10 @@ from byhand.errors import UsageError, nearest
 from byhand.language import _
 from byhand.spec import BlockSpec, ModelSpec
 
-FOREIGN = ("transformer_lens", "gpt2", "llama", "gpt_neox")
+FOREIGN = ("transformer_lens", "transformer_bridge", "gpt2", "llama", "gpt_neox")
 STYLES = ("byhand", *FOREIGN)
 PREFIXES = ("transformer.", "model.", "gpt_neox.")  # may be left out of a Hugging Face name
+WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _LAYER = re.compile(r"\bL(\+1)?(?!\w)")
 
 
@@ -47,7 +48,8 @@ class Row:
     llama: str = ""
     gpt_neox: str = ""
     remark: str = ""
-    when: str = ""  # what must be true of the block: pre, post, gated, plain, middle
+    when: str = ""  # what must be true of the block: pre, post, gated, plain, middle, parallel
+    transformer_bridge: str = ""  # TransformerLens from 4.0 on; by its hooks of before too
 
     def names(self, style: str) -> tuple[str, ...]:
         """Its names in one style, the one byhand writes first."""
@@ -55,13 +57,16 @@ class Row:
 
 
 def _norm_rows(at: str, hooks: str, what: str, flat: str = "") -> tuple[Row, Row]:
-    """What TransformerLens hooks inside a norm: before gain and bias."""
+    """What TransformerLens hooks inside a norm: before gain and bias.
+
+    Up to 2.x, what a LayerNorm hooks is after them: `checking.matching.lens` tells which it is.
+    """
     one = "TransformerLens keeps a last axis of 1"
     return (
         Row(f"{at}.std {at}.rms", f"{what}: what is divided by", f"{hooks}.hook_scale",
             remark=flat or one),
         Row(f"{at}.normalized", f"{what}, before gain and bias", f"{hooks}.hook_normalized",
-            remark=flat),
+            remark=flat or "of a LayerNorm, after them in TransformerLens up to 2.x"),
     )  # fmt: skip
 
 
@@ -70,87 +75,122 @@ _FLAT = f"{_HEADS_LAST}; Hugging Face: pos, head·d_head"
 _ROWS_OF_HEADS = "TransformerLens: one row for each position and head"
 # fmt: off
 _IN = (
-    Row("tokens", "ids of the text", "hook_tokens"),
+    Row("tokens", "ids of the text", "hook_tokens",
+        transformer_bridge="embed.hook_in"),
     Row("embed.token", "rows of the token table", "hook_embed",
-        "transformer.wte", "model.embed_tokens", "gpt_neox.embed_in"),
-    Row("embed.position", "rows of the position table", "hook_pos_embed", "transformer.wpe"),
+        "transformer.wte", "model.embed_tokens", "gpt_neox.embed_in",
+        transformer_bridge="embed.hook_out"),
+    Row("embed.position", "rows of the position table", "hook_pos_embed",
+        "transformer.wpe", transformer_bridge="pos_embed.hook_out"),
     Row("stream.0", "what enters the first block", "blocks.0.hook_resid_pre", "transformer.drop",
         gpt_neox="gpt_neox.emb_dropout"),
 )
 _BLOCK = (
-    Row("stream.L", "what enters block L", "blocks.L.hook_resid_pre"),
+    Row("stream.L", "what enters block L", "blocks.L.hook_resid_pre",
+        transformer_bridge="blocks.L.hook_in"),
+    Row("stream.L", "pre-norm: what the first norm reads", when="pre",
+        transformer_bridge="blocks.L.ln1.hook_in"),
     *_norm_rows("block.L.attn.norm", "blocks.L.ln1", "first norm"),
     Row("block.L.attn.norm.out", "first norm", "", "transformer.h.L.ln_1",
-        "model.layers.L.input_layernorm", "gpt_neox.layers.L.input_layernorm"),
+        "model.layers.L.input_layernorm", "gpt_neox.layers.L.input_layernorm",
+        transformer_bridge="blocks.L.ln1.hook_out"),
+    Row("block.L.attn.norm.out", "pre-norm: what attention reads", when="pre",
+        transformer_bridge="blocks.L.attn.hook_in blocks.L.attn.q.hook_in blocks.L.attn.k.hook_in"
+        " blocks.L.attn.v.hook_in"),
     Row("block.L.attn.qkv", "q, k and v packed", "", "transformer.h.L.attn.c_attn", "",
         "gpt_neox.layers.L.attention.query_key_value", "the same order of columns"),
     Row("block.L.attn.q", "queries", "blocks.L.attn.hook_q",
-        llama="model.layers.L.self_attn.q_proj", remark=_FLAT),
+        llama="model.layers.L.self_attn.q_proj", remark=_FLAT,
+        transformer_bridge="blocks.L.attn.q.hook_out"),
     Row("block.L.attn.k", "keys", "blocks.L.attn.hook_k",
-        llama="model.layers.L.self_attn.k_proj", remark=_FLAT),
+        llama="model.layers.L.self_attn.k_proj", remark=_FLAT,
+        transformer_bridge="blocks.L.attn.k.hook_out"),
     Row("block.L.attn.v", "values", "blocks.L.attn.hook_v",
-        llama="model.layers.L.self_attn.v_proj", remark=_FLAT),
+        llama="model.layers.L.self_attn.v_proj", remark=_FLAT,
+        transformer_bridge="blocks.L.attn.v.hook_out"),
     *_norm_rows("block.L.attn.q_norm", "blocks.L.attn.q_norm", "norm of queries", _ROWS_OF_HEADS),
     Row("block.L.attn.q_norm", "norm of queries", llama="model.layers.L.self_attn.q_norm",
-        remark="Hugging Face: pos, head, d_head"),
+        remark="pos, head, d_head",
+        transformer_bridge="blocks.L.attn.q_norm.hook_out blocks.L.attn.hook_q_normed"),
     *_norm_rows("block.L.attn.k_norm", "blocks.L.attn.k_norm", "norm of keys", _ROWS_OF_HEADS),
     Row("block.L.attn.k_norm", "norm of keys", llama="model.layers.L.self_attn.k_norm",
-        remark="Hugging Face: pos, head, d_head"),
+        remark="pos, head, d_head",
+        transformer_bridge="blocks.L.attn.k_norm.hook_out blocks.L.attn.hook_k_normed"),
     Row("block.L.attn.q_rotated", "queries after RoPE", "blocks.L.attn.hook_rot_q",
-        remark=_HEADS_LAST),
+        remark=_HEADS_LAST, transformer_bridge="blocks.L.attn.hook_rot_q"),
     Row("block.L.attn.k_rotated", "keys after RoPE", "blocks.L.attn.hook_rot_k",
-        remark=_HEADS_LAST),
+        remark=_HEADS_LAST, transformer_bridge="blocks.L.attn.hook_rot_k"),
     Row("block.L.attn.scores", "scores, scaled and masked", "blocks.L.attn.hook_attn_scores",
-        remark="masked: absent here, −∞ there"),
+        remark="masked: absent here, −∞ there",
+        transformer_bridge="blocks.L.attn.hook_attn_scores"),
     Row("block.L.attn.weights", "softmax of the scores", "blocks.L.attn.hook_pattern",
-        remark="masked: absent here, 0 there"),
+        remark="masked: absent here, 0 there", transformer_bridge="blocks.L.attn.hook_pattern"),
     Row("block.L.attn.mixed", "weighted sums of values", "blocks.L.attn.hook_z",
-        remark=_HEADS_LAST),
+        remark=_HEADS_LAST, transformer_bridge="blocks.L.attn.o.hook_in"),
     Row("block.L.attn.head_out", "each head through its part of W_out",
-        "blocks.L.attn.hook_result", remark="TransformerLens: pos, head, d"),
+        "blocks.L.attn.hook_result", remark="TransformerLens: pos, head, d",
+        transformer_bridge="blocks.L.attn.hook_result"),
     Row("block.L.attn.out", "what attention adds", "blocks.L.hook_attn_out",
         "transformer.h.L.attn.c_proj transformer.h.L.attn transformer.h.L.attn.resid_dropout",
         "model.layers.L.self_attn.o_proj model.layers.L.self_attn",
         "gpt_neox.layers.L.attention.dense gpt_neox.layers.L.attention"
         " gpt_neox.layers.L.post_attention_dropout",
-        "an attention module gives a tuple: this is its first"),
+        "an attention module gives a tuple: this is its first",
+        transformer_bridge="blocks.L.attn.hook_out blocks.L.attn.o.hook_out"
+        " blocks.L.attn.hook_hidden_states"),
     Row("block.L.attn.add", "the stream after attention", "blocks.L.hook_resid_mid",
         remark="not in parallel blocks", when="middle"),
+    Row("block.L.attn.add", "pre-norm: what the second norm reads", when="pre middle",
+        transformer_bridge="blocks.L.ln2.hook_in"),
+    Row("stream.L", "parallel: what the second norm reads", when="pre parallel",
+        transformer_bridge="blocks.L.ln2.hook_in"),
     *_norm_rows("block.L.mlp.norm", "blocks.L.ln2", "second norm"),
     Row("block.L.mlp.norm.out", "second norm", "", "transformer.h.L.ln_2",
-        "model.layers.L.post_attention_layernorm", "gpt_neox.layers.L.post_attention_layernorm"),
+        "model.layers.L.post_attention_layernorm", "gpt_neox.layers.L.post_attention_layernorm",
+        transformer_bridge="blocks.L.ln2.hook_out"),
+    Row("block.L.mlp.norm.out", "pre-norm: what the MLP reads", when="pre",
+        transformer_bridge="blocks.L.mlp.hook_in blocks.L.mlp.in.hook_in"
+        " blocks.L.mlp.gate.hook_in"),
     Row("block.L.mlp.gate", "gated MLP: the gate, before its activation", "blocks.L.mlp.hook_pre",
-        llama="model.layers.L.mlp.gate_proj", when="gated"),
+        llama="model.layers.L.mlp.gate_proj", when="gated",
+        transformer_bridge="blocks.L.mlp.gate.hook_out"),
     Row("block.L.mlp.hidden", "gated MLP: what the gate multiplies", "blocks.L.mlp.hook_pre_linear",
         llama="model.layers.L.mlp.up_proj", when="gated",
-        remark="a bias is in it here and in Hugging Face, not in TransformerLens"),
+        remark="a bias is in it here and in Hugging Face, not in TransformerLens up to 3.x",
+        transformer_bridge="blocks.L.mlp.in.hook_out"),
     Row("block.L.mlp.hidden", "plain MLP: before the activation", "blocks.L.mlp.hook_pre",
         "transformer.h.L.mlp.c_fc", "model.layers.L.mlp.up_proj",
-        "gpt_neox.layers.L.mlp.dense_h_to_4h", when="plain"),
+        "gpt_neox.layers.L.mlp.dense_h_to_4h", when="plain",
+        transformer_bridge="blocks.L.mlp.in.hook_out"),
     Row("block.L.mlp.act", "gated MLP: activation of the gate", llama="model.layers.L.mlp.act_fn",
         when="gated"),
     Row("block.L.mlp.act", "plain MLP: activation", "blocks.L.mlp.hook_post",
         "transformer.h.L.mlp.act", "model.layers.L.mlp.act_fn", "gpt_neox.layers.L.mlp.act",
-        when="plain"),
-    Row("block.L.mlp.gated", "gated MLP: act · hidden", "blocks.L.mlp.hook_post", when="gated"),
+        when="plain", transformer_bridge="blocks.L.mlp.out.hook_in"),
+    Row("block.L.mlp.gated", "gated MLP: act · hidden", "blocks.L.mlp.hook_post", when="gated",
+        transformer_bridge="blocks.L.mlp.out.hook_in"),
     Row("block.L.mlp.out", "what the MLP adds", "blocks.L.hook_mlp_out",
         "transformer.h.L.mlp.c_proj transformer.h.L.mlp transformer.h.L.mlp.dropout",
         "model.layers.L.mlp.down_proj model.layers.L.mlp",
         "gpt_neox.layers.L.mlp.dense_4h_to_h gpt_neox.layers.L.mlp"
-        " gpt_neox.layers.L.post_mlp_dropout"),
+        " gpt_neox.layers.L.post_mlp_dropout",
+        transformer_bridge="blocks.L.mlp.hook_out blocks.L.mlp.out.hook_out"),
     Row("block.L.mlp.add", "post-norm: the stream before its norm", "blocks.L.hook_resid_post",
         when="post"),
     Row("stream.L+1", "pre-norm: what leaves block L", "blocks.L.hook_resid_post",
-        "transformer.h.L", "model.layers.L", "gpt_neox.layers.L", when="pre"),
+        "transformer.h.L", "model.layers.L", "gpt_neox.layers.L", when="pre",
+        transformer_bridge="blocks.L.hook_out"),
     Row("stream.L+1", "post-norm: what leaves block L", "blocks.L.hook_normalized_resid_post",
         "transformer.h.L", "model.layers.L", "gpt_neox.layers.L", when="post"),
 )
 _OUT = (
+    Row("stream.L", "what the last norm reads", transformer_bridge="ln_final.hook_in"),
     *_norm_rows("final.norm", "ln_final", "last norm"),
     Row("final.norm.out", "last norm", "unembed.hook_in", "transformer.ln_f", "model.norm",
-        "gpt_neox.final_layer_norm", "the hooks of unembed: in newer TransformerLens"),
+        "gpt_neox.final_layer_norm", "the hooks of unembed: from TransformerLens 3.0 on",
+        transformer_bridge="ln_final.hook_out unembed.hook_in"),
     Row("logits", "logits", "unembed.hook_out", "lm_head", "lm_head", "lm_head embed_out",
-        "embed_out: in older transformers"),
+        "embed_out: in older transformers", transformer_bridge="unembed.hook_out hook_unembed"),
 )
 # fmt: on
 ROWS = (*_IN, *_BLOCK, *_OUT)
@@ -204,6 +244,15 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
     return found
 
 
+def without_wrappers(name: str) -> str:
+    """A module's name without what torch.compile, FSDP and checkpointing put into it.
+
+    >>> without_wrappers("_orig_mod.model.layers.0._checkpoint_wrapped_module.mlp")
+    'model.layers.0.mlp'
+    """
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+
+
 def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """(address of a step, its name) in spine order; of several names the better one first."""
     for row in _IN:
@@ -211,10 +260,10 @@ def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tu
     for layer, block in enumerate(spec.blocks):
         kind = _kind(block)
         for row in _BLOCK:
-            if not row.when or row.when in kind:
+            if kind.issuperset(row.when.split()):
                 yield from _named(row, style, layer, known)
-    for row in _OUT:
-        yield from _named(row, style, None, known)
+    for row in _OUT:  # behind the last block
+        yield from _named(row, style, len(spec.blocks), known)
 
 
 def _kind(block: BlockSpec) -> set[str]:
@@ -222,8 +271,7 @@ def _kind(block: BlockSpec) -> set[str]:
     kind = {block.norm_place}
     if block.mlp:
         kind.add("gated" if block.mlp.gated else "plain")
-        if not block.parallel:
-            kind.add("middle")  # there is a place between attention and MLP
+        kind.add("parallel" if block.parallel else "middle")  # a place between the sublayers
     return kind
 
 

@@ -296,7 +296,7 @@ class Trace:
     def save(self, folder: str | Path, *, names: str = "byhand") -> None:
         """Writes golden files: a folder with every number (docs/golden-files.md).
 
-        `names` is the style of the steps' names: byhand, transformer_lens, gpt2, llama, gpt_neox.
+        `names` is the style of the steps' names, one of `byhand.names.STYLES`.
         """
         from byhand.golden import save  # a trace writes and shows itself, but needs neither
 

@@ -108,6 +108,23 @@ def test_a_next_token_that_was_written_by_hand_is_right_where_it_is_the_true_one
     assert verdict_of(marked, "next[2]").verdict is Verdict.UNJUDGED
 
 
+def test_a_tie_that_algebra_knows_makes_either_token_right():
+    """Two tokens of the vocabulary have the same row, so floats alone could not tell."""
+    from fractions import Fraction
+
+    from byhand.spec import ModelSpec
+    from byhand.tokens import Vocabulary
+    from byhand.weights import Tensor, Weights
+
+    third = Fraction(1, 3)
+    table = np.array([[third, 1], [third, 1], [-1, -third]], dtype=object)
+    weights = Weights({"embed.token": Tensor("embed.token", table)})
+    model = Model(ModelSpec("tied", 3, 2, None, ()), weights, Vocabulary(tuple("abc"), "characters"))
+    for token, verdict in ((0, Verdict.RIGHT), (1, Verdict.RIGHT), (2, Verdict.ERROR)):
+        marked = judged(model, claims_of({"next[0]": float(token)}, None), "a")
+        assert marked.lines[0].verdict is verdict
+
+
 # ------------------------------------------------------------------ garbage and NaN
 
 

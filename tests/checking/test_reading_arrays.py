@@ -245,6 +245,23 @@ def test_safetensors_are_mapped_with_their_formats(tmp_path: Path) -> None:
     assert entry(sheet, "freqs").problem is not None
 
 
+@pytest.mark.parametrize("metadata", [None, {}, {"format": "mlx"}])
+def test_metadata_may_be_nothing_at_all(tmp_path: Path, metadata: object) -> None:
+    """MLX writes null; ids of one byte may end anywhere, so that what follows is not aligned."""
+    header = {
+        "__metadata__": metadata,
+        "logits": {"dtype": "F32", "shape": [1], "data_offsets": [3, 7]},
+        "input_ids": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]},
+    }
+    raw = json.dumps(header).encode()
+    path = tmp_path / "dump.safetensors"
+    path.write_bytes(len(raw).to_bytes(8, "little") + raw + b"\2\0\1" + np.float32(0.5).tobytes())
+    sheet = read_claims(path)
+    assert entry(sheet, "logits").values.tolist() == [0.5]
+    assert sheet.tokens is not None
+    assert sheet.tokens.tolist() == [2, 0, 1]
+
+
 def test_a_broken_safetensors_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "dump.safetensors"
     save_file({"logits": HALVES}, path)

@@ -24,14 +24,15 @@ from byhand.render.ulps import Grid, as_text, right_digits, ulps
 
 Call = Callable[..., Any]
 
+# Formats of 16 bits, and texts whose roundings come out the same in whatever order a machine sums.
 PAGES = {
-    "tiny in float32": ["tiny", "--float", "float32"],
+    "tiny in bfloat16": ["tiny", "--float", "bfloat16"],
     "journey in bfloat16": ["journey", "--float", "bfloat16"],
-    "journey in Spanish": ["journey", "--float", "float32", "--lang", "es"],
-    "abc in float16": ["abc", "--float", "float16"],
+    "journey in Spanish": ["journey", "--float", "bfloat16", "--lang", "es"],
+    "abc in float16": ["abc", "CAB", "--target", "C", "--float", "float16"],
     "minigpt in bfloat16": ["minigpt", "--float", "bfloat16"],
     "every number of some steps": [
-        "journey", "--float", "float32", "--only", "block.0.attn.scores", "--only", "logits",
+        "journey", "--float", "float16", "--only", "block.0.attn.scores", "--only", "logits",
         "--only", "next", "--only", "loss",
     ],
     "a mean, a number a position": [
@@ -42,7 +43,7 @@ PAGES = {
         "--at", "next[2]", "--at", "weight.head[0,0]",
     ],
     "as TransformerLens calls it": [
-        "journey", "--float", "float32", "--names", "tl", "--only", "block.0.attn.scores",
+        "journey", "--float", "bfloat16", "--names", "tl", "--only", "block.0.attn.scores",
     ],
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 from byhand.numbers.base import Prediction
 from byhand.numbers.exact import Exact
 from byhand.render.ink import width_of
+from patience import PATIENCE
 
 Call = Callable[..., Any]
 
@@ -230,7 +231,7 @@ main({command})
     while "\n    10  " not in seen:  # a line a token, as they come
         seen += process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert errors == "\ninterrupted\n"
     tokens = re.findall(r"^ +\d+  (\S+)", seen + rest, re.M)

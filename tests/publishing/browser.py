@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tools"))
 
@@ -92,7 +94,7 @@ class Windows:
 
     def _window(self, settings: dict[str, Any]) -> Any:
         page = self.browser.new_context(**settings).new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("request", lambda request: self._heard(request.url))
         page.on("console", lambda message: self.complaints.append(message.text))
         page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -87,9 +87,13 @@ def test_a_link_to_a_passage_far_down_leads_to_it(opened: Windows, shelf: Shelf)
     last = shelf["minigpt"].book.pages[2].passages[-1].id
     page = opened(shelf["minigpt"].folder / "attention.html")
     page.evaluate("id => document.querySelector(`a.number[href='#${id}']`).click()", last)
-    page.wait_for_timeout(1000)  # long enough for a scroll that takes its time
-    top = page.evaluate("id => document.getElementById(id).getBoundingClientRect().top", last)
-    assert 0 <= top < 500  # the last one may end the page before it reaches the head
+    page.wait_for_function(  # the last one may end the page before it reaches the head
+        """id => {
+          const { top } = document.getElementById(id).getBoundingClientRect();
+          return 0 <= top && top < 500;
+        }""",
+        arg=last,
+    )
 
 
 def test_without_the_script_figures_are_marked_and_workings_open(tiny_page: Any) -> None:

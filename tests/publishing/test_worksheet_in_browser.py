@@ -13,6 +13,7 @@ import byhand
 from byhand.checking.grading import Graded, grade
 from byhand.publishing.making import bind, make_edition
 from byhand.publishing.worksheets import Worksheet, make_worksheet, write_worksheet
+from patience import PATIENCE
 
 BLANKS, SEED = 16, 2
 
@@ -41,7 +42,7 @@ def page(browser: Any, folder: Path) -> Iterator[Any]:
     said: list[str] = []
     context = browser.new_context(viewport={"width": 1200, "height": 900}, accept_downloads=True)
     found = context.new_page()
-    found.set_default_timeout(10_000)
+    found.set_default_timeout(1000 * PATIENCE)
     found.on("request", lambda request: said.append(request.url))
     found.on("console", lambda message: said.append(message.text))
     found.on("pageerror", lambda error: said.append(str(error)))

@@ -7,16 +7,17 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from http.client import HTTPConnection
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 from byhand.serving.limits import Limits
 from byhand.serving.running import HOST, bound, run, server_for
+from patience import PATIENCE, until
 
-PATIENCE = 60.0  # seconds for what must happen at last
+ONE_WORKER = Limits(workers=1)
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,7 @@ class Address:
         connection = HTTPConnection(HOST, self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, body, dict(headers or {}))
-            reply = connection.getresponse()
-            said = {name.lower(): value for name, value in reply.getheaders()}
-            return Reply(reply.status, said, reply.read())
+            return _read(connection.getresponse())
         finally:
             connection.close()
 
@@ -87,10 +86,14 @@ class Address:
 
     def until(self, true: Callable[[Any], bool]) -> Any:
         """The health of the server, once it is as it should be."""
-        end = time.monotonic() + PATIENCE
-        while "error" in (health := self.healthy()) or not true(health):
-            assert time.monotonic() < end, health
-            time.sleep(0.02)
+        health: Any = None
+
+        def so() -> bool:
+            nonlocal health
+            health = self.healthy()
+            return "error" not in health and true(health)
+
+        until(so)
         return health
 
     def still_answers(self) -> bool:
@@ -111,6 +114,18 @@ def head(method: str, path: str, port: int, length: int, **headers: str) -> byte
     return "\r\n".join([*lines, "", ""]).encode()
 
 
+def _read(reply: HTTPResponse) -> Reply:
+    said = {name.lower(): value for name, value in reply.getheaders()}
+    return Reply(reply.status, said, reply.read())
+
+
+def read_reply(connection: socket.socket) -> Reply:
+    """One answer, however many pieces it comes in."""
+    reply = HTTPResponse(connection)
+    reply.begin()
+    return _read(reply)
+
+
 def read_all(connection: socket.socket) -> bytes:
     """Everything until the server closes."""
     data = b""
@@ -126,7 +141,7 @@ def served(
     """A server while the tests need it, with all of its workers there."""
     listening = bound(0)
     port = listening.getsockname()[1]
-    limits = limits or Limits(workers=1)
+    limits = replace(limits or ONE_WORKER, start_seconds=PATIENCE, wait_seconds=PATIENCE)
     server = server_for(port, files or {}, limits)
     ready = Event()
     thread = Thread(target=run, args=(server, listening, ready.set))

@@ -12,6 +12,7 @@ import pytest
 from serving_server import served
 
 from byhand.serving.limits import Limits
+from patience import PATIENCE
 
 sys.path.append(str(Path(__file__).parents[1] / "publishing"))
 
@@ -31,7 +32,7 @@ class Page:
             **{"viewport": DESKTOP, "locale": "en-GB", "reduced_motion": "reduce", **settings}
         )
         self.page = self.context.new_page()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.complaints: list[str] = []
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -4,36 +4,54 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from asking import state
-from serving_server import Address, head, read_all, served
+from serving_server import Address, head, read_all, read_reply, served
 
 from byhand.serving.limits import Limits
+from patience import PATIENCE
 
-LIMITS = Limits(
+PATIENT = Limits(
     workers=1,
     body=100_000,
-    head_seconds=0.5,
-    body_seconds=0.5,
-    idle_seconds=1,
-    unread_seconds=0.5,
+    head_seconds=PATIENCE,
+    body_seconds=PATIENCE,
     connections=30,
 )
+HASTY = Limits(
+    workers=0, head_seconds=0.5, body_seconds=0.5, idle_seconds=1, unread_seconds=0.5
+)  # and nothing is asked of it that would take time on a busy machine
+
+MANY = b"y" * 6_000  # more than anybody says byte by byte before he is left
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Address]:
-    with served(limits=LIMITS) as address:
+def patient() -> Iterator[Address]:
+    with served(limits=PATIENT) as address:
         yield address
 
 
-@pytest.fixture(autouse=True)
-def _it_goes_on(server: Address) -> Iterator[None]:
-    yield
-    assert server.still_answers()
+@pytest.fixture
+def server(patient: Address) -> Iterator[Address]:
+    """A server that goes on after whatever a test does to it."""
+    yield patient
+    assert patient.still_answers()
+
+
+@pytest.fixture(scope="module")
+def hurried() -> Iterator[Address]:
+    with served(limits=HASTY) as address:
+        yield address
+
+
+@pytest.fixture
+def hasty(hurried: Address) -> Iterator[Address]:
+    """A server that soon leaves whoever is slow, and goes on."""
+    yield hurried
+    assert hurried.get("/healthz").status == 200
 
 
 def posted(server: Address, body: bytes) -> tuple[int, str]:
@@ -158,81 +176,65 @@ def test_a_request_to_change_the_protocol_is_answered_as_if_it_were_none(server:
 
 
 def dribble(connection: socket.socket, data: bytes) -> bytes:
-    """Says a byte now and then, and returns what the server says to that."""
+    """Says a byte now and then, and returns what the server says before it was the last."""
     connection.settimeout(0.05)
-    said = b""
     for sign in data:
-        try:
-            connection.sendall(bytes([sign]))
-            piece = connection.recv(1000)
-        except TimeoutError:
-            continue
-        except (BrokenPipeError, ConnectionResetError):
-            break
-        if not piece:
-            break
-        said += piece
-    return said
+        with suppress(TimeoutError):
+            with suppress(BrokenPipeError, ConnectionResetError):  # it has hung up: it said why
+                connection.sendall(bytes([sign]))
+            return connection.recv(1000)
+    return b""
 
 
-def test_a_head_that_comes_byte_by_byte_is_left_in_time(server: Address) -> None:
-    with server.raw() as connection:
-        said = dribble(connection, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"y" * 60)
+def test_a_head_that_comes_byte_by_byte_is_left_in_time(hasty: Address) -> None:
+    with hasty.raw() as connection:
+        said = dribble(connection, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + MANY)
     assert status_of(said) == 408
 
 
-def test_a_connection_that_says_nothing_is_left_in_time(server: Address) -> None:
-    with server.raw() as connection:
+def test_a_connection_that_says_nothing_is_left_in_time(hasty: Address) -> None:
+    with hasty.raw() as connection:
         assert status_of(read_all(connection)) == 408
 
 
-def test_the_second_head_of_a_connection_has_no_more_time_than_the_first(server: Address) -> None:
-    ask = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
-    with server.raw() as connection:
+def test_the_second_head_of_a_connection_has_no_more_time_than_the_first(hasty: Address) -> None:
+    ask = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{hasty.port}\r\n\r\n".encode()
+    with hasty.raw() as connection:
         connection.sendall(ask)
-        assert status_of(connection.recv(10_000)) == 200
-        said = dribble(connection, ask[:-2] + b"X: " + b"y" * 60)
+        assert read_reply(connection).status == 200
+        said = dribble(connection, ask[:-2] + b"X: " + MANY)
     assert status_of(said) == 408
 
 
-def test_a_body_that_comes_byte_by_byte_is_left_in_time(server: Address) -> None:
-    with server.raw() as connection:
-        connection.sendall(head("POST", "/api/look", server.port, 1_000))
-        said = dribble(connection, b" " * 60)
+def test_a_body_that_comes_byte_by_byte_is_left_in_time(hasty: Address) -> None:
+    with hasty.raw() as connection:
+        connection.sendall(head("POST", "/api/look", hasty.port, 2 * len(MANY)))
+        said = dribble(connection, MANY)
     assert status_of(said) == 408
 
 
-def test_a_connection_without_a_further_request_is_closed(server: Address) -> None:
-    ask = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
-    with server.raw() as connection:
+def test_a_connection_without_a_further_request_is_closed(hasty: Address) -> None:
+    ask = f"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{hasty.port}\r\n\r\n".encode()
+    with hasty.raw() as connection:
         connection.sendall(ask)
         assert read_all(connection).count(b"HTTP/1.1 200") == 1  # and then the end
 
 
-def go_on(connection: socket.socket) -> None:
-    """Sends for some seconds without ever reading."""
-    for _time in range(100):
-        time.sleep(0.1)
-        connection.send(b"x")
-
-
-def test_a_client_that_does_not_read_is_left_in_time(server: Address) -> None:
-    ask = f"GET /assets/book.css HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+def test_a_client_that_does_not_read_is_left_in_time(hasty: Address) -> None:
+    ask = f"GET /assets/book.css HTTP/1.1\r\nHost: 127.0.0.1:{hasty.port}\r\n\r\n".encode()
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-    connection.settimeout(10)
-    connection.connect(("127.0.0.1", server.port))
-    with connection:
-        connection.sendall(ask * 2_000)  # answers of tens of megabytes
-        with pytest.raises((ConnectionResetError, BrokenPipeError)):
-            go_on(connection)
+    connection.settimeout(PATIENCE)
+    connection.connect(("127.0.0.1", hasty.port))
+    with connection, pytest.raises((ConnectionResetError, BrokenPipeError)):
+        connection.sendall(ask * 200_000)  # answers of gigabytes, which nobody reads
 
 
 # ------------------------------------------------------------------ how many
 
 
 def test_one_connection_too_many_is_told_so_at_once(server: Address) -> None:
-    held = [server.raw() for _one in range(LIMITS.connections)]
+    held = [server.raw() for _one in range(PATIENT.connections)]
     try:
         with server.raw() as late:
             said = read_all(late)
@@ -246,6 +248,7 @@ def test_one_connection_too_many_is_told_so_at_once(server: Address) -> None:
 def test_requests_that_are_all_sent_at_once_are_answered_one_by_one(server: Address) -> None:
     body = json.dumps({"state": state(), "only": ["logits"]}).encode()
     ask = head("POST", "/api/trace", server.port, len(body)) + body
+    last = head("POST", "/api/trace", server.port, len(body), Connection="close") + body
     with server.raw() as connection:
-        connection.sendall(ask * 20)
+        connection.sendall(ask * 19 + last)
         assert read_all(connection).count(b"HTTP/1.1 200 OK") == 20

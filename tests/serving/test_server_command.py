@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 from asking import asked, state
-from serving_server import PATIENCE, Address, read_all
+from serving_server import Address, read_all
 
 from byhand.cli import main
 from byhand.cli.serve import named
+from calling import interruptible
+from patience import PATIENCE
 
 
 @contextmanager
@@ -25,7 +27,12 @@ def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command while it runs, and the address it says."""
     command = [sys.executable, "-m", "byhand", "serve", *arguments]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        preexec_fn=interruptible,
     )
     try:
         assert process.stdout is not None
@@ -51,6 +58,7 @@ def test_it_says_its_address_answers_and_ends_with_ctrl_c(mine: Path) -> None:
     with serving(str(mine), "--lang", "es") as (process, where):
         assert where.endswith("/?model=mine&language=es")
         server = Address(port_of(where))
+        server.until(lambda health: health["free"] == 2)  # both workers are there
         assert server.get("/api/models").data["models"][0]["name"] == "mine"
         long = server.begin("look", {"state": state("minigpt", numbers="exact")})
         server.until(lambda health: health["free"] < health["workers"])

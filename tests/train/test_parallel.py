@@ -7,12 +7,14 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from byhand.files.mapped import open_tensors
+from patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs a POSIX system")
 
@@ -50,7 +52,7 @@ def together(processes: int, *arguments: str) -> subprocess.CompletedProcess[str
             "--master-addr=127.0.0.1", f"--master-port={free_port()}", "-m", "byhand", "train",
             *arguments,
         ],
-        capture_output=True, text=True, env=PLAIN, timeout=120, check=False,
+        capture_output=True, text=True, env=PLAIN, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 
@@ -113,7 +115,7 @@ def test_a_process_that_fails_takes_the_other_with_it_and_one_can_go_on(tmp_path
         )
         for rank in ("0", "1")
     ]
-    (first, said), _second = (process.communicate(timeout=60) for process in started)
+    (first, said), _second = (process.communicate(timeout=PATIENCE) for process in started)
     assert [process.returncode for process in started] == [2, 3]
     assert first == ""
     assert "error: another process has failed" in said
@@ -129,11 +131,20 @@ def test_a_process_that_fails_takes_the_other_with_it_and_one_can_go_on(tmp_path
     ]
 
 
-def test_more_processes_than_texts_are_refused(tmp_path: Path) -> None:
+def test_more_processes_than_texts_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    from byhand.errors import UsageError
+    from byhand.train import loop
+    from byhand.train.processes import Processes
+
+    two = Processes(0, 2, torch.device("cpu"))
+    monkeypatch.setattr(loop, "joined", lambda _device: nullcontext(two))
     (tmp_path / "run.yaml").write_text(RUN.replace("batch: 7", "batch: 3"))
-    done = together(2, str(tmp_path / "run.yaml"))
-    assert done.returncode != 0
-    assert "there are more processes than texts in a step" in done.stderr
+    with pytest.raises(UsageError, match="there are more processes than texts in a step"):
+        loop.train(tmp_path / "run.yaml")
     assert not (tmp_path / "runs").exists()
 
 

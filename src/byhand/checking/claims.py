@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import Index
+from byhand.passes import Mask
 
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -57,6 +58,8 @@ class Sheet:
     tokens: npt.NDArray[np.int64] | None = None  # (batch, pos) or (pos): the ids, where given
     mask: npt.NDArray[np.bool_] | None = None  # the same shape: False at padding
     positions: npt.NDArray[np.int64] | None = None  # where given: those of the tokens
+    segments: npt.NDArray[np.int64] | None = None  # of texts packed into one: which of them
+    pairs: Truths | None = None  # (batch, query, key): who may look at whom, where given
     precision: str | None = None
     label: str | None = None  # whose sheet it is
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
@@ -110,5 +113,6 @@ class ClaimedText:
     precision: str | None = None
     label: str | None = None
     positions: tuple[int, ...] | None = None  # where the claims say that they are not 0, 1, 2, …
+    masks: tuple[Mask, ...] | None = None  # of each block, where the claims say who looks at whom
     padding: tuple[int, int] = (0, 0)  # positions of padding left out before and behind the text
     marks: Mapping[str, Fraction] = field(default_factory=dict)

@@ -10,6 +10,7 @@ import numpy as np
 from byhand.address import Index
 from byhand.checking.claims import Claim, Floats
 from byhand.numbers.allowed import Contest, Judged
+from byhand.numbers.base import Prediction
 
 
 class Said(Protocol):
@@ -52,6 +53,24 @@ def judge_ids(worked: Any, line: Said) -> Judged:
         claim.claimed,
         left_open if left_open.any() else None,
     )
+
+
+def are_next(line: Said, tokens: Sequence[Prediction]) -> bool | None:
+    """Whether the claimed ids are the next tokens, of which a tie has several; None: not decided."""
+    if not tokens:
+        return None
+    claim, said = line.claim, line.values
+    places = _places(len(tokens), claim.index).reshape(np.shape(said))
+    decided = True
+    for place in np.ndindex(places.shape):
+        found = tokens[int(places[place])]
+        if claim.claimed is not None and not claim.claimed[place]:
+            continue
+        if found.id is None:
+            decided = False
+        elif said[place] not in (found.tied or (found.id,)):
+            return False
+    return True if decided else None
 
 
 def _places(count: int, index: Index) -> Any:

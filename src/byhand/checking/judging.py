@@ -20,8 +20,9 @@ from byhand.address import Index, write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
+from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, usual_says_nothing
-from byhand.checking.reading.held import narrowest_format
+from byhand.checking.reading.held import cast_on_the_way, narrowest_format
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.suspecting import suspects_of
 from byhand.checking.verdicts import Marked, MarkedText, Verdict, Worst
@@ -30,6 +31,7 @@ from byhand.evaluate import Progress
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import Judged, Range
+from byhand.numbers.allowed.precisions import AUTOCAST
 from byhand.numbers.floats.formats import FORMATS
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Missing
@@ -38,6 +40,7 @@ UNUSUAL = 6.0  # times what rounding usually does: real runs stay below (docs/ch
 TRUE = 32.0  # times what rounding usually does, within which a value counts as the true one
 FAR = 32.0  # times what rounding usually does, beyond which nobody should rely on the worst case
 COUNT = "count."
+READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # or by norms before them
 MOST_SUSPECTED = 12  # lines of one text that suspects are tried on
 MOST_SHOWN = 8  # entries of a line that are told one by one
 IN_BLOCK = re.compile(r"^block\.\d+\.")
@@ -74,13 +77,18 @@ def usual_precision(claims: Sequence[Claim]) -> str:
     """The narrowest float format that holds the claims; "exact" where all are written by hand.
 
     Floats are often saved in a wider format than they were worked in: bfloat16 has no type in
-    NumPy, and lists hold float64.
+    NumPy, and lists hold float64.  Where what products read stays in float32, and what they give
+    has 16 bits, it was cast on the way: autocast.
     """
     floats = [claim for claim in claims if claim.format in FORMATS]
     if not floats:
         return EXACT
     narrowest = min((str(claim.format) for claim in floats), key=lambda name: FORMATS[name].bits)
-    return narrowest_format((claim.values for claim in floats), narrowest)
+    found = narrowest_format((claim.values for claim in floats), narrowest)
+    read = (claim for claim in floats if claim.address.endswith(READ_BY_PRODUCTS))
+    if any(cast_on_the_way(claim.values, str(claim.format), found) for claim in read):
+        return f"{AUTOCAST}{found}"
+    return found
 
 
 def _precision_name(rounding: Rounding, claims: Sequence[Claim]) -> str:
@@ -276,6 +284,8 @@ class _Judge:
         judged = self.replay.judged(self.replay.true([address])[address], line)
         if isinstance(judged, Missing):
             return None
+        if judged.follows is None and address == "next" and not self.replay.rounding.rounds:
+            return are_next(line, self.replay.exact_tokens)
         if judged.follows is False or address in IDS:
             return judged.follows
         if not self.replay.rounding.rounds:

@@ -88,6 +88,8 @@ def _joined(sheets: list[Sheet]) -> list[Sheet]:
             tokens=next((s.tokens for s in dumps if s.tokens is not None), None),
             positions=next((s.positions for s in dumps if s.positions is not None), None),
             mask=next((s.mask for s in dumps if s.mask is not None), None),
+            segments=next((s.segments for s in dumps if s.segments is not None), None),
+            pairs=next((s.pairs for s in dumps if s.pairs is not None), None),
             text=next((s.text for s in dumps if s.text is not None), None),
             precision=next((s.precision for s in dumps if s.precision is not None), None),
         )

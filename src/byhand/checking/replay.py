@@ -16,15 +16,16 @@ from functools import cached_property
 
 import numpy as np
 
-from byhand import forward
 from byhand.checking.claims import Claim, ClaimedText, Floats
 from byhand.checking.ids import judge_ids
+from byhand.checking.matching import plan_for
 from byhand.checking.regions import Region, complete, region
 from byhand.errors import InputError, nearest
-from byhand.evaluate import Admitted, Progress, work_out
+from byhand.evaluate import Admitted, Progress, pencil_sized, work_out
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import PRECISIONS, Allowed, Judged, Precision, Range, precision
+from byhand.numbers.base import Prediction
 from byhand.numbers.floats.formats import FORMATS
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.tracing import Missing, Worked
@@ -139,14 +140,7 @@ class Replay:
     @cached_property
     def plan(self) -> Plan:
         """The whole plan of the text."""
-        wanted = any(address.endswith(".head_out") for address in self.lines)
-        return forward.plan(
-            self.model.spec,
-            len(self.text.tokens),
-            positions=self.text.positions,
-            target=self.text.target is not None,
-            head_outputs=wanted,
-        )
+        return plan_for(self.text, self.model)
 
     @cached_property
     def claimed(self) -> tuple[str, ...]:
@@ -218,6 +212,19 @@ class Replay:
         if wanted:
             self._true |= self._work(self.plan.only(wanted), keep=wanted)
         return self._true
+
+    @cached_property
+    def exact_tokens(self) -> Sequence[Prediction]:
+        """The true next tokens in exact numbers, which know a tie for one; none where the model is
+        too large for them."""
+        if not pencil_sized(self.model):
+            return ()
+        from byhand.numbers.exact import Exact
+
+        plan = self.plan.only(["next"])
+        tokens, numbers = self.text.tokens, Exact()
+        worked = work_out(plan, self.model.weights, tokens, numbers, keep=("next",))["next"]
+        return () if worked.missing else worked.value
 
     def try_edit(self, edited: Plan, target: str) -> Worked:
         """What an edited plan gives at a step, from the claimed lines above it."""

@@ -7,7 +7,6 @@ nobody reads the output.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from io import StringIO
@@ -21,15 +20,17 @@ from byhand.cli.count import command as count
 from byhand.cli.explain import command as explain
 from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
+from byhand.cli.printing import drop, talk
 from byhand.cli.selftest import command as selftest
 from byhand.cli.serve import command as serve
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
 from byhand.cli.trace import command as trace
 from byhand.cli.train import command as train
-from byhand.errors import ByhandError, OutputError
+from byhand.entry import INTERRUPTED
+from byhand.errors import ByhandError, InputError, OutputError
 from byhand.language import LANGUAGES, _, preferred, speak
 
-INTERRUPTED, UNREAD = 130, 141  # what a shell says of a program that SIGINT or SIGPIPE ended
+UNREAD = 141  # what a shell says of a program that SIGPIPE ended
 
 
 class Byhand(Group):
@@ -69,15 +70,14 @@ class Byhand(Group):
         except ByhandError as error:
             return _tell(error)
         except KeyboardInterrupt:
-            print("\n" + _("interrupted"), file=sys.stderr)
+            talk("\n" + _("interrupted"))
             return INTERRUPTED
         except BrokenPipeError:
-            _drop_output()
+            drop(sys.stdout)
             return UNREAD
         except OSError as error:
-            _drop_output()
-            full = OutputError(_("the output cannot be written"), found=error.strerror)
-            return _tell(full)
+            drop(sys.stdout)
+            return _tell(_of_the_system(error))
 
 
 @click.command(
@@ -112,14 +112,19 @@ def main(ctx: click.Context, version: bool) -> None:
         click.echo(ctx.get_help())
 
 
-def _drop_output() -> None:
-    """What is still in the buffer must not be written at the end of the process either."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _tell(error: ByhandError) -> int:
-    print(_("error: {message}").format(message=error), file=sys.stderr)
+    talk(_("error: {message}").format(message=error))
     return error.exit_status
+
+
+def _of_the_system(error: OSError) -> InputError:
+    """What the system refuses: of a stream it says no name."""
+    if error.filename is None:
+        return OutputError(_("the output cannot be written"), found=error.strerror)
+    return InputError(
+        _("the file cannot be read: {reason}").format(reason=error.strerror or error),
+        where=str(error.filename),
+    )
 
 
 def _language(arguments: Sequence[str]) -> str:

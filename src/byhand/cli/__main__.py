@@ -1,5 +1,5 @@
 """`python -m byhand.cli …` is the same as `byhand …`."""
 
-from byhand.cli import main
+from byhand.entry import main
 
 main()

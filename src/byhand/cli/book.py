@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.printing import talk
 from byhand.cli.speaking import Command, Option, language_option, later, whole_number
 from byhand.errors import OutputError, UsageError
 from byhand.language import _
@@ -156,7 +156,7 @@ def _tell(path: Path) -> None:
         text = _("the book is in {file}")
     else:
         return
-    print(text.format(file=path), file=sys.stderr)
+    talk(text.format(file=path))
 
 
 def _claims(claims: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from byhand.cli.printing import talk
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
 from byhand.errors import UsageError
 from byhand.language import _
@@ -214,7 +215,7 @@ def tell_unmatched(marking: Marking) -> None:
     from byhand.render.marking import unmatched_lines
 
     for line in unmatched_lines(marking):
-        print(line, file=sys.stderr)
+        talk(line)
 
 
 def tell_not_passed(marking: Marking) -> None:
@@ -232,9 +233,9 @@ def tell_not_passed(marking: Marking) -> None:
             text = _("not passed: {count} claim does not fit the model")
     else:
         text = _("not passed: there is nothing to judge")
-    print(text.format(count=count), file=sys.stderr)
+    talk(text.format(count=count))
     hint = _("claim more of the steps before them, or accept it with --allow-unjudged")
-    print(_("hint") + f": {hint}", file=sys.stderr)
+    talk(_("hint") + f": {hint}")
 
 
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
@@ -268,7 +269,7 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
                 print("\n")
             print_lines(lambda width, ink: gradebook_lines(found, width, ink))
     if grades is not None:
-        print(_("the marks are in {file}").format(file=grades), file=sys.stderr)
+        talk(_("the marks are in {file}").format(file=grades))
 
 
 def save_report(marking: Marking, path: Path) -> None:
@@ -276,4 +277,4 @@ def save_report(marking: Marking, path: Path) -> None:
     from byhand.render.report import page
 
     save(path, page(marking))
-    print(_("the report is in {file}").format(file=path), file=sys.stderr)
+    talk(_("the report is in {file}").format(file=path))

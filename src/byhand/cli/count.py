@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from byhand.cli.printing import print_data
 from byhand.cli.speaking import Command, json_option, language_option, later
 
 
@@ -34,7 +33,7 @@ def command(model: str, as_json: bool) -> int:
     spec, weights = architecture(model)
     inventory = count(spec, weights)
     if as_json:
-        click.echo(json.dumps(inventory_data(inventory), ensure_ascii=False, indent=1))
+        print_data(inventory_data(inventory))
     else:
         known = weights is not None
         print_lines(lambda width, ink: inventory_lines(inventory, known, width, ink))

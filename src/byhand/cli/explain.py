@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from byhand.cli.choosing import Chosen, numbers_options
+from byhand.cli.printing import talk
 from byhand.cli.speaking import (
     Command,
     Option,
@@ -167,7 +168,7 @@ def command(
         tell = telling_of(found, only, every, as_json)
     if page is not None and report_page is not None:
         save(page, report_page)  # before anything is printed: whoever reads that may stop reading
-        print(_("the report is in {file}").format(file=page), file=sys.stderr)
+        talk(_("the report is in {file}").format(file=page))
     tell()
     return status_of(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -133,7 +132,7 @@ def command(
         digits=chosen.digits,
     )
     if as_json:
-        with whatever_came(generation, print_data):
+        with whatever_came(generation, print_json):
             for _chosen in as_they_come(generation):
                 pass
     else:
@@ -198,7 +197,8 @@ def print_text(generation: Generation) -> None:
         print(line)
 
 
-def print_data(generation: Generation) -> None:
+def print_json(generation: Generation) -> None:
+    from byhand.cli.printing import print_data
     from byhand.render.generated import generation_data
 
-    click.echo(json.dumps(generation_data(generation), ensure_ascii=False, indent=1))
+    print_data(generation_data(generation))

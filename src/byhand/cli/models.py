@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from byhand.cli.printing import print_data
 from byhand.cli.speaking import Command, json_option, language_option, later
 from byhand.language import _
 
@@ -34,7 +34,7 @@ def command(as_json: bool) -> int:
             {"name": m.name, "about": m.about, "text": m.text, "target": m.target, "parameters": n}
             for m, n in found
         ]
-        click.echo(json.dumps(data, ensure_ascii=False, indent=1))
+        print_data(data)
     else:
         print_lines(lambda width, ink: model_lines(found, width, ink))
     return 0

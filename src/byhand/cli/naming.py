@@ -20,8 +20,8 @@ def names_option(command: Callable[..., Any]) -> Callable[..., Any]:
         default="byhand",
         metavar="STYLE",
         help=later(
-            "call the steps as others do: transformer_lens, gpt2, llama, gpt_neox, or hf for the "
-            "checkpoint's own"
+            "call the steps as others do: transformer_lens, transformer_bridge, gpt2, llama, "
+            "gpt_neox, or hf for the checkpoint's own"
         ),
     )(command)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from byhand.cli.printing import print_data, talk, width_of_output
 from byhand.errors import OutputError
 from byhand.language import _
 
@@ -24,9 +21,9 @@ def show_norms(out: str, steps: int | None, as_json: bool) -> int:
     comparison = compare_norms(steps=steps, progress=tell)
     write_comparison(comparison, folder)
     if as_json:
-        click.echo(json.dumps(comparison.as_data(), indent=1))
+        print_data(comparison.as_data())
     else:
-        for line in lines(comparison, folder):
+        for line in lines(comparison, folder, width_of_output()):
             print(line)
     return 0
 
@@ -45,12 +42,12 @@ def ready(folder: Path) -> Path:
 def tell(place: str, depth: int, steps: int) -> None:
     """What is being trained, on stderr."""
     text = _("{place}-LN, {depth} layers, {steps} steps …")
-    print(text.format(place=place, depth=depth, steps=steps), file=sys.stderr)
+    talk(text.format(place=place, depth=depth, steps=steps))
 
 
-def lines(comparison: Comparison, folder: Path) -> list[str]:
+def lines(comparison: Comparison, folder: Path, width: int) -> list[str]:
     """The table, and where the figure is."""
-    from byhand.render.listing import columns
+    from byhand.render.listing import table
 
     head = (
         _("norm"),
@@ -71,5 +68,5 @@ def lines(comparison: Comparison, folder: Path) -> list[str]:
         )
         for curve in comparison.curves
     ]
-    table = columns([head, *rows], (False, True, True, True, True, True))
-    return [*table, "", f"  {folder / 'norms.svg'}"]
+    shown = table(head, rows, (False, True, True, True, True, True), width)
+    return [*shown, "", f"  {folder / 'norms.svg'}"]

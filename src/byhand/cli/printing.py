@@ -1,24 +1,41 @@
-"""Parts and lines on the terminal: as wide as it is, in colour where it has any."""
+"""Both streams: parts, lines and data on stdout, talk on stderr.
+
+Parts and lines are as wide as the terminal, and in colour where it has any.
+"""
 
 from __future__ import annotations
 
-import shutil
+import codecs
+import json
+import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
-from byhand.render.ink import Ink, ink_for
+from byhand.render.ink import Ink, ink_for, wrap
 
 if TYPE_CHECKING:
     from byhand.render.parts import Part
 
+NARROWEST, USUAL = 40, 80
 WIDEST = 110  # a longer line is hard to read, however wide the terminal
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """How many columns the terminal has that a stream leads to; None where it leads to none."""
+    if not stream.isatty():
+        return None
+    said = os.environ.get("COLUMNS", "")
+    try:
+        columns = int(said) if said.isdecimal() else os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return columns or USUAL  # 0: a terminal that does not know
 
 
 def width_of_output() -> int:
     """The terminal's width within reason; 80 where stdout is no terminal."""
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-    return min(max(columns, 40), WIDEST)
+    return min(max(columns_of(sys.stdout) or USUAL, NARROWEST), WIDEST)
 
 
 def print_parts(parts: Iterable[Part]) -> None:
@@ -33,3 +50,58 @@ def print_lines(write: Callable[[int, Ink], Iterable[str]]) -> None:
     """Prints the lines that `write` makes for a width and an ink."""
     for line in write(width_of_output(), ink_for(sys.stdout)):
         print(line)
+
+
+def print_data(data: Any) -> None:
+    """Prints one JSON document on stdout."""
+    print(json.dumps(data, ensure_ascii=False, indent=1))
+
+
+def escape_for_json(stream: TextIO) -> None:
+    """What the stream's encoding has no sign for is written as \\u00e9: in JSON, the same text."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="byhand.json")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+codecs.register_error("byhand.json", _escaped)
+
+
+def talk(text: str, *, to_copy: bool = False) -> None:
+    """Says something on stderr; a terminal's lines are broken between words, unless they are to be
+    copied.  Where it cannot be said, the work goes on all the same."""
+    columns = None if to_copy else columns_of(sys.stderr)
+    try:
+        for line in text.split("\n"):
+            for piece in [line] if columns is None else broken(line, columns):
+                print(piece, file=sys.stderr)
+        sys.stderr.flush()
+    except OSError:
+        drop(sys.stderr)
+
+
+def broken(line: str, columns: int) -> list[str]:
+    """A line of a message in as many as it needs; what follows stands further in."""
+    further = " " * (len(line) - len(line.lstrip()) + 2)
+    pieces = wrap(
+        line,
+        columns,
+        subsequent_indent=further,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return pieces or [""]
+
+
+def drop(stream: TextIO) -> None:
+    """What is still in the buffer must not be written at the end of the process either."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError:  # it is no file, and keeps what it has to itself
+        return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from byhand.cli.printing import print_data
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
 from byhand.language import _
 
@@ -44,7 +44,7 @@ def command(device: str | None, as_json: bool) -> int:
     done = list(running) if as_json else list(telling(running))
     failed = [check for check in done if not check.passed]
     if as_json:
-        click.echo(json.dumps(data(done, device), ensure_ascii=False, indent=1))
+        print_data(data(done, device))
     else:
         print()
         if failed:

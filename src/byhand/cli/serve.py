@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from urllib.parse import urlencode
 
 import click
 
+from byhand.cli.printing import talk
 from byhand.cli.speaking import Command, Option, language_option, later
 from byhand.errors import InputError, UsageError
 from byhand.language import _, spoken
@@ -76,14 +76,14 @@ def command(models: tuple[str, ...], port: int, opens: bool) -> int:
 
     def ready() -> None:
         print(where, flush=True)
-        print(_("the page is served there; Ctrl-C ends it"), file=sys.stderr, flush=True)
+        talk(_("the page is served there; Ctrl-C ends it"))
         if opens:
             _open(where)
 
     try:
         run(server_for(at, files), listening, ready)
     except KeyboardInterrupt:  # the way to end it
-        print("\n" + _("ended"), file=sys.stderr)
+        talk("\n" + _("ended"))
     return 0
 
 

@@ -6,6 +6,7 @@ that `--lang` and the locale are known by then.  What a command does is not here
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -28,6 +29,27 @@ def translated(marked: str | None) -> str:
     return _(marked) if marked else ""
 
 
+class HelpPage(click.HelpFormatter):
+    """A page of help that is no wider than the terminal, however narrow that is."""
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        super().write_dl(rows, min(col_max, self.width // 3), col_spacing)
+
+
+class Context(click.Context):
+    """A call, which knows how wide its help may be."""
+
+    formatter_class = HelpPage
+
+    def make_formatter(self) -> click.HelpFormatter:
+        from byhand.cli.printing import USUAL, columns_of
+
+        columns = min(columns_of(sys.stdout) or USUAL, USUAL)
+        return HelpPage(width=columns - 2)
+
+
 class Option(click.Option):
     """An option whose help is translated when it is shown."""
 
@@ -38,6 +60,8 @@ class Option(click.Option):
 
 class Command(click.Command):
     """A command; `arguments` explains its arguments, each with a line."""
+
+    context_class = Context
 
     def __init__(self, *args: Any, arguments: dict[str, str] | None = None, **rest: Any) -> None:
         super().__init__(*args, **rest)
@@ -78,6 +102,8 @@ class Command(click.Command):
 
 class Group(click.Group):
     """Commands in the order in which they were given."""
+
+    context_class = Context
 
     def __init__(self, *args: Any, **rest: Any) -> None:
         super().__init__(*args, **rest)
@@ -212,8 +238,22 @@ def language_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """--json: the result as data."""
     return click.option(
-        "--json", "as_json", cls=Option, is_flag=True, help=later("print one JSON document")
+        "--json",
+        "as_json",
+        cls=Option,
+        is_flag=True,
+        callback=_as_data,
+        help=later("print one JSON document"),
     )(command)
+
+
+def _as_data(ctx: click.Context, param: click.Parameter, asked: bool) -> bool:
+    """From here on, stdout loses no sign, however few its encoding has."""
+    if asked:
+        from byhand.cli.printing import escape_for_json
+
+        escape_for_json(sys.stdout)
+    return asked
 
 
 # ------------------------------------------------------------------ click's complaints

@@ -12,6 +12,7 @@ import click
 
 from byhand.cli.choosing import Chosen, numbers_options
 from byhand.cli.naming import names_option, style_of
+from byhand.cli.printing import talk
 from byhand.cli.speaking import (
     Command,
     Option,
@@ -142,6 +143,9 @@ def command(
             trace = prove(job, chosen.digits, progress=progress)
         else:
             trace = job.work(progress=progress)
+    if out is not None:
+        count = len(job.asked or job.plan)
+        talk(_("saved {count} steps in {folder}").format(count=count, folder=out))
     with hinting(model, wanted):
         if chosen.compares:
             show_comparison(comparison, only, at, as_json)
@@ -207,10 +211,7 @@ def save_to(
 
     steps = job.asked or tuple(step.address for step in job.plan)
     kept = steps if shown else ()
-    trace = save_working(job, folder, progress=progress, names=style, keep=kept, digits=digits)
-    count = len(steps)
-    print(_("saved {count} steps in {folder}").format(count=count, folder=folder), file=sys.stderr)
-    return trace
+    return save_working(job, folder, progress=progress, names=style, keep=kept, digits=digits)
 
 
 def tell_unproven(trace: Trace) -> None:
@@ -218,7 +219,7 @@ def tell_unproven(trace: Trace) -> None:
     from byhand.render.unproven import lines
 
     for line in lines(trace):
-        print(line, file=sys.stderr)
+        talk(line)
 
 
 def undecided(trace: Trace, wanted: tuple[str, ...]) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from byhand.cli.printing import print_data, talk, width_of_output
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.entry import INTERRUPTED
 from byhand.errors import UsageError
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.train import Beat, Interrupted, Result
 
-INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
 NEEDED = ("torch", "matplotlib", "tensorboardX")
 MOST_STEPS = 10**9
 
@@ -121,7 +120,7 @@ def command(
     if result.first:
         tell(result)
         if as_json:
-            click.echo(json.dumps(data(result), ensure_ascii=False, indent=1))
+            print_data(data(result))
         else:
             show(result)
     return 0
@@ -133,10 +132,11 @@ def command(
 @contextmanager
 def telling(steps: int) -> Iterator[Callable[[Beat], None] | None]:
     """A callback for a line on stderr that moves; None where nobody sees it."""
-    if not sys.stderr.isatty() or os.environ.get("RANK", "0") != "0":
+    from byhand.cli.progress import can_move, talk_console
+
+    if not can_move() or os.environ.get("RANK", "0") != "0":
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     bar = Progress(
@@ -144,7 +144,7 @@ def telling(steps: int) -> Iterator[Callable[[Beat], None] | None]:
         BarColumn(None),
         TextColumn("{task.description}"),
         TimeRemainingColumn(compact=True),
-        console=Console(stderr=True),
+        console=talk_console(),
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
@@ -178,13 +178,12 @@ class _Line:
 
 
 def tell_interrupted(stopped: Interrupted, command: str) -> None:
-    print(
+    talk(
         _("interrupted after step {step} of {steps}, and saved; go on with").format(
             step=f"{stopped.step:,}", steps=f"{stopped.steps:,}"
-        ),
-        file=sys.stderr,
+        )
     )
-    print(f"  {command} --resume", file=sys.stderr)
+    talk(f"  {command} --resume", to_copy=True)
 
 
 # ------------------------------------------------------------------ at the end
@@ -193,15 +192,17 @@ def tell_interrupted(stopped: Interrupted, command: str) -> None:
 def tell(result: Result) -> None:
     """What is no result: on stderr."""
     for note in result.notes:
-        print(_("note: {note}; the last bits may differ").format(note=note), file=sys.stderr)
+        talk(_("note: {note}; the last bits may differ").format(note=note))
     if result.began == result.steps:
-        print(_("this run was finished: nothing was left to do"), file=sys.stderr)
+        talk(_("this run was finished: nothing was left to do"))
     elif result.began:
-        print(_("taken up after step {step}").format(step=f"{result.began:,}"), file=sys.stderr)
+        talk(_("taken up after step {step}").format(step=f"{result.began:,}"))
 
 
 def show(result: Result) -> None:
     """The result in a few lines."""
+    from byhand.render.ink import wrap
+
     lines = {
         _("steps"): f"{result.steps:,}",
         _("tokens"): f"{result.tokens:,}",
@@ -221,10 +222,12 @@ def show(result: Result) -> None:
             count=result.questions,
             share=f"{100 * result.right / result.questions:.1f}",
         )
-    width = max(map(len, lines))
+    room = max(map(len, lines))
     print(f"{result.model.name}\n")
     for name, value in lines.items():
-        print(f"  {name:{width}}  {value}")
+        lead = f"  {name:{room}}  "
+        for line in wrap(lead + value, width_of_output(), subsequent_indent=" " * len(lead)):
+            print(line)
     print(f"\n  byhand trace {shlex.quote(str(result.folder / 'model.yaml'))}")
 
 

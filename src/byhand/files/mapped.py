@@ -42,6 +42,14 @@ FLOATS: Mapping[str, np.dtype[Any]] = {
     "F16": np.dtype("<f2"),
     "BF16": np.dtype(ml_dtypes.bfloat16),
 }
+WHOLE: Mapping[str, np.dtype[Any]] = {
+    name: np.dtype(kind)
+    for name, kind in {
+        "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4",
+        "I32": "<i4", "U64": "<u8", "I64": "<i8",
+    }.items()
+}  # fmt: skip
+METADATA = "__metadata__"
 _EXPONENT = {"F64": 0x7FF << 52, "F32": 0xFF << 23, "F16": 0x1F << 10, "BF16": 0xFF << 7}
 
 
@@ -76,16 +84,21 @@ class Stored:
             )
         return self._view(FLOATS[self.dtype])
 
+    @property
+    def whole(self) -> bool:
+        """Whether it holds whole numbers, or truths."""
+        return self.dtype in WHOLE
+
     def ids(self) -> Data:
-        """The data as a read-only view of whole numbers; InputError unless it holds int64s."""
-        if self.dtype != "I64":
+        """The data as a read-only view of whole numbers; InputError unless it holds such."""
+        if not self.whole:
             raise InputError(
                 _("the tensor {name} holds no ids").format(name=shown(self.name)),
                 where=self.where,
-                expected="I64",
+                expected=", ".join(WHOLE),
                 found=self.dtype,
             )
-        return self._view(np.dtype("<i8"))
+        return self._view(WHOLE[self.dtype])
 
     def finite(self) -> Data:
         """The same view, every entry of which has been seen to be a finite number."""
@@ -124,10 +137,15 @@ class Stored:
 
 def open_tensors(path: Path) -> dict[str, Stored]:
     """Every tensor of the file by name, in the order of the data; InputError if it is not whole."""
+    return open_file(path)[0]
+
+
+def open_file(path: Path) -> tuple[dict[str, Stored], Mapping[str, str]]:
+    """Every tensor of the file, and the texts that its header says of itself (its metadata)."""
     try:
         with open(path, "rb", opener=_regular) as file:
             size = file.seek(0, 2)
-            entries, start = _header(path, file, size)
+            entries, start, texts = _header(path, file, size)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise InputError(
@@ -139,7 +157,7 @@ def open_tensors(path: Path) -> dict[str, Stored]:
     return {
         name: Stored(name, entry.dtype, entry.shape, path, start + entry.begin, mapped)
         for name, entry in entries.items()
-    }
+    }, texts
 
 
 def _regular(name: str, flags: int) -> int:
@@ -162,8 +180,10 @@ class _Entry:
     end: int
 
 
-def _header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, _Entry], int]:
-    """The entries in the order of their data, and where the data begins."""
+def _header(
+    path: Path, file: BinaryIO, size: int
+) -> tuple[dict[str, _Entry], int, Mapping[str, str]]:
+    """The entries in the order of their data, where the data begins, and the metadata."""
     if size < 8:
         _refuse(path, _("it is too short"), at_least(8), bytes_of(size))
     file.seek(0)
@@ -175,7 +195,7 @@ def _header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, _Entry], i
     if start > size:
         _refuse(path, _("it ends within its header"), at_least(start), bytes_of(size))
     table = _json(path, file.read(length))
-    _check_metadata(path, table.pop("__metadata__", None))
+    texts = _texts(path, table.pop(METADATA, None))
     entries = {name: _entry(path, name, value) for name, value in table.items()}
     ordered = dict(sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)))
     end = 0
@@ -195,7 +215,7 @@ def _header(path: Path, file: BinaryIO, size: int) -> tuple[dict[str, _Entry], i
             _("it is truncated") if size < start + end else _("it has more data than its header")
         )
         _refuse(path, reason, bytes_of(start + end), bytes_of(size))
-    return ordered, start
+    return ordered, start, texts
 
 
 class _Twice(ValueError):
@@ -233,12 +253,14 @@ def _json(path: Path, raw: bytes) -> dict[str, Any]:
     return table
 
 
-def _check_metadata(path: Path, found: Any) -> None:
+def _texts(path: Path, found: Any) -> Mapping[str, str]:
+    """The metadata; MLX writes null where it has none."""
     if found is None:
-        return
+        return {}
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
         expected = _("a table of texts")
-        _refuse(path, _("its header is malformed"), expected, shown(found), "__metadata__")
+        _refuse(path, _("its header is malformed"), expected, shown(found), METADATA)
+    return found
 
 
 def _entry(path: Path, name: str, value: Any) -> _Entry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.render import words
 from byhand.render.data import enclosure_data, float_data, floats
 from byhand.render.forms import DIGITS, PLACES, Forms
-from byhand.render.ink import Ink, padded, width_of
+from byhand.render.ink import Ink, padded, width_of, wrap
 from byhand.render.parts import Cell, Title
 from byhand.render.terminal import decimal_alone
 from byhand.render.words import whole
@@ -80,7 +79,12 @@ def choice_lines(generation: Generation, chosen: Chosen, width: int, ink: Ink) -
         return
     form = "" if cell.form is None else f"= {write(cell.form)}"
     plain = INDENT.join([line, said]) if said else line
-    if form and width_of(plain) + len(INDENT) + width_of(form) <= width:
+    if width_of(plain) > width:
+        lead = " " * (len(INDENT) + len(place) + len(INDENT))
+        yield line.rstrip()
+        for piece in wrap(said, width, initial_indent=lead, subsequent_indent=lead + INDENT):
+            yield ink(piece, "exact" if chosen.proven else None)
+    elif form and width_of(plain) + len(INDENT) + width_of(form) <= width:
         yield INDENT.join([line, ink(said, "exact"), ink(form, "quiet")])
     else:
         yield INDENT.join([line, ink(said, "exact" if chosen.proven else None)]).rstrip()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from textwrap import wrap
 from typing import Any
 
 from byhand.checking.gradebooks import Gradebook, decimal
@@ -15,7 +14,7 @@ from byhand.checking.grading import BLANK, SET_ASIDE, Graded
 from byhand.checking.verdicts import Verdict
 from byhand.language import _
 from byhand.render import words
-from byhand.render.ink import Ink, padded, width_of
+from byhand.render.ink import Ink, padded, width_of, wrap
 from byhand.render.listing import INDENT
 from byhand.render.marked import SIGNS
 

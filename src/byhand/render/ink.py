@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import textwrap
 import unicodedata
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 SIGNS = {"exact": "", "named": "√", "enclosed": "±", "rounded": "~"}
 _CODES = {
@@ -20,6 +21,7 @@ _CODES = {
     "returns": "32",
     "wrong": "1;31",
 }
+_SECOND = "\ue000"  # stands for the second column of a wide sign; no text has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,16 @@ def width_of(text: str) -> int:
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
     )
+
+
+def wrap(text: str, width: int, **how: Any) -> list[str]:
+    """The text in lines of a width in columns, as textwrap has them in signs."""
+    if text.isascii():
+        return textwrap.wrap(text, width, **how)
+    stretched = "".join(sign + _SECOND * (width_of(sign) - 1) for sign in text)
+    if stretched != text:
+        width -= 1  # a break between both columns of a sign leaves the second one to this line
+    return [line.replace(_SECOND, "") for line in textwrap.wrap(stretched, width, **how)]
 
 
 def padded(text: str, width: int) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from byhand.language import _
 from byhand.render import words
-from byhand.render.ink import Ink, padded, width_of
+from byhand.render.ink import Ink, padded, width_of, wrap
 from byhand.render.words import whole
 
 if TYPE_CHECKING:
@@ -30,6 +29,23 @@ def columns(rows: Iterable[Sequence[str]], right: Sequence[bool]) -> Iterator[st
         yield (INDENT + "   ".join(cells)).rstrip()
 
 
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int
+) -> Iterator[str]:
+    """A head and rows in columns; where they do not fit, a row in lines of its own."""
+    lines = list(columns([head, *rows], right))
+    if max(map(width_of, lines)) <= width:
+        yield from lines
+        return
+    room = max(width_of(name) for name in head[1:])
+    for row in rows:
+        yield INDENT + row[0]
+        for name, value in zip(head[1:], row[1:], strict=True):
+            lead = f"{INDENT * 2}{padded(name, room)}  "
+            if value:
+                yield from wrap(lead + value, width, subsequent_indent=" " * width_of(lead))
+
+
 def paragraph(text: str, width: int, indent: str = INDENT) -> list[str]:
     return wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
@@ -47,18 +63,26 @@ def inventory_lines(
     head = [_("component"), _("formula"), _("layers") if layers else "", _("parameters")]
     rows = [_inventory_row(group) for group in inventory.groups]
     totals = [["", "", "", ""], *inventory_totals(inventory, weights_known)]
-    lines = list(columns([head, *rows, *totals], (False, False, True, True)))
+    lines = list(table(head, [*rows, *totals], (False, False, True, True), width))
     rule = INDENT + "─" * (max(map(width_of, lines)) - len(INDENT))
-    yield ink(lines[0], "quiet")
-    yield from (line or ink(rule, "quiet") for line in lines[1:])
+    yield ink(lines[0], "quiet" if head[0] in lines[0] else None)
+    yield from (line if line.strip() else ink(rule, "quiet") for line in lines[1:])
     for note in inventory_notes(inventory):
         yield ""
         yield from paragraph(note, width)
     if inventory.buffers:
         yield ""
         yield from paragraph(_("Buffers, which are needed but not learned:"), width)
-        buffers = [(component_name(b, (b.layer,)), _formula(b), "") for b in inventory.buffers]
-        yield from columns(buffers, (False, False, True))
+        for name, formula in _buffers(inventory):
+            yield from wrap(f"{INDENT}{name}   {formula}", width, subsequent_indent=INDENT * 2)
+
+
+def _buffers(inventory: Inventory) -> Iterator[tuple[str, str]]:
+    """(name, formula) of each buffer; the formulas stand below each other."""
+    names = [component_name(buffer, (buffer.layer,)) for buffer in inventory.buffers]
+    room = max(map(width_of, names))
+    for name, buffer in zip(names, inventory.buffers, strict=True):
+        yield padded(name, room), _formula(buffer)
 
 
 def _inventory_row(group: Group) -> list[str]:
@@ -166,9 +190,8 @@ def plan_lines(
     """Every step of a plan with its formula and its axes, by stage; no number is known."""
     called = plan.in_style(names)
     yield ink(plan.spec.name, "strong")
-    yield _("a plan for {count} tokens: {steps} steps, no numbers").format(
-        count=plan.length, steps=len(shown)
-    )
+    said = _("a plan for {count} tokens: {steps} steps, no numbers")
+    yield from paragraph(said.format(count=plan.length, steps=len(shown)), width, "")
     place = None
     for step in plan:
         if step.address not in shown:
@@ -184,5 +207,5 @@ def plan_lines(
         if room >= 2:
             yield f"{left}{' ' * room}{ink(right, 'quiet')}"
         else:
-            yield left
+            yield from wrap(left, width, subsequent_indent=INDENT * 2, break_on_hyphens=False)
             yield " " * (width - width_of(right)) + ink(right, "quiet")

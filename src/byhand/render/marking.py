@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from textwrap import wrap
 
 from byhand.checking.grading import grade
 from byhand.checking.verdicts import Marked, MarkedText, Marking, Verdict
@@ -18,7 +17,7 @@ from byhand.language import _
 from byhand.render import words
 from byhand.render.folding import Run, folded
 from byhand.render.grades import marks_text
-from byhand.render.ink import Ink, padded, width_of
+from byhand.render.ink import Ink, padded, width_of, wrap
 from byhand.render.listing import INDENT
 from byhand.render.marked import (
     SIGNS,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from textwrap import wrap
 
 from byhand.expression import write
 from byhand.language import _
 from byhand.render import words
-from byhand.render.ink import SIGNS, Ink, padded, width_of
+from byhand.render.ink import SIGNS, Ink, padded, width_of, wrap
 from byhand.render.layout import MASK, fit, plain
 from byhand.render.parts import (
     Cell,
@@ -137,10 +136,21 @@ class Terminal:
             yield said + " " * room + end
         else:
             yield from self.broken(left, step.address)
-            yield " " * (self.width - width_of(tail)) + end
+            yield from self.at_the_right(right, sign, step.register)
         if step.also:
-            names = ", ".join(step.also)
-            yield self.ink(INDENT + _("also called {names}").format(names=names), "quiet")
+            also = _("also called {names}").format(names=", ".join(step.also))
+            for line in self.paragraph(also, INDENT * 2, INDENT):
+                yield self.ink(line, "quiet")
+
+    def at_the_right(self, axes: str, sign: str, register: str | None) -> Iterator[str]:
+        """Axes and register on a line of their own, or on two where they do not fit on one."""
+        room = self.width - width_of(f"{axes}   {sign}".rstrip())
+        if sign and room >= 0:
+            yield " " * room + self.ink(axes, "quiet") + "   " + self.ink(sign, register)
+            return
+        for text, kind in ((axes, "quiet"), (sign, register)):
+            if text:
+                yield " " * (self.width - width_of(text)) + self.ink(text, kind)
 
     def broken(self, left: str, address: str) -> Iterator[str]:
         lines = list(self.paragraph(left, INDENT, ""))
@@ -215,7 +225,10 @@ class Terminal:
             left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
             right = words.axes_text(step.axes, step.shape)
             room = self.width - width_of(left) - width_of(right)
-            yield f"{left}{' ' * room}{self.ink(right, 'quiet')}" if room >= 2 else left
+            if room >= 2:
+                yield f"{left}{' ' * room}{self.ink(right, 'quiet')}"
+            else:
+                yield from self.paragraph(left.strip(), INDENT * 2, INDENT)
 
     # ------------------------------------------------------------------ the end of the spine
 
@@ -245,10 +258,14 @@ class Terminal:
     def working(self, part: WorkingLine) -> Iterator[str]:
         yield ""
         head = self.ink(part.address, "strong")
-        if sign := register_sign(part.cell.register):
-            room = self.width - width_of(part.address) - width_of(sign)
-            head += " " * max(room, 2) + self.ink(sign, part.cell.register)
-        yield head
+        sign = register_sign(part.cell.register)
+        end = self.ink(sign, part.cell.register)
+        room = self.width - width_of(part.address) - width_of(sign)
+        if sign and room >= 2:
+            yield head + " " * room + end
+        else:
+            yield head
+            yield from [" " * (self.width - width_of(sign)) + end] * bool(sign)
         before = ""
         for sign, tree in (("=", part.symbols), ("≈" if part.decimals else "=", part.values)):
             text = "" if tree is None else write(tree)

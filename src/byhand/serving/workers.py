@@ -332,8 +332,16 @@ class Workers:
                 await asyncio.sleep(PAUSE)
                 continue
             self.workers.add(worker)
+            self._later(self._watch(worker))
             self._offer(worker)
             return
+
+    async def _watch(self, worker: Worker) -> None:
+        """A worker that ends while it has nothing to do is replaced before anybody asks it."""
+        await worker.process.wait()
+        if worker in self._free:
+            self._free.remove(worker)
+            await self._replace(worker)
 
     def _later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)

@@ -25,7 +25,7 @@ from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, spread
 
 LONG = os.environ.get("BYHAND_LONG") == "1"
-COUNT = 150 if LONG else 10  # cases for each scale
+COUNT = 150 if LONG else 4  # cases for each scale
 
 
 def cases(scale: float) -> Iterator[tuple[Case, Weights]]:

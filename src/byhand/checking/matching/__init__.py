@@ -2,7 +2,8 @@
 
     texts     which texts: rows of a batch, padding         naming    what a name stands for
     indices   an index in numbers and tokens                layouts   whose axes come in which order
-    overlaps  what is claimed twice
+    overlaps  what is claimed twice                         looking   who may look at whom
+    lens      hooks of norms, which versions of TransformerLens have in other places
 
 A name that stands for nothing is listed with the nearest known ones, never dropped.  An array of
 another shape is listed likewise; a line written by hand that does not fit is an error, since the
@@ -11,7 +12,7 @@ person can mend it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
 from byhand.checking.matching.indices import POSITIONS, Named, index_of, read_name
 from byhand.checking.matching.layouts import Part, Turn, as_it_is, part_of, turn_for
+from byhand.checking.matching.lens import after_gain_and_bias, beside_the_norm
 from byhand.checking.matching.naming import COUNT, Found, Known
 from byhand.checking.matching.overlaps import without_repetitions
 from byhand.checking.matching.texts import Row, ids_of, names_the_text, rows_of
@@ -31,6 +33,7 @@ from byhand.errors import ByhandError, InputError, ShapeError
 from byhand.files.mapped import shown, sides
 from byhand.language import _
 from byhand.model import Model
+from byhand.passes import Mask
 from byhand.plan import WEIGHT, Plan
 
 IDS = ("tokens", "target", "next")  # steps whose values are tokens
@@ -49,10 +52,12 @@ def match(
     """
     rows = rows_of(sheet, model, text)
     goal = _target(sheet, model, rows, text, target)
-    known = Known(model, _widest(model, rows))
+    known = Known(model, _widest(model, rows), after_gain_and_bias(sheet.entries, model))
     matching = _Matching(known, rows, goal is not None)
+    matching.unmatched += beside_the_norm(sheet.entries)
+    aside = {each.name for each in matching.unmatched}
     for entry in sheet.entries:
-        if not names_the_text(entry):
+        if not names_the_text(entry) and entry.name not in aside:
             matching.add(entry)
     if not any(matching.claims):
         _nothing(sheet, matching.unmatched)
@@ -72,6 +77,7 @@ def match(
             precision=sheet.precision,
             label=sheet.label,
             positions=row.positions,
+            masks=row.masks,
             padding=(row.before, row.behind),
             marks=sheet.marks,
         )
@@ -80,19 +86,33 @@ def match(
 
 
 def plan_for(claimed: ClaimedText, model: Model) -> Plan:
-    """The plan that has every step the claims are about."""
-    return forward.plan(
+    """The plan that has every step the claims are about, with the masks that they say."""
+    plan = forward.plan(
         model.spec,
         len(claimed.tokens),
         positions=claimed.positions,
         target=claimed.target is not None,
         head_outputs=any(claim.address.endswith(".head_out") for claim in claimed.claims),
     )
+    return plan if claimed.masks is None else _masked_by(plan, claimed.masks)
+
+
+def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
+    """The plan with other masks, one for each block."""
+    given = {f"block.{layer}.attn.scores": mask for layer, mask in enumerate(masks)}
+    steps = tuple(
+        replace(step, attributes={**step.attributes, "mask": given[step.address]})
+        if step.address in given
+        else step
+        for step in plan
+    )
+    return replace(plan, steps=steps)
 
 
 def _widest(model: Model, rows: tuple[Row, ...]) -> Plan:
     """The plan of a text as long as the dump's arrays, with every step that there may be."""
-    return forward.plan(model.spec, rows[0].width, target=True, head_outputs=True)
+    width = rows[0].width  # only shapes are asked of it: positions may be any
+    return forward.plan(model.spec, width, positions=(0,) * width, target=True, head_outputs=True)
 
 
 def _target(

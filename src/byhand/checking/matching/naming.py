@@ -19,7 +19,7 @@ from byhand.spec import Parameter, parameters
 
 BYHAND, LENS, HUGGING_FACE, CACHE = "byhand", "transformer_lens", "huggingface", "cache"
 COUNT = "count."
-WRAPPERS = ("module.", "_orig_mod.", "base_model.model.")  # around a module that is called so
+AROUND = ("module.", "base_model.model.")  # in front of a module, by DataParallel and by peft
 ENDINGS = (".output[0]", ".output.0", ".output")  # of what a module gives
 MOST_HINTS = 40  # names for which near ones are looked for: it takes a while
 _PAST = re.compile(r"(?:past|present)(?:_key_values?)?\.(\d{1,6})\.(key|value)s?")
@@ -41,11 +41,15 @@ class Found:
 
 
 class Known:
-    """Every name that stands for something in this model, at one length."""
+    """Every name that stands for something in this model, at one length.
 
-    def __init__(self, model: Model, plan: Plan) -> None:
+    `instead` are names that stand for another step in these claims than they usually do.
+    """
+
+    def __init__(self, model: Model, plan: Plan, instead: Mapping[str, str] | None = None) -> None:
         self.model = model
         self.plan = plan
+        self.instead = instead or {}
         self._hints = MOST_HINTS
 
     def look_up(self, name: str) -> Found | None:
@@ -101,7 +105,7 @@ class Known:
 
     @cached_property
     def _steps(self) -> Mapping[str, str]:
-        return names.steps(self.plan.spec, self.plan.known)
+        return {**names.steps(self.plan.spec, self.plan.known), **self.instead}
 
     @cached_property
     def _weights(self) -> Mapping[str, Parameter]:
@@ -161,7 +165,8 @@ class Known:
 
 
 def unwrapped(name: str) -> str:
-    """The name without what wraps a module: `module.`, `_orig_mod.`"""
-    for wrapper in WRAPPERS * 2:
-        name = name.removeprefix(wrapper)
+    """The name without what is wrapped around a module: `module.`, `_orig_mod.`"""
+    name = names.without_wrappers(name)
+    for prefix in AROUND * 2:
+        name = name.removeprefix(prefix)
     return name

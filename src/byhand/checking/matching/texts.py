@@ -14,10 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Entry, Sheet
+from byhand.checking.matching.looking import masks_of, unseen
 from byhand.checking.reading.arrays import TOKENS
 from byhand.errors import InputError, TextError
 from byhand.language import _
 from byhand.model import Model
+from byhand.passes import Mask
 from byhand.tokens import too_long
 
 MOST_SHOWN = 12  # ids in a message
@@ -33,6 +35,7 @@ class Row:
     before: int = 0  # positions of padding in front of it
     behind: int = 0
     positions: tuple[int, ...] | None = None  # None: 0, 1, 2, …
+    masks: tuple[Mask, ...] | None = None  # of each block, where the claims say who looks at whom
 
     @property
     def width(self) -> int:
@@ -58,12 +61,12 @@ def rows_of(sheet: Sheet, model: Model, text: str | None) -> tuple[Row, ...]:
             )
         if sheet.text is not None and text is not None and text != sheet.text:
             _agree(sheet, model, text, model.vocabulary.encode(sheet.text))
-        return (_row(sheet, model, words, model.vocabulary.encode(words), 0, None),)
+        return (_row(sheet, model, words, model.vocabulary.encode(words), 0),)
     batch = np.atleast_2d(ids)
     mask = None if sheet.mask is None else np.atleast_2d(sheet.mask)
     rows = []
     for place, row in enumerate(batch):
-        before, behind = (0, 0) if mask is None else _padding(sheet, mask[place])
+        before, behind = (unseen(sheet, place), 0) if mask is None else _padding(sheet, mask[place])
         tokens = _in_the_vocabulary(sheet, model, row[before : len(row) - behind])
         for said in (text, sheet.text):
             if said is not None:
@@ -79,12 +82,17 @@ def _row(
     text: str,
     tokens: tuple[int, ...],
     place: int,
-    padding: tuple[int, int] | None,
+    padding: tuple[int, int] = (0, 0),
 ) -> Row:
-    if (error := too_long(len(tokens), model.spec.context)) is not None:
+    before, behind = padding
+    positions = _positions(sheet, place, before, len(tokens))
+    # of texts packed into one, each begins at position 0
+    count = len(tokens) if positions is None else max(positions) + 1
+    if (error := too_long(count, model.spec.context)) is not None:
         raise error
-    before, behind = padding or (0, 0)
-    return Row(text, tokens, place, before, behind, _positions(sheet, place, before, len(tokens)))
+    text_alone = slice(before, before + len(tokens))
+    masks = masks_of(sheet, model.spec, place, text_alone, positions)
+    return Row(text, tokens, place, before, behind, positions, masks)
 
 
 def _positions(sheet: Sheet, place: int, before: int, length: int) -> tuple[int, ...] | None:

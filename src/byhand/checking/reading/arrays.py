@@ -1,8 +1,8 @@
 """Claims that are arrays: NumPy's, torch's, and the files that hold them by name.
 
 An array keeps its format, which says how the numbers were worked out.  Arrays of whole numbers
-under the names of `TOKENS`, `MASKS` and `POSITIONS` say what the text is; texts are the heading.
-Nothing is unpickled.
+under the names of `TOKENS`, `MASKS`, `POSITIONS` and `SEGMENTS` say what the text is; texts are the
+heading.  Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -19,23 +19,19 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
-from byhand.checking.reading.written import (
-    CLAIMS,
-    GIVEN,
-    HEADING,
-    LABELS,
-    POINTING,
-    entry_of,
-)
+from byhand.checking.reading.masks import mask_of, pairs_of
+from byhand.checking.reading.written import CLAIMS, GIVEN, HEADING, LABELS, POINTING, entry_of
 from byhand.errors import InputError
 from byhand.files.mapped import shown, sides
 from byhand.files.tree import List, Node, Scalar
 from byhand.language import _
 
-TOKENS = ("tokens", "input_ids", "hook_tokens")
+TOKENS = ("tokens", "input_ids", "hook_tokens", "embed.hook_in")
 MASKS = ("attention_mask",)
-POSITIONS = ("position_ids",)
+POSITIONS = ("position_ids", "pos_embed.hook_in")
+SEGMENTS = ("segment_ids",)  # of several texts packed into one: which of them
 PADDING = ("pad_token_id",)
+PAIRS = "pairs"  # a mask of queries and keys, as the heading keeps it
 FLOATS: Mapping[np.dtype[Any], str] = {
     np.dtype(np.float64): "float64",
     np.dtype(np.float32): "float32",
@@ -57,8 +53,12 @@ def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None
             value = str(value)
         if name in HEADING and isinstance(value, str):
             told[name] = value
-        elif name in (*TOKENS, *MASKS, *POSITIONS, *PADDING) and not _spelled(value):
-            told[name] = whole_numbers(as_array(value, where), where, name)
+        elif name in (*TOKENS, *MASKS, *POSITIONS, *SEGMENTS, *PADDING) and not _spelled(value):
+            array = as_array(value, where)
+            if name in MASKS and array.ndim > 2:
+                told[PAIRS] = pairs_of(array, where)
+            else:
+                told[name] = whole_numbers(array, where, name)
         else:
             entries.append(entry_of_any(name, value, source))
     tokens = _first(told, TOKENS)
@@ -68,8 +68,10 @@ def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None
         text=told.get("text"),
         target=told.get("target"),
         tokens=tokens,
-        mask=_mask(source, tokens, told),
+        mask=mask_of(source, tokens, _first(told, MASKS), _first(told, PADDING)),
+        pairs=told.get(PAIRS),
         positions=_first(told, POSITIONS),
+        segments=_first(told, SEGMENTS),
         precision=told.get("precision"),
         label=_first(told, LABELS),
     )
@@ -225,35 +227,3 @@ def whole_numbers(array: npt.NDArray[Any], where: str, name: str) -> npt.NDArray
             found=f"{array.dtype} {sides(array.shape)}",
         )
     return array.astype(np.int64)
-
-
-def _mask(
-    source: str, tokens: npt.NDArray[np.int64] | None, told: Mapping[str, Any]
-) -> npt.NDArray[np.bool_] | None:
-    """False at padding: as the mask says, or where ids are the one of padding."""
-    mask, pad = _first(told, MASKS), _first(told, PADDING)
-    if mask is None:
-        return None if pad is None or tokens is None else _outside_runs(tokens, int(pad.flat[0]))
-    if tokens is not None and mask.shape != tokens.shape:
-        raise InputError(
-            _("the mask and the tokens have different shapes"),
-            where=source,
-            expected=sides(tokens.shape),
-            found=sides(mask.shape),
-        )
-    if not np.isin(mask, (0, 1)).all():
-        raise InputError(
-            _("the attention mask holds something else than 0 and 1"),
-            where=source,
-            expected=_("1 for a token, 0 for padding"),
-            found=str(mask[~np.isin(mask, (0, 1))][0]),
-        )
-    return np.asarray(mask, dtype=np.bool_)
-
-
-def _outside_runs(tokens: npt.NDArray[np.int64], pad: int) -> npt.NDArray[np.bool_]:
-    """True but in the runs of the padding's id at both ends of a row."""
-    text = np.atleast_2d(tokens) != pad
-    begun = np.logical_or.accumulate(text, axis=1)
-    going_on = np.logical_or.accumulate(text[:, ::-1], axis=1)[:, ::-1]
-    return (begun & going_on).reshape(tokens.shape)

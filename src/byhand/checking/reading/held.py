@@ -32,13 +32,27 @@ def narrowest_format(arrays: Iterable[npt.NDArray[Any]], kept_in: str) -> str:
     return kept_in
 
 
+def cast_on_the_way(array: npt.NDArray[Any], kept_in: str, others: str) -> bool:
+    """Whether it is kept, and needed, in a wider format than `others`, which is one of 16 bits."""
+    narrow = FORMATS[others]
+    if narrow.bits >= FORMATS["float32"].bits or FORMATS[kept_in].bits <= narrow.bits:
+        return False
+    return not _fits(narrow, np.asarray(array))
+
+
+def _fits(form: Format, array: npt.NDArray[Any]) -> bool:
+    """Whether the format holds every number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = array.astype(form.dtype).astype(np.float64)
+        return np.array_equal(rounded, array.astype(np.float64), True)
+
+
 def _holds(form: Format, arrays: list[npt.NDArray[Any]]) -> bool:
     count = using = 0
     for array in arrays:
-        with np.errstate(over="ignore", invalid="ignore"):
-            rounded = array.astype(form.dtype)
-            if not np.array_equal(rounded.astype(np.float64), array.astype(np.float64), True):
-                return False
+        if not _fits(form, array):
+            return False
+        rounded = array.astype(form.dtype)
         bits = rounded.view(f"u{form.dtype.itemsize}")
         count += int(np.count_nonzero(rounded))
         using += int(np.count_nonzero(bits & 1))

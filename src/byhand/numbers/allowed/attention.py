@@ -62,6 +62,8 @@ class Attention(Rounding):
         rad = sizes * relative + 2 * (1 + relative) * width * p.accumulate.least
         if moved is not None:
             rad += moved * (1 + relative)
+        if p.entering_least:  # what is too small for the format meets the other side
+            rad += (1 + relative) * p.entering_least * (_longest(q) + _longest(k))
         overflowing(rad, sizes, p.accumulate.largest / (1 + relative))
         each = 0.0 if _free_of_rounding(factor, off) else 0.3 * p.work.half  # scaled before
         own = usual_of_sums(p, mid, sizes, peaks(q.mid), width, each=each)
@@ -73,7 +75,7 @@ class Attention(Rounding):
             mid, rad, usual = mid * factor, rad * abs(factor), usual * abs(factor)
             rad += np.abs(mid) * (2 * OWN)
             # or scaled before: what is lost below the normal numbers meets the other side
-            longest = max(float(_most(x).sum(axis=-1).max(initial=0)) for x in (q, k))
+            longest = max(_longest(q), _longest(k))
             rad += 2 * p.work.least * max(1.0, sqrt(abs(factor))) * longest
         if slopes is not None:
             rad += (np.abs(mid) + rad) * store + p.store.least
@@ -143,6 +145,8 @@ class Attention(Rounding):
         abs_w, abs_v = np.abs(shares), np.abs(values)
         sizes = mixed(abs_w, abs_v)
         rad = sizes * relative + 2 * (1 + relative) * keys * p.accumulate.least
+        # the shares of a row are 1 together
+        rad += (1 + relative) * p.entering_least * (2 + keys * float(_most(v).max(initial=0)))
         overflowing(rad, sizes, p.accumulate.largest / (1 + float(relative.max(initial=0))))
         r_w, r_v = weights.radius(), v.radius()
         if r_w is not None:
@@ -162,6 +166,11 @@ def _most(x: Range) -> Data:
     """The largest that each entry may be, whatever its sign."""
     size, radius = np.abs(wide(x.mid)), x.radius()
     return size if radius is None else size + radius
+
+
+def _longest(x: Range) -> float:
+    """What the sizes of a row add up to, at most."""
+    return float(_most(x).sum(axis=-1).max(initial=0))
 
 
 def _free_of_rounding(factor: float, off: float) -> bool:

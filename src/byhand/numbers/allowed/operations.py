@@ -167,16 +167,19 @@ class Allowed(Norms, Positions, Attention):
         rows = Rows(data, radius, x.usual, rough=rough)
         relative += -1 + rows.own
         peak = peaks(data)
+        most = np.abs(data) if radius is None else np.abs(data) + radius
         matrix_radius = None  # how far printed weights may be off
         if weight.rad is not None:
-            most = np.abs(data) if radius is None else np.abs(data) + radius
             columns = weight.rad if layout == "in_out" else weight.rad.T
             matrix_radius = most @ columns
         offset = None if bias is None else wide(bias.mid)
         offset_radius = None if bias is None else bias.radius()
         growth, moving = relative * rows.grown, (1 + relative) * rows.grown
         # each product and each partial sum may be flushed to 0, and so may each weight that is read
-        lost = 2 * (inputs + 1) * p.accumulate.least + weight.least * np.abs(data).sum(axis=1)
+        lost = 2 * (inputs + 1) * p.accumulate.least + weight.least * most.sum(axis=1)
+        if p.entering_least:  # what is too small for the format loses as much as anything in it
+            largest = float(np.abs(weight.mid).max(initial=0)) + p.entering_least
+            lost = lost + p.entering_least * (most.sum(axis=1) + inputs * largest)
         floor = ((1 + 2 * relative) * rows.floor + (1 + relative) * lost)[:, None]
         most_sums = p.accumulate.largest / (1 + relative)
         mid, rad, usual = np.empty((3, len(data), outputs))

@@ -18,6 +18,7 @@ OWN = ldexp(1.0, -53)  # the unit roundoff of the float64 that the middles are c
 CHAIN = 512  # terms that BLAS usually adds one after the other, at most
 ROW = 64  # the same in sums of a row, which are usually vectorised or done by halves
 TRANSFORMERS = "transformers:"
+AUTOCAST = "autocast:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ TF32 = replace(FLOAT32, half=ldexp(1.0, -10))  # 10 bits behind the point, the r
 class Precision:
     """What an implementation may round: each stored result, each intermediate one, each addition.
 
-    `inputs` is the rounding of what enters a product (tf32).  With `islands`, norms, softmax and
-    the tables of RoPE are computed in float32 whatever the format.  `one_pass` allows the
-    variance as mean(x²) - mean².  Floats are cast to `cast_weights` when they are admitted.
+    `inputs` is the rounding of what enters a product (tf32, autocast).  With `islands`, norms,
+    softmax and the tables of RoPE are computed in float32 whatever the format.  `one_pass` allows
+    the variance as mean(x²) - mean².  Floats are cast to `cast_weights` when they are admitted.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Precision:
     @property
     def narrow(self) -> bool:
         """Whether it is a format of 16 bits, which is accumulated in float32."""
-        return self.cast_weights is not None
+        return self.work.half > FLOAT32.half
 
     @property
     def single(self) -> float:
@@ -93,6 +94,11 @@ class Precision:
     def entering(self) -> float:
         """The relative error of what enters a product."""
         return 0.0 if self.inputs is None else self.inputs.half
+
+    @property
+    def entering_least(self) -> float:
+        """What a number that enters a product may lose where it is too small for the format."""
+        return 0.0 if self.inputs is None else self.inputs.least
 
     def usual_sum(self, count: int, chain: int = CHAIN) -> tuple[float, float]:
         """Of a sum of so many terms: how much of |sum|, and of √(Σ term²), it is usually off.
@@ -135,6 +141,9 @@ PLAIN = {
     "tf32": Precision("tf32", FLOAT32, FLOAT32, CUT_OFF, inputs=TF32),
     "float16": Precision("float16", HALF, HALF, CUT_OFF, cast_weights=FLOAT16),
     "bfloat16": Precision("bfloat16", BFLOAT, BFLOAT, CUT_OFF, cast_weights=BFLOAT16),
+    # weights, and whatever else stays in float32, are rounded only where they enter a product
+    "autocast:float16": Precision("autocast:float16", HALF, HALF, CUT_OFF, inputs=HALF),
+    "autocast:bfloat16": Precision("autocast:bfloat16", BFLOAT, BFLOAT, CUT_OFF, inputs=BFLOAT),
 }
 EXACT = Precision("exact", NO_ROUNDING, NO_ROUNDING, NO_ROUNDING)
 PRECISIONS = (*PLAIN, *(TRANSFORMERS + name for name in PLAIN), "exact")

@@ -1,0 +1,128 @@
+"""Which module of a torch model gives which step: by its name, whatever is wrapped around it.
+
+`torch.compile`, FSDP and checkpointing put a name of their own in the middle; DataParallel, peft
+and anybody's own class put a prefix in front.  Names are known without either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from byhand.errors import UsageError, nearest
+from byhand.language import _
+from byhand.names import FOREIGN, PREFIXES, ROWS, without_wrappers
+
+
+@dataclass(frozen=True)
+class Modules:
+    """The modules of a model by the names they have without their wrappers."""
+
+    named: Mapping[str, Any]  # as named_modules() has them
+    prefix: str  # of the model that is inside, with its point
+    plain: Mapping[str, Any]  # those of the model inside, by their names without wrappers
+
+    @classmethod
+    def of(cls, model: Any) -> Modules:
+        named = dict(model.named_modules())
+        # a wrapper and what it wraps have one name: what is inside comes later, and is heard
+        plain = {without_wrappers(name): module for name, module in named.items()}
+        # TransformerLens knows its hooks by name, wherever in the tree they are
+        plain = dict(getattr(model, "hook_dict", None) or plain)
+        prefix = _prefix(plain)
+        return cls(named, prefix, {
+            name.removeprefix(prefix): module
+            for name, module in plain.items() if name.startswith(prefix)
+        })  # fmt: skip
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """The modules of the model that is inside, by their plain names."""
+        yield from self.plain.items()
+
+    @property
+    def inner(self) -> Any:
+        """The model that is inside; the whole where nothing is around it."""
+        around = self.prefix.rstrip(".")
+        return [module for name, module in self.named.items()
+                if without_wrappers(name) == around][-1]  # fmt: skip
+
+    @property
+    def compiled(self) -> bool:
+        """Whether torch.compile has been at any of them."""
+        return any(
+            "_orig_mod" in name.split(".") or getattr(module, "_compiled_call_impl", None)
+            for name, module in self.named.items()
+        )
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuses names of modules that there are not."""
+        for name in names:
+            if name not in self.named:
+                raise UsageError(
+                    _("the model has no module {name}").format(name=repr(name)),
+                    expected=_("names of modules, as named_modules() has them"),
+                    found=repr(name),
+                    hint=nearest(name, self.named),
+                )
+
+
+def _prefix(names: Iterable[str]) -> str:
+    """What stands in front of the names of the model that is inside.
+
+    That is the prefix behind which most names are known, the shortest of such.  Names like `norm`
+    are everywhere: a prefix needs a module of a layer behind it.
+    """
+    known: Counter[str] = Counter()
+    layered = {""}
+    for name in names:
+        for start in (0, *(match.end() for match in re.finditer(r"\.", name))):
+            if (row := row_of(name[start:])) is not None:
+                known[name[:start]] += 1
+                if row[1] is not None:
+                    layered.add(name[:start])
+    most = max((known[prefix] for prefix in layered), default=0)
+    best = (prefix for prefix in layered if known[prefix] == most)
+    found = sorted(best, key=lambda prefix: (len(prefix), prefix))
+    others = [prefix for prefix in found if not prefix.startswith(found[0])]
+    if most and others:
+        two = ", ".join(prefix.rstrip(".") for prefix in (found[0], *others))
+        raise UsageError(
+            _("there is more than one model inside this one"),
+            expected=_("one model, with whatever is around it"),
+            found=two,
+            hint=_("capture the part that is meant"),
+        )
+    return found[0] if most else ""
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], int], ...]:
+    """Every foreign name as a pattern in which the layer is open, with the number of its row."""
+    found: dict[str, int] = {}
+    for number, row in enumerate(ROWS):
+        for style in FOREIGN:
+            for name in row.names(style):
+                for prefix in ("", *PREFIXES):
+                    if name.startswith(prefix):
+                        found.setdefault(name.removeprefix(prefix), number)
+    return tuple(
+        (re.compile(re.sub(r"\\\.L\\\.|\\\.L$", _layer, re.escape(name))), number)
+        for name, number in found.items()
+    )
+
+
+def _layer(match: re.Match[str]) -> str:
+    return r"\.(\d+)" + (r"\." if match[0].endswith(".") else "")
+
+
+@cache
+def row_of(name: str) -> tuple[int, int | None] | None:
+    """The row of a module's name in the table of names, and its layer; None where it has none."""
+    for pattern, number in _patterns():
+        if match := pattern.fullmatch(name):
+            return number, int(match[1]) if match.groups() else None
+    return None
