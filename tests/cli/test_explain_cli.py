@@ -96,7 +96,7 @@ def test_a_length_says_which_texts_are_all_looked_at(byhand: Call) -> None:
     assert "expected: a length from 1 to 3" in refused.err
     elsewhere = byhand("explain", "abc", "--only", "lens", "--length", "2")
     assert (elsewhere.status, elsewhere.out) == (2, "")
-    assert "--length is for --only inputs" in elsewhere.err
+    assert "--length is for the section inputs" in elsewhere.err
 
 
 def test_a_table_of_every_text_says_what_it_leaves_out(byhand: Call) -> None:

@@ -141,12 +141,8 @@ def command(
     refuse_together({"--digits": chosen.compares, "--float": chosen.compares})
     refuse_together({"--alone": alone, "--against": against is not None})
     page = None if report is None else can_be_written(report)
-    for_texts = length is None or "inputs" in (only or ("inputs",)) or "facts" in only
-    if not for_texts:
-        raise UsageError(
-            _("{option} is for {section}").format(option="--length", section="--only inputs"),
-            hint=_("leave one of them out"),
-        )
+    if length is not None and only and not {"inputs", "facts"} & set(only):
+        raise UsageError(_("--length is for the section inputs"), hint="--only inputs")
     with telling() as progress:
         opened = open_model(model)
         found = explain(

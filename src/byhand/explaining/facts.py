@@ -9,26 +9,16 @@ fact says so.  The sentences are written in `render.explained.telling`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from byhand.evaluate import Admitted, Progress
-from byhand.explaining.ablation import (
-    Part,
-    ablated,
-    job_of,
-    part_at,
-    unchanged,
-    usual_parts,
-    without,
-)
-from byhand.explaining.lens import Lens, end_at, tail_of
-from byhand.explaining.turning import UNDECIDED, Turning, Turns
-from byhand.explaining.waiting import tell_doing
-from byhand.language import _
+from byhand.explaining.ablation import Part, part_at, usual_parts
+from byhand.explaining.lens import Lens
+from byhand.explaining.together import predictions_without
+from byhand.explaining.turning import Turning, Turns
 from byhand.numbers.base import Prediction
-from byhand.proving import prove
 from byhand.tracing import Missing, Trace
 
 MOST_PARTS = 64  # that are taken away one by one, heads included
@@ -120,11 +110,7 @@ def facts(
         progress=progress,
     )
     said = [turns.without(one) for one in chosen]
-    found = []
-    for count, one in enumerate(chosen):
-        what = _("taking out {part}").format(part=one.address)
-        tell_doing(progress, what, count, len(chosen))
-        found.append(predictions_without(trace, one, turns.positions, weights, progress))
+    found = predictions_without(trace, chosen, turns.positions, weights, progress)
     told = []
     for place, turning in enumerate(turns.found):
         at = turning.position
@@ -140,38 +126,3 @@ def _usual(trace: Trace) -> tuple[Part, ...]:
     """The usual parts, without the single heads where a model has many."""
     parts = usual_parts(trace.model.spec)
     return parts if len(parts) <= MOST_PARTS else tuple(p for p in parts if p.kind != "head")
-
-
-def predictions_without(
-    trace: Trace,
-    part: Part,
-    positions: Sequence[int],
-    weights: Admitted,
-    progress: Progress | None = None,
-) -> tuple[Prediction, ...]:
-    """The prediction after each of these positions of the text worked out without the part.
-
-    What comes before the part is taken from the trace, and the stream is unembedded at these
-    positions alone.  Where the trace is proven and one of these is not, all of it is proven anew.
-    """
-    whole = ablated(job_of(trace, ("next",)), (part,))
-    end = whole.plan[f"stream.{len(trace.plan.spec.blocks)}"].address
-    job = replace(whole, plan=whole.plan.only([end]), asked=(end,))
-    job = replace(job, known=unchanged(trace, job))
-    stream = job.work(weights=weights, progress=progress).steps[end]
-    if stream.missing is not None:
-        return (UNDECIDED,) * len(positions)
-    tail = tail_of(trace.plan.spec, len(positions), ("next",))
-    if part.kind == "bias":  # which may be one of the end's own
-        tail = without(tail, part)
-    last = end_at(trace.numbers, stream, positions, tail, weights)["next"]
-    if last.missing is None and (trace.proof is None or all(one.proven for one in last.value)):
-        return tuple(last.value)
-    if trace.proof is None:
-        return (UNDECIDED,) * len(positions)
-    proven = prove(
-        ablated(job_of(trace, ("next",)), (part,)), trace.proof.digits, progress=progress
-    )
-    if proven.next is None:
-        return (UNDECIDED,) * len(positions)
-    return tuple(proven.next[position] for position in positions)

@@ -10,7 +10,7 @@ in a picture are floats near the trace's numbers.  Nothing is drawn here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -22,12 +22,12 @@ import numpy as np
 from byhand import forward
 from byhand.errors import ByhandError, InputError
 from byhand.evaluate import work_out
-from byhand.explaining.near import near_entry
+from byhand.explaining.near import floats_near
 from byhand.explaining.planes import Plane, planes_of, tail_of
 from byhand.explaining.projections import angle, cosine, length_of
 from byhand.language import _
 from byhand.numbers.base import Prediction, Printed
-from byhand.tracing import Missing, Trace, weakest
+from byhand.tracing import Missing, Trace, Worked, weakest
 
 MOST_SHOWN = 12  # tokens of a large vocabulary that are looked at
 
@@ -63,12 +63,18 @@ class Stop:
     address: str  # of its row: block.0.attn.add[2]
     kind: str  # "token" "position" "attn" "mlp" "attn.norm" "mlp.norm"
     layer: int | None
-    values: tuple[Any, ...]  # the trace's own numbers
-    near: tuple[float, ...]  # floats near them
+    position: int
+    worked: Worked = field(repr=False, compare=False)  # the step, at every position
+    near: tuple[float, ...]  # floats near the trace's own numbers
     register: str
     leads: Prediction | None  # what the model's tail says from here; None where it was not asked
     angles: tuple[float | None, ...]  # in degrees, to each direction; None where one is zero
     cosines: tuple[float | None, ...]
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The trace's own numbers."""
+        return tuple(self.worked.at((self.position, i)) for i in range(len(self.near)))
 
     @property
     def length(self) -> float:
@@ -267,26 +273,34 @@ def _path(
         worked = trace[address]
         if worked.missing is not None:
             return Path(position, token, tuple(made), worked.missing)
-        values = tuple(worked.at((position, i)) for i in range(worked.step.shape[1]))
-        near = tuple(map(near_entry, values))
+        row = floats_near(trace.numbers, trace.numbers.take_rows(worked.value, [position]))[0]
+        near = tuple(map(float, row))
         if not all(map(isfinite, near)):  # a float that overflowed has no place
             return Path(position, token, tuple(made), Missing("undecided", address))
         predictions = leads.get(address)
-        row = np.array(near)
         made.append(
             Stop(
                 f"{address}[{position}]",
                 kind,
                 layer,
-                values,
+                position,
+                worked,
                 near,
-                weakest(worked.numbers.register(value) for value in values),
+                _register(worked, position),
                 None if predictions is None else predictions[position],
                 tuple(angle(row, np.array(each.row)) for each in directions),
                 tuple(cosine(row, np.array(each.row)) for each in directions),
             )
         )
     return Path(position, token, tuple(made))
+
+
+def _register(worked: Worked, position: int) -> str:
+    """The weakest register of a row."""
+    if worked.numbers.uniform:
+        return worked.numbers.uniform
+    entries = [worked.at((position, i)) for i in range(worked.step.shape[1])]
+    return weakest(worked.numbers.register(entry) for entry in entries)
 
 
 # ------------------------------------------------------------------ the model's own tail
