@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -83,6 +84,13 @@ class Choosing:
             return "nowhere"
         return self.random.choice(self.model.vocabulary.tokens)
 
+    def said(self) -> str:
+        """A text of tokens that the model has."""
+        if self.model is None:
+            return "nowhere"
+        tokens = self.random.choices(self.model.vocabulary.tokens, k=self.random.randint(1, 3))
+        return ("" if self.model.vocabulary.kind == "characters" else " ").join(tokens)
+
     def step(self) -> str:
         if self.plan is None or self.random.random() < 0.03:
             return "block.7.attn"
@@ -108,6 +116,7 @@ class Choosing:
         return Call(self.command, tuple(self.arguments), said, seed, frozenset(self.labels))
 
 
+@lru_cache(maxsize=1)
 def _opened(text: str) -> Model | None:
     try:
         return parse_model(text, "odd.yaml")
@@ -132,11 +141,8 @@ def random_call(command: str, text: str, random: Random) -> Call:
 
 def _text(choosing: Choosing, chance: float = 0.2) -> None:
     """Now and then another text than the model's own."""
-    if choosing.model is not None and choosing.random.random() < chance:
-        count = choosing.random.randint(1, 3)
-        tokens = choosing.random.choices(choosing.model.vocabulary.tokens, k=count)
-        glue = "" if choosing.model.vocabulary.kind == "characters" else " "
-        choosing.arguments += ["--", glue.join(tokens)]
+    if choosing.random.random() < chance:
+        choosing.arguments += ["--", choosing.said()]
         choosing.labels.add(f"{choosing.command} TEXT")
 
 
@@ -173,6 +179,7 @@ def _check(choosing: Choosing) -> Call:
     choosing.option("--precision", choosing.random.choice((*FORMATS, "tf32", "decimals:2")), 0.25)
     choosing.option("--only", choosing.step(), 0.15)
     choosing.flag("--all")
+    choosing.option("--text", choosing.said(), 0.1)
     choosing.flag("--no-suspects", 0.5)
     choosing.flag("--allow-unjudged")
     choosing.option("--report", "@report.html")
@@ -202,11 +209,11 @@ def _explain(choosing: Choosing) -> Call:
 
 
 def _book(choosing: Choosing) -> Call:
-    choosing.arguments += ["--out", "@book"]
+    choosing.option("--out", "@book", 1)
     choosing.option("--target", choosing.word())
     choosing.option("--claims", choosing.random.choice([f"@{each}" for each in CLAIMS]), 0.3)
     choosing.option("--at", choosing.address(), 0.2)
-    choosing.flag("--pdf", 0.2)
+    choosing.flag("--pdf", 0.06)
     choosing.flag("--xlsx", 0.4)
     if choosing.flag("--worksheet", 0.4):
         choosing.option("--ask", choosing.random.choice(("values", "shapes,counts")), 0.3)

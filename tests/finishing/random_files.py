@@ -8,7 +8,7 @@ a few have sizes that do not fit, and must be refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -24,6 +24,7 @@ from byhand.spec import ACTIVATIONS, parameters
 Tree = dict[str, Any]
 Shape = tuple[int, ...]
 Shapes = dict[str, Shape]
+Answer = tuple[str, str]  # a question, and what was chosen
 TRUTHS = ("true", "false")
 WORDS = ("the", "cat", "<b>", "&amp;", "é", "it's", "$x_1$", "=1+1", "#let", "[0]", "日本", "no",
          "\\frac", "*", "-5", '"', "@q", "null", "_a_", "%s", "{x}", "0")  # fmt: skip
@@ -42,7 +43,8 @@ class RandomFile:
     tree: Tree
     form: str = "yaml"
     floats: Mapping[str, Any] = field(default_factory=dict)  # what lies in a safetensors file
-    answers: frozenset[tuple[str, str]] = frozenset()
+    answers: frozenset[Answer] = frozenset()
+    possible: frozenset[Answer] = frozenset()  # what could have been answered
 
     @property
     def text(self) -> str:
@@ -67,15 +69,18 @@ class Asking:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.answers: set[tuple[str, str]] = set()
+        self.answers: set[Answer] = set()
+        self.possible: set[Answer] = set()
 
     def __call__(self, question: str, *options: Any) -> Any:
-        answer = self.random.choice(options)
-        self.answers.add((question, str(answer)))
-        return answer
+        return self._said(question, self.random.choice(options), options)
 
     def sometimes(self, question: str, chance: float) -> bool:
-        answer = self.random.random() < chance
+        answer: bool = self._said(question, self.random.random() < chance, (True, False))
+        return answer
+
+    def _said(self, question: str, answer: Any, options: Sequence[Any]) -> Any:
+        self.possible |= {(question, str(option)) for option in options}
         self.answers.add((question, str(answer)))
         return answer
 
@@ -106,7 +111,7 @@ def _asked(ask: Asking) -> RandomFile:
     floats: dict[str, Any] = {}
     tree["weights"] = _Weights(ask, _needed(tree), floats).table()
     form = ask("form", "yaml", "yaml", "json")
-    return RandomFile(tree, form, floats, frozenset(ask.answers))
+    return RandomFile(tree, form, floats, frozenset(ask.answers), frozenset(ask.possible))
 
 
 # ------------------------------------------------------------------ words and text
@@ -172,7 +177,7 @@ def _model(ask: Asking) -> Tree:
         model["residual"] = ask("residual", "serial", "parallel")
     if ask.sometimes("head given", 0.5):
         model["head"] = {"tied": ask("head.tied", *TRUTHS), "bias": ask("head.bias", *TRUTHS)}
-    if layers and ask.sometimes("blocks", 0.25):
+    if layers and ask.sometimes("blocks", 0.35):
         model["blocks"] = {str(ask.random.randrange(layers)): _change(ask, model)}
     if "context" not in model and _needs_context(model):
         model["context"] = str(ask("context size", 1, 2, 3, 4))
@@ -223,7 +228,7 @@ def _attention(ask: Asking, width: int) -> Tree:
     heads = ask("heads", 1, 1, 2, 2, 3, 4)
     table: Tree = {"heads": str(heads)}
     divides = width % heads == 0
-    if not divides and not ask.sometimes("heads that do not divide", 0.1):
+    if not divides and not ask.sometimes("heads that do not divide", 0.3):
         table["d_head"] = str(ask("d_head", 1, 2))
     elif divides and ask.sometimes("own head width", 0.2):
         table["d_head"] = str(ask("d_head", 1, 2, 3))
@@ -431,6 +436,12 @@ def safetensors(arrays: Mapping[str, Any]) -> bytes:
     return len(said).to_bytes(8, "little") + said + data
 
 
-def random_files(first: int, count: int) -> Iterator[tuple[int, RandomFile]]:
-    for seed in range(first, first + count):
-        yield seed, random_file(seed)
+def random_files(first: int, count: int, among: int = 1) -> Iterator[tuple[int, RandomFile]]:
+    """Files with their seeds: of each few, the one with most that no file before it has."""
+    seen: set[Answer] = set()
+    for place in range(first, first + count):
+        seeds = range(place * among, (place + 1) * among)
+        drawn = {seed: random_file(seed) for seed in seeds}
+        best = max(drawn, key=lambda seed: len(drawn[seed].answers - seen))
+        seen |= drawn[best].answers
+        yield best, drawn[best]

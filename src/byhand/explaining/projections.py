@@ -37,16 +37,18 @@ class Projection:
 
     def seen(self, x: Floats) -> float | None:
         """The share of a direction's squared length that lies in the plane; None of no length."""
-        whole = float(np.asarray(x, np.float64) @ np.asarray(x, np.float64))
-        across, up = self.direction(x)
-        return min((across**2 + up**2) / whole, 1.0) if whole else None
+        unit = _direction(x)
+        if unit is None:
+            return None
+        across, up = self.direction(unit)
+        return min(across**2 + up**2, 1.0)
 
 
 def coordinate_plane(points: Floats, across: int, up: int) -> Projection:
     """The plane of two entries of the stream."""
     width = points.shape[1]
     axes = np.eye(width)[[across, up]]
-    squares = (points**2).sum(axis=0)
+    squares = np.square(points / _largest(points)).sum(axis=0)
     whole = float(squares.sum())
     kept = tuple(float(squares[i]) / whole if whole else 0.0 for i in (across, up))
     return Projection(
@@ -62,6 +64,7 @@ def main_plane(points: Floats) -> Projection:
     """The plane through the mean that keeps most of the points' squared distances from it."""
     centre = points.mean(axis=0)
     spread = points - centre
+    spread /= _largest(spread)
     _left, sizes, right = np.linalg.svd(spread, full_matrices=False)
     squares = np.zeros(max(2, len(sizes)))
     squares[: len(sizes)] = sizes**2
@@ -93,6 +96,11 @@ def _across(axis: Floats) -> Floats:
 
 def _entry(place: int) -> str:
     return "x" + str(place).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+def _largest(points: Floats) -> float:
+    """The size of the largest entry, by which squares are kept within range; 1 of zeros."""
+    return float(np.max(np.abs(points), initial=0.0)) or 1.0
 
 
 def length_of(row: Sequence[float] | Floats) -> float:

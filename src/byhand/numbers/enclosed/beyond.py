@@ -19,28 +19,28 @@ HALF = fmpq(1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Beyond(Enclosure):
-    """The numbers of a ball; `mid` and `rad` enclose it far more widely."""
+    """The numbers of an `inner` ball, which `mid` and `rad` enclose far more widely."""
 
-    ball: Any
+    inner: Any
 
     def proves(self, digits: int) -> bool:
         return self._rounded(digits) is not None
 
     @property
     def _negative(self) -> bool:
-        return bool(self.ball < 0)
+        return bool(self.inner < 0)
 
     def _most(self, digits: int) -> int:
-        known = floor(int(self.ball.rel_accuracy_bits()) * LOG10_OF_2) + 1
+        known = floor(int(self.inner.rel_accuracy_bits()) * LOG10_OF_2) + 1
         return min(digits, max(known, 0))
 
     def _rounded(self, digits: int) -> tuple[int, int] | None:
         """(n, exponent), by logarithms: every |x| is less than 1 unit from n, proven."""
-        if self.ball.contains(0):
+        if self.inner.contains(0):
             return None
-        size = self.ball.abs_upper().man_exp()[1].bit_length()
+        size = self.inner.abs_upper().man_exp()[1].bit_length()
         with ctx.workprec(4 * digits + 2 * size + 64):
-            log, ten = abs(self.ball).log(), arb(10).log()
+            log, ten = abs(self.inner).log(), arb(10).log()
             exponent = (log / ten).lower().floor().unique_fmpz()
             while exponent is not None:
                 units = (log + ten * (digits - 1 - exponent)).exp()
