@@ -22,7 +22,7 @@ coverage: browser ## the tests, and which lines they never run: half as long aga
 	$(TEST) --cov --cov-report=term --cov-fail-under=90
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
-	BYHAND_LONG=1 $(TEST) tests/numbers/enclosed tests/publishing tests/explaining tests/train
+	BYHAND_LONG=1 $(TEST) tests/numbers/enclosed tests/publishing tests/explaining tests/train tests/finishing
 
 test-elsewhere: browser ## the tests as an older processor does them, with one thread and with two
 	$(BIN)/python tools/elsewhere.py 1 $(TEST)

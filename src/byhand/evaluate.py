@@ -273,7 +273,7 @@ def _check_reach(step: Step, weights: Weights) -> None:
             seen = (table[head, place, key] for key, see in zip(settings["keys"], row, strict=True)
                     if see)  # fmt: skip
             if all(entry is ABSENT for entry in seen):
-                error = no_key(query)
+                error = no_key(int(place))
                 error.where = f"{step.address}[{head},{query}]"
                 raise error
 

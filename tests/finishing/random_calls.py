@@ -199,7 +199,8 @@ def _explain(choosing: Choosing) -> Call:
     choosing.option("--against", choosing.word(), 0.15)
     for name in ("--alone", "--neurons", "--keys", "--all"):
         choosing.flag(name, 0.2)
-    choosing.option("--length", str(choosing.random.randint(1, 3)), 0.15)
+    inputs = "inputs" in choosing.arguments
+    choosing.option("--length", str(choosing.random.randint(1, 3)), 0.5 if inputs else 0.02)
     choosing.numbers()
     choosing.option("--report", "@report.html")
     choosing.flag("--json")
@@ -226,11 +227,12 @@ def _book(choosing: Choosing) -> Call:
 
 
 def _generate(choosing: Choosing) -> Call:
-    choosing.option("--count", str(choosing.random.choice((0, 1, 3))), 1)
+    choosing.option("--count", str(choosing.random.choice((0, *(1, 3) * 5))), 1)
     choosing.option("--temperature", choosing.random.choice(("0.7", "2", "0.01")))
     choosing.option("--top-k", str(choosing.random.choice((1, 2, 9))), 0.2)
     choosing.option("--top-p", choosing.random.choice(("0.5", "0.9", "1")), 0.2)
-    choosing.option("--seed", str(choosing.random.randrange(9)), 0.5)
+    drawn = {"--temperature", "--top-k", "--top-p"} & set(choosing.arguments)
+    choosing.option("--seed", str(choosing.random.randrange(9)), 0.5 if drawn else 0.05)
     choosing.numbers()
     choosing.flag("--json")
     _language(choosing)

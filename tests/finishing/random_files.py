@@ -253,7 +253,7 @@ def _attention(ask: Asking, width: int) -> Tree:
             table[key] = _norm(ask, key)
     if ask.sometimes("score table", 0.25):
         table["score_table"] = "true"
-    if ask.sometimes("own attention norm", 0.1):
+    if ask.sometimes("own attention norm", 0.2):
         table["norm"] = _norm(ask, "attention.norm")
     return table
 
@@ -269,7 +269,7 @@ def _mlp(ask: Asking) -> Tree:
         if table["bias"] == "one by one":
             keys = ("hidden", "out", "gate") if "gated" in table else ("hidden", "out")
             table["bias"] = {key: ask(f"mlp.bias.{key}", *TRUTHS) for key in keys}
-    if ask.sometimes("own mlp norm", 0.1):
+    if ask.sometimes("own mlp norm", 0.2):
         table["norm"] = _norm(ask, "mlp.norm")
     return table
 
@@ -352,8 +352,9 @@ class _Weights:
                                "seed": str(random.randrange(9))}}  # fmt: skip
         if way == "printed":
             places = self.ask("places", 0, 1, 2, 4)
-            return {"printed": str(places), "values": self._rows(
-                shape, lambda: f"{random.choice((0, 0, -1, 1)) * random.random():.{places}f}")}  # fmt: skip
+            signs = (0, 0, -1, 1)
+            rows = self._rows(shape, lambda: f"{random.choice(signs) * random.random():.{places}f}")
+            return {"printed": str(places), "values": rows}
         if way == "printed to nothing":  # every range contains zero
             return {"printed": "2", "values": self._rows(shape, lambda: "0.00")}
         if way == "file":

@@ -13,7 +13,7 @@ from functools import cache
 from random import Random
 
 import pytest
-from finishing import finish
+from finished import finish
 from random_calls import CLAIMS, SAID, SYSTEMS, Call, random_call
 from random_files import RandomFile, random_files
 
@@ -27,6 +27,7 @@ BATCH = 15
 CHEAP = ("trace", "check", "explain", "serve", "generate")
 EVERY_BOOK = 5  # a book takes as long as ten traces
 EVERY_COUNT = 10
+LEAST_ANSWERED = 10  # of the calls of a batch: refusals alone would prove little
 CALLS_DRAWN = 8  # of which the one is made that has most new options
 WITHOUT_MODEL = {"--help", "--version"}
 
@@ -67,7 +68,7 @@ def test_every_call_is_answered_or_refused_and_leaves_something_whole(batch: int
                 done[finish(file, call)] += 1
             except Exception as error:
                 raise AssertionError(f"file {seed}: byhand {call}\n{file.text}") from error
-    assert done["answered"] > done["refused"]
+    assert done["answered"] >= LEAST_ANSWERED
 
 
 def test_the_files_have_every_part_of_the_grammar() -> None:

@@ -7,7 +7,7 @@ takes an equation of the claimed row into account, so wrong trials end soon.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,10 @@ def _subset(columns: Data, total: Data, trials: list[int]) -> Truths | None:
     decided from the last, the longest, to the first.
     """
     count = columns.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float(np.square(columns).sum() + total @ total)
+    if not isfinite(squares):  # too large to be told apart
+        return None
     order = np.argsort(np.linalg.norm(columns, axis=0))
     turn, right = np.linalg.qr(columns[:, order])
     aim = turn.T @ total

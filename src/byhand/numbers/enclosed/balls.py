@@ -41,6 +41,7 @@ from byhand.numbers.exact.space import Space
 from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
 
 SPARE = 128  # bits beyond the working precision, so that a difference is as narrow as the ball
+FARTHEST = 2**62  # of a binary exponent in an array; what is farther is bounded by it
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 
@@ -419,12 +420,17 @@ def _apart(x: arb, number: float) -> tuple[float, int, float, int]:
     if not x.is_finite():
         return 0.0, 0, np.inf, 0
     size, top = map(int, x.abs_upper().man_exp())
-    largest = ldexp_up(size, -size.bit_length())
+    largest, top = ldexp_up(size, -size.bit_length()), top + size.bit_length()
+    if top > FARTHEST:
+        largest, top = np.inf, 0
+    top = max(top, -FARTHEST)
     if not isfinite(number):
-        return np.inf, 0, largest, top + size.bit_length()
+        return np.inf, 0, largest, top
     least, exponent = map(int, (x - arb(number)).abs_lower().man_exp())
     more = max(least.bit_length() - 53, 0)  # bits that a float64 has no room for
-    return float(least >> more), exponent + more, largest, top + size.bit_length()
+    if exponent < -FARTHEST:
+        return 0.0, 0, largest, top
+    return float(least >> more), min(exponent + more, FARTHEST), largest, top
 
 
 def ldexp_up(man: int, exp: int) -> float:

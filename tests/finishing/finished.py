@@ -28,6 +28,7 @@ from byhand.errors import ByhandError
 from byhand.golden import open_trace
 from byhand.language import speak
 from byhand.serving import Library, answer
+from byhand.tracing import Trace
 from calling import Outcome
 
 VOID = {"br", "hr", "img", "input", "link", "meta", "wbr"}
@@ -56,12 +57,12 @@ def finish(file: RandomFile, call: Call) -> str:
 
 
 def _run(path: Path, folder: Path, call: Call) -> str:
-    arguments = [str(folder / each[1:]) if each.startswith("@") else each for each in call.arguments]
-    if any(each.startswith(("@claims", "@golden")) for each in call.arguments) and "--out" not in (
-        call.arguments if call.command == "trace" else ()
-    ):
+    arguments = [
+        str(folder / each[1:]) if each.startswith("@") else each for each in call.arguments
+    ]
+    if call.command in ("check", "book"):
         write_claims(path, folder, call.seed)
-    before = {each for each in folder.rglob("*")}
+    before = set(folder.rglob("*"))
     done = _called(call.command, str(path), *arguments)
     written = sorted(each for each in folder.rglob("*") if each not in before and each.is_file())
     told = f"byhand {call}\n{done.err}"
@@ -74,7 +75,7 @@ def _run(path: Path, folder: Path, call: Call) -> str:
         if not (done.out and call.command == "generate"):  # which shows the tokens that came
             _require(not done.out, f"an error after the answer began: {told}")
             return "refused"
-        came = re.search(r'^ +\d+  |"generated": \[\n', done.out, re.MULTILINE)
+        came = re.search(r"^ +\d+  .*\n\n|\"generated\": \[\n", done.out, re.MULTILINE)
         _require(done.status == NO or came is not None, told)
     _require(refused or done.status != REFUSED, f"refused without a word: {told}")
     _require(bool(done.out or written), f"neither an answer nor an error: {told}")
@@ -105,10 +106,8 @@ def _require(holds: bool, otherwise: str) -> None:
 def write_claims(path: Path, folder: Path, seed: int) -> None:
     """Somebody's working of the model as YAML, JSON, CSV, npz and golden files, partly spoiled."""
     random = Random(seed)
-    try:
-        trace = byhand.trace(path, float=random.choice(("float64", "float32")))
-    except ByhandError:
-        trace = None
+    trace = _worked(path, "float32") if random.random() < 0.5 else None
+    trace = trace or _worked(path, "float64")
     arrays: dict[str, Any] = {}
     for address, worked in () if trace is None else trace.steps.items():
         value = worked.value
@@ -127,6 +126,13 @@ def write_claims(path: Path, folder: Path, seed: int) -> None:
     (folder / "claims.csv").write_text("\n".join(lines) + "\n", "utf-8")
     if trace is not None:
         _called("trace", str(path), "--float", "float32", "--out", str(folder / "golden"))
+
+
+def _worked(path: Path, format: str) -> Trace | None:
+    try:
+        return byhand.trace(path, float=format)
+    except ByhandError:
+        return None
 
 
 def _spoiled(value: Any, random: Random) -> Any:
