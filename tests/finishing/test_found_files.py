@@ -39,6 +39,13 @@ LATER = {  # the second position may look at nothing
     "model": {**ROUTED["model"], "attention": {"score_table": "true", "window": "1"}},
     "weights": {**ROUTED["weights"], "block.0.attn.score_table": [[["0", "0"], ["0", "masked"]]]},
 }
+BIASED = {
+    "vocabulary": ["a", "b"],
+    "text": "a",
+    "model": {"d_model": "2", "layers": "0", "final_norm": {}},
+    "weights": {"embed.token": [["0", "0"], ["0", "-exp(80)"]], "final.norm.gain": "zeros",
+                "final.norm.bias": ["0", "-exp(80)"]},
+}  # fmt: skip
 
 
 def call(said: str, **more: Any) -> Call:
@@ -55,20 +62,23 @@ FOUND = {
     "pages of large numbers": (LARGE, "book --out @book --float float64", "answered"),
     "ranges of large numbers": (LARGE, "check @claims.npz --no-suspects", "answered"),
     "shares that are no numbers": (ENDLESS, "explain --float float32", "answered"),
-    "terms that are no numbers": (ENDLESS, "explain --only attribution --float float32",
+    "terms that are no numbers": (BIASED, "explain --float bfloat16",
                                   "answered"),
     "bars of shares that are no numbers": (ENDLESS, "book --out @book --pdf --float float32",
                                            "answered"),
     "claims that are no numbers": (ENDLESS, "check @golden --no-suspects --all", "answered"),
-    "a number too small for fractions": (ENDLESS, "explain --digits 5", "answered"),
+    "a number too small for fractions": (ENDLESS, "book --out @book --digits 30", "answered"),
     "a token explained where no logits are needed": (PLAIN, "explain --only inputs --token b",
                                                      "answered"),
     "a next token that nobody knows": (UNKNOWN, "trace --at next[0]", "answered"),
     "an index outside the text": (PLAIN, "trace --only logits --at logits[5,0]", "refused"),
     "an index outside the text, and a folder": (PLAIN, "trace --out @golden --at logits[5,0]",
                                                 "refused"),
-    "an index outside a comparison": (PLAIN, "trace --digits 5 --float float32 --at logits[5,0]",
-                                      "refused"),
+    "an index outside a comparison": (
+        PLAIN,
+        "trace --digits 5 --float float32 --only logits --at logits[5,0]",
+        "refused",
+    ),
     "differences too small for an exponent": (ENDLESS, "trace --digits 5 --float float64",
                                               "answered"),
     "a table of scores that a suspect works out": (ROUTED, "check @claims.npz", "answered"),
