@@ -51,9 +51,11 @@ def status_of(call: str) -> int:
 
 @pytest.mark.parametrize("call", LONG)
 def test_progress_is_told_and_then_nothing_of_it_is_left(call: str, tmp_path: Path) -> None:
-    seen = on_a_terminal(*call.split(), folder=str(tmp_path))
+    with running(*call.split(), columns=79, folder=str(tmp_path), holds=LONG[call]) as seen:
+        seen.until(f"working out {LONG[call]}")
+        seen.resize(80)
+        seen.close()
     assert seen.status == status_of(call), seen.text
-    assert "working out " in seen.text
     assert ("writing the book" in seen.text) == call.startswith("book")
     assert "\x1b[?25l" not in seen.text, "the cursor is never hidden"
     plain = on_a_terminal(*call.split(), folder=str(tmp_path), TERM="dumb")
