@@ -17,13 +17,15 @@ from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.render.at import workings
 from byhand.render.document import document
+from byhand.render.explained.numerals import exact_text
 from byhand.render.forms import Forms
 from byhand.render.given import weight_cell
 from byhand.render.layout import MANNERS, cell_lines
 from byhand.render.parts import WorkingLine
-from byhand.render.terminal import Terminal
+from byhand.render.terminal import Terminal, forms_of, one_line
 
 WIDE = Fraction(10**40 + 1, 3**70)  # no table holds it
+WIDEST = 2 + Fraction(1, 3**400)  # nor any line: it has a letter
 LONG = "0." + "123456789" * 8
 
 
@@ -44,6 +46,22 @@ def test_a_fraction_too_wide_for_a_table_keeps_its_form_and_is_known_to_be_cut()
 def test_in_every_manner_its_decimals_are_approximate(manner: object) -> None:
     cell = Forms(Exact()).cell(exact(WIDE))
     assert cell_lines(cell, manner) == [("≈", cell.decimal)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_a_fraction_too_wide_for_a_line_is_approximate_too(manner: object) -> None:
+    cell = Forms(Exact()).cell(exact(WIDEST))
+    assert (cell.form, cell.cut) == (None, True)
+    assert cell_lines(cell, manner) == [("≈", "2.0000")]  # type: ignore[arg-type]
+    assert list(forms_of(cell)) == [("≈", "2.0000")]
+    assert one_line(cell) == "≈ 2.0000"
+    assert exact_text(cell) is None
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_a_whole_number_of_any_length_is_not_approximate(manner: object) -> None:
+    cell = Forms(Exact()).cell(exact(Fraction(10**18)))
+    assert cell_lines(cell, manner) == [("", str(10**18))]  # type: ignore[arg-type]
 
 
 def test_decimals_that_say_all_of_it_are_not_cut() -> None:

@@ -73,7 +73,7 @@ class Forms:
         if tree is None and cut:  # too wide for a table; without it the decimals would be all of it
             tree = self.writer.simplified(entry)
         if tree is None or any(letters_in(tree)):
-            return Cell(register, decimal=decimal)
+            return Cell(register, decimal=decimal, cut=cut)
         line = self.writer.worked(entry) if worked and not wide(tree) else tree
         told = line != tree and not isinstance(line, Number) and not any(letters_in(line))
         return Cell(register, tree, line if told else None, decimal, cut=cut)
