@@ -121,7 +121,7 @@ def test_a_large_model_says_what_it_leaves_out(large: Book) -> None:
     assert all(step.startswith("block.1.attn") for step in between.lit)
     told = next(part for part in between.show if isinstance(part, LeftOut))
     assert "left out" in told.text
-    assert told.command.startswith("byhand book large --at block.1.")
+    assert told.command.startswith("byhand book large --out book --at block.1.")
 
 
 def test_statistics_are_those_of_the_tensor() -> None:

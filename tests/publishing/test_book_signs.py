@@ -35,7 +35,7 @@ def test_a_line_of_matrices_has_no_equals_sign_before_shortened_numbers() -> Non
 
     assert rounded_line(line(Cell("exact", Number(LONG), decimal="0.9097", cut=True)), False)
     assert rounded_line(line(Cell("rounded", decimal="0.4168", cut=True)), False)
-    assert not rounded_line(line(Cell("rounded", decimal="0.42")), False)
+    assert rounded_line(line(Cell("rounded", decimal="0.42")), False)  # every line is rounded
     assert not rounded_line(line(Cell("exact", Number(Fraction(1, 3)), decimal="0.3333")), False)
 
 

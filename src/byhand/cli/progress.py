@@ -77,7 +77,8 @@ class Status:
         said = text.format(address=step.address, count=len(self.seen), passes=self.passes)
         self.text = f"{self.purpose}: {said}" if self.purpose else said
 
-    __call__ = step
+    def __call__(self, step: Step) -> None:
+        self.step(step)
 
     def __rich__(self) -> Text:
         """The line as rich draws it, cut where the terminal ends."""
