@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.expression import Number
+from byhand.expression import Number, parse
 from byhand.files import parse_model
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
@@ -56,6 +56,14 @@ def test_a_fraction_too_wide_for_a_line_is_approximate_too(manner: object) -> No
     assert list(forms_of(cell)) == [("≈", "2.0000")]
     assert one_line(cell) == "≈ 2.0000"
     assert exact_text(cell) is None
+
+
+def test_what_a_small_letter_stands_for_has_a_digit() -> None:
+    numbers = Exact()
+    forms = Forms(numbers)
+    small = numbers.scalar(parse(f"exp(1/100000 + 1/{3**400})"))
+    (letter,) = forms.letters([forms.full(small).form])
+    assert letter.decimal == "0.00001"
 
 
 @pytest.mark.parametrize("manner", MANNERS)
