@@ -110,3 +110,11 @@ def test_a_weight_of_any_float_format_is_the_number_that_it_is(kind: type) -> No
 
 def test_a_weight_that_is_no_finite_number_is_shown_as_it_is() -> None:
     assert weight_cell(np.float32("inf")).decimal == "inf"
+
+
+def test_a_weight_of_many_digits_is_shown_by_its_decimals() -> None:
+    assert weight_cell(Fraction(1, 10**300)).decimal == "1e-300"
+    assert weight_cell(np.float32(3e-9)).decimal == "3e-9"
+    assert weight_cell(np.float32(0)).decimal == "0.0000"
+    assert weight_cell(Fraction(1, 3)).decimal is None
+    assert cell_lines(weight_cell(Fraction(1, 10**300)), MANNERS[0]) == [("≈", "1e-300")]
