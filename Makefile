@@ -35,7 +35,7 @@ coverage: browser ## the tests, and which lines they never run: half as long aga
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
 	BYHAND_LONG=1 $(TEST) tests/numbers tests/checking tests/publishing tests/explaining tests/train \
-	  tests/files tests/models tests/serving tests/test_expression.py
+	  tests/files tests/models tests/serving tests/finishing tests/test_expression.py
 
 test-elsewhere: browser ## the tests as an older processor does them, with one thread and with two
 	$(BIN)/python tools/elsewhere.py 1 $(TEST)

@@ -55,12 +55,13 @@ def test_whatever_a_book_prints_runs(
     byhand: Callable[..., Outcome],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if size != "pencil":
-        monkeypatch.setattr("byhand.publishing.making.PENCIL_PARAMETERS", 1)
-        monkeypatch.setattr("byhand.publishing.making.MOST_LAYERS", 2)
-    if size == "large":
-        monkeypatch.setattr("byhand.publishing.making.TOY_PARAMETERS", 1)
-    made = byhand("book", str(MODEL), "b a", "--out", "the book", "--target", "c")
+    with monkeypatch.context() as as_if:
+        if size != "pencil":
+            as_if.setattr("byhand.evaluate.PENCIL_SIZED", 1)
+            as_if.setattr("byhand.publishing.making.MOST_LAYERS", 2)
+        if size == "large":
+            as_if.setattr("byhand.publishing.making.TOY_PARAMETERS", 1)
+        made = byhand("book", str(MODEL), "b a", "--out", "the book", "--target", "c")
     assert made.status == 0, made.err
     commands = set(printed(Path("the book")))
     assert any("deep one.yaml' 'b a'" in command for command in commands) or size == "pencil"
@@ -115,7 +116,7 @@ def test_what_is_typeset_prints_the_same_commands(
     from byhand.publishing.html import pages
     from byhand.publishing.making import make_book
 
-    monkeypatch.setattr("byhand.publishing.making.PENCIL_PARAMETERS", 1)
+    monkeypatch.setattr("byhand.evaluate.PENCIL_SIZED", 1)
     book = make_book(str(MODEL), "b a")
     web = {unescape(c) for page in pages(book).values()
            for c in re.findall(r"<code>(byhand \w+ .*?)</code>", page)}  # fmt: skip

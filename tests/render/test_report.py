@@ -15,7 +15,7 @@ import pytest
 import byhand.render.report as report_module
 import marking_samples as samples
 from byhand.checking.claims import Unmatched
-from byhand.checking.verdicts import Marking, Verdict, Worst
+from byhand.checking.verdicts import Marked, Marking, Verdict, Worst
 from byhand.language import speak
 from byhand.render import heat
 from byhand.render.entries import worst_entries
@@ -310,3 +310,14 @@ def test_the_worst_entries_come_first_and_those_within_the_bound_are_left_out() 
 def test_a_line_of_one_number_is_called_by_its_address() -> None:
     line = samples.faulty().texts[0].lines[0]
     assert [entry.place for entry in worst_entries(line)] == ["count.total"]
+
+
+def test_a_page_with_a_line_that_cannot_be_judged_is_not_green() -> None:
+    unjudged = marked("logits", Verdict.UNJUDGED, reason="weight.head is unknown")
+    right, blank = marked("embed.token"), replace(unjudged, blank=True)
+
+    def tone(*lines: Marked) -> str:
+        return re.findall(r'class="banner (\w+)"', page(marking_of(*lines)))[0]
+
+    assert tone(right) == tone(right, blank) == "right"
+    assert tone(right, unjudged) == "unjudged"

@@ -392,13 +392,14 @@ def _furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst
     found = []
     for flat in places.tolist():
         place = tuple(map(int, np.unravel_index(flat, judged.shares.shape)))
+        said, expected = float(claimed[place]), float(judged.expected[place])
         found.append(
             Worst(
                 _in_step(line.claim.index, place, step.shape),
-                claimed=float(claimed[place]),
-                expected=float(judged.expected[place]),
+                claimed=said,
+                expected=expected,
                 allowed=float(judged.allowed[place]),
-                difference=float(abs(claimed[place] - judged.expected[place])),
+                difference=abs(said - expected),
             )
         )
     return tuple(found)

@@ -38,12 +38,13 @@ def _larger_than_values(room: Floats, judged: Judged, slack: Floats | float) -> 
         return None
     where: Any = np.ones(shape, dtype=bool) if judged.claimed is None else judged.claimed
     last = shape[-1] if shape else 1
-    rows = np.broadcast_to(room, shape).reshape(-1, last)
-    values = np.square(judged.expected).reshape(-1, last)
     there = where.reshape(-1, last)
     if not there.any():
         return None
-    typical = max(np.sqrt(values[there].mean()), 4 * float(np.max(slack)))
+    unit = _unit(judged.expected)  # squares of large numbers would be infinite, and nothing open
+    rows = np.broadcast_to(room / unit, shape).reshape(-1, last)
+    values = np.square(judged.expected / unit).reshape(-1, last)
+    typical = max(np.sqrt(values[there].mean()), 4 * float(np.max(slack / unit)))
     some = there.any(axis=-1)
     open_rows = np.zeros(len(rows), dtype=bool)
     with np.errstate(invalid="ignore"):
@@ -57,6 +58,13 @@ def _larger_than_values(room: Floats, judged: Judged, slack: Floats | float) -> 
         return None
     found: Truths = (there & open_rows[:, None]).reshape(shape)
     return found
+
+
+def _unit(values: Floats) -> float:
+    """A power of two near the largest finite value, so that dividing by it rounds nothing."""
+    sizes = np.abs(values[np.isfinite(values)])
+    _part, exponent = np.frexp(np.max(sizes, initial=0.0))
+    return float(np.ldexp(1.0, np.clip(exponent, -1000, 1000)))
 
 
 def _medians(rows: Floats, there: Truths, some: Truths) -> Floats:

@@ -225,8 +225,9 @@ def tell_not_passed(marking: Marking) -> None:
     else:
         text = _("not passed: there is nothing to judge")
     talk(text.format(count=count))
-    hint = _("claim more of the steps before them, or accept it with --allow-unjudged")
-    talk(_("hint") + f": {hint}")
+    if count:
+        hint = _("claim more of the steps before them, or accept it with --allow-unjudged")
+        talk(_("hint") + f": {hint}")
 
 
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:

@@ -63,6 +63,7 @@ def show_comparison(
         return
     from byhand.cli.printing import print_lines, print_parts
 
+    inside = [tuple(found.at(address)) for address in at]  # all of them, or an error
     if only or not at:
         print_parts([found.title()])
         print_lines(found.lines)
@@ -70,5 +71,5 @@ def show_comparison(
             print_parts(found.parts())
         else:
             print_lines(found.closing)
-    for address in at:
-        print_parts(found.at(address))
+    for parts in inside:
+        print_parts(parts)

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING
 
 import click
 
 from byhand.cli.choosing import numbers_of, numbers_options
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
-from byhand.errors import Undecided, UsageError
+from byhand.errors import ByhandError, InputError, UsageError
 from byhand.language import _
 from byhand.options import Chosen as ChosenNumbers
 from byhand.options import no_comparison_of_tokens
@@ -139,15 +140,26 @@ def command(
 
 
 def show(generation: Generation) -> None:
-    """Prints each token as soon as it is there, and then the whole text."""
+    """Prints each token as soon as it is there, and then the whole text.
+
+    The heading comes with the first one: a model that cannot be worked out has no page.
+    """
     from byhand.cli.printing import print_parts, width_of_output
     from byhand.render.generated import choice_lines, opening
     from byhand.render.ink import ink_for
 
-    print_parts([opening(generation)])
-    print(flush=True)
-    with whatever_came(generation, print_text):
+    @cache
+    def begin() -> None:
+        print_parts([opening(generation)])
+        print(flush=True)
+
+    def end(generation: Generation) -> None:
+        begin()
+        print_text(generation)
+
+    with whatever_came(generation, end):
         for chosen in as_they_come(generation):
+            begin()
             for line in choice_lines(generation, chosen, width_of_output(), ink_for(sys.stdout)):
                 print(line, flush=True)
 
@@ -166,11 +178,12 @@ def as_they_come(generation: Generation) -> Iterator[Chosen]:
 
 @contextmanager
 def whatever_came(generation: Generation, tell: Callable[[Generation], None]) -> Iterator[None]:
-    """Tells the result; also where it was interrupted or a token could not be decided."""
+    """Tells the result; also where it was interrupted, or a later token cannot be worked out."""
     try:
         yield
-    except (Undecided, KeyboardInterrupt):
-        tell(generation)
+    except (ByhandError, KeyboardInterrupt) as stopped:
+        if generation.choices or not isinstance(stopped, InputError):
+            tell(generation)
         raise
     tell(generation)
 

@@ -131,6 +131,7 @@ def command(
             at=inside,
             head_outputs=heads,
         )
+        refuse_outside(job, at)
         style = style_of(names, opened.family)
         shown = out is None or as_json or bool(wanted or at)
         if chosen.compares:
@@ -171,6 +172,15 @@ def steps_of(addresses: Iterable[str]) -> list[str]:
     return [name for name in names if not name.startswith(WEIGHT)]
 
 
+def refuse_outside(job: Job, addresses: Iterable[str]) -> None:
+    """An AddressError for numbers that are not there: before anything is worked out or saved."""
+    from byhand.address import read_address
+    from byhand.render.at import shape_at
+
+    for address in addresses:
+        shape_at(read_address(address), job.plan, job.model.weights)
+
+
 @contextmanager
 def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
     """An address that is like none at all gets a hint where to find them."""
@@ -188,15 +198,15 @@ def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
 
 def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool, style: str) -> None:
     from byhand.cli.printing import print_parts
+    from byhand.render.at import workings
 
+    lines = [tuple(workings(trace, address)) for address in at]  # all of them, or an error
     if only or not at:
         from byhand.render.document import document
 
         print_parts(document(trace, only=only, stop_at_boundary=stop, names=style))
-    for address in at:
-        from byhand.render.at import workings
-
-        print_parts(workings(trace, address))
+    for parts in lines:
+        print_parts(parts)
 
 
 def save_to(

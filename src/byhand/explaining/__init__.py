@@ -361,13 +361,14 @@ def _strongest_other(trace: Trace, position: int, token: int) -> int | None:
 
     from byhand.explaining.near import floats_near
 
-    if len(trace.model.vocabulary) < 2 or trace.steps["logits"].missing is not None:
+    worked = trace.steps.get("logits")  # not there where no section needs them
+    if len(trace.model.vocabulary) < 2 or worked is None or worked.missing is not None:
         return None
     if trace.next is not None:
         for other in (*trace.next[position].tied, *trace.next[position].candidates):
             if other != token:
                 return other
-    logits = trace.numbers.take_rows(trace.steps["logits"].value, [position])
+    logits = trace.numbers.take_rows(worked.value, [position])
     row = floats_near(trace.numbers, logits)[0]
     row[token] = -np.inf
     return int(np.argmax(np.where(np.isnan(row), -np.inf, row)))

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from byhand.explaining.attribution import Attribution, Term
 from byhand.explaining.near import floats_near
+from byhand.numbers.base import Numbers
+
+LARGEST = 1e300  # of a size: many of them still have a sum
 
 
 @dataclass(frozen=True)
 class Foremost:
     """Some terms, largest first or as the spine has them, and what all the others add up to.
 
-    `sizes` are floats near the terms and near `rest`: they serve to draw and to order.
+    `sizes` are finite floats near the terms and near `rest`: they serve to draw and to order.
     """
 
     terms: tuple[Term, ...]
@@ -42,14 +46,20 @@ def foremost(attribution: Attribution, most: int | None = None) -> Foremost:
         tuple(near[place] for place in shown),
         len(others),
         rest,
-        float(floats_near(numbers, rest)[0, 0]),
+        _size(numbers, rest),
     )
 
 
 def sizes(attribution: Attribution) -> list[float]:
-    """A float near each term of an attribution with one position and one column; 0 if missing."""
+    """A finite float near each term of an attribution with one position and one column; 0 where it
+    is missing or no number."""
     numbers = attribution.trace.numbers
     return [
-        0.0 if term.missing is not None else float(floats_near(numbers, term.value)[0, 0])
+        0.0 if term.missing is not None else _size(numbers, term.value)
         for term in attribution.terms
     ]
+
+
+def _size(numbers: Numbers, value: Any) -> float:
+    size = float(floats_near(numbers, value)[0, 0])
+    return 0.0 if isnan(size) else max(-LARGEST, min(size, LARGEST))

@@ -24,7 +24,7 @@ from byhand.errors import ByhandError, InputError
 from byhand.evaluate import work_out
 from byhand.explaining.near import floats_near
 from byhand.explaining.planes import Plane, planes_of, tail_of
-from byhand.explaining.projections import angle, cosine
+from byhand.explaining.projections import angle, cosine, length_of
 from byhand.language import _
 from byhand.numbers.base import Prediction, Printed
 from byhand.tracing import Missing, Trace, Worked, weakest
@@ -46,7 +46,7 @@ class Direction:
 
     @property
     def length(self) -> float:
-        return float(np.linalg.norm(self.row))
+        return length_of(self.row)
 
     @property
     def turn(self) -> float | None:
@@ -78,7 +78,7 @@ class Stop:
 
     @property
     def length(self) -> float:
-        return float(np.linalg.norm(self.near))
+        return length_of(self.near)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Move:
 
     @property
     def length(self) -> float:
-        return float(np.linalg.norm(self.update))
+        return length_of(self.update)
 
     @property
     def cosine(self) -> float | None:

@@ -6,6 +6,7 @@ projection leaves out is always said, as the share of the squared distances that
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import atan2, degrees
 
@@ -36,16 +37,18 @@ class Projection:
 
     def seen(self, x: Floats) -> float | None:
         """The share of a direction's squared length that lies in the plane; None of no length."""
-        whole = float(np.asarray(x, np.float64) @ np.asarray(x, np.float64))
-        across, up = self.direction(x)
-        return min((across**2 + up**2) / whole, 1.0) if whole else None
+        unit = _direction(x)
+        if unit is None:
+            return None
+        across, up = self.direction(unit)
+        return min(across**2 + up**2, 1.0)
 
 
 def coordinate_plane(points: Floats, across: int, up: int) -> Projection:
     """The plane of two entries of the stream."""
     width = points.shape[1]
     axes = np.eye(width)[[across, up]]
-    squares = (points**2).sum(axis=0)
+    squares = np.square(points / _largest(points)).sum(axis=0)
     whole = float(squares.sum())
     kept = tuple(float(squares[i]) / whole if whole else 0.0 for i in (across, up))
     return Projection(
@@ -61,6 +64,7 @@ def main_plane(points: Floats) -> Projection:
     """The plane through the mean that keeps most of the points' squared distances from it."""
     centre = points.mean(axis=0)
     spread = points - centre
+    spread /= _largest(spread)
     _left, sizes, right = np.linalg.svd(spread, full_matrices=False)
     squares = np.zeros(max(2, len(sizes)))
     squares[: len(sizes)] = sizes**2
@@ -94,24 +98,46 @@ def _entry(place: int) -> str:
     return "x" + str(place).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
 
 
+def _largest(points: Floats) -> float:
+    """The size of the largest entry, by which squares are kept within range; 1 of zeros."""
+    return float(np.max(np.abs(points), initial=0.0)) or 1.0
+
+
+def length_of(row: Sequence[float] | Floats) -> float:
+    """The length of a vector, whatever its size: squares of large numbers would be infinite."""
+    data = np.asarray(row, np.float64)
+    largest = float(np.max(np.abs(data), initial=0.0))
+    if not largest or not np.isfinite(largest):
+        return largest
+    return largest * float(np.linalg.norm(data / largest))
+
+
 def cosine(x: Floats, y: Floats) -> float | None:
     """The cosine of the angle between two vectors, whatever their sizes; None where one has no
     length or is not finite."""
-    units = []
-    for row in (np.asarray(x, np.float64), np.asarray(y, np.float64)):
-        largest = float(np.max(np.abs(row), initial=0.0))
-        if not largest or not np.isfinite(largest):
-            return None
-        row = row / largest
-        units.append(row / np.sqrt(row @ row))
-    return float(np.clip(units[0] @ units[1], -1.0, 1.0))
+    one, two = _direction(x), _direction(y)
+    if one is None or two is None:
+        return None
+    return float(np.clip(one @ two, -1.0, 1.0))
+
+
+def _direction(row: Floats) -> Floats | None:
+    """The vector of length 1 that points the same way; None where there is none."""
+    data = np.asarray(row, np.float64)
+    largest = float(np.max(np.abs(data), initial=0.0))
+    if not largest or not np.isfinite(largest):
+        return None
+    scaled = data / largest
+    made: Floats = scaled / np.sqrt(scaled @ scaled)
+    return made
 
 
 def angle(x: Floats, y: Floats) -> float | None:
-    """The angle between two vectors in degrees, 0 to 180; None where one has no length."""
-    long, other = float(np.linalg.norm(x)), float(np.linalg.norm(y))
-    if not long or not other:
+    """The angle between two vectors in degrees, 0 to 180, whatever their sizes; None where one
+    has no length or is not finite."""
+    one, two = _direction(x), _direction(y)
+    if one is None or two is None:
         return None
-    one, two = x / long, y / other  # half the angle has the tangent |one - two| / |one + two|
+    # half the angle has the tangent |one - two| / |one + two|
     apart, together = float(np.linalg.norm(one - two)), float(np.linalg.norm(one + two))
     return degrees(2 * atan2(apart, together))

@@ -24,7 +24,7 @@ from byhand.publishing.numerals import in_full, localised
 from byhand.publishing.parts import Checked, NumberRow, NumberTable
 from byhand.publishing.parts import Number as Figure
 from byhand.publishing.saying import rational_of, said, together
-from byhand.render import words
+from byhand.render import at, words
 from byhand.render.at import Workings, left_out_mark, renamed, short_names
 from byhand.render.document import COPIES, Document, left_out_text
 from byhand.render.forms import PLACES, rational_cell
@@ -66,7 +66,7 @@ def _entry(data: Any, index: Index) -> Any:
 
 def weight_shape(trace: Trace, address: str) -> Index:
     """The shape of a weight; an AddressError with the nearest names where there is none."""
-    return Workings(trace).weight_shape(address)
+    return at.weight_shape(address, trace.model.weights)
 
 
 def told_from_one(cell: Cell, entry: Any) -> Cell:

@@ -228,7 +228,14 @@ def statistics(address: str, values: Array) -> Statistics | None:
     )
 
 
+def drawn(length: float) -> float:
+    """A length as it is drawn: 0 of what is no finite number."""
+    return length if isfinite(length) else 0.0
+
+
 def size_of(values: Array) -> float:
     """The length of a vector, for a drawing; 0 where it has no finite length."""
-    size = float(np.sqrt(np.nansum(values * values)))
-    return size if isfinite(size) else 0.0
+    largest = float(np.nanmax(np.abs(values), initial=0.0))
+    if not largest or not isfinite(largest):
+        return 0.0
+    return drawn(largest * float(np.sqrt(np.nansum(np.square(values / largest)))))

@@ -29,13 +29,14 @@ from byhand.expression import (
 )
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Printed, Unknown
-from byhand.plan import WEIGHT, Step
+from byhand.plan import WEIGHT, Plan, Step
 from byhand.render import words
 from byhand.render.forms import DIGITS, Forms, rational_cell
 from byhand.render.given import symbol_of, weight_cell
 from byhand.render.layout import plain
 from byhand.render.parts import MASKED, Cell, Mark, Part, WorkingLine
 from byhand.tracing import Trace, Worked
+from byhand.weights import Weights
 from byhand.working import Working
 
 MOST_LINES = 64  # of one address with slices
@@ -50,6 +51,26 @@ Index = tuple[int, ...]
 def workings(trace: Trace, address: str) -> Iterator[Part]:
     """The working of the entry at an address, or of each entry of a slice."""
     return Workings(trace).parts(read_address(address))
+
+
+def shape_at(wanted: Address, plan: Plan, weights: Weights) -> tuple[int, ...]:
+    """The shape of the step or weight of an address; an AddressError where there is none, or where
+    the index lies outside it."""
+    weight = wanted.name.startswith(WEIGHT)
+    shape = weight_shape(wanted.name, weights) if weight else plan[wanted.name].shape
+    within(wanted, shape)
+    return shape
+
+
+def weight_shape(address: str, weights: Weights) -> tuple[int, ...]:
+    """The shape of the weight at weight.NAME; an AddressError with the nearest."""
+    name = address.removeprefix(WEIGHT)
+    if name not in weights:
+        raise AddressError(
+            _("there is no weight {name}").format(name=repr(address)),
+            hint=nearest(address, [WEIGHT + known for known in weights]),
+        )
+    return weights[name].shape
 
 
 class Workings:
@@ -82,10 +103,7 @@ class Workings:
 
     def indices(self, wanted: Address) -> Iterator[Index]:
         """The entries an address stands for; whole axes where the index does not reach."""
-        if wanted.name.startswith(WEIGHT):
-            shape = self.weight_shape(wanted.name)
-        else:
-            shape = self.trace.worked(wanted).step.shape
+        shape = shape_at(wanted, self.trace.plan, self.trace.model.weights)
         index = (*within(wanted, shape), *(slice(None) for _axis in shape[len(wanted.index) :]))
         places = [
             range(size)[place] if isinstance(place, slice) else (place,)
@@ -94,15 +112,6 @@ class Workings:
         return product(*places)
 
     # ------------------------------------------------------------------ weights
-
-    def weight_shape(self, address: str) -> tuple[int, ...]:
-        weights = self.trace.model.weights
-        if address.removeprefix(WEIGHT) not in weights:
-            raise AddressError(
-                _("there is no weight {name}").format(name=repr(address)),
-                hint=nearest(address, [WEIGHT + known for known in weights]),
-            )
-        return weights[address.removeprefix(WEIGHT)].shape
 
     def weight(self, address: str, index: Index) -> WorkingLine:
         name, cell = address + write_index(index), self.weight_cell(address, index)
@@ -153,6 +162,9 @@ class Workings:
         )
 
     def next(self, name: str, worked: Worked, position: int) -> WorkingLine:
+        if worked.missing is not None:
+            why = Mark("more", words.why_missing(worked.missing))
+            return WorkingLine(name, cell=MASKED, marks=(why,), missing=True)
         found = worked.value[position]
         if found.id is None:
             text = words.undecided(

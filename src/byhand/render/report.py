@@ -321,11 +321,12 @@ def _unmatched(text: MarkedText) -> Iterator[str]:
 
 
 def _tone(lines: Sequence[Marked]) -> Verdict:
-    """The verdict that stands for many lines: the one that matters most."""
-    found = {line.verdict for line in lines}
+    """The verdict that stands for many lines: the one that matters most.  What was not judged has
+    not passed; lines that were left blank do not count."""
+    found = {line.verdict for line in lines if not line.blank}
     if any(line.unusual for line in lines):
         found.add(Verdict.UNSUPPORTED)
-    for verdict in (Verdict.ERROR, Verdict.UNSUPPORTED, Verdict.RIGHT):
+    for verdict in (Verdict.ERROR, Verdict.UNSUPPORTED, Verdict.UNJUDGED, Verdict.RIGHT):
         if verdict in found:
             return verdict
     return Verdict.UNJUDGED

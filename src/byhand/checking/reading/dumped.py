@@ -46,11 +46,13 @@ def floats_of(texts: Sequence[str]) -> tuple[npt.NDArray[np.float64], str] | Non
         return None
     written = [each for each in read if isinstance(each, Decimal) and each != each.to_integral()]
     values = np.asarray([float(each) for each in read if each is not None])
-    single = np.array_equal(values.astype(np.float32).astype(np.float64), values, True)
+    with np.errstate(over="ignore"):
+        as_single = values.astype(np.float32).astype(np.float64)
+    single = np.array_equal(as_single, values, True)
     if _all(written, _shortest, FULL, 1) or _all(written, _binary, PLACES, SOME):
         return values, "float32" if single else "float64"
     if _all(written, _shortest_single, SINGLE, SOME):
-        return values.astype(np.float32).astype(np.float64), "float32"
+        return as_single, "float32"
     return None
 
 

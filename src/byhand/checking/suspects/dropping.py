@@ -7,7 +7,7 @@ takes an equation of the claimed row into account, so wrong trials end soon.
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,10 @@ def _subset(columns: Data, total: Data, trials: list[int]) -> Truths | None:
     relative to the terms that it is the sum of.
     """
     count = columns.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float(np.square(columns).sum() + total @ total)
+    if not isfinite(squares):  # too large to be told apart
+        return None
     order = np.argsort(np.linalg.norm(columns, axis=0))
     turn, right = np.linalg.qr(columns[:, order])
     aim = turn.T @ total

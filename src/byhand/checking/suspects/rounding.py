@@ -45,6 +45,7 @@ def _whole_steps(data: Data, *, by_rows: bool) -> Data:
     """Whole multiples of the largest entry over 127: how weights are packed into bytes."""
     finite = np.where(np.isfinite(data), data, 0.0)
     largest = np.abs(finite).max(axis=-1, keepdims=True) if by_rows else np.abs(finite).max()
-    step = np.where(largest > 0, largest, 1.0) / LEVELS
+    step = largest / LEVELS
+    step = np.where(step > 0, step, 1.0)  # the least floats have no smaller step
     result: Data = np.rint(data / step) * step
     return result

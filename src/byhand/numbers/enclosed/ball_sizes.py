@@ -11,6 +11,8 @@ from byhand.numbers.base import ABSENT, Array
 from byhand.numbers.enclosed.apart import Apart
 from byhand.numbers.enclosed.enclosure import WIDEST, Enclosure, Logs, binary_size
 
+FARTHEST = 2**62  # of a binary exponent in an array; what is farther is bounded by it
+
 
 def apart_from(balls: Array, floats: Logs) -> Apart:
     """How far floats are, at least, from the numbers of an array of balls."""
@@ -30,12 +32,17 @@ def _apart(x: arb, number: float) -> tuple[float, int, float, int]:
     if not x.is_finite():
         return 0.0, 0, np.inf, 0
     size, top = map(int, x.abs_upper().man_exp())
-    largest = _upward(size, -size.bit_length())
+    largest, top = _upward(size, -size.bit_length()), top + size.bit_length()
+    if top > FARTHEST:
+        largest, top = np.inf, 0
+    top = max(top, -FARTHEST)
     if not isfinite(number):
-        return np.inf, 0, largest, top + size.bit_length()
+        return np.inf, 0, largest, top
     least, exponent = map(int, (x - arb(number)).abs_lower().man_exp())
     more = max(least.bit_length() - 53, 0)  # bits that a float64 has no room for
-    return float(least >> more), exponent + more, largest, top + size.bit_length()
+    if exponent < -FARTHEST:
+        return 0.0, 0, largest, top
+    return float(least >> more), min(exponent + more, FARTHEST), largest, top
 
 
 def _upward(man: int, exp: int) -> float:

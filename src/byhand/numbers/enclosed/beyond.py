@@ -19,7 +19,7 @@ HALF = fmpq(1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Beyond(Enclosure):
-    """The numbers of a ball; `mid` and `rad` enclose it far more widely."""
+    """The numbers of a ball of its `own`, which `mid` and `rad` enclose far more widely."""
 
     own: Any  # the ball
 

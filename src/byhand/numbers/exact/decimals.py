@@ -88,9 +88,25 @@ def settled_tie(v: Value, shift: fmpz, candidate: fmpq) -> fmpz | None:
 
 def decimal(v: Value, places: int) -> str:
     """v with so many decimals, within one unit of the last place (see Value.decimal)."""
-    if not v.ball(64).abs_upper() < arb(10) ** LONGEST:
+    if not _can_be_written_out(v):
         return significant(v, places + 1)
     return point(scaled_to_integer(v, fmpz(places), exactly=False), places)
+
+
+def _can_be_written_out(v: Value) -> bool:
+    """Whether v has no more digits before the point than are ever shown.
+
+    Where large numbers cancel, a coarse enclosure is large: a finer one tells.
+    """
+    bits, longest = 64, arb(10) ** LONGEST
+    while bits <= v.space.limits.bits:
+        ball = v.ball(bits)
+        if ball.abs_upper() < longest:
+            return True
+        if ball.abs_lower() > 1:
+            return False
+        bits *= 4
+    return False
 
 
 def rounded(v: Value, places: int) -> Fraction:

@@ -9,6 +9,7 @@ from flint import arb, fmpq, fmpz
 
 from byhand.errors import Undecided
 from byhand.language import _
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.exact.angles import Angles
 from byhand.numbers.exact.multiples import MultipleClass, Multiples
 from byhand.numbers.exact.names import Limits
@@ -47,12 +48,10 @@ class Space(Angles):
 
     def ranged(self, ball: arb, how: How | None = None) -> Value:
         """A number of which nothing is known but that it lies in this ball."""
-        if not ball.is_finite():
+        known = Enclosure.of(ball)  # of a ball of absurd size, a larger one
+        if isinstance(known.rad, float):
             raise Undecided(_("nothing is known of the value: it may be any number"))
-        middle, radius = (
-            fmpq(man) * fmpq(2) ** int(exp)
-            for man, exp in (ball.mid().man_exp(), ball.rad().man_exp())
-        )
+        middle, radius = (fmpq(x.numerator, x.denominator) for x in (known.mid, known.rad))
         found = self._known_within(self.plain(middle), radius)
         return found if how is None else found.made(how)
 

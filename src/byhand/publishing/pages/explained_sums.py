@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from byhand.expression import Entry, Expression, Sum
@@ -27,6 +26,7 @@ from byhand.publishing.numerals import localised
 from byhand.publishing.pages.explained_words import source_words, stopped, written
 from byhand.publishing.parts import Number, NumberRow, NumberTable
 from byhand.publishing.showing import Showing
+from byhand.publishing.strips import drawn
 from byhand.render import words
 from byhand.render.explained.parts import STRONG, Grid, together
 from byhand.render.explained.scope import Scope
@@ -65,7 +65,7 @@ def terms(showing: Showing, found: Explanation) -> Terms | None:
     maker = _Terms(showing, found, table, chosen)
     rest = sum(near[at] for at in folded)
     longest = max((abs(size) for size in (*(near[at] for at in shown), rest)), default=0.0)
-    longest = longest if longest > 0 and isfinite(longest) else 1.0
+    longest = longest if longest > 0 else 1.0
     first = max((abs(near[at]) for at in shown), default=0.0)
     lines = [maker.term(at, near[at] / longest, abs(near[at]) == first) for at in shown]
     if folded:
@@ -238,7 +238,7 @@ def _lens_line(showing: Showing, scope: Scope, row: LensRow, place: str, settled
 
 def _near(cell: Cell | None) -> float:
     """A float near a share, for the length of a bar."""
-    return 0.0 if cell is None else float(cell.decimal or 1.0)
+    return 0.0 if cell is None else drawn(float(cell.decimal or 1.0))
 
 
 # ------------------------------------------------------------------ what heads read and write

@@ -24,7 +24,7 @@ from byhand.publishing.parts import (
     Predictions,
 )
 from byhand.publishing.saying import in_brackets
-from byhand.publishing.strips import near
+from byhand.publishing.strips import drawn, near
 from byhand.publishing.topics import Topic
 from byhand.render import words
 from byhand.render.parts import Letter, Loss
@@ -156,7 +156,7 @@ def candidates(edition: Edition, position: int) -> Candidates:
                 logit=showing.number(logits, (position, id)),
                 probability=showing.number(probs, (position, id)),
                 target=id == target,
-                share=float(shares[id]),
+                share=drawn(float(shares[id])),
             )
             for id in shown
         ),

@@ -204,6 +204,8 @@ def _looks(scope: Scope, layer: int, head: int) -> tuple[str, str, str]:
         together(f"{scope.place(at)} {scope.number(weights.at((head, found.position, at)))}")
         for at in keys[:most]
     ]
+    if not keys:  # floats that left their range: no share is a number
+        return name, "–", ""
     looks = ", ".join(said) + (" …" if len(keys) > most else "")
     return name, looks, _written(scope, layer, head, found.trace.tokens[keys[0]])
 
