@@ -138,3 +138,9 @@ def test_errors_can_be_caught_by_their_base() -> None:
     with pytest.raises(byhand.ByhandError):
         byhand.trace("tiny", "z")
     assert issubclass(byhand.Undecided, byhand.ByhandError)
+
+
+@pytest.mark.parametrize("position", [True, 1.0, "1"])
+def test_a_position_is_a_whole_number(position: Any) -> None:
+    with pytest.raises(UsageError, match="position"):
+        byhand.explain("tiny", position=position)

@@ -12,8 +12,9 @@ from types import ModuleType
 
 import pytest
 
-from byhand.errors import ByhandError
-from byhand.language import LANGUAGES, _, preferred, speak
+from byhand.errors import ByhandError, UsageError
+from byhand.language import LANGUAGES, _, preferred, speak, speaking, whole
+from byhand.options import refuse_unless_whole
 
 ROOT = Path(__file__).parent.parent
 
@@ -101,3 +102,14 @@ def test_the_locale_says_the_language(
         monkeypatch.setenv(variable, value)
     assert preferred() == language
     assert set(LANGUAGES) == {"en", "es"}
+
+
+def test_thousands_are_set_apart_as_the_language_does() -> None:
+    """265,719 would be read as a decimal fraction in Spanish."""
+    with speaking("en"):
+        assert whole(265_719) == "265,719"
+    with speaking("es"):
+        assert whole(265_719) == "265\N{NO-BREAK SPACE}719"
+        with pytest.raises(UsageError) as refused:
+            refuse_unless_whole("digits", 5_000, 1, 1_000)
+        assert refused.value.expected == "un número entero de 1 a 1\N{NO-BREAK SPACE}000"

@@ -10,7 +10,7 @@ import pytest
 
 import byhand
 from byhand import forward
-from byhand.errors import AddressError
+from byhand.errors import AddressError, UsageError
 from byhand.evaluate import trace, work_out
 from byhand.expression import Call, Number
 from byhand.model import Model
@@ -256,6 +256,15 @@ def test_places_and_significant_digits_mean_the_same_of_every_kind(kind: dict[st
     assert trace.significant("block.0.attn.norm.mean[2]", 3) == "0.125"
     assert trace.places("logits[0,5]", 2) == "-0.02"
     assert trace.significant("logits[0,5]", 1) == "-0.02"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_fewer_digits_than_none_are_refused(kind: dict[str, Any]) -> None:
+    trace = byhand.trace("journey", **kind)
+    with pytest.raises(UsageError, match="count has a value that does not fit"):
+        trace.places("loss", -1)
+    with pytest.raises(UsageError, match="a whole number from 1 to 1,000"):
+        trace.significant("loss", 0)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

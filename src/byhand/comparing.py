@@ -39,6 +39,7 @@ class StepComparison:
     fewest_digits: float  # decimal digits that are right, of the worst entry; ∞: it is the number
     usual_digits: float  # of the median entry
     unclear: int  # entries whose enclosure is too wide to tell a unit of the last place
+    most_ulps: float = inf  # no error is larger, as far as the enclosures tell
     missed_zeros: tuple[tuple[int, ...], ...] = ()  # entries that are truly 0 but not in floats
 
 
@@ -105,6 +106,8 @@ def _step(rounded: Worked, true: Worked, form: Any) -> StepComparison:
     worst = np.unravel_index(int(np.argmax(ulps)), ulps.shape)
     digits = np.sort(apart.digits()[ranked])
     units = np.maximum(apart.tops - 1, form.least) - (form.bits - 1)
+    with np.errstate(over="ignore"):  # a float is at most a diameter further away than at least
+        most = np.where(ranked, ulps + np.exp2(radii - units + 1), 0.0)
     return StepComparison(
         true.address,
         int(present.sum()),
@@ -113,6 +116,7 @@ def _step(rounded: Worked, true: Worked, form: Any) -> StepComparison:
         float(digits[0]),
         float(digits[len(digits) // 2]),
         int(((radii > units - 3) & (apart.least == 0) & present).sum()),
+        float(most.max()),
         tuple(tuple(map(int, place)) for place in np.argwhere(missed)),
     )
 

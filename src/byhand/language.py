@@ -55,3 +55,8 @@ def preferred() -> str:
 def _(message: str) -> str:
     """The message in the language spoken now."""
     return _catalogue.gettext(message)
+
+
+def whole(count: int) -> str:
+    """A whole number with its thousands set apart, as the language does: 4,096 or 4 096."""
+    return f"{count:,}".replace(",", _(","))

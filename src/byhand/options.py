@@ -12,7 +12,7 @@ from operator import index
 from typing import Any
 
 from byhand.errors import UsageError
-from byhand.language import _
+from byhand.language import _, whole
 
 FORMATS = ("float64", "float32", "bfloat16", "float16")
 TOGETHER = {"digits", "float", "device"}  # options that may be given together
@@ -41,8 +41,8 @@ class Chosen:
         names = [name for name, given in said.items() if given]
         if len(names) > 1 and not set(names) <= TOGETHER:
             refuse_together(dict.fromkeys(names[:2], True), self.dashes)
-        _whole("digits", self.digits, 1, MOST_DIGITS, self.dashes)
-        _whole("decimals", self.decimals, 0, MOST_DECIMALS, self.dashes)
+        refuse_unless_whole("digits", self.digits, 1, MOST_DIGITS, self.dashes)
+        refuse_unless_whole("decimals", self.decimals, 0, MOST_DECIMALS, self.dashes)
         if self.float is not None and self.float not in FORMATS:
             raise _does_not_fit("float", ", ".join(FORMATS), self.float, self.dashes)
 
@@ -77,7 +77,7 @@ def no_comparison_of_tokens() -> str:
     return _("byhand trace compares floats with proven digits")
 
 
-def _whole(name: str, value: Any, least: int, most: int, dashes: str) -> None:
+def refuse_unless_whole(name: str, value: Any, least: int, most: int, dashes: str = "") -> None:
     """A UsageError where a value is not a whole number within its range."""
     if value is None:
         return
@@ -87,7 +87,7 @@ def _whole(name: str, value: Any, least: int, most: int, dashes: str) -> None:
         fits = False
     if not fits:
         expected = _("a whole number from {least} to {most}")
-        raise _does_not_fit(name, expected.format(least=least, most=f"{most:,}"), value, dashes)
+        raise _does_not_fit(name, expected.format(least=least, most=whole(most)), value, dashes)
 
 
 def _does_not_fit(name: str, expected: str, value: Any, dashes: str) -> UsageError:

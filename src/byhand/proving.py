@@ -22,7 +22,7 @@ import numpy as np
 
 from byhand.errors import InputError, Undecided, UsageError
 from byhand.evaluate import Admitted, Job, Progress, Sink, pencil_sized
-from byhand.language import _
+from byhand.language import _, whole
 from byhand.model import Model
 from byhand.numbers.base import Prediction, Printed, Unknown
 from byhand.numbers.enclosed.enclosure import (
@@ -117,7 +117,7 @@ def check_digits(digits: Any) -> int:
     raise UsageError(
         _("the number of digits has a value that does not fit"),
         expected=_("a whole number from {least} to {most}").format(
-            least=1, most=f"{MOST_DIGITS:,}"
+            least=1, most=whole(MOST_DIGITS)
         ),
         found=repr(digits),
     )

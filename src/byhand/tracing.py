@@ -21,6 +21,7 @@ from byhand.errors import AddressError, ByhandError, InputError, Undecided
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction
+from byhand.options import MOST_DECIMALS, MOST_DIGITS, refuse_unless_whole
 from byhand.plan import Plan, Step
 
 if TYPE_CHECKING:
@@ -246,10 +247,12 @@ class Trace:
 
     def places(self, address: str, count: int) -> str:
         """The number at an address with so many digits behind the point, whatever its kind."""
+        refuse_unless_whole("count", count, 0, MOST_DECIMALS)
         return decimals.places(self.number(address), count)
 
     def significant(self, address: str, count: int) -> str:
         """The number at an address with so many significant digits, whatever its kind."""
+        refuse_unless_whole("count", count, 1, MOST_DIGITS)
         return decimals.significant(self.number(address), count)
 
     @property

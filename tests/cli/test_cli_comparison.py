@@ -20,7 +20,7 @@ from byhand.comparing import compare, ulps_between
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.floats.formats import FORMATS
 from byhand.render.ink import width_of
-from byhand.render.ulps import Grid, as_text, right_digits, ulps
+from byhand.render.ulps import Grid, as_text, at_least, right_digits, ulps
 
 Call = Callable[..., Any]
 
@@ -132,9 +132,39 @@ def test_what_is_not_proven_is_told_of_a_comparison_too(byhand: Call) -> None:
 
 def test_errors_are_rounded_up_and_right_digits_down() -> None:
     assert [ulps(x) for x in (0, 1e-9, 0.5, 0.501, 9.999, 10.2, 4198.7, 2.34e7, np.inf)] == [
-        "0", "<0.01", "0.50", "0.51", "10.00", "11", "4,199", "2.3e7", "∞",
+        "0", "<0.01", "0.50", "0.51", "10.00", "11", "4,199", "2.4e7", "∞",
     ]  # fmt: skip
     assert [right_digits(x) for x in (0.0, 6.99, np.inf)] == ["0.0", "6.9", "all"]
+
+
+def test_what_is_proven_of_an_error_is_rounded_down() -> None:
+    assert [at_least(x) for x in (1e-9, 0.0199, 0.379, 12.9, 2.39e7)] == [
+        "> 0", "≥ 0.01", "≥ 0.37", "≥ 12", "≥ 2.3e7",
+    ]  # fmt: skip
+
+
+def test_an_error_that_may_be_larger_is_never_told_as_the_largest(
+    byhand: Call, tmp_path: Path
+) -> None:
+    """8 digits are fewer than float64 has: 0.02 of the 0.23 ulps of the loss are proven."""
+    model = tmp_path / "shares.yaml"
+    model.write_text(
+        "vocabulary: [a, b, c, d]\ntext: a\ntarget: b\n"
+        "model: {d_model: 1, layers: 0, head: {tied: false}}\n"
+        "weights: {embed.token: ones, head: [[-45, 4, 3, -3]]}\n",
+        encoding="utf-8",
+    )
+
+    def told(digits: int) -> str:
+        shown = byhand("trace", str(model), "--float", "float64", "--digits", str(digits)).out
+        (line,) = [line for line in shown.splitlines() if line.startswith("    loss")]
+        return line.removeprefix("    loss").partition("[")[0].strip()
+
+    assert (told(8), told(30)) == ("≥ 0.02", "0.23")
+
+
+def test_a_float_that_is_written_with_an_exponent_keeps_it() -> None:
+    assert as_text(np.float32(1e18)) == "1e18"
 
 
 def test_a_bar_grows_by_a_column_when_the_error_doubles() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -326,3 +327,11 @@ def test_a_next_token_that_cannot_be_decided_exits_with_1(
     asked = byhand("trace", "tiny", "a b", "--at", "next[1]")
     assert asked.status == 1
     assert "undecided between a and c" in asked.out
+
+
+def test_a_seed_of_many_digits_is_one_and_what_is_too_long_is_told_as_that(
+    byhand: Call, tmp_path: Path
+) -> None:
+    asked = ["book", "tiny", "--out", str(tmp_path / "book"), "--worksheet", "--seed"]
+    assert byhand(*asked, "123456").status == 0
+    assert "a whole number from 0 to 999,999,999" in byhand(*asked, "1234567890").err

@@ -28,6 +28,7 @@ from byhand.explaining import circuits as circuits_module
 from byhand.explaining.circuit_plans import norms_passed
 from byhand.explaining.circuits import circuits
 from byhand.explaining.reading import clearest, strongest_of
+from byhand.files import parse_model
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import ABSENT
@@ -225,15 +226,35 @@ def test_words_are_quoted_so_that_nobody_takes_them_for_the_tellers(journey: Mod
 
 def test_a_row_whose_entries_are_all_alike_has_no_strongest() -> None:
     near = np.array([[2.0, 2.0, 2.0], [0.0, 0.0, 0.0], [1.0, 2.0, np.nan]])
-    assert strongest_of(near, (5, 6, 7)) == ((), (), (6, 5))
-    assert strongest_of(np.array([[3.0, np.nan], [np.inf, np.inf]]), (5, 6)) == ((5,), (5, 6))
+    assert strongest_of(near, 0 * near, (5, 6, 7)) == ((), (), (6, 5))
+    near = np.array([[3.0, np.nan], [np.inf, np.inf]])
+    assert strongest_of(near, np.zeros((2, 2)), (5, 6)) == ((5,), (5, 6))
 
 
 def test_of_many_rows_those_are_told_whose_foremost_column_is_furthest_ahead() -> None:
     near = np.zeros((9, 4))
     near[range(9), 2] = [1, 9, 2, 8, 3, 7, 4, 6, 5]
-    assert clearest(near) == [(row, 2) for row in (1, 3, 5, 6, 7, 8)]
-    assert clearest(np.array([[1.0, np.inf], [np.nan, 1.0]])) == []
+    assert clearest(near, 0 * near) == [(row, 2) for row in (1, 3, 5, 6, 7, 8)]
+    assert clearest(np.array([[1.0, np.inf], [np.nan, 1.0]]), np.zeros((2, 2))) == []
+
+
+def test_what_printed_weights_leave_open_is_not_told() -> None:
+    """b is 0.3, known to 0.05: that head reads b and writes b is proven, and nothing of a is."""
+    model = parse_model("""\
+vocabulary: [a, b, c]
+text: a b
+model: {d_model: 1, layers: 1, mlp: none, attention: {heads: 1}}
+weights:
+  embed.token: {printed: 1, values: [[0.0], [0.3], [-0.1]]}
+  block.0.attn.q: ones
+  block.0.attn.k: ones
+  block.0.attn.v: ones
+  block.0.attn.out: ones
+""")
+    for worked in (trace(model), trace(model, numbers=Balls(100))):
+        (head,) = circuits(worked, 0)
+        assert (head.looks, head.writes) == (((1, 1),), ((1, 1),))
+        assert head.ov.strongest[0] == ()
 
 
 def test_what_a_reader_has_to_know_is_said(tiny: Model) -> None:

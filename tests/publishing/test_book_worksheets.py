@@ -65,6 +65,35 @@ def test_every_answer_of_many_sheets_is_right(seed: int, tmp_path: Path) -> None
     assert found.out_of == 60
 
 
+def test_a_row_with_a_masked_entry_in_it_is_asked_for_where_its_numbers_are(tmp_path: Path) -> None:
+    """Every position looks at both others and not at itself."""
+    model = tmp_path / "others.yaml"
+    model.write_text(
+        """\
+vocabulary: [x, y, z]
+text: x y z
+model: {d_model: 1, layers: 1, context: 3, mlp: none, attention: {causal: false, score_table: true}}
+weights:
+  embed.token: [[1], [2], [3]]
+  block.0.attn.q: ones
+  block.0.attn.k: ones
+  block.0.attn.v: ones
+  block.0.attn.out: ones
+  block.0.attn.score_table: [[[masked, 0, 1], [0, masked, 1], [0, 1, masked]]]
+""",
+        encoding="utf-8",
+    )
+    sheet = make_worksheet(model, blanks=60, which=[VALUES])
+    assert {blank.address for blank in sheet.blanks if ".weights" in blank.address} == {
+        "block.0.attn.weights[0,0,1:3]",
+        "block.0.attn.weights[0,1,0]",
+        "block.0.attn.weights[0,1,2]",
+        "block.0.attn.weights[0,2,:2]",
+    }
+    found = graded(str(model), claims_text(sheet, filled=True), tmp_path)
+    assert [line.address for line in found.lines if line.mark != line.out_of] == []
+
+
 def test_a_wrong_answer_is_found_since_what_it_comes_from_is_known(tmp_path: Path) -> None:
     sheet = make_worksheet("journey", blanks=16, seed=5, which=[VALUES])
     text = claims_text(sheet, filled=True)

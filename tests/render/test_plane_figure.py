@@ -12,11 +12,13 @@ import pytest
 
 import byhand
 from byhand.explaining.geometry import Geometry, geometry_of
+from byhand.files import parse_model
 from byhand.render.explained.character_plane import drawn
 from byhand.render.explained.placing import Box, Room, distance, roomiest, within
 from byhand.render.explained.plane import figures
 from byhand.render.explained.plane_words import decimal, percent
 from byhand.render.explained.shapes import bent, middle, tick
+from byhand.render.ink import width_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -185,3 +187,18 @@ def test_the_plane_in_characters_has_its_numbers_at_the_sides() -> None:
     lines = drawn(geometry("tiny"), wide=40)
     assert [line.split()[0] for line in lines if "┤" in line] == ["1", "0", "−1"]
     assert lines[-2].split() == ["0", "1", "2"]
+
+
+def test_beside_the_plane_in_characters_long_numbers_have_exponents() -> None:
+    model = parse_model("""\
+vocabulary: [a, b]
+text: a b
+model: {d_model: 2, layers: 0, head: {tied: false}}
+weights:
+  embed.token: [[1, 0], [0, 1]]
+  head: [[1e18, 0], [-1e18, 1e-3]]
+""")
+    lines = drawn(geometry_of(byhand.trace(model)), wide=40)
+    assert {width_of(line) for line in lines[1:-2]} == {48}
+    assert [line.split()[0] for line in lines if "┤" in line][-1] == "−1e18"
+    assert lines[-2].split() == ["0", "2e17", "4e17", "6e17", "8e17", "1e18"]

@@ -10,20 +10,22 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.expression import Number
+from byhand.expression import Number, parse
 from byhand.files import parse_model
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.render.at import workings
 from byhand.render.document import document
+from byhand.render.explained.numerals import exact_text
 from byhand.render.forms import Forms
 from byhand.render.given import weight_cell
 from byhand.render.layout import MANNERS, cell_lines
 from byhand.render.parts import WorkingLine
-from byhand.render.terminal import Terminal
+from byhand.render.terminal import Terminal, forms_of, one_line
 
 WIDE = Fraction(10**40 + 1, 3**70)  # no table holds it
+WIDEST = 2 + Fraction(1, 3**400)  # nor any line: it has a letter
 LONG = "0." + "123456789" * 8
 
 
@@ -44,6 +46,30 @@ def test_a_fraction_too_wide_for_a_table_keeps_its_form_and_is_known_to_be_cut()
 def test_in_every_manner_its_decimals_are_approximate(manner: object) -> None:
     cell = Forms(Exact()).cell(exact(WIDE))
     assert cell_lines(cell, manner) == [("≈", cell.decimal)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_a_fraction_too_wide_for_a_line_is_approximate_too(manner: object) -> None:
+    cell = Forms(Exact()).cell(exact(WIDEST))
+    assert (cell.form, cell.cut) == (None, True)
+    assert cell_lines(cell, manner) == [("≈", "2.0000")]  # type: ignore[arg-type]
+    assert list(forms_of(cell)) == [("≈", "2.0000")]
+    assert one_line(cell) == "≈ 2.0000"
+    assert exact_text(cell) is None
+
+
+def test_what_a_small_letter_stands_for_has_a_digit() -> None:
+    numbers = Exact()
+    forms = Forms(numbers)
+    small = numbers.scalar(parse(f"exp(1/100000 + 1/{3**400})"))
+    (letter,) = forms.letters([forms.full(small).form])
+    assert letter.decimal == "0.00001"
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_a_whole_number_of_any_length_is_not_approximate(manner: object) -> None:
+    cell = Forms(Exact()).cell(exact(Fraction(10**18)))
+    assert cell_lines(cell, manner) == [("", str(10**18))]  # type: ignore[arg-type]
 
 
 def test_decimals_that_say_all_of_it_are_not_cut() -> None:
@@ -84,3 +110,11 @@ def test_a_weight_of_any_float_format_is_the_number_that_it_is(kind: type) -> No
 
 def test_a_weight_that_is_no_finite_number_is_shown_as_it_is() -> None:
     assert weight_cell(np.float32("inf")).decimal == "inf"
+
+
+def test_a_weight_of_many_digits_is_shown_by_its_decimals() -> None:
+    assert weight_cell(Fraction(1, 10**300)).decimal == "1e-300"
+    assert weight_cell(np.float32(3e-9)).decimal == "3e-9"
+    assert weight_cell(np.float32(0)).decimal == "0.0000"
+    assert weight_cell(Fraction(1, 3)).decimal is None
+    assert cell_lines(weight_cell(Fraction(1, 10**300)), MANNERS[0]) == [("≈", "1e-300")]

@@ -345,3 +345,27 @@ def test_a_phone_shows_it_all_without_scrolling_sideways(browser: Any, origin: s
     assert "probs[3,0]" in person.see("#working").inner_text()
     person.context.close()
     assert person.complaints == []
+
+
+# ------------------------------------------------------------------ what is open or not there
+
+
+def test_a_word_that_is_open_is_a_question_and_a_model_without_attention_has_no_pattern(
+    browser: Any, tmp_path: Path
+) -> None:
+    model = tmp_path / "open.yaml"
+    model.write_text(
+        "name: open\nvocabulary: [a, b]\ntext: a\nmodel: {d_model: 1, layers: 0}\n"
+        "weights: {embed.token: {printed: 1, values: [[0.0], [0.1]]}}\n",
+        encoding="utf-8",
+    )
+    with served({"open": model}, Limits(workers=1)) as address:
+        person = Page(browser, f"http://127.0.0.1:{address.port}")
+        page = person.open("/?model=open&language=en")
+        person.see("#rail", "undecided between a and b")
+        assert page.inner_text(".tokens .guess") == "?"
+        assert page.locator(".tokens button.guess").count() == 0
+        person.view("pictures")
+        assert page.locator("h3", has_text="Attention").count() == 0
+        person.context.close()
+    assert person.complaints == []

@@ -10,7 +10,7 @@ import click
 
 from byhand.cli.speaking import Option, later, one_of
 from byhand.errors import UsageError
-from byhand.language import _
+from byhand.language import _, whole
 from byhand.options import FORMATS, MOST_DECIMALS, MOST_DIGITS, Chosen
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def whole_from(least: int, most: int) -> Callable[..., int | None]:
         expected = _("a whole number from {least} to {most}")
         raise UsageError(
             _("{name} has a value that does not fit").format(name=param.opts[0]),
-            expected=expected.format(least=least, most=f"{most:,}"),
+            expected=expected.format(least=least, most=whole(most)),
             found=repr(value[:40]),
         )
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import TYPE_CHECKING
 
-from byhand.language import _
+from byhand.language import _, whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,7 +62,7 @@ class Status:
         self.purpose = what
         if of > 1:
             self.purpose = _("{what} ({done} of {count})").format(
-                what=what, done=f"{done:,}", count=f"{of:,}"
+                what=what, done=whole(done), count=whole(of)
             )
         self.text = self.purpose
 

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from byhand.errors import UsageError, nearest
-from byhand.language import LANGUAGES, _
+from byhand.language import LANGUAGES, _, whole
 
 HELP = ["-h", "--help"]
-MOST_DIGITS = 4  # of a number in an option
+MOST_DIGITS = 9  # of a number in an option
 
 
 def later(message: str) -> str:
@@ -190,7 +190,9 @@ def whole_number(ctx: click.Context, param: click.Parameter, value: str | None) 
     if value is None:
         return None
     if not (value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS):
-        raise _does_not_fit(param, _("a whole number of at least {low}").format(low=0), value)
+        expected = _("a whole number from {least} to {most}")
+        most = whole(10**MOST_DIGITS - 1)
+        raise _does_not_fit(param, expected.format(least=0, most=most), value)
     return int(value)
 
 

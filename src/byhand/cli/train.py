@@ -16,7 +16,7 @@ from byhand.cli.printing import print_data, talk, width_of_output
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
 from byhand.entry import INTERRUPTED
 from byhand.errors import UsageError
-from byhand.language import _
+from byhand.language import _, whole
 
 if TYPE_CHECKING:
     from byhand.train import Beat, Interrupted, Result
@@ -33,7 +33,7 @@ def whole_steps(ctx: click.Context, param: click.Parameter, value: str | None) -
         return int(value)
     raise UsageError(
         _("{name} has a value that does not fit").format(name=param.opts[0]),
-        expected=_("a whole number from {least} to {most}").format(least=1, most=f"{MOST_STEPS:,}"),
+        expected=_("a whole number from {least} to {most}").format(least=1, most=whole(MOST_STEPS)),
         found=repr(value[:40]),
     )
 
@@ -180,7 +180,7 @@ class _Line:
 def tell_interrupted(stopped: Interrupted, command: str) -> None:
     talk(
         _("interrupted after step {step} of {steps}, and saved; go on with").format(
-            step=f"{stopped.step:,}", steps=f"{stopped.steps:,}"
+            step=whole(stopped.step), steps=whole(stopped.steps)
         )
     )
     talk(f"  {command} --resume", to_copy=True)
@@ -196,7 +196,7 @@ def tell(result: Result) -> None:
     if result.began == result.steps:
         talk(_("this run was finished: nothing was left to do"))
     elif result.began:
-        talk(_("taken up after step {step}").format(step=f"{result.began:,}"))
+        talk(_("taken up after step {step}").format(step=whole(result.began)))
 
 
 def show(result: Result) -> None:
@@ -204,13 +204,13 @@ def show(result: Result) -> None:
     from byhand.render.ink import wrap
 
     lines = {
-        _("steps"): f"{result.steps:,}",
-        _("tokens"): f"{result.tokens:,}",
+        _("steps"): whole(result.steps),
+        _("tokens"): whole(result.tokens),
         _("training loss"): short(result.losses[-1]),
         _("held-out loss"): _("{loss} (perplexity {perplexity}), after step {step}").format(
             loss=short(result.loss),
             perplexity=short(result.perplexity),
-            step=f"{result.best_step:,}",
+            step=whole(result.best_step),
         ),
         _("knowing nothing"): _loss(result.uniform),
     }

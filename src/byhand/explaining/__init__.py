@@ -17,6 +17,7 @@ from byhand.explaining.waiting import tell_doing
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
+from byhand.options import refuse_unless_whole
 from byhand.tracing import Missing, Trace
 
 if TYPE_CHECKING:
@@ -318,12 +319,13 @@ def explain(
         )
     job = prepare(model, text, numbers, only=only)
     last = len(job.tokens) - 1
-    if position is not None and not 0 <= position <= last:
+    if isinstance(position, int) and not 0 <= position <= last:
         raise UsageError(
             _("the text has no position {position}").format(position=position),
             expected=_("a whole number from {least} to {most}").format(least=0, most=last),
             found=str(position),
         )
+    refuse_unless_whole("position", position, 0, last)  # a number of another kind
     place = last if position is None else position
     wanted = None if token is None else model.vocabulary.id(token)
     rival = None if against is None else model.vocabulary.id(against)

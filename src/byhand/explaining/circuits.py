@@ -32,7 +32,7 @@ from byhand.explaining.circuit_plans import (
     scores_plan,
     unembedding_plan,
 )
-from byhand.explaining.near import Floats, floats_near
+from byhand.explaining.near import Floats, floats_near, room_around
 from byhand.explaining.reading import clearest, strongest_of
 from byhand.language import _
 from byhand.model import Model
@@ -45,6 +45,7 @@ MOST_ROWS = 16  # tokens of a text that are looked at, where the vocabulary is l
 SHOWN = 8  # of the most and of the least written tokens of each row, there
 
 Pairs = tuple[tuple[int, int], ...]  # of tokens
+Near = tuple[Floats, Floats]  # floats near some numbers, and the room around them
 
 
 @dataclass(frozen=True)
@@ -263,16 +264,19 @@ class _Scene:
     ) -> Iterator[HeadCircuits]:
         """The two tables of every head."""
         count = len(self.tokens)
-        seen = floats_near(self.numbers, scores.value)[:, -count:, :count]
-        written = floats_near(self.numbers, logits.value).reshape(len(seen), count, -1)
-        for head, near in enumerate(seen):
+        seen, unseen = (part[:, -count:, :count] for part in self._near(scores))
+        written, room = (part.reshape(len(seen), count, -1) for part in self._near(logits))
+        for head in range(len(seen)):
             looked = scores.array[head][-count:, :count]
             entries = logits.array[head * count : (head + 1) * count]
-            qk, looks = self._qk(head, looked, near)
-            ov, writes = self._ov(head, entries, written[head])
+            qk, looks = self._qk(head, looked, (seen[head], unseen[head]))
+            ov, writes = self._ov(head, entries, (written[head], room[head]))
             yield HeadCircuits(head, positions, qk, ov, looks, writes)
 
-    def _qk(self, head: int, scores: Any, near: Floats) -> tuple[Table, Pairs]:
+    def _near(self, worked: Worked) -> Near:
+        return floats_near(self.numbers, worked.value), room_around(self.numbers, worked.value)
+
+    def _qk(self, head: int, scores: Any, near: Near) -> tuple[Table, Pairs]:
         rows = self.tokens
         qk = Table(
             f"explain.qk.block.{self.layer}",
@@ -280,21 +284,23 @@ class _Scene:
             rows,
             rows,
             scores,
-            strongest_of(near, rows),
+            strongest_of(*near, rows),
         )
-        return qk, tuple((rows[row], rows[column]) for row, column in clearest(near))
+        return qk, tuple((rows[row], rows[column]) for row, column in clearest(*near))
 
-    def _ov(self, head: int, entries: Any, written: Floats) -> tuple[Table, Pairs]:
+    def _ov(self, head: int, entries: Any, near: Near) -> tuple[Table, Pairs]:
+        written, room = near
         rows, columns = self.tokens, _columns(written)
+        some = list(columns)
         ov = Table(
             f"explain.ov.block.{self.layer}",
             head,
             rows,
             columns,
-            entries if len(columns) == written.shape[1] else entries[:, list(columns)],
-            strongest_of(written[:, list(columns)], columns),
+            entries if len(columns) == written.shape[1] else entries[:, some],
+            strongest_of(written[:, some], room[:, some], columns),
         )
-        return ov, tuple((rows[row], column) for row, column in clearest(written))
+        return ov, tuple((rows[row], column) for row, column in clearest(*near))
 
 
 def _text(source: Trace | Model) -> tuple[int, ...]:

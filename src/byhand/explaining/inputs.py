@@ -23,7 +23,7 @@ from byhand.errors import InputError
 from byhand.evaluate import Job, Progress, check_reach
 from byhand.explaining.ablation import Part, ablated, part_at, usual_parts
 from byhand.explaining.waiting import tell_doing
-from byhand.language import _
+from byhand.language import _, whole
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Prediction
@@ -242,7 +242,7 @@ def _length(model: Model, size: int, asked: int | None) -> int:
             told = _("there are too many texts of one token")
         raise InputError(
             told.format(length=longest),
-            expected=_("at most {count}").format(count=f"{LIMIT:,}"),
+            expected=_("at most {count}").format(count=whole(LIMIT)),
             found=_count(size, longest),
             hint=_("--length {length} is few enough").format(length=few) if few else None,
         )
@@ -261,11 +261,11 @@ def _few_enough(size: int, longest: int) -> int:
 def _count(size: int, longest: int) -> str:
     """How many texts there are, or a power of ten that they are more than."""
     if size == 1:
-        return f"{longest:,}"
+        return whole(longest)
     digits = int(longest * log10(size) - 1e-6)  # not more, whatever the logarithm's rounding
     if digits >= COUNTED:
-        return _("more than 10^{digits}").format(digits=f"{digits:,}")
-    return f"{sum(size**n for n in range(1, longest + 1)):,}"
+        return _("more than 10^{digits}").format(digits=whole(digits))
+    return whole(sum(size**n for n in range(1, longest + 1)))
 
 
 # ----------------------------------------------------------------------- working them out

@@ -81,3 +81,26 @@ def bounds(numbers: Numbers, value: Any) -> tuple[Floats, Floats] | None:
         low, high = near - room, near + room
     unknown = ~np.isfinite(near) | np.isposinf(radii)
     return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
+
+
+def room_around(numbers: Numbers, value: Any) -> Floats:
+    """How far an entry may lie from the float near it: of ranges and enclosures; else 0."""
+    near = floats_near(numbers, value)
+    found = bounds(numbers, value)
+    if found is not None:
+        low, high = found
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.fmax(high - near, near - low))
+    room = np.zeros(near.shape)
+    entries = np.asarray(numbers.entries(value))
+    if entries.dtype == object and hasattr(numbers, "writer"):
+        flat = [_radius(entry) for entry in entries.ravel()]
+        room = np.array(flat, dtype=np.float64).reshape(near.shape)
+    return room
+
+
+def _radius(entry: Any) -> float:
+    """Of an exact-or-named number: not 0 only where weights are known within a range."""
+    if entry is ABSENT or entry.register != "enclosed":
+        return 0.0
+    return float(entry.ball(BITS).rad())

@@ -38,7 +38,17 @@ from byhand.render.parts import (
     WorkingLine,
 )
 from byhand.render.terminal import forms_of, one_line
-from byhand.render.ulps import Grid, as_text, bounded, right_digits, same, ulps
+from byhand.render.ulps import (
+    HUNDREDTH,
+    Grid,
+    as_text,
+    at_least,
+    bounded,
+    right_digits,
+    same,
+    ulps,
+    ulps_below,
+)
 from byhand.render.window import Window
 from byhand.tracing import Trace
 
@@ -137,7 +147,7 @@ class Compared:
             "error and where it is; the decimal digits that are right, of its worst number and "
             "of a usual one. Bars grow with the logarithm of the error."
         ).format(format=self.format)
-        if not any(step.unclear for step in self.steps):
+        if not any(step.unclear or self.open(step) for step in self.steps):
             return text
         return f"{text} " + _(
             "Some true values are not known narrowly enough: of those, ≥ is what is proven of the "
@@ -150,10 +160,16 @@ class Compared:
             return f"  {name}", ulps(0) if known else "?", "", *[_("all") if known else "?"] * 2
         return (
             f"  {name}",
-            ulps(step.ulps) if step.unclear == 0 else f"≥ {ulps(step.ulps)}",
+            at_least(step.ulps) if step.unclear or self.open(step) else ulps(step.ulps),
             write_index(step.at),
             right_digits(step.fewest_digits),
             right_digits(step.usual_digits),
+        )
+
+    def open(self, step: StepComparison) -> bool:
+        """Whether the largest error of a step may be larger than what is proven of it."""
+        return step.fewest_digits < inf and not (
+            same(step.ulps, step.most_ulps) and same(*self.ulps_at(step.address, step.at))
         )
 
     # ------------------------------------------------------------------ the end
@@ -193,21 +209,20 @@ class Compared:
         if found is ABSENT:
             return _("masked: absent, not a number")
         least, most = self.ulps_at(address, index)
+        error = ulps(most)
         if most == 0:
             text = _("{format}: {number}, exactly")
         elif self.is_zero(address, index):
             text = _("{format}: {number}; the true value is 0")
         elif same(least, most):
-            least, text = most, _("{format}: {number}, {ulps} ulps away")
-        elif least > 0:
-            text = _("{format}: {number}, at least {ulps} ulps away")
+            text = _("{format}: {number}, {ulps} ulps away")
+        elif least >= HUNDREDTH:
+            error, text = ulps_below(least), _("{format}: {number}, at least {ulps} ulps away")
         elif isfinite(most):
             text = _("{format}: {number}, at most {ulps} ulps away")
         else:
             text = _("{format}: {number}; its error is not known")
-        return text.format(
-            format=self.format, number=as_text(found), ulps=ulps(least if least > 0 else most)
-        )
+        return text.format(format=self.format, number=as_text(found), ulps=error)
 
     def error(self, address: str, index: Index) -> str:
         """The error of one number in ulps, or what is proven of it."""

@@ -73,7 +73,7 @@ class Forms:
         if tree is None and cut:  # too wide for a table; without it the decimals would be all of it
             tree = self.writer.simplified(entry)
         if tree is None or any(letters_in(tree)):
-            return Cell(register, decimal=decimal)
+            return Cell(register, decimal=decimal, cut=cut)
         line = self.writer.worked(entry) if worked and not wide(tree) else tree
         told = line != tree and not isinstance(line, Number) and not any(letters_in(line))
         return Cell(register, tree, line if told else None, decimal, cut=cut)
@@ -126,6 +126,12 @@ class Forms:
         """The definitions of the letters in some trees, and of the letters in those."""
         return self.definitions([n for tree in trees if tree is not None for n in letters_in(tree)])
 
+    def letter_decimal(self, definition: Any) -> str:
+        """The decimals of what a letter stands for; middle ± radius where it is a range."""
+        if definition.value.register == "enclosed":
+            return str(definition.decimal(self.places))
+        return self.decimal(definition.value)
+
     def definitions(self, names: Iterable[str]) -> tuple[Letter, ...]:
         """The definitions of some letters, and of the letters in those, in the order of use."""
         todo = list(names)
@@ -136,7 +142,7 @@ class Forms:
         for name in todo:  # grows as definitions bring further letters
             if name in known and name not in found:
                 definition = known[name]
-                found[name] = Letter(name, definition.expression, definition.decimal(self.places))
+                found[name] = Letter(name, definition.expression, self.letter_decimal(definition))
                 todo.extend(letters_in(definition.expression))
         return tuple(found.values())
 

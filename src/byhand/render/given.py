@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand.expression import Expression, Number
+from byhand import decimals
+from byhand.expression import Expression, Number, write
 from byhand.language import _
 from byhand.numbers.base import Printed, Unknown
 from byhand.plan import WEIGHT, Step
-from byhand.render.forms import rational_cell
+from byhand.render.forms import PLACES, rational_cell
 from byhand.render.parts import MASKED, Cell, Given, Row, Table
 from byhand.render.words import token_label
 from byhand.spec import parameters
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from byhand.render.window import Window
 
 SYMBOLS = {"bias": "b", "gain": "gain", "slopes": "slope", "frequencies": "θ", "table": "table"}
+LONGEST_WEIGHT = 24  # signs of a fraction; a longer one is shown by its decimals too
 
 
 def weights_read(step: Step, trace: Trace, window: Window, told: set[str]) -> Iterator[Given]:
@@ -113,15 +115,23 @@ def weight_cell(entry: Any) -> Cell:
             printed = f"{sign}{whole}.{rest:0{places}d}" if places else f"{sign}{whole}"
             return Cell("enclosed", decimal=printed, radius="0." + "0" * places + "5")
         case Fraction() | int():
-            return rational_cell(entry)
+            number = Number(Fraction(entry))
+            long = len(write(number)) > LONGEST_WEIGHT
+            return _with_decimals(number) if long else rational_cell(entry)
         case Unknown():
             return MASKED
         case float() | np.generic():  # bfloat16 is no np.floating
             if not isfinite(entry):
                 return Cell("rounded", decimal=str(float(entry)))
-            value = Fraction(float(entry))
-            decimal = f"{float(entry):.4f}"
-            return Cell("exact", Number(value), decimal=decimal, cut=Fraction(decimal) != value)
+            return _with_decimals(Number(Fraction(float(entry))))
         case _:
             tree: Expression = entry
             return Cell("named", tree)
+
+
+def _with_decimals(number: Number) -> Cell:
+    """A number too long for a table; by one significant digit where decimals would be zeros."""
+    decimal = decimals.places(number.value, PLACES)
+    if number.value and not Fraction(decimal):
+        decimal = decimals.significant(number.value, 1)
+    return Cell("exact", number, decimal=decimal, cut=Fraction(decimal) != number.value)

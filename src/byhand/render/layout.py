@@ -74,7 +74,10 @@ def fit(table: Table, width: int, ink: Ink, signs: bool = True) -> Fitted:
 def proven_digits(table: Table) -> bool:
     """Whether the numbers are proven decimals and have no other form."""
     return any(
-        cell.register in ("exact", "enclosed") and cell.form is None and cell.radius is None
+        cell.register in ("exact", "enclosed")
+        and cell.form is None
+        and cell.radius is None
+        and not cell.cut
         for row in table.rows
         for cell in row.cells
     )
@@ -113,7 +116,9 @@ def plain(cell: Cell) -> bool:
     """A cell that a table of decimals shows in full."""
     if cell.register != "exact" or cell.form is None:
         return False
-    return len(write(cell.form)) <= LONGEST_FRACTION
+    text = write(cell.form)
+    whole = text.removeprefix("-").isdigit() and len(text) <= len(cell.decimal or "")
+    return whole or len(text) <= LONGEST_FRACTION  # the decimals of 1000000000000 are zeros alone
 
 
 def _telling(cell: Cell) -> bool:
@@ -215,7 +220,8 @@ def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
     if cell.radius is not None:
         return [("", f"{cell.decimal} ± {cell.radius}")]
     if cell.form is None:
-        return [("≈" if cell.register == "named" else "", cell.decimal or "")]
+        near = cell.register == "named" or (cell.register == "exact" and cell.cut)
+        return [("≈" if near else "", cell.decimal or "")]
     by_decimals = not manner.form or wide(cell.form)
     if by_decimals and not plain(cell) and cell.decimal is not None:
         return [("≈", cell.decimal)]

@@ -337,7 +337,7 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
 
 def decimal_alone(cell: Cell) -> bool:
     """An exact number that its decimal says in full."""
-    return cell.register == "exact" and cell.form is None
+    return cell.register == "exact" and cell.form is None and not cell.cut
 
 
 def one_line(cell: Cell) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from math import ceil, floor, inf, isfinite, log2
+from math import ceil, floor, inf, isfinite, log2, log10
 from typing import Any
 
 from byhand.language import _
@@ -15,21 +15,35 @@ from byhand.render.words import whole
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 LONGEST_BAR = 10  # columns
-LITTLE = "<0.01"
+HUNDREDTH, LITTLE = 0.01, "<0.01"
 
 
 def ulps(error: float) -> str:
     """An error in ulps, rounded up, but for the little that makes it a proven bound."""
+    return _written(error * (1 - 2.0**-30), ceil)
+
+
+def ulps_below(error: float) -> str:
+    """A lower bound of an error in ulps, rounded down."""
+    return _written(error, floor)
+
+
+def at_least(error: float) -> str:
+    """What is proven of an error, where it may be larger."""
+    return f"≥ {ulps_below(error)}" if error >= HUNDREDTH else "> 0"
+
+
+def _written(error: float, to_whole: Callable[[float], int]) -> str:
     if not isfinite(error):
         return "∞"
-    error *= 1 - 2.0**-30
-    if error < 0.01:
+    if error < HUNDREDTH:
         return LITTLE if error else "0"
     if error < 10:
-        return f"{ceil(error * 100) / 100:.2f}"
+        return f"{to_whole(error * 100) / 100:.2f}"
     if error < 100_000:
-        return whole(ceil(error))
-    return f"{error:.1e}".replace("e+0", "e").replace("e+", "e")
+        return whole(to_whole(error))
+    unit = 10 ** (floor(log10(error)) - 1)
+    return f"{to_whole(error / unit) * unit:.1e}".replace("e+0", "e").replace("e+", "e")
 
 
 def same(least: float, most: float) -> bool:
@@ -41,9 +55,9 @@ def bounded(least: float, most: float) -> str:
     """An error that is known to lie between two; ? where nothing is known of it."""
     if same(least, most):
         return ulps(most)
-    if least > 0:
-        return f"≥ {ulps(least)}"
-    return f"≤ {ulps(most)}" if isfinite(most) else "?"
+    if least >= HUNDREDTH:
+        return at_least(least)
+    return f"≤ {ulps(most)}" if isfinite(most) else at_least(least) if least > 0 else "?"
 
 
 def as_text(found: Any) -> str:
@@ -53,7 +67,8 @@ def as_text(found: Any) -> str:
         return str(found)
     if not number:
         return "0"
-    if number.adjusted() > -6 and number.adjusted() < LONGEST:
+    exponent = number.as_tuple().exponent
+    if -6 < number.adjusted() < LONGEST and int(exponent) <= 0:  # zeros would look like digits
         text = f"{number:f}"
         return text.removesuffix(".0")
     sign, digits, _exponent = number.normalize().as_tuple()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from byhand.language import _
+from byhand.language import whole as whole
 from byhand.numbers.base import Numbers, Prediction
 from byhand.plan import WEIGHT
 from byhand.tracing import Missing, Trace, Worked
@@ -144,11 +145,6 @@ def settled_exactly(addresses: Sequence[str]) -> str:
     """What no precision shows, such as a zero or a tie, and exact arithmetic does."""
     which = some_of(addresses, MOST_SETTLED)
     return _("{which}, settled by exact arithmetic").format(which=which)
-
-
-def whole(count: int) -> str:
-    """A whole number with its thousands set apart."""
-    return f"{count:,}".replace(",", _(","))
 
 
 def masked(later: bool) -> str:

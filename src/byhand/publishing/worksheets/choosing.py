@@ -110,7 +110,7 @@ def _lines(row: NumberRow, table: NumberTable) -> Iterator[Blank]:
     if any(number.cell.decimal is None for number in shown) or not shown:
         return
     full = len(row.numbers) == (table.shape[-1] if table.axes[-1] != "pos" else 1)
-    if len(shown) > 1 and full and len(shown) <= LONGEST_ROW:
+    if len(shown) > 1 and full and len(shown) <= LONGEST_ROW and _side_by_side(shown):
         yield _blank(_row_address(shown, len(row.numbers)), shown)
     elif len(shown) > 1 or table.axes[-1] != "key":  # a single key has the share 1
         for number in shown:
@@ -122,9 +122,22 @@ def _blank(address: str, numbers: Sequence[Number], row: bool = True) -> Blank:
     return Blank(address, VALUES, tuple(n.address for n in numbers), answers, row)
 
 
+def _side_by_side(shown: Sequence[Number]) -> bool:
+    """Whether no masked entry stands between them: one address names them all."""
+    return _place(shown[-1]) - _place(shown[0]) == len(shown) - 1
+
+
+def _place(number: Number) -> int:
+    """The index of a number in its row."""
+    place = read_address(number.address).index[-1]
+    assert isinstance(place, int)
+    return place
+
+
 def _row_address(shown: Sequence[Number], length: int) -> str:
-    """x[3]; of a row that is masked from some place on, x[0,1,:2]."""
+    """x[3]; of a row that is masked before or behind some place, x[0,1,:2] or x[0,1,1:3]."""
     name, _bracket, index = shown[0].address.rstrip("]").partition("[")
     row = index.rpartition(",")[0]
-    cut = f",:{len(shown)}" if len(shown) < length else ""
+    start = _place(shown[0])
+    cut = f",{start or ''}:{start + len(shown)}" if len(shown) < length else ""
     return f"{name}[{row}{cut}]"

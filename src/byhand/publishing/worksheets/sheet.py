@@ -8,7 +8,7 @@ from functools import cached_property
 from shlex import quote
 
 from byhand.errors import UsageError
-from byhand.language import _
+from byhand.language import _, whole
 from byhand.publishing.book import Book
 
 VALUES, SHAPES, COUNTS = "values", "shapes", "counts"
@@ -53,7 +53,7 @@ class Questioning:
             raise UsageError(
                 _("a worksheet needs blanks"),
                 expected=_("a whole number from {least} to {most}").format(
-                    least=1, most=f"{MOST_BLANKS:,}"
+                    least=1, most=whole(MOST_BLANKS)
                 ),
                 found=str(self.blanks),
             )

@@ -25,6 +25,7 @@ WIDE = 64  # signs
 SQUARE = 0.5  # a sign's width, in its heights
 BETWEEN = (6, 3)  # signs and lines from letter to letter of a region
 MOST_PATHS = 6
+MARGIN = 5  # signs for the numbers at the left; a longer one has an exponent
 
 
 def drawn(geometry: Geometry, wide: int = WIDE) -> list[str]:
@@ -82,21 +83,35 @@ class _Sheet:
 
 
 def _plane(geometry: Geometry, plane: Plane, wide: int) -> Iterator[str]:
-    sheet = _Sheet(plane, wide)
+    unit = tick(max(float(plane.frame.width), float(plane.frame.height)))
+    bottom, top = float(plane.frame.top - plane.frame.height), float(plane.frame.top)
+    heights = [k * unit for k in range(-20, 21) if bottom <= k * unit <= top]
+    margin = max(MARGIN, *(len(_label(height, unit)) for height in heights))
+    sheet = _Sheet(plane, wide - (margin - MARGIN))
     _ways(geometry, plane, sheet)
     _regions(geometry, plane, sheet)
     _axes(sheet)
-    unit = tick(max(float(plane.frame.width), float(plane.frame.height)))
-    rows = {sheet.cell((sheet.left, k * unit))[1]: k * unit for k in range(-20, 21)}
+    rows = {sheet.cell((sheet.left, height))[1]: height for height in heights}
     across, up = axis_names(plane)
-    yield f"       {up}"
-    yield "      ┌" + "─" * sheet.wide + "┐"
+    before = " " * (margin + 1)
+    yield f"{before} {up}"
+    yield f"{before}┌" + "─" * sheet.wide + "┐"
     for row, line in enumerate(sheet.lines()):
-        number = decimal(rows[row], unit) if row in rows else ""
-        yield f"{number:>5} {'┤' if number else '│'}{line}│"
-    yield "      └" + "".join(_border(sheet, unit)) + "┘"
-    yield "       " + "".join(_numbers(sheet, unit)).rstrip()
-    yield " " * (7 + max(0, sheet.wide - len(across))) + across
+        number = _label(rows[row], unit) if row in rows else ""
+        yield f"{number:>{margin}} {'┤' if number else '│'}{line}│"
+    yield f"{before}└" + "".join(_border(sheet, unit)) + "┘"
+    yield f"{before} " + "".join(_numbers(sheet, unit)).rstrip()
+    yield " " * (margin + 2 + max(0, sheet.wide - len(across))) + across
+
+
+def _label(number: float, unit: float) -> str:
+    """A number at an axis; with an exponent where it would not fit beside the drawing."""
+    text = decimal(number, unit)
+    if len(text) <= MARGIN:
+        return text
+    mantissa, _e, exponent = f"{number:.1e}".partition("e")
+    text = f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+    return text.replace("-", "−").replace(".", _("."))
 
 
 def _ways(geometry: Geometry, plane: Plane, sheet: _Sheet) -> None:
@@ -197,7 +212,8 @@ def _border(sheet: _Sheet, unit: float) -> Iterator[str]:
 def _numbers(sheet: _Sheet, unit: float) -> list[str]:
     line = [" "] * (sheet.wide + 6)
     for column, number in _places(sheet, unit).items():
-        text = decimal(number, unit)
+        text = _label(number, unit)
         start = max(0, column - len(text) // 2)
-        line[start : start + len(text)] = text
+        if not "".join(line[max(0, start - 1) : start + len(text)]).strip():
+            line[start : start + len(text)] = text
     return line

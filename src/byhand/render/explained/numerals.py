@@ -58,7 +58,7 @@ class Numerals:
 
 def exact_text(cell: Cell) -> str | None:
     """A rational number that is short enough to stand in a column as it is."""
-    if cell.register != "exact":
+    if cell.register != "exact" or (cell.form is None and cell.cut):
         return None
     text = cell.decimal if cell.form is None else write(cell.form)
     return text if text is not None and len(text) <= LONGEST else None

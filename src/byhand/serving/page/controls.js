@@ -129,7 +129,9 @@ function tokens(look) {
   return make("ol", { class: "tokens", "aria-label": t("tokens") }, chips, next);
 }
 
+/** The word that comes next, with its probability; which one it is may be open. */
 function guess(look) {
+  if (look.next.token === null) return make("span", { class: "chip guess" }, make("span", { class: "token" }, "?"));
   const { token, candidates } = look.next, share = candidates.find((one) => one.id === look.next.id)?.share ?? candidates[0]?.share ?? 0;
   const moved = look.changed?.next && look.changed.next.before !== look.changed.next.after ? look.changed.next.before : null;
   const inside = [moved !== null && make("s", {}, moved), make("span", { class: "token" }, token), make("span", { class: "much" }, percent(share))];
@@ -140,7 +142,7 @@ function guess(look) {
 
 /** The text with the expected word behind it, where there is room and a way to write it. */
 function extended(look) {
-  if (!look.next || look.position !== look.tokens.length - 1) return null;
+  if (!look.next || look.next.token === null || look.position !== look.tokens.length - 1) return null;
   if (look.model.context && look.tokens.length >= look.model.context) return null;
   const join = { words: " ", characters: "" }[look.model.kind];
   return join === undefined ? null : `${look.text}${join}${look.next.token}`;

@@ -18,7 +18,7 @@ export function picturesView() {
   const of = told?.of === question() ? told : null;
   return [
     make("h2", { class: "step-title", tabindex: "-1" }, t("pictures.title", { label: look.stream.label })),
-    make("section", { class: "picture" }, make("h3", {}, t("attention")), make("p", { class: "lead" }, t("attention.about")),
+    look.attention.length > 0 && make("section", { class: "picture" }, make("h3", {}, t("attention")), make("p", { class: "lead" }, t("attention.about")),
       make("div", { class: "patterns" }, look.attention.map(pattern))),
     make("section", { class: "picture" }, make("h3", {}, t("attribution")), make("p", { class: "lead" }, t("attribution.about", { token: of?.answer?.token ?? look.next?.token ?? "" })),
       of?.error ? refusal(of.error) : of?.answer ? attribution(of.answer) : make("p", { class: "quiet" }, "…")),

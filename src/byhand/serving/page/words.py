@@ -165,7 +165,7 @@ def _pictures() -> dict[str, str]:
         "attention": _("Attention"),
         "attention.about": _(
             "Each row shares out one whole:"
-            " how much a position takes from itself and from each one before."
+            " how much a position takes from each one that it may look at."
         ),
         "attribution": _("Who speaks for the word"),
         "attribution.about": _("What each part of the model adds to the logit of {token}."),
