@@ -126,7 +126,7 @@ def test_nothing_of_an_empty_sheet_is_judged(tmp_path: Path) -> None:
     marking = byhand.check("journey", path)
     assert {line.verdict for line in marking} == {Verdict.UNJUDGED}
     assert len(list(marking)) == 20
-    assert summary(marking) == "nothing can be judged: 20 lines"
+    assert summary(marking) == "20 lines are left blank"
     assert not marking.passed
 
 

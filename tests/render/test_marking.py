@@ -331,3 +331,12 @@ def test_a_name_cannot_write_on_the_terminal() -> None:
     lost = Unmatched(evil, f"some/dump.npz: {evil!a}", "nothing here has this name")
     told = list(unmatched_lines(marking_of(unmatched=(lost,))))
     assert told[1] == r"  'x\n\x1b[31m' (dump.npz: 'x\n\x1b[31m'): nothing here has this name"
+
+
+def test_lines_that_are_left_blank_are_told_apart_from_those_that_cannot_be_judged() -> None:
+    blank = marked("loss", Verdict.UNJUDGED, reason="left blank", blank=True)
+    unknown = marked("probs", Verdict.UNJUDGED, reason="weight.head is unknown")
+    assert summary(marking_of(blank)) == "1 line is left blank"
+    assert summary(marking_of(marked("logits"), blank, blank)).endswith("; 2 lines are left blank")
+    told = summary(marking_of(marked("logits"), unknown, blank))
+    assert "1 cannot be judged; 1 line is left blank" in told

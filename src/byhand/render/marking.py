@@ -164,10 +164,11 @@ def _fault(line: Marked, which: str, again: int) -> str:
 
 
 def _follows(marking: Marking) -> str:
-    everything = list(marking)
+    blanks = sum(line.blank for line in marking)
+    everything = [line for line in marking if not line.blank]
     judged = [line for line in everything if line.verdict is not Verdict.UNJUDGED]
     if not everything:
-        return _("there is nothing to judge")
+        return _blank(blanks) if blanks else _("there is nothing to judge")
     if not judged:
         text = _("nothing can be judged: {count} lines")
         if len(everything) == 1:
@@ -196,6 +197,8 @@ def _follows(marking: Marking) -> str:
         share=share_text(max(line.share for line in judged)),
         others=whole(len(everything) - len(judged)),
     )
+    if blanks:
+        told = f"{told}; {_blank(blanks)}"
     unusual = max(
         (line for line in everything if line.unusual),
         key=lambda line: line.times or 0,
@@ -207,6 +210,12 @@ def _follows(marking: Marking) -> str:
         address=unusual.address, times=times_text(unusual.times or 0)
     )
     return f"{told}, {doubt}"
+
+
+def _blank(count: int) -> str:
+    """How many lines nobody filled in."""
+    text = _("{count} line is left blank") if count == 1 else _("{count} lines are left blank")
+    return text.format(count=whole(count))
 
 
 # ------------------------------------------------------------------ the table
