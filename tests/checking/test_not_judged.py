@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from judged import by_hand, claims_of, dump, judged, verdict_of
 
+from byhand.checking.openness import known_to_be_near
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.model import Model
 from byhand.models import open_model
@@ -69,6 +70,12 @@ def test_how_far_a_token_lies_behind_is_told_in_both_units():
     assert standing.times == pytest.approx(1.0 / np.hypot(0.0125, 0.0125))
 
 
+def test_how_far_behind_is_not_known_where_the_usual_error_is_not():
+    logits = Range(np.array([3.0, 2.0]), np.full(2, np.inf), np.array([np.inf, 0.1]))
+    assert contest(logits).standing(1).times is None
+    assert contest(logits).standing(0).times == 0  # it does not lie behind
+
+
 def test_an_only_token_is_the_largest():
     assert row(1.0, rad=5.0).standing(0).largest is True
 
@@ -128,6 +135,14 @@ def test_a_tie_that_algebra_knows_makes_either_token_right():
 
 
 # ------------------------------------------------------------------ garbage and NaN
+
+
+@pytest.mark.parametrize(("usual", "near"), [(50.0, True), (np.inf, False)])
+def test_nearness_is_known_only_where_the_usual_error_is_known_everywhere(usual, near):
+    expected = Range(np.zeros((2, 1)), np.full((2, 1), np.inf), np.array([[0.1], [usual]]))
+    found = Allowed("bfloat16").judge(expected, (), np.array([[0.1], [99.0]]))
+    assert found.times < 6
+    assert known_to_be_near(found, 6.0) is near
 
 
 def test_garbage_is_never_the_right_value(minigpt, values):

@@ -21,7 +21,7 @@ from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
 from byhand.checking.ids import are_next
-from byhand.checking.openness import almost_anything, usual_says_nothing
+from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.reading.held import cast_on_the_way, narrowest_format
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.suspecting import suspects_of
@@ -261,6 +261,7 @@ class _Judge:
             outside=int((judged.shares > 1).sum()),
             entries=int(judged.shares.size),
             unusual=unusual,
+            near=not rounds or known_to_be_near(judged, UNUSUAL),
             uses=uses,
             among=furthest if told > 1 else (),
         )
