@@ -137,9 +137,11 @@ def test_a_tie_that_algebra_knows_makes_either_token_right():
 # ------------------------------------------------------------------ garbage and NaN
 
 
-@pytest.mark.parametrize(("usual", "near"), [(50.0, True), (np.inf, False)])
-def test_nearness_is_known_only_where_the_usual_error_is_known_everywhere(usual, near):
-    expected = Range(np.zeros((2, 1)), np.full((2, 1), np.inf), np.array([[0.1], [usual]]))
+@pytest.mark.parametrize(
+    ("usual", "rad", "near"), [(50.0, np.inf, True), (np.inf, np.inf, False), (np.inf, 100.0, True)]
+)
+def test_nearness_is_known_by_the_usual_error_or_by_a_bound(usual, rad, near):
+    expected = Range(np.zeros((2, 1)), np.array([[0.2], [rad]]), np.array([[0.1], [usual]]))
     found = Allowed("bfloat16").judge(expected, (), np.array([[0.1], [99.0]]))
     assert found.times < 6
     assert known_to_be_near(found, 6.0) is near
