@@ -147,6 +147,15 @@ def test_nearness_is_known_by_the_usual_error_or_by_a_bound(usual, rad, near):
     assert known_to_be_near(found, 6.0) is near
 
 
+def test_what_follows_from_a_wrong_line_is_not_right_where_the_truth_is_unknown(minigpt):
+    """Worked out from another text's embeddings: so far down, bfloat16 says nothing of this one."""
+    values = dump(minigpt, "bfloat16", " ".join(reversed(minigpt.text.split())))
+    marked = marks(minigpt, values)
+    wrong, *after = (line.verdict for line in marked.lines)
+    assert wrong is Verdict.ERROR
+    assert set(after) == {Verdict.CARRIED}
+
+
 def test_garbage_is_never_the_right_value(minigpt, values):
     """Where a bound is endless, nothing is known of the truth: it is not said to be near."""
     noise = np.random.default_rng(0).normal(size=values[LOGITS].shape) * 100

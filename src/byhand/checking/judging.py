@@ -36,8 +36,7 @@ from byhand.numbers.floats.formats import FORMATS
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Missing
 
-UNUSUAL = 6.0  # times what rounding usually does: real runs stay below (docs/check.md)
-TRUE = 32.0  # times what rounding usually does, within which a value counts as the true one
+UNUSUAL = 6.0  # times what rounding usually does: real runs stay below, from the text on as well
 FAR = 32.0  # times what rounding usually does, beyond which nobody should rely on the worst case
 COUNT = "count."
 READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # or by norms before them
@@ -153,6 +152,7 @@ class _Judge:
         self.order = {address: place for place, address in enumerate(replay.claimed)}
         self.found: dict[str, list[_Local]] = {}
         self.doubtful: set[str] = set()
+        self.astray: set[str] = set()  # steps with a line that is wrong, or carries on from one
 
     def marked(self, *, suspects: bool) -> list[Marked]:
         """Every line with its verdict, in spine order."""
@@ -246,6 +246,8 @@ class _Judge:
                 claim, Verdict.UNJUDGED, reason=local.reason, uses=uses, blank=local.blank
             )
         verdict = self._verdict(address, local)
+        if verdict in (Verdict.ERROR, Verdict.CARRIED):
+            self.astray.add(address)
         rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
         unusual = bool(rounds and local.follows is not False and (judged.times or 0.0) > UNUSUAL)
         told = MOST_SHOWN if unusual or local.follows is False else 1
@@ -267,10 +269,12 @@ class _Judge:
         )
 
     def _verdict(self, address: str, local: _Local) -> Verdict:
-        """A line that may follow or not is right only where it is written by hand and true."""
+        """A line that may follow or not is right only where it is written by hand and true; one
+        that follows from wrong lines is right only where it is true for all that."""
         truth = self._truth(address, local) if address in self.doubtful else True
         if local.follows:
-            return Verdict.CARRIED if truth is False else Verdict.RIGHT
+            astray = truth is None and self.replay.above[address] & self.astray
+            return Verdict.CARRIED if truth is False or astray else Verdict.RIGHT
         if local.follows is False:
             return Verdict.UNSUPPORTED if truth else Verdict.ERROR
         written = not self.replay.rounding.rounds and not self.replay.broken(address)
@@ -293,9 +297,9 @@ class _Judge:
             return judged.follows
         if not self.replay.rounding.rounds:
             return judged.follows if almost_anything(judged, line.slack) is None else None
-        if judged.times is None or usual_says_nothing(judged, TRUE, line.slack):
+        if judged.times is None or usual_says_nothing(judged, UNUSUAL, line.slack):
             return None
-        if judged.times > TRUE:
+        if judged.times > UNUSUAL:
             return False
         if local.follows is not False:
             return True
