@@ -104,6 +104,15 @@ def test_next_tokens_are_decided_by_claimed_logits(minigpt, values):
     assert line.outside == behind.sum()  # of a tie, either is right
 
 
+@pytest.mark.parametrize(("by", "said"), [(1, "id + 1"), (-1, "id - 1")])
+def test_next_tokens_that_are_one_off_are_wrong_and_told_so(minigpt, values, by, said):
+    right = values[LOGITS].argmax(axis=-1).astype(np.float64)
+    claims = claims_of({LOGITS: values[LOGITS], "next": (right + by) % 64}, "bfloat16")
+    line = verdict_of(judged(minigpt, claims, precision="bfloat16"), "next")
+    assert line.verdict is Verdict.ERROR
+    assert said in line.suspects[0].sentence
+
+
 def test_a_next_token_that_was_written_by_hand_is_right_where_it_is_the_true_one():
     """Two logits are written alike; the claim may follow from them, and it is true."""
     journey = open_model("journey")
