@@ -104,6 +104,15 @@ def test_next_tokens_are_decided_by_claimed_logits(minigpt, values):
     assert line.outside == behind.sum()  # of a tie, either is right
 
 
+def test_of_what_is_left_open_the_entry_that_is_furthest_off_is_told(minigpt, values):
+    right = values[LOGITS].argmax(axis=-1)
+    wrong = np.where(np.arange(len(right)) == 3, values[LOGITS].argmin(axis=-1), right)
+    assert verdict_of(marks(minigpt, {"next": wrong}), "next").worst.index == (3,)
+    infinite = values[LOGITS].copy()
+    infinite[3, 5] = np.inf
+    assert verdict_of(marks(minigpt, {LOGITS: infinite}), LOGITS).worst.index == (3, 5)
+
+
 @pytest.mark.parametrize(("by", "said"), [(1, "id + 1"), (-1, "id - 1")])
 def test_next_tokens_that_are_one_off_are_wrong_and_told_so(minigpt, values, by, said):
     right = values[LOGITS].argmax(axis=-1).astype(np.float64)

@@ -16,16 +16,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byhand.address import Index, write_index
+from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
+from byhand.checking.entries import furthest, in_step
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.reading.held import cast_on_the_way, narrowest_format
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.suspecting import suspects_of
-from byhand.checking.verdicts import Marked, MarkedText, Verdict, Worst
+from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.checking.weights import mark_weights
 from byhand.evaluate import Progress
 from byhand.language import _
@@ -33,7 +34,7 @@ from byhand.model import Model
 from byhand.numbers.allowed import Judged, Range
 from byhand.numbers.allowed.precisions import AUTOCAST
 from byhand.numbers.floats.formats import FORMATS
-from byhand.plan import WEIGHT, Step
+from byhand.plan import WEIGHT
 from byhand.tracing import Missing
 
 UNUSUAL = 6.0  # times what rounding usually does: real runs stay below, from the text on as well
@@ -212,7 +213,7 @@ class _Judge:
         places = np.argwhere(judged.open)
         first = tuple(map(int, places[0]))
         at = line.claim.address + write_index(
-            _in_step(line.claim.index, first, self.replay.plan[line.claim.address].shape)
+            in_step(line.claim.index, first, self.replay.plan[line.claim.address].shape)
         )
         expected = int(judged.expected[first])
         if int(line.values[first]) == expected:
@@ -251,13 +252,13 @@ class _Judge:
         rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
         unusual = bool(rounds and local.follows is not False and (judged.times or 0.0) > UNUSUAL)
         told = MOST_SHOWN if unusual or local.follows is False else 1
-        furthest = _furthest(local.line, self.replay.plan[address], judged, told)
+        shown = furthest(local.line, self.replay.plan[address], judged, told)
         return Marked(
             claim,
             verdict,
             share=judged.share,
             times=judged.times,
-            worst=furthest[0] if furthest else None,
+            worst=shown[0] if shown else None,
             reason=local.reason if verdict is Verdict.UNJUDGED else "",
             shares=judged.shares.astype(np.float32, copy=False),
             outside=int((judged.shares > 1).sum()),
@@ -265,7 +266,7 @@ class _Judge:
             unusual=unusual,
             near=not rounds or known_to_be_near(judged, UNUSUAL),
             uses=uses,
-            among=furthest if told > 1 else (),
+            among=shown if told > 1 else (),
         )
 
     def _verdict(self, address: str, local: _Local) -> Verdict:
@@ -381,45 +382,7 @@ def _why_missing(missing: Missing) -> str:
     return missing.message
 
 
-def _furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst, ...]:
-    """The entries that use most of what is allowed, or exceed it most; the worst first."""
-    shares = judged.shares.ravel()
-    if not shares.size:
-        return ()
-    places = np.array([shares.argmax()])
-    if count > 1:
-        count = min(count, shares.size)
-        largest = np.argpartition(-shares, count - 1)[:count]
-        places = largest[np.argsort(-shares[largest], kind="stable")]
-    if judged.claimed is not None:
-        places = places[np.broadcast_to(judged.claimed, judged.shares.shape).ravel()[places]]
-    claimed = np.broadcast_to(line.values, judged.shares.shape)
-    found = []
-    for flat in places.tolist():
-        place = tuple(map(int, np.unravel_index(flat, judged.shares.shape)))
-        found.append(
-            Worst(
-                _in_step(line.claim.index, place, step.shape),
-                claimed=float(claimed[place]),
-                expected=float(judged.expected[place]),
-                allowed=float(judged.allowed[place]),
-                difference=float(abs(claimed[place] - judged.expected[place])),
-            )
-        )
-    return tuple(found)
-
-
 def _distance(judged: Judged, line: Line) -> float:
     """The root mean square of what the claims are off."""
     off = np.square(line.values - judged.expected)
     return float(np.sqrt(np.mean(off if judged.claimed is None else off[judged.claimed])))
-
-
-def _in_step(index: Index, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Where an entry of a part lies in the step that the part was cut out of."""
-    whole = (*index, *(slice(None),) * (len(shape) - len(index)))
-    rest = iter(place)
-    return tuple(
-        range(side)[cut][next(rest)] if isinstance(cut, slice) else cut
-        for cut, side in zip(whole, shape, strict=True)
-    )
