@@ -67,6 +67,21 @@ def region(plan: Plan, claims: Mapping[str, Sequence[Claim]], target: str, index
     return Region(tuple(reversed(steps)), frozenset(edge))
 
 
+def nearest_claimed(plan: Plan, claimed: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each step, the claimed steps that it is worked out from, with none in between."""
+    known = frozenset(claimed)
+    above: dict[str, frozenset[str]] = {}
+    for step in plan:
+        found: set[str] = set()
+        for read in step.reads:
+            if read in known:
+                found.add(read)
+            elif not read.startswith(WEIGHT):
+                found |= above.get(read, frozenset())
+        above[step.address] = frozenset(found)
+    return above
+
+
 def _rows(step: Step, index: Index) -> Rows:
     """The positions that an index cuts out of a step."""
     axis = step.position_axis
