@@ -104,6 +104,13 @@ def test_next_tokens_are_decided_by_claimed_logits(minigpt, values):
     assert line.outside == behind.sum()  # of a tie, either is right
 
 
+def test_tokens_below_logits_that_are_no_numbers_are_open_for_that_reason(minigpt, values):
+    claims = {LOGITS: np.full(values[LOGITS].shape, np.nan), "next": np.zeros(8)}
+    line = verdict_of(marks(minigpt, claims), "next")
+    assert line.verdict is Verdict.UNJUDGED
+    assert line.reason == "logits holds what is not a number"
+
+
 def test_of_what_is_left_open_the_entry_that_is_furthest_off_is_told(minigpt, values):
     right = values[LOGITS].argmax(axis=-1)
     wrong = np.where(np.arange(len(right)) == 3, values[LOGITS].argmin(axis=-1), right)

@@ -194,9 +194,9 @@ class _Judge:
     def _why_open(self, line: Line, judged: Judged) -> str:
         """Why nobody can say whether the claim follows; nothing where it does."""
         address = line.claim.address
-        if address in IDS:
-            return "" if judged.open is None else self._why_open_ids(line, judged)
         broken = self.replay.broken(address)
+        if address in IDS and (judged.open is None or not broken):
+            return "" if judged.open is None else self._why_open_ids(line, judged)
         bridged = self.replay.bridged(line.claim)
         anything = judged.open
         if anything is None and (broken or bridged):
