@@ -170,6 +170,8 @@ def test_nearness_is_known_by_the_usual_error_or_by_a_bound(usual, rad, near):
     found = Allowed("bfloat16").judge(expected, (), np.array([[0.1], [99.0]]))
     assert found.times < 6
     assert known_to_be_near(found, 6.0) is near
+    below = Allowed("bfloat16").judge(expected[1:], (), np.array([[99.0]]))
+    assert known_to_be_near(below, 6.0) is near
 
 
 def test_what_follows_from_a_wrong_line_is_not_right_where_the_truth_is_unknown(minigpt):
