@@ -18,7 +18,7 @@ import numpy as np
 from flint import arb, ctx
 
 from byhand.checking.claims import Claim, ClaimedText
-from byhand.checking.replay import nearest_claimed
+from byhand.checking.regions import nearest_claimed
 from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.numbers.base import ABSENT

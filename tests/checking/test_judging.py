@@ -130,6 +130,16 @@ def test_shares_that_should_be_masked_are_wrong_and_what_reads_them_follows(jour
     assert verdict_of(marked, "block.0.attn.mixed").verdict is Verdict.CARRIED
 
 
+def test_shares_that_are_nan_at_masked_keys_are_zeros_there(journey):
+    values = dump(journey, "float64")
+    some = {name: values[f"block.0.attn.{name}"] for name in ("weights", "v", "mixed")}
+    above = np.triu(np.ones((4, 4), dtype=bool), 1)
+    some["weights"] = np.where(above, np.nan, some["weights"])
+    claims = claims_of({f"block.0.attn.{name}": value for name, value in some.items()}, "float64")
+    marked = judged(journey, claims)
+    assert {line.verdict for line in marked.lines} == {Verdict.RIGHT}
+
+
 def test_a_line_below_one_that_is_no_number_cannot_be_judged_and_says_why(journey):
     values = dump(journey, "float64")
     some = {name: values[name].copy() for name in ("block.0.attn.add", "block.0.mlp.out")}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from judged import by_hand, claims_of, dump, judged, verdict_of
 
+from byhand.checking.openness import known_to_be_near
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.model import Model
 from byhand.models import open_model
@@ -69,6 +70,12 @@ def test_how_far_a_token_lies_behind_is_told_in_both_units():
     assert standing.times == pytest.approx(1.0 / np.hypot(0.0125, 0.0125))
 
 
+def test_how_far_behind_is_not_known_where_the_usual_error_is_not():
+    logits = Range(np.array([3.0, 2.0]), np.full(2, np.inf), np.array([np.inf, 0.1]))
+    assert contest(logits).standing(1).times is None
+    assert contest(logits).standing(0).times == 0  # it does not lie behind
+
+
 def test_an_only_token_is_the_largest():
     assert row(1.0, rad=5.0).standing(0).largest is True
 
@@ -95,6 +102,31 @@ def test_next_tokens_are_decided_by_claimed_logits(minigpt, values):
     rows = np.arange(len(right))
     behind = values[LOGITS][rows, logits["next"].astype(int)] < values[LOGITS].max(axis=-1)
     assert line.outside == behind.sum()  # of a tie, either is right
+
+
+def test_tokens_below_logits_that_are_no_numbers_are_open_for_that_reason(minigpt, values):
+    claims = {LOGITS: np.full(values[LOGITS].shape, np.nan), "next": np.zeros(8)}
+    line = verdict_of(marks(minigpt, claims), "next")
+    assert line.verdict is Verdict.UNJUDGED
+    assert line.reason == "logits holds what is not a number"
+
+
+def test_of_what_is_left_open_the_entry_that_is_furthest_off_is_told(minigpt, values):
+    right = values[LOGITS].argmax(axis=-1)
+    wrong = np.where(np.arange(len(right)) == 3, values[LOGITS].argmin(axis=-1), right)
+    assert verdict_of(marks(minigpt, {"next": wrong}), "next").worst.index == (3,)
+    infinite = values[LOGITS].copy()
+    infinite[3, 5] = np.inf
+    assert verdict_of(marks(minigpt, {LOGITS: infinite}), LOGITS).worst.index == (3, 5)
+
+
+@pytest.mark.parametrize(("by", "said"), [(1, "id + 1"), (-1, "id - 1")])
+def test_next_tokens_that_are_one_off_are_wrong_and_told_so(minigpt, values, by, said):
+    right = values[LOGITS].argmax(axis=-1).astype(np.float64)
+    claims = claims_of({LOGITS: values[LOGITS], "next": (right + by) % 64}, "bfloat16")
+    line = verdict_of(judged(minigpt, claims, precision="bfloat16"), "next")
+    assert line.verdict is Verdict.ERROR
+    assert said in line.suspects[0].sentence
 
 
 def test_a_next_token_that_was_written_by_hand_is_right_where_it_is_the_true_one():
@@ -128,6 +160,27 @@ def test_a_tie_that_algebra_knows_makes_either_token_right():
 
 
 # ------------------------------------------------------------------ garbage and NaN
+
+
+@pytest.mark.parametrize(
+    ("usual", "rad", "near"), [(50.0, np.inf, True), (np.inf, np.inf, False), (np.inf, 100.0, True)]
+)
+def test_nearness_is_known_by_the_usual_error_or_by_a_bound(usual, rad, near):
+    expected = Range(np.zeros((2, 1)), np.array([[0.2], [rad]]), np.array([[0.1], [usual]]))
+    found = Allowed("bfloat16").judge(expected, (), np.array([[0.1], [99.0]]))
+    assert found.times < 6
+    assert known_to_be_near(found, 6.0) is near
+    below = Allowed("bfloat16").judge(expected[1:], (), np.array([[99.0]]))
+    assert known_to_be_near(below, 6.0) is near
+
+
+def test_what_follows_from_a_wrong_line_is_not_right_where_the_truth_is_unknown(minigpt):
+    """Worked out from another text's embeddings: so far down, bfloat16 says nothing of this one."""
+    values = dump(minigpt, "bfloat16", " ".join(reversed(minigpt.text.split())))
+    marked = marks(minigpt, values)
+    wrong, *after = (line.verdict for line in marked.lines)
+    assert wrong is Verdict.ERROR
+    assert set(after) == {Verdict.CARRIED}
 
 
 def test_garbage_is_never_the_right_value(minigpt, values):

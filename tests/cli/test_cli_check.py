@@ -103,6 +103,18 @@ def test_what_cannot_be_judged_has_not_passed_unless_it_may(
     assert byhand("check", "tiny", right, "--allow-unjudged").status == 0
 
 
+def test_what_is_not_known_to_be_near_does_not_pass_even_where_unjudged_lines_may(
+    byhand: Call, judging: Call, right: str
+) -> None:
+    judging(marking_of(marked("logits", Verdict.UNJUDGED, reason="too many steps", near=False)))
+    shown = byhand("check", "tiny", right, "--allow-unjudged")
+    assert shown.status == 1
+    assert shown.err == (
+        "not passed: 1 line is not known to be near to what is expected\n"
+        "hint: claim more of the steps before them\n"
+    )
+
+
 def test_a_blank_line_beside_a_right_one_does_not_keep_it_from_passing(
     byhand: Call, judging: Call, right: str
 ) -> None:

@@ -32,7 +32,8 @@ def judge_ids(worked: Any, line: Said) -> Judged:
     claim, said = line.claim, line.values
     places = _places(len(ids), claim.index).reshape(np.shape(said))
     shares, expected = np.zeros(places.shape), np.zeros(places.shape)
-    left_open, usual = np.zeros(places.shape, dtype=bool), []
+    left_open = np.zeros(places.shape, dtype=bool)
+    usual: list[float | None] = []
     for place in np.ndindex(places.shape):
         entry = ids[int(places[place])]
         expected[place] = _most_likely(entry)
@@ -42,12 +43,13 @@ def judge_ids(worked: Any, line: Said) -> Judged:
             standing = entry.standing(float(said[place]))
             left_open[place] = standing.largest is None
             shares[place] = standing.share
-            usual += [] if standing.times is None else [standing.times]
+            usual += [] if standing.largest else [standing.times]
         else:
             shares[place] = 0.0 if said[place] == entry else np.inf
+    known = [times for times in usual if times is not None]
     return Judged(
         shares,
-        max(usual, default=None),
+        max(known, default=None) if len(known) == len(usual) else None,
         expected,
         np.zeros(places.shape),
         claim.claimed,

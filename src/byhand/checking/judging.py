@@ -16,16 +16,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byhand.address import Index, write_index
+from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
+from byhand.checking.entries import furthest, in_step
 from byhand.checking.ids import are_next
-from byhand.checking.openness import almost_anything, usual_says_nothing
+from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.reading.held import cast_on_the_way, narrowest_format
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.suspecting import suspects_of
-from byhand.checking.verdicts import Marked, MarkedText, Verdict, Worst
+from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.checking.weights import mark_weights
 from byhand.evaluate import Progress
 from byhand.language import _
@@ -33,11 +34,10 @@ from byhand.model import Model
 from byhand.numbers.allowed import Judged, Range
 from byhand.numbers.allowed.precisions import AUTOCAST
 from byhand.numbers.floats.formats import FORMATS
-from byhand.plan import WEIGHT, Step
+from byhand.plan import WEIGHT
 from byhand.tracing import Missing
 
-UNUSUAL = 6.0  # times what rounding usually does: real runs stay below (docs/check.md)
-TRUE = 32.0  # times what rounding usually does, within which a value counts as the true one
+UNUSUAL = 6.0  # times what rounding usually does: real runs stay below, from the text on as well
 FAR = 32.0  # times what rounding usually does, beyond which nobody should rely on the worst case
 COUNT = "count."
 READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # or by norms before them
@@ -153,6 +153,7 @@ class _Judge:
         self.order = {address: place for place, address in enumerate(replay.claimed)}
         self.found: dict[str, list[_Local]] = {}
         self.doubtful: set[str] = set()
+        self.astray: set[str] = set()  # steps with a line that is wrong, or carries on from one
 
     def marked(self, *, suspects: bool) -> list[Marked]:
         """Every line with its verdict, in spine order."""
@@ -193,9 +194,9 @@ class _Judge:
     def _why_open(self, line: Line, judged: Judged) -> str:
         """Why nobody can say whether the claim follows; nothing where it does."""
         address = line.claim.address
-        if address in IDS:
-            return "" if judged.open is None else self._why_open_ids(line, judged)
         broken = self.replay.broken(address)
+        if address in IDS and (judged.open is None or not broken):
+            return "" if judged.open is None else self._why_open_ids(line, judged)
         bridged = self.replay.bridged(line.claim)
         anything = judged.open
         if anything is None and (broken or bridged):
@@ -212,7 +213,7 @@ class _Judge:
         places = np.argwhere(judged.open)
         first = tuple(map(int, places[0]))
         at = line.claim.address + write_index(
-            _in_step(line.claim.index, first, self.replay.plan[line.claim.address].shape)
+            in_step(line.claim.index, first, self.replay.plan[line.claim.address].shape)
         )
         expected = int(judged.expected[first])
         if int(line.values[first]) == expected:
@@ -246,30 +247,35 @@ class _Judge:
                 claim, Verdict.UNJUDGED, reason=local.reason, uses=uses, blank=local.blank
             )
         verdict = self._verdict(address, local)
+        if verdict in (Verdict.ERROR, Verdict.CARRIED):
+            self.astray.add(address)
         rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
         unusual = bool(rounds and local.follows is not False and (judged.times or 0.0) > UNUSUAL)
         told = MOST_SHOWN if unusual or local.follows is False else 1
-        furthest = _furthest(local.line, self.replay.plan[address], judged, told)
+        shown = furthest(local.line, self.replay.plan[address], judged, told)
         return Marked(
             claim,
             verdict,
             share=judged.share,
             times=judged.times,
-            worst=furthest[0] if furthest else None,
+            worst=shown[0] if shown else None,
             reason=local.reason if verdict is Verdict.UNJUDGED else "",
             shares=judged.shares.astype(np.float32, copy=False),
             outside=int((judged.shares > 1).sum()),
             entries=int(judged.shares.size),
             unusual=unusual,
+            near=not rounds or known_to_be_near(judged, UNUSUAL),
             uses=uses,
-            among=furthest if told > 1 else (),
+            among=shown if told > 1 else (),
         )
 
     def _verdict(self, address: str, local: _Local) -> Verdict:
-        """A line that may follow or not is right only where it is written by hand and true."""
+        """A line that may follow or not is right only where it is written by hand and true; one
+        that follows from wrong lines is right only where it is true for all that."""
         truth = self._truth(address, local) if address in self.doubtful else True
         if local.follows:
-            return Verdict.CARRIED if truth is False else Verdict.RIGHT
+            astray = truth is None and self.replay.above[address] & self.astray
+            return Verdict.CARRIED if truth is False or astray else Verdict.RIGHT
         if local.follows is False:
             return Verdict.UNSUPPORTED if truth else Verdict.ERROR
         written = not self.replay.rounding.rounds and not self.replay.broken(address)
@@ -292,9 +298,9 @@ class _Judge:
             return judged.follows
         if not self.replay.rounding.rounds:
             return judged.follows if almost_anything(judged, line.slack) is None else None
-        if judged.times is None or usual_says_nothing(judged, TRUE, line.slack):
+        if judged.times is None or usual_says_nothing(judged, UNUSUAL, line.slack):
             return None
-        if judged.times > TRUE:
+        if judged.times > UNUSUAL:
             return False
         if local.follows is not False:
             return True
@@ -376,46 +382,7 @@ def _why_missing(missing: Missing) -> str:
     return missing.message
 
 
-def _furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst, ...]:
-    """The entries that use most of what is allowed, or exceed it most; the worst first."""
-    shares = judged.shares.ravel()
-    if not shares.size:
-        return ()
-    places = np.array([shares.argmax()])
-    if count > 1:
-        count = min(count, shares.size)
-        largest = np.argpartition(-shares, count - 1)[:count]
-        places = largest[np.argsort(-shares[largest], kind="stable")]
-    if judged.claimed is not None:
-        places = places[np.broadcast_to(judged.claimed, judged.shares.shape).ravel()[places]]
-    claimed = np.broadcast_to(line.values, judged.shares.shape)
-    found = []
-    for flat in places.tolist():
-        place = tuple(map(int, np.unravel_index(flat, judged.shares.shape)))
-        said, expected = float(claimed[place]), float(judged.expected[place])
-        found.append(
-            Worst(
-                _in_step(line.claim.index, place, step.shape),
-                claimed=said,
-                expected=expected,
-                allowed=float(judged.allowed[place]),
-                difference=abs(said - expected),
-            )
-        )
-    return tuple(found)
-
-
 def _distance(judged: Judged, line: Line) -> float:
     """The root mean square of what the claims are off."""
     off = np.square(line.values - judged.expected)
     return float(np.sqrt(np.mean(off if judged.claimed is None else off[judged.claimed])))
-
-
-def _in_step(index: Index, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Where an entry of a part lies in the step that the part was cut out of."""
-    whole = (*index, *(slice(None),) * (len(shape) - len(index)))
-    rest = iter(place)
-    return tuple(
-        range(side)[cut][next(rest)] if isinstance(cut, slice) else cut
-        for cut, side in zip(whole, shape, strict=True)
-    )

@@ -28,6 +28,17 @@ def usual_says_nothing(judged: Judged, times: float, slack: Floats | float) -> b
     return _larger_than_values(np.where(unknown, np.inf, usual), judged, slack) is not None
 
 
+def known_to_be_near(judged: Judged, times: float) -> bool:
+    """Whether all claims are as near to what is expected as so many times the usual error; where
+    that is not known, within a bound that has an end."""
+    if judged.usual is None:  # of ids, the times say it
+        return judged.times is not None and judged.times <= times
+    if (judged.times or 0.0) > times:
+        return False
+    known = np.isfinite(judged.usual) | np.isfinite(judged.allowed)
+    return bool((known if judged.claimed is None else known | ~judged.claimed).all())
+
+
 def _larger_than_values(room: Floats, judged: Judged, slack: Floats | float) -> Truths | None:
     """The rows where the room of most entries exceeds the values of the row and of the line.
 

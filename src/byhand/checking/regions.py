@@ -8,7 +8,7 @@ above it does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -65,6 +65,21 @@ def region(plan: Plan, claims: Mapping[str, Sequence[Claim]], target: str, index
                 wanted = rows if _same_rows(step, role, plan[read]) else None
                 needed[read] = _together(needed[read], wanted) if read in needed else wanted
     return Region(tuple(reversed(steps)), frozenset(edge))
+
+
+def nearest_claimed(plan: Plan, claimed: Iterable[str]) -> dict[str, frozenset[str]]:
+    """For each step, the claimed steps that it is worked out from, with none in between."""
+    known = frozenset(claimed)
+    above: dict[str, frozenset[str]] = {}
+    for step in plan:
+        found: set[str] = set()
+        for read in step.reads:
+            if read in known:
+                found.add(read)
+            elif not read.startswith(WEIGHT):
+                found |= above.get(read, frozenset())
+        above[step.address] = frozenset(found)
+    return above
 
 
 def _rows(step: Step, index: Index) -> Rows:

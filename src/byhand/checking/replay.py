@@ -9,17 +9,18 @@ suspect.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from byhand.checking.claims import Claim, ClaimedText, Floats
+from byhand.checking.claims import Claim, ClaimedText, Floats, Truths
 from byhand.checking.ids import judge_ids
 from byhand.checking.matching import plan_for
-from byhand.checking.regions import Region, complete, region
+from byhand.checking.regions import Region, complete, nearest_claimed, region
 from byhand.errors import InputError, nearest
 from byhand.evaluate import Admitted, Progress, pencil_sized, work_out
 from byhand.language import _
@@ -33,12 +34,11 @@ from byhand.tracing import Missing, Worked
 EXACT = "exact"
 DECIMALS = "decimals:"
 MOST_PLACES = 15
-ROUGHLY = (
-    1 / 2
-)  # of a rough bound, of which an eighth is our own error: up to there a claim follows
+ROUGHLY = 1 / 2  # of a rough bound, of which an eighth is our own error: up to there it follows
 USUAL = 3.0  # times what rounding usually does: up to there, ours need not be taken out
 FINE = (EXACT, "float64", "transformers:float64")  # in which products in float32 are too rough
 IDS = ("tokens", "next", "target")  # steps whose entries are ids
+SHARES = re.compile(r"block\.\d+\.attn\.weights")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,10 @@ class Replay:
         lines: dict[str, list[Line]] = defaultdict(list)
         for claim in text.claims:
             lines[claim.address].append(Line.of(claim, rounding))
-        return cls(model, text, rounding, numbers, weights, dict(lines), progress)
+        replay = cls(model, text, rounding, numbers, weights, lines, progress)
+        for address in filter(SHARES.fullmatch, tuple(lines)):
+            lines[address] = [_unseen_as_zero(line, replay.plan) for line in lines[address]]
+        return replay
 
     @cached_property
     def plan(self) -> Plan:
@@ -333,9 +336,20 @@ def _finite(line: Line, step: Step) -> bool:
             return True
     number = np.isfinite(line.values)
     if step.op == "scores":
-        seen = np.broadcast_to(np.asarray(step.attributes["mask"], dtype=bool), step.shape)
-        number = number | ~seen[line.claim.index]
+        number = number | ~_seen(step)[line.claim.index]
     return bool(number.all())
+
+
+def _seen(scores: Step) -> Truths:
+    """Which keys each query of each head may look at."""
+    return np.broadcast_to(np.asarray(scores.attributes["mask"], dtype=bool), scores.shape)
+
+
+def _unseen_as_zero(line: Line, plan: Plan) -> Line:
+    """Shares of attention with 0 at masked keys, where some programs have NaN."""
+    seen = _seen(plan[plan[line.claim.address].inputs["x"]])[line.claim.index]
+    blank = np.isnan(line.values) & ~seen
+    return replace(line, values=np.where(blank, 0.0, line.values)) if blank.any() else line
 
 
 def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
@@ -365,7 +379,7 @@ def _anything(step: Step) -> Range:
     """A step of which nothing is known: every number is allowed."""
     absent = None
     if step.op == "scores":
-        absent = np.broadcast_to(~np.asarray(step.attributes["mask"], dtype=bool), step.shape)
+        absent = ~_seen(step)
     return Range(np.zeros(step.shape), np.full(step.shape, np.inf), None, absent)
 
 
@@ -381,18 +395,3 @@ def _widened(value: Range, half_unit: float) -> Range:
         half_unit if value.rad is None else value.rad + half_unit, value.mid.shape
     )
     return Range(value.mid, rad, value.usual, value.absent)
-
-
-def nearest_claimed(plan: Plan, claimed: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each step, the claimed steps that it is worked out from, with none in between."""
-    known = frozenset(claimed)
-    above: dict[str, frozenset[str]] = {}
-    for step in plan:
-        found: set[str] = set()
-        for read in step.reads:
-            if read in known:
-                found.add(read)
-            elif not read.startswith(WEIGHT):
-                found |= above.get(read, frozenset())
-        above[step.address] = frozenset(found)
-    return above

@@ -75,6 +75,9 @@ class Marked:
     outside: int = 0  # entries beyond what is allowed
     entries: int = 0  # entries judged
     unusual: bool = False  # within the worst case, but far beyond what rounding usually does
+    near: bool = (
+        True  # as near to what is expected as rounding usually leaves it, where it is known
+    )
     among: tuple[Worst, ...] = ()  # where it does not follow or is unusual: the worst few entries
     uses: tuple[str, ...] = ()  # the claimed steps (or none: the text) that it was judged from
     like: str | None = None  # where the same mistake was made before, in an earlier block
@@ -162,10 +165,11 @@ class Marking:
 
     def passes(self, *, allow_unjudged: bool) -> bool:
         """The same; or, where that is allowed, with lines that nobody can judge and that are as
-        near to what is expected as rounding usually leaves them."""
+        near to what is expected as rounding usually leaves them, if anything is expected there."""
         if self.passed or not allow_unjudged:
             return self.passed
-        return self.follows and not any(line.unusual for line in self.unjudged)
+        misfits = any(each.misfit for each in self.unmatched)
+        return self.follows and not misfits and all(line.near for line in self.unjudged)
 
     @property
     def unjudged(self) -> tuple[Marked, ...]:

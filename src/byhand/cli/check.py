@@ -78,7 +78,7 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims,
     cls=Option,
     is_flag=True,
     help=later(
-        "pass lines that cannot be judged too, unless they are far from what rounding usually does"
+        "pass lines that cannot be judged too, if they are as near as rounding usually leaves them"
     ),
 )
 @click.option(
@@ -139,7 +139,7 @@ def command(
     if marking.passes(allow_unjudged=allow_unjudged):
         return 0
     if marking.follows:
-        tell_not_passed(marking)
+        tell_not_passed(marking, allow_unjudged=allow_unjudged)
     return 1
 
 
@@ -209,14 +209,21 @@ def tell_unmatched(marking: Marking) -> None:
         talk(line)
 
 
-def tell_not_passed(marking: Marking) -> None:
+def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
     """That nothing is wrong and yet it did not pass: on stderr, with what to do about it."""
-    count = len(marking.unjudged)
+    unjudged = [line for line in marking.unjudged if not (allow_unjudged and line.near)]
+    count, hint = len(unjudged), ""
     misfits = sum(each.misfit for each in marking.unmatched)
-    if count:
+    if count and allow_unjudged:
+        text = _("not passed: {count} lines are not known to be near to what is expected")
+        if count == 1:
+            text = _("not passed: {count} line is not known to be near to what is expected")
+        hint = _("claim more of the steps before them")
+    elif count:
         text = _("not passed: {count} lines cannot be judged")
         if count == 1:
             text = _("not passed: {count} line cannot be judged")
+        hint = _("claim more of the steps before them, or accept it with --allow-unjudged")
     elif misfits:
         count = misfits
         text = _("not passed: {count} claims do not fit the model")
@@ -225,8 +232,7 @@ def tell_not_passed(marking: Marking) -> None:
     else:
         text = _("not passed: there is nothing to judge")
     talk(text.format(count=count))
-    if count:
-        hint = _("claim more of the steps before them, or accept it with --allow-unjudged")
+    if hint:
         talk(_("hint") + f": {hint}")
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 
 from byhand.errors import InputError
-from byhand.numbers.allowed import PRECISIONS, Allowed, precision
+from byhand.numbers.allowed import PRECISIONS, Allowed, Range, precision
 
 
 def test_every_name_leads_to_its_precision() -> None:
@@ -31,6 +34,15 @@ def test_islands_are_finer_than_bfloat16_and_coarser_than_float64() -> None:
     assert precision("transformers:float64").island.work.half == 2.0**-24
     assert precision("transformers:float64").island.cast == 2.0**-24
     assert precision("bfloat16").island is precision("bfloat16")
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "autocast:float16"])
+def test_inside_an_island_nothing_is_rounded_to_16_bits(name: str) -> None:
+    x = Range(np.array([[900.0, -700.0, 300.0, 1200.0]]))  # squares that float16 does not hold
+    numbers, single = Allowed(f"transformers:{name}"), Allowed("transformers:float32")
+    inside = numbers.root(numbers.mean_square(x), eps=Fraction(0))
+    finer = single.root(single.mean_square(x), eps=Fraction(0))
+    assert (inside.radius() <= 2 * finer.radius()).all()
 
 
 def test_a_number_system_says_whose_it_is() -> None:

@@ -297,7 +297,7 @@ def _next(scene: Scene, step: Step) -> Iterator[Edit]:
     yield Edit("argmax-wrong", sentence, change, draft.made(), 1)
     for by in (1, -1):
         draft = scene.draft()
-        draft.then("next", "renumbered", by=by, size=scene.spec.vocab)
+        draft.change("next", op="renumbered", by=by)
         sentence = _("it follows if ids are one off (id {sign} 1); they count from 0").format(
             sign="+" if by > 0 else "-"
         )

@@ -176,22 +176,9 @@ class WrongOperations(Numbers):
         """The token with the smallest logit at each position."""
         return self.argmax(self.scaled(x, factor=Fraction(-1)))
 
-    def renumbered(self, x: Sequence[Prediction], *, by: int, size: int) -> list[Prediction]:
-        """Ids counted from another number."""
-
-        def moved(id: int) -> int:
-            return (id + by) % size
-
-        return [
-            Prediction(
-                None if each.id is None else moved(each.id),
-                each.margin,
-                each.proven,
-                tuple(map(moved, each.tied)),
-                tuple(map(moved, each.candidates)),
-            )
-            for each in x
-        ]
+    def renumbered(self, x: Array, *, by: int) -> list[Prediction]:
+        """The next tokens, with ids counted from another number."""
+        return self.argmax(self.moved(lambda data: np.roll(data, by, axis=-1), x))
 
     def positions_taken(self, x: Sequence[Prediction], *, order: Sequence[int]) -> list[Prediction]:
         """The predictions of other positions."""

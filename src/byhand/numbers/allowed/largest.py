@@ -49,12 +49,16 @@ class Contest(Prediction):
         return Standing(None, 0.0, self._times(own, behind))
 
     def _times(self, own: int, behind: Data) -> float | None:
+        """How far it lies behind the others, in units of what rounding usually does."""
         usual = None if self.logits is None else self.logits.usual
         if usual is None:
             return None
-        spread = np.delete(np.hypot(usual, usual[own]), own)
-        known = np.isfinite(spread) & (spread > 0) & (behind > 0)
-        return float(np.max(behind[known] / spread[known], initial=0.0)) if known.any() else 0.0
+        larger = behind > 0
+        spread = np.delete(np.hypot(usual, usual[own]), own)[larger]
+        if not np.isfinite(spread).all():
+            return None
+        with np.errstate(divide="ignore"):
+            return float(np.max(behind[larger] / spread, initial=0.0))
 
 
 def contest(logits: Range) -> Contest:

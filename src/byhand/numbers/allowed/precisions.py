@@ -61,7 +61,7 @@ class Precision:
     @property
     def narrow(self) -> bool:
         """Whether it is a format of 16 bits, which is accumulated in float32."""
-        return self.work.half > FLOAT32.half
+        return self.store.half > FLOAT32.half
 
     @property
     def single(self) -> float:
