@@ -255,3 +255,19 @@ def test_a_mask_over_what_is_claimed_explains_nothing(journey):
     line = verdict_of(marked, "block.0.attn.scores[0,3]")
     assert line.verdict is Verdict.ERROR
     assert not [suspect.sentence for suspect in line.suspects if "mask" in suspect.kind]
+
+
+ROWS = {0: [0.05, 0.40, 0.09, 0.22, 0.13, -0.02], 3: [0.05, 0.35, 0.10, 0.18, 0.10, 0.03]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "loss", "verdict"), [(0, 1.833, Verdict.RIGHT), (3, 1.931, Verdict.CARRIED)]
+)
+def test_a_line_is_carried_forward_only_from_a_row_that_it_reads(journey, wrong, loss, verdict):
+    """The loss reads the last row of the logits; made of its two decimals, it is not 1.831."""
+    off = {row: np.add(values, 0.5 * np.eye(6)[2] * (row == wrong)) for row, values in ROWS.items()}
+    logits = {f"logits[{row}]": values for row, values in off.items()}
+    marked = judged(journey, (*by_hand(logits, 2), *by_hand({"loss": loss}, 3)))
+    assert verdict_of(marked, f"logits[{wrong}]").verdict is Verdict.ERROR
+    assert verdict_of(marked, f"logits[{3 - wrong}]").verdict is Verdict.RIGHT
+    assert verdict_of(marked, "loss").verdict is verdict

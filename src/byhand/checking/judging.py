@@ -143,6 +143,13 @@ class _Local:
     follows: bool | None
     reason: str = ""
     blank: bool = False
+    above: Sequence[_Local] = ()  # the lines that it is made of, where one of them is in doubt
+    doubtful: bool = False  # it does not follow, or may not, or comes after such a line
+    astray: bool = False  # it is wrong, or carries on from a line that is
+
+    @property
+    def in_doubt(self) -> bool:
+        return not self.follows and not self.blank
 
 
 class _Judge:
@@ -152,8 +159,6 @@ class _Judge:
         self.replay = replay
         self.order = {address: place for place, address in enumerate(replay.claimed)}
         self.found: dict[str, list[_Local]] = {}
-        self.doubtful: set[str] = set()
-        self.astray: set[str] = set()  # steps with a line that is wrong, or carries on from one
 
     def marked(self, *, suspects: bool) -> list[Marked]:
         """Every line with its verdict, in spine order."""
@@ -162,7 +167,7 @@ class _Judge:
             self.found.setdefault(line.claim.address, []).append(self._local(line, judged))
 
         self.replay.judge(note)
-        self.doubtful = self._doubtful()
+        self._ask_for_the_truth()
         lines = [
             self._mark(address, local)
             for address, locals_ in self.found.items()
@@ -187,7 +192,7 @@ class _Judge:
         """Whether lines that were judged before follow, all of them, and hold numbers."""
         return not any(
             address in self.replay.not_finite
-            or any(not local.follows and not local.blank for local in self.found.get(address, ()))
+            or any(local.in_doubt for local in self.found.get(address, ()))
             for address in addresses
         )
 
@@ -225,17 +230,28 @@ class _Judge:
             )
         return text.format(count=len(places), all=judged.open.size, at=at, expected=expected)
 
-    def _doubtful(self) -> set[str]:
-        """The claimed steps that do not follow or may not, or that come after one: their truth is
-        asked."""
-        doubtful: set[str] = set()
+    def _ask_for_the_truth(self) -> None:
+        """Works out the true values of the lines that do not follow or may not, and of those that
+        come after one."""
+        wanted: list[str] = []
         for address, locals_ in self.found.items():
-            doubt = any(not local.follows and not local.blank for local in locals_)
-            if doubt or self.replay.above[address] & doubtful:
-                doubtful.add(address)
-        if doubtful:
-            self.replay.true(address for address in doubtful)
-        return doubtful
+            for local in locals_:
+                local.above = self._above(local) if wanted else ()
+                local.doubtful = local.in_doubt or any(other.doubtful for other in local.above)
+            if any(local.doubtful for local in locals_):
+                wanted.append(address)
+        if wanted:
+            self.replay.true(wanted)
+
+    def _above(self, local: _Local) -> Sequence[_Local]:
+        """The lines that a line is made of: those about the rows that it reads."""
+        region = self.replay.region(local.line.claim)
+        return [
+            other
+            for address in region.met
+            for other in self.found.get(address, ())
+            if region.reads(self.replay.plan[address], other.line.claim)
+        ]
 
     # ------------------------------------------------------------------- verdicts
 
@@ -247,8 +263,7 @@ class _Judge:
                 claim, Verdict.UNJUDGED, reason=local.reason, uses=uses, blank=local.blank
             )
         verdict = self._verdict(address, local)
-        if verdict in (Verdict.ERROR, Verdict.CARRIED):
-            self.astray.add(address)
+        local.astray = verdict in (Verdict.ERROR, Verdict.CARRIED)
         rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
         unusual = bool(rounds and local.follows is not False and (judged.times or 0.0) > UNUSUAL)
         told = MOST_SHOWN if unusual or local.follows is False else 1
@@ -272,9 +287,9 @@ class _Judge:
     def _verdict(self, address: str, local: _Local) -> Verdict:
         """A line that may follow or not is right only where it is written by hand and true; one
         that follows from wrong lines is right only where it is true for all that."""
-        truth = self._truth(address, local) if address in self.doubtful else True
+        truth = self._truth(address, local) if local.doubtful else True
         if local.follows:
-            astray = truth is None and self.replay.above[address] & self.astray
+            astray = truth is None and any(other.astray for other in local.above)
             return Verdict.CARRIED if truth is False or astray else Verdict.RIGHT
         if local.follows is False:
             return Verdict.UNSUPPORTED if truth else Verdict.ERROR
@@ -305,7 +320,7 @@ class _Judge:
         if local.follows is not False:
             return True
         assert isinstance(local.judged, Judged)
-        after_wrong = bool(self.replay.above[address] & self.doubtful)
+        after_wrong = any(other.doubtful for other in local.above)
         return after_wrong and 2 * _distance(judged, line) < _distance(local.judged, line)
 
     # ------------------------------------------------------------------- suspects

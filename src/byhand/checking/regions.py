@@ -27,6 +27,12 @@ class Region:
 
     steps: tuple[Step, ...]
     edge: frozenset[str]
+    met: Mapping[str, Rows]  # the claimed steps on the way, and which of their rows are read
+
+    def reads(self, step: Step, claim: Claim) -> bool:
+        """Whether a claim about a step that was met is about what is read of it."""
+        rows, claimed = self.met[step.address], rows_of(step, claim.index)
+        return rows is None or claimed is None or bool(rows & claimed)
 
 
 def covered(step: Step, claims: Sequence[Claim]) -> Truths | bool:
@@ -49,22 +55,25 @@ def complete(step: Step, claims: Sequence[Claim]) -> bool:
 
 def region(plan: Plan, claims: Mapping[str, Sequence[Claim]], target: str, index: Index) -> Region:
     """What a claim about a part of a step is worked out by."""
-    needed: dict[str, Rows] = {target: _rows(plan[target], index)}
+    needed: dict[str, Rows] = {target: rows_of(plan[target], index)}
     steps: list[Step] = []
     edge: set[str] = set()
+    met: dict[str, Rows] = {}
     for step in reversed(plan.steps):
         if step.address not in needed or step.op == "given":
             continue
         rows = needed[step.address]
-        if step.address != target and _claimed(step, claims.get(step.address, ()), rows):
-            edge.add(step.address)
-            continue
+        if step.address != target and step.address in claims:
+            met[step.address] = rows
+            if _claimed(step, claims[step.address], rows):
+                edge.add(step.address)
+                continue
         steps.append(step)
         for role, read in step.inputs.items():
             if not read.startswith(WEIGHT):
-                wanted = rows if _same_rows(step, role, plan[read]) else None
+                wanted = _wanted(step, role, plan[read], rows)
                 needed[read] = _together(needed[read], wanted) if read in needed else wanted
-    return Region(tuple(reversed(steps)), frozenset(edge))
+    return Region(tuple(reversed(steps)), frozenset(edge), met)
 
 
 def nearest_claimed(plan: Plan, claimed: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -82,7 +91,7 @@ def nearest_claimed(plan: Plan, claimed: Iterable[str]) -> dict[str, frozenset[s
     return above
 
 
-def _rows(step: Step, index: Index) -> Rows:
+def rows_of(step: Step, index: Index) -> Rows:
     """The positions that an index cuts out of a step."""
     axis = step.position_axis
     if axis is None or len(index) <= axis:
@@ -91,10 +100,17 @@ def _rows(step: Step, index: Index) -> Rows:
     return frozenset(range(count)[cut]) if isinstance(cut, slice) else frozenset((cut % count,))
 
 
-def _same_rows(step: Step, role: str, read: Step) -> bool:
-    """Whether a position of the step reads nothing but the same position."""
+def _wanted(step: Step, role: str, read: Step, rows: Rows) -> Rows:
+    """The positions of a step that is read, for these of the step that reads it.
+
+    A position reads nothing but the same one, except for keys and values; a loss reads the last.
+    """
+    if read.position_axis is None:
+        return None
+    if step.op == "loss":
+        return frozenset((read.shape[read.position_axis] - 1,))
     keys = step.op in ("scores", "mix") and role in ("k", "v")
-    return not keys and step.position_axis is not None and read.position_axis is not None
+    return None if keys or step.position_axis is None else rows
 
 
 def _together(some: Rows, others: Rows) -> Rows:
