@@ -271,3 +271,18 @@ def test_a_line_is_carried_forward_only_from_a_row_that_it_reads(journey, wrong,
     assert verdict_of(marked, f"logits[{wrong}]").verdict is Verdict.ERROR
     assert verdict_of(marked, f"logits[{3 - wrong}]").verdict is Verdict.RIGHT
     assert verdict_of(marked, "loss").verdict is verdict
+
+
+def test_a_wrong_token_of_the_text_is_wrong_and_nothing_of_the_plan_explains_it(journey):
+    line = judged(journey, claims_of({"tokens[0]": 2.0}, None)).lines[0]
+    assert (line.verdict, line.suspects) == (Verdict.ERROR, ())
+
+
+def test_claims_below_every_ratio_have_no_dropout(journey):
+    """What is expected, over what is claimed, is infinite: no rate can be read off it."""
+    values = dump(journey, "float64")
+    some = {name: values[name] for name in ("block.0.mlp.act", "block.0.mlp.out")}
+    some["block.0.mlp.out"] = np.full(some["block.0.mlp.out"].shape, 5e-324)
+    line = verdict_of(judged(journey, claims_of(some, "float64")), "block.0.mlp.out")
+    assert line.verdict is Verdict.ERROR
+    assert "dropout" not in [suspect.kind for suspect in line.suspects]

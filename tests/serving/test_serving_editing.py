@@ -257,3 +257,16 @@ def test_a_library_of_its_own_has_edits_of_its_own(tmp_path: Any, journey: Model
     other = Library({"tiny": path})
     assert edited(read_state(state()), other).model.spec.d_model == 4
     assert made().model.spec.d_model == 2
+
+
+def test_a_printed_weight_beside_floats_is_cut_to_another_size() -> None:
+    from byhand.serving.fitting import _resized
+    from byhand.spec import Parameter
+    from byhand.weights import Tensor, Weights
+
+    printed = np.array([[Printed(Fraction(1, 2), 1)] * 2] * 2, dtype=object)
+    floats = Weights({"embed.token": Tensor("embed.token", np.ones((2, 2), np.float32))})
+    made = _resized(Parameter("head", (3, 2), ("vocab", "d"), "head", "matrix"), printed, floats)
+    assert made.dtype == object
+    assert made[:2].tolist() == printed.tolist()
+    assert made[2].tolist() == [Fraction(0), Fraction(0)]

@@ -44,6 +44,8 @@ def suspects_of(
     address = line.claim.address
     region = replay.region(line.claim)
     target = replay.plan[address]
+    if target.op == "given":  # nothing of the plan leads to it
+        return ()
     context = _context(replay, region, line, judged)
     work = _work(replay, region.steps)
     left = float(MOST_WORK)

@@ -92,9 +92,10 @@ def _resized(parameter: Parameter, old: Data, weights: Weights) -> Data:
     """The part of a tensor that is left, and what changes nothing around it."""
     if parameter.name.endswith(".slopes"):
         return _like(usual_slopes(parameter.size), weights)
-    data = np.array(_constant(parameter.shape, 1 if parameter.kind == "gain" else 0, weights))
-    if data.dtype != old.dtype:
-        data = data.astype(old.dtype) if old.dtype != np.dtype(object) else data
+    entry = 1 if parameter.kind == "gain" else 0
+    exact = old.dtype == np.dtype(object)  # printed numbers too, beside floats from a file
+    data = filled(parameter.shape, Fraction(entry)) if exact else np.full(parameter.shape, entry)
+    data = np.array(data, dtype=old.dtype)
     shared = tuple(slice(min(a, b)) for a, b in zip(parameter.shape, old.shape, strict=True))
     data[shared] = old[shared]
     return data

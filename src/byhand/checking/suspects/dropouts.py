@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from math import isfinite
 
 import numpy as np
 
@@ -77,8 +78,10 @@ def _rate(scene: Scene) -> Fraction | None:
     left = there & (values != 0)
     if not left.any():
         return None
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         ratio = float(np.median(expected[left] / values[left]))
+    if not isfinite(ratio):
+        return None
     rate = Fraction(round((1 - ratio) * FINEST), FINEST)
     if not 0 < rate < 1:
         return None
