@@ -346,3 +346,26 @@ def test_the_usual_floats_hold_every_weight(name: str, format: str) -> None:
 def test_weights_in_float64_are_worked_out_in_float64(tiny: Model) -> None:
     wide = changed(tiny, "embed.token", np.array([[0.1, 0], [0, 1], [1, 1]]))
     assert usual_format(wide) == "float64"
+
+
+def test_who_may_look_at_nothing_is_named_by_its_position_in_the_text() -> None:
+    """With keys of before given, the first query of a pass is not the first position."""
+    from byhand.evaluate import check_reach
+    from byhand.files import parse_model
+
+    model = parse_model(HIDDEN)
+    with pytest.raises(ByhandError, match="position 1 may look at no key"):
+        check_reach(forward.plan(model.spec, 1, positions=(1,)), model.weights)
+
+
+HIDDEN = """
+vocabulary: [a, b]
+model: {d_model: 1, layers: 1, context: 2, mlp: none, attention: {score_table: true, window: 1}}
+weights:
+  embed.token: [[1], [2]]
+  block.0.attn.q: ones
+  block.0.attn.k: ones
+  block.0.attn.v: ones
+  block.0.attn.out: ones
+  block.0.attn.score_table: [[[0, 0], [0, masked]]]
+"""

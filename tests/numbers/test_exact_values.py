@@ -270,3 +270,16 @@ def test_the_simplest_fraction_of_an_interval_is_in_it(low, width):
     assert found.q <= a.q
     for denominator in range(1, min(int(found.q), 50)):
         assert (a * denominator).ceil() > b * denominator
+
+
+def test_large_numbers_that_cancel_have_decimals_where_a_finer_enclosure_tells() -> None:
+    """At 64 bits e^100 less its whole part may be anything; its digits are 0.77374192…"""
+    tree = parse("exp(100) - 26881171418161354484126255515800135873611118")
+    assert Exact().scalar(tree).decimal(6) == "0.773742"
+
+
+def test_a_range_too_small_for_any_fraction_is_a_wider_one() -> None:
+    tiny = arb(0, 1) * arb(2) ** arb(-(10**12))
+    found = Exact().space.ranged(tiny)
+    assert found.register == "enclosed"
+    assert found.interval(3)[0] == "0.000"
