@@ -247,6 +247,25 @@ def test_a_row_that_may_be_anything_opens_a_line_whose_other_rows_are_known():
     assert open_.tolist() == [[False] * 4, [True] * 4, [False] * 4]
 
 
+def test_a_slack_without_an_end_leaves_everything_open():
+    from byhand.checking.openness import almost_anything
+
+    value, slack = Range(np.ones((1, 2)), np.zeros((1, 2))), np.array([[np.inf, np.inf]])
+    found = almost_anything(Allowed("float64").judge(value, (), np.ones((1, 2)), slack), slack)
+    assert found is not None
+    assert found.all()
+
+
+def test_the_same_infinity_is_no_distance():
+    from byhand.checking.judging import _distance
+    from byhand.checking.replay import Line
+
+    claimed = np.array([[np.inf, 2.0]])
+    judged_ = Allowed("float16").judge(Range(np.array([[np.inf, 1.0]])), (), claimed)
+    line = Line(claims_of({"logits": claimed}, "float16")[0], claimed, 0.0)
+    assert _distance(judged_, line) == pytest.approx(np.sqrt(0.5))
+
+
 def test_a_row_of_zeros_among_larger_numbers_is_known_well_enough():
     from byhand.checking.openness import almost_anything
 

@@ -399,5 +399,7 @@ def _why_missing(missing: Missing) -> str:
 
 def _distance(judged: Judged, line: Line) -> float:
     """The root mean square of what the claims are off."""
-    off = np.square(line.values - judged.expected)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.square(line.values - judged.expected)
+    off = np.where(np.isnan(off), 0.0, off)  # both are the same infinity
     return float(np.sqrt(np.mean(off if judged.claimed is None else off[judged.claimed])))

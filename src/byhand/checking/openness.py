@@ -16,7 +16,9 @@ from byhand.numbers.allowed import Judged
 
 def almost_anything(judged: Judged, slack: Floats | float) -> Truths | None:
     """The entries whose range is as large as the values themselves; None: there are none."""
-    return _larger_than_values(np.asarray(judged.allowed - slack), judged, slack)
+    with np.errstate(invalid="ignore"):
+        room = np.asarray(judged.allowed - slack)
+    return _larger_than_values(np.where(np.isnan(room), np.inf, room), judged, slack)
 
 
 def usual_says_nothing(judged: Judged, times: float, slack: Floats | float) -> bool:
@@ -55,7 +57,8 @@ def _larger_than_values(room: Floats, judged: Judged, slack: Floats | float) -> 
     unit = _unit(judged.expected)  # squares of large numbers would be infinite, and nothing open
     rows = np.broadcast_to(room / unit, shape).reshape(-1, last)
     values = np.square(judged.expected / unit).reshape(-1, last)
-    typical = max(np.sqrt(values[there].mean()), 4 * float(np.max(slack / unit)))
+    written = np.where(np.isfinite(slack), slack, 0.0)  # what is endless is open anyway
+    typical = max(np.sqrt(values[there].mean()), 4 * float(np.max(written / unit)))
     some = there.any(axis=-1)
     open_rows = np.zeros(len(rows), dtype=bool)
     with np.errstate(invalid="ignore"):
