@@ -21,9 +21,9 @@ from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
 from byhand.checking.entries import furthest, in_step
+from byhand.checking.guessing import usual_precision
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
-from byhand.checking.reading.held import cast_on_the_way, narrowest_format
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.suspecting import suspects_of
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
@@ -32,15 +32,12 @@ from byhand.evaluate import Progress
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import Judged, Range
-from byhand.numbers.allowed.precisions import AUTOCAST
-from byhand.numbers.floats.formats import FORMATS
 from byhand.plan import WEIGHT
 from byhand.tracing import Missing
 
 UNUSUAL = 6.0  # times what rounding usually does: real runs stay below, from the text on as well
 FAR = 32.0  # times what rounding usually does, beyond which nobody should rely on the worst case
 COUNT = "count."
-READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # or by norms before them
 MOST_SUSPECTED = 12  # lines of one text that suspects are tried on
 MOST_SHOWN = 8  # entries of a line that are told one by one
 IN_BLOCK = re.compile(r"^block\.\d+\.")
@@ -71,26 +68,6 @@ def judge_text(
         text.text, text.tokens, name, tuple(lines), text.unmatched, text.label, text.marks
     )
     return marked, replay
-
-
-def usual_precision(claims: Sequence[Claim]) -> str:
-    """The narrowest float format that holds the claims; "exact" where all are written by hand.
-
-    Floats are often saved in a wider format than they were worked in: bfloat16 has no type in
-    NumPy, and lists hold float64.  Where what products read stays in float32, and what they give
-    has 16 bits, it was cast on the way: autocast.
-    """
-    floats = [claim for claim in claims if claim.format in FORMATS]
-    if not floats:
-        return EXACT
-    # what is worked out tells; embeddings are as the checkpoint has them
-    told = [claim for claim in floats if not claim.address.startswith("embed.")] or floats
-    narrowest = min((str(claim.format) for claim in told), key=lambda name: FORMATS[name].bits)
-    found = narrowest_format((claim.values for claim in told), narrowest)
-    read = (claim for claim in floats if claim.address.endswith(READ_BY_PRODUCTS))
-    if any(cast_on_the_way(claim.values, str(claim.format), found) for claim in read):
-        return f"{AUTOCAST}{found}"
-    return found
 
 
 def _precision_name(rounding: Rounding, claims: Sequence[Claim]) -> str:
