@@ -11,8 +11,8 @@ OLDEST := .venv-oldest
 MEETING := tests/test_smoke.py tests/test_subwords.py tests/cli tests/numbers/test_*.py tests/models \
   tests/serving tests/checking/test_reading_handwriting.py \
   tests/train/test_loop.py tests/train/test_norms.py tests/train/test_run_process.py \
-  tests/publishing/test_spreadsheet.py tests/publishing/test_spreadsheet_files.py \
-  tests/publishing/test_typst.py
+  tests/document/test_spreadsheet.py tests/document/test_spreadsheet_files.py \
+  tests/document/test_typst.py
 
 # Tests start many processes: what one has compiled, the others read.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,7 +35,7 @@ coverage: browser ## the tests, and which lines they never run: half as long aga
 	$(TEST) --cov --cov-report=term --cov-fail-under=90
 
 test-long: .venv/tested ## millions of samples and a thousand whole passes against Arb: about an hour
-	BYHAND_LONG=1 $(TEST) tests/numbers tests/checking tests/publishing tests/explaining tests/train \
+	BYHAND_LONG=1 $(TEST) tests/numbers tests/checking tests/document tests/explaining tests/train \
 	  tests/files tests/models tests/serving tests/finishing tests/test_expression.py
 
 test-elsewhere: browser ## the tests as an older processor does them, with one thread and with two

@@ -33,8 +33,8 @@ from benchmarks.large import LLAMA_1B, STD, Plain, Size, gpt2, llama, random_mod
 from benchmarks.proven import ASKED, RADIUS, Certified
 from byhand.evaluate import work_out
 from byhand.model import Model
-from byhand.numbers.enclosed.endings import Leading
-from byhand.numbers.enclosed.repeating import RepeatedPass, Steps
+from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass, Steps
+from byhand.numbers.enclosed.limbs.prediction import Leading
 from byhand.numbers.enclosed.selftest import checks
 from byhand.spec import ModelSpec, Parameter, parameters
 from byhand.tokens import Ids

@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 from benchmarks.large import Plain, Size, gpt2, random_model, some_ids  # noqa: E402
 from byhand.evaluate import Admitted, prepare, work_out  # noqa: E402
 from byhand.model import Model  # noqa: E402
-from byhand.numbers.enclosed.operations import Limbs  # noqa: E402
+from byhand.numbers.enclosed.limbs.operations import Limbs  # noqa: E402
 from byhand.spec import ModelSpec  # noqa: E402
 
 LENGTH, ROUNDS = 32, 7

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from byhand.publishing.making import TOY_PARAMETERS
+from byhand.document.compose.book.edition import TOY_PARAMETERS
 from byhand.serving.app import PAGE
-from byhand.serving.asking import ASKED
 from byhand.serving.limits import MIB, Limits
 from byhand.serving.openapi import REFUSALS
 from byhand.serving.page.words import words
+from byhand.serving.questions import ASKED
 from byhand.serving.tables import MOST_LISTED, WINDOW
 
 RECORD = Path(__file__).parent / "serve-cost.json"

@@ -16,8 +16,8 @@ from byhand.comparing import Comparison, Differing, compare
 from byhand.errors import AddressError, InputError
 from byhand.evaluate import prepare
 from byhand.numbers.base import ABSENT, Prediction
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.floats.formats import FORMATS
 from byhand.tracing import Trace
 from oracles.arb_pass import ArbPass

@@ -67,13 +67,13 @@ def typed(byhand: Callable[..., Outcome], *call: str) -> tuple[str | None, str]:
 
 
 def traced(model: str, **options: Any) -> Any:
-    from byhand.render.data import write_json
+    from byhand.document.media.json.trace import write_json
 
     return _json(write_json, library.trace(model, **options))
 
 
 def generated(model: str, **options: Any) -> Any:
-    from byhand.render.generated import generation_data
+    from byhand.document.compose.generation import generation_data
 
     generation = library.generate(model, **options)
     list(generation)
@@ -81,13 +81,13 @@ def generated(model: str, **options: Any) -> Any:
 
 
 def explained(model: str, **options: Any) -> Any:
-    from byhand.render.explained.data import write_json
+    from byhand.document.media.json.explanation import write_json
 
     return _json(write_json, library.explain(model, **options))
 
 
 def checked(model: str, **options: Any) -> Any:
-    from byhand.render.marking_data import write_json
+    from byhand.document.media.json.marking import write_json
 
     return _json(write_json, library.check(model, CLAIMS, **options))
 
@@ -175,7 +175,7 @@ def test_what_is_checked(options: dict[str, Any], byhand: Callable[..., Outcome]
 
 
 def test_without_claims_the_document_is_checked(byhand: Callable[..., Outcome]) -> None:
-    from byhand.render.marking_data import write_json
+    from byhand.document.media.json.marking import write_json
 
     done = byhand("check", "abc-walkthrough", "--json")
     assert json.loads(done.out) == _json(write_json, library.check("abc-walkthrough"))

@@ -23,7 +23,7 @@ from byhand.generating.sampling import nucleus
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Printed
-from byhand.numbers.enclosed.balls import Balls
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.exact import Exact
 from byhand.plan import Step

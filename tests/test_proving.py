@@ -15,12 +15,13 @@ import byhand
 from byhand.errors import InputError, UsageError
 from byhand.evaluate import Job, prepare
 from byhand.expression import parse
+from byhand.missing_bits import MOST_REPORTED, Shortfall, shortfall
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import ABSENT, Printed, Unknown
-from byhand.numbers.enclosed.balls import Balls
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.proving import (
     asked_steps,
@@ -28,7 +29,6 @@ from byhand.proving import (
     prove,
     same_logits,
 )
-from byhand.shortfall import MOST_REPORTED, Shortfall, shortfall
 from byhand.tokens import Ids
 from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights

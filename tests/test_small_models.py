@@ -14,18 +14,18 @@ import pytest
 import byhand
 from byhand.api import numbers_for
 from byhand.counting import count
+from byhand.document.compose.book.edition import PENCIL, make_edition
 from byhand.evaluate import Admitted, pencil_sized, prepare
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import ABSENT
-from byhand.numbers.enclosed.balls import Balls
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.proving import enclosing_numbers
-from byhand.publishing.making import PENCIL, make_edition
-from byhand.serving.looking import model_data
+from byhand.serving.views import model_data
 from byhand.spec import size_of
 from byhand.weights import Tensor, Weights
 

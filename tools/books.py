@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from byhand.document.book import Book
+from byhand.document.compose.book.edition import make_book
+from byhand.document.media.html import write_book
 from byhand.models import builtin_names, open_model
-from byhand.publishing.book import Book
-from byhand.publishing.html import write_book
-from byhand.publishing.making import make_book
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "books"
 INDEX = "README.md"

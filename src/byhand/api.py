@@ -291,9 +291,9 @@ def book(
     "shapes", "counts" or some of them; another `seed` chooses others.  The numbers are chosen as
     for `trace`, the `language` is "en", "es" or the one spoken.
     """
+    from byhand.document.compose.book.edition import make_edition
+    from byhand.document.publication import Wanted, publish, questioning
     from byhand.language import speaking
-    from byhand.publishing.making import make_edition
-    from byhand.publishing.publication import Wanted, publish, questioning
 
     Chosen(exact, digits, decimals, float, device).refuse_comparison()
     kinds = (ask,) if isinstance(ask, str) else None if ask is None else tuple(ask)

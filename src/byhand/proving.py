@@ -23,6 +23,7 @@ import numpy as np
 from byhand.errors import InputError, Undecided, UsageError
 from byhand.evaluate import Admitted, Job, Progress, Sink, pencil_sized
 from byhand.language import _, whole
+from byhand.missing_bits import Shortfall, Unproven, shortfall
 from byhand.model import Model
 from byhand.numbers.base import Prediction, Printed, Unknown
 from byhand.numbers.enclosed.enclosure import (
@@ -32,7 +33,6 @@ from byhand.numbers.enclosed.enclosure import (
 )
 from byhand.options import MOST_DIGITS
 from byhand.plan import WEIGHT, Step
-from byhand.shortfall import Shortfall, Unproven, shortfall
 from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor
@@ -146,10 +146,10 @@ def enclosing_numbers(
     blocks, least = len(model.spec.blocks), ceil(digits * LOG2_OF_10) + START
     bits = least + A_BLOCK * blocks
     if device is None and (objects or size_of(model.spec) * positions <= SMALL or bits > MANY):
-        from byhand.numbers.enclosed.balls import Balls
+        from byhand.numbers.enclosed.balls.operations import Balls
 
         return Balls(min(least + 3 * model.spec.d_model.bit_length() * blocks, Balls.limit))
-    from byhand.numbers.enclosed.operations import Limbs
+    from byhand.numbers.enclosed.limbs.operations import Limbs
 
     found: Enclosing = Limbs(bits, device)
     return found

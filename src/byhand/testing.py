@@ -45,8 +45,8 @@ def assert_follows(
     __tracebackhide__ = True  # pytest shows the test's own line
     from byhand.api import check
     from byhand.checking.verdicts import Verdict
-    from byhand.render.ink import Ink
-    from byhand.render.marking import lines, summary, unmatched_lines
+    from byhand.document.media.terminal.ink import Ink
+    from byhand.document.media.terminal.marking import lines, summary, unmatched_lines
 
     sources = claims if isinstance(claims, (list, tuple)) else (claims,)
     marking = check(model, *sources, text=text, precision=precision)

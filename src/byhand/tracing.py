@@ -25,8 +25,8 @@ from byhand.options import MOST_DECIMALS, MOST_DIGITS, refuse_unless_whole
 from byhand.plan import Plan, Step
 
 if TYPE_CHECKING:
+    from byhand.missing_bits import Unproven
     from byhand.proving import Proof
-    from byhand.shortfall import Unproven
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
 
@@ -347,7 +347,7 @@ class Trace:
         save(self, folder, names=names)
 
     def _repr_html_(self) -> str:
-        from byhand.publishing.notebook import notebook_passage
+        from byhand.document.notebook import notebook_passage
 
         return notebook_passage(self)
 

@@ -312,8 +312,8 @@ def test_a_mistake_in_every_block_is_an_error_in_every_block_and_told_as_one(min
     assert (first.like, second.like) == (None, "block.0.mlp.act")
 
     from byhand.checking.verdicts import Marking
-    from byhand.render.marked import told
-    from byhand.render.marking import summary
+    from byhand.document.compose.marked import told
+    from byhand.document.media.terminal.marking import summary
 
     assert summary(Marking("minigpt", (marked,))).endswith("; the same in 1 more block")
     assert ("suspect", "the same mistake as in block.0.mlp.act") in list(told(second))

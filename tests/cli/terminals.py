@@ -29,9 +29,9 @@ PLAIN = {"LC_ALL": "C.UTF-8", "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
 UNSET = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTHONIOENCODING", "LANG", "LC_MESSAGES")
 _CODES = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|[\r\n]|[^\x1b\r\n]")
 READY = (  # what commands import when they need it
-    "cli", "checking.suspecting", "evaluate", "explaining", "generating", "models", "proving",
-    "numbers.enclosed", "numbers.exact", "numbers.floats", "publishing.making",
-    "publishing.publication", "render.document", "render.terminal",
+    "cli", "checking.trials", "evaluate", "explaining", "generating", "models", "proving",
+    "numbers.enclosed", "numbers.exact", "numbers.floats", "document.compose.book.edition",
+    "document.publication", "document.compose.trace", "document.media.terminal.parts",
 )  # fmt: skip
 
 _server = multiprocessing.get_context("forkserver")

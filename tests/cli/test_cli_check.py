@@ -16,8 +16,8 @@ import marking_samples as samples
 from byhand.checking import documents
 from byhand.checking.verdicts import Marking, Verdict
 from byhand.cli.check import Asked, read_arguments
+from byhand.document.media.terminal.ink import width_of
 from byhand.errors import UsageError
-from byhand.render.ink import width_of
 from marking_samples import marked, marking_of, text_of
 
 Call = Callable[..., Any]
@@ -301,7 +301,7 @@ def test_a_report_that_fails_leaves_the_old_one(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("byhand.golden.folder.os.fsync", full)
+    monkeypatch.setattr("byhand.drafts.os.fsync", full)
     shown = byhand("check", "tiny", right, "--report", str(report))
     assert shown.status == 2
     assert "No space left on device" in shown.err

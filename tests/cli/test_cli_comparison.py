@@ -17,10 +17,10 @@ from syrupy.assertion import SnapshotAssertion
 
 import byhand as package
 from byhand.comparing import compare, ulps_between
+from byhand.document.compose.ulps import Grid, as_text, at_least, right_digits, ulps
+from byhand.document.media.terminal.ink import width_of
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.floats.formats import FORMATS
-from byhand.render.ink import width_of
-from byhand.render.ulps import Grid, as_text, at_least, right_digits, ulps
 
 Call = Callable[..., Any]
 

@@ -13,7 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 import byhand as package
-from byhand.render.ink import width_of
+from byhand.document.media.terminal.ink import width_of
 
 Call = Callable[..., Any]
 

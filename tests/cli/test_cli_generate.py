@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from byhand.document.media.terminal.ink import width_of
 from byhand.numbers.base import Prediction
 from byhand.numbers.exact import Exact
-from byhand.render.ink import width_of
 from patience import PATIENCE
 
 Call = Callable[..., Any]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from byhand.document.media.terminal.ink import width_of
 from byhand.models import builtin_names
-from byhand.render.ink import width_of
 
 Call = Callable[..., Any]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from byhand.render.ink import width_of
+from byhand.document.media.terminal.ink import width_of
 
 Call = Callable[..., Any]
 

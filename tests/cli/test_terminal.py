@@ -13,9 +13,9 @@ from terminals import CTRL_C, Screen, lead, on_a_terminal, running
 
 from byhand import forward
 from byhand.cli import progress
+from byhand.document.media.terminal.ink import width_of, wrap
 from byhand.models import open_model
 from byhand.plan import Step
-from byhand.render.ink import width_of, wrap
 
 LONG = {  # the commands that tell their progress, and a step at which they can be held
     "trace journey": "block.0.attn.weights",

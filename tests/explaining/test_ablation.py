@@ -15,8 +15,8 @@ import byhand
 from byhand.errors import AddressError
 from byhand.evaluate import trace
 from byhand.explaining.ablation import Part, ablate, heads, part_at, side_trips, usual_parts
-from byhand.explaining.near import floats_near
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.explaining.approximations import floats_near
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil

@@ -19,8 +19,8 @@ from byhand.explaining.sources import spine
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Numbers
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.floats.formats import FORMATS

@@ -22,22 +22,22 @@ from lens_models import (
     with_weight,
 )
 
+from byhand.document.compose.explanation.wording import head_sentences
 from byhand.errors import AddressError, InputError, TextError
 from byhand.evaluate import trace
 from byhand.explaining import circuits as circuits_module
 from byhand.explaining.circuit_plans import norms_passed
 from byhand.explaining.circuits import circuits
-from byhand.explaining.reading import clearest, strongest_of
+from byhand.explaining.foremost_entries import clearest, strongest_of
 from byhand.files import parse_model
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import ABSENT
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
-from byhand.render.explained.wording import head_sentences
 from byhand.spec import BlockSpec, MlpSpec, ModelSpec
 from oracles.architectures import Case
 from oracles.torch_pass import float_tensors

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import byhand
+from byhand.document.compose.explanation.attribution import closing_text
+from byhand.document.compose.explanation.scope import Scope
+from byhand.document.compose.explanation.sections import sections
+from byhand.document.media.json.explanation import document_of
 from byhand.errors import InputError
 from byhand.explaining.ablation import Part
 from byhand.explaining.inputs import table
 from byhand.explaining.turning import Turns
 from byhand.model import Model
-from byhand.render.explained.data import document_of
-from byhand.render.explained.scope import Scope
-from byhand.render.explained.sections import sections
-from byhand.render.explained.sums import closing_text
 from byhand.tracing import Missing
 
 FLAT = """

@@ -20,7 +20,7 @@ from byhand.explaining.turning import turnings
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Prediction, Printed
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil

@@ -20,8 +20,8 @@ from byhand.explaining.measures import measure_pattern, measure_units
 from byhand.explaining.projections import cosine
 from byhand.model import Model
 from byhand.models import open_model
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors

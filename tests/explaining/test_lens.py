@@ -25,13 +25,13 @@ from lens_models import (
 from byhand.errors import AddressError
 from byhand.evaluate import trace
 from byhand.explaining import lens as lens_module
+from byhand.explaining.approximations import bounds
 from byhand.explaining.lens import ENDING, look, stops_of, tail_of
-from byhand.explaining.near import bounds
 from byhand.explaining.ranks import rank
 from byhand.model import Model
 from byhand.models import open_model
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil

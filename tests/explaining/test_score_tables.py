@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from byhand import forward
+from byhand.document.compose.book.edition import bind, edition_of
+from byhand.document.compose.explanation.inputs import tell_inputs
+from byhand.document.parts import NumberTable
 from byhand.errors import InputError
 from byhand.evaluate import trace, work_out
+from byhand.explaining.approximations import near_entry
 from byhand.explaining.circuits import circuits
 from byhand.explaining.inputs import table
-from byhand.explaining.near import near_entry
 from byhand.files import parse_model
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import ABSENT
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
-from byhand.publishing.making import bind, edition_of
-from byhand.publishing.parts import NumberTable
-from byhand.render.explained.every_text import tell_inputs
 from byhand.serving import Library, answer
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

@@ -11,17 +11,17 @@ from lens_models import TEXT, gpt2_like, llama_like, post_norm, random_model
 
 from byhand import forward
 from byhand.cli import progress as cli_progress
+from byhand.document.compose.explanation.sections import sections
 from byhand.evaluate import Admitted, trace, work_out
 from byhand.explaining import explain
 from byhand.explaining.ablation import ablate, usual_parts
 from byhand.explaining.facts import facts
-from byhand.explaining.together import _groups, predictions_without, tiled
+from byhand.explaining.joint_ablation import _groups, predictions_without, tiled
 from byhand.models import open_model
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.plan import Step
-from byhand.render.explained.sections import sections
 
 
 class Watching:

@@ -14,11 +14,11 @@ from typing import Any
 
 from byhand import forward
 from byhand.address import write_index
+from byhand.document.compose.explanation.parts import SECTIONS
 from byhand.errors import ByhandError
 from byhand.files import parse_model
 from byhand.model import Model
 from byhand.plan import Plan
-from byhand.render.explained.parts import SECTIONS
 from byhand.serving.architectures import CHOICES
 from byhand.spec import parameters
 

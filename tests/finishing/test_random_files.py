@@ -18,8 +18,8 @@ from random_calls import CLAIMS, SAID, SYSTEMS, Call, random_call
 from random_files import RandomFile, random_files
 
 from byhand.cli import main
-from byhand.render.explained.parts import SECTIONS
-from byhand.serving.asking import ASKED
+from byhand.document.compose.explanation.parts import SECTIONS
+from byhand.serving.questions import ASKED
 
 FILES = 3_000 if os.environ.get("BYHAND_LONG") else 150
 FIRST = int(os.environ.get("BYHAND_SEED", "0"))

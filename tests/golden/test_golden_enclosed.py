@@ -19,7 +19,7 @@ from byhand.golden import open_trace, save, writing
 from byhand.golden.enclosed import pair, upward
 from byhand.numbers.base import ABSENT
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.limbs.operations import Limbs
 
 fractions = st.fractions(min_value=-(10**9), max_value=10**9)
 

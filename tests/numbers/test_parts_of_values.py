@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from byhand.numbers.base import Numbers
-from byhand.numbers.enclosed.balls import Balls
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil

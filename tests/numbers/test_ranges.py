@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from byhand.evaluate import work_out
 from byhand.numbers.base import ABSENT, Printed
-from byhand.numbers.enclosed import ranges
-from byhand.numbers.enclosed.balls import Balls
+from byhand.numbers.enclosed.balls import ranges
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.exact import Exact
 from byhand.numbers.exact.decide import Decisions

@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import Any
 
 from byhand.serving.limits import Limits
-from byhand.serving.running import HOST, bound, run, server_for
+from byhand.serving.server import HOST, bound, run, server_for
 from patience import PATIENCE, until
 
 ONE_WORKER = Limits(workers=1)

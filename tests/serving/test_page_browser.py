@@ -14,7 +14,7 @@ from serving_server import served
 from byhand.serving.limits import Limits
 from patience import PATIENCE
 
-sys.path.append(str(Path(__file__).parents[1] / "publishing"))
+sys.path.append(str(Path(__file__).parents[1] / "document"))
 
 from browser import CONTRASTS, DESKTOP, FAULTS, PHONE, axe_core, launched
 

@@ -17,8 +17,8 @@ from byhand import models
 from byhand.errors import InputError
 from byhand.serving import QUESTIONS, Library, answer
 from byhand.serving.app import PAGE
-from byhand.serving.asking import ASKED
-from byhand.serving.running import bound
+from byhand.serving.questions import ASKED
+from byhand.serving.server import bound
 
 NDJSON = "application/x-ndjson"
 

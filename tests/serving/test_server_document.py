@@ -13,9 +13,9 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from serving_server import Address, served
 
-from byhand.serving.asking import ASKED
 from byhand.serving.limits import Limits
 from byhand.serving.openapi import document
+from byhand.serving.questions import ASKED
 
 DOCUMENT = schemathesis.openapi.from_dict(document(("tiny", "journey")))
 SETTINGS = settings(

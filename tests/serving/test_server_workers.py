@@ -15,8 +15,8 @@ import pytest
 from asking import state
 from serving_server import Address, read_reply, served
 
+from byhand.serving.byte_cache import Shelf
 from byhand.serving.limits import Limits
-from byhand.serving.shelf import Shelf
 from byhand.serving.workers import Asked, Refused, Workers
 from patience import PATIENCE
 

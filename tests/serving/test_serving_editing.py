@@ -18,7 +18,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.serving import Library, read_state
 from byhand.serving.architectures import CHOICES
-from byhand.serving.editing import Edited, edited
+from byhand.serving.edits import Edited, edited
 from byhand.serving.settings import settings
 from byhand.spec import parameters
 
@@ -260,7 +260,7 @@ def test_a_library_of_its_own_has_edits_of_its_own(tmp_path: Any, journey: Model
 
 
 def test_a_printed_weight_beside_floats_is_cut_to_another_size() -> None:
-    from byhand.serving.fitting import _resized
+    from byhand.serving.fitted_weights import _resized
     from byhand.spec import Parameter
     from byhand.weights import Tensor, Weights
 

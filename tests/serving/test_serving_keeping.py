@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from asking import LIBRARY, asked, state
 
-from byhand import publishing
+from byhand.document.media import html
 from byhand.errors import ByhandError, InputError
 from byhand.files import parse_model
 from byhand.serving import answer, read_state
-from byhand.serving.explaining import explain
-from byhand.serving.keeping import file_name
+from byhand.serving.downloads import file_name
+from byhand.serving.explanation import explain
 
 
 def test_a_file_takes_text_and_target_along() -> None:
@@ -43,7 +43,7 @@ def test_a_text_that_the_model_cannot_read_is_refused_before_it_is_kept() -> Non
         asked("file", state=state(text="z"))
 
 
-HTML = Path(publishing.__file__).parent / "html"
+HTML = Path(html.__file__).parent
 
 
 class _Links(HTMLParser):

@@ -8,18 +8,18 @@ import pytest
 from asking import LIBRARY, asked, looked, state
 
 from byhand.api import trace
+from byhand.document.compose.book import STEP_PAGES
+from byhand.document.compose.book.edition import make_book
 from byhand.errors import AddressError, InputError
 from byhand.expression import parse
 from byhand.numbers.exact import Exact
-from byhand.publishing.making import make_book
-from byhand.publishing.pages import STEP_PAGES
 from byhand.serving import answer, read_state
-from byhand.serving.changing import addresses, changes
-from byhand.serving.editing import edited
+from byhand.serving.changes import addresses, changes
+from byhand.serving.edits import edited
 from byhand.serving.forms_alike import Forms
+from byhand.serving.number import ancestors
 from byhand.serving.passages import title
-from byhand.serving.passing import pass_of, trace_of
-from byhand.serving.touching import ancestors
+from byhand.serving.worked_state import pass_of, trace_of
 from byhand.tracing import Trace
 
 MODELS = ("tiny", "journey", "abc", "minigpt")

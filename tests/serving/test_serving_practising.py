@@ -9,7 +9,7 @@ from asking import asked, state
 
 from byhand.api import trace
 from byhand.errors import AddressError, InputError
-from byhand.serving.practising import gives_away
+from byhand.serving.practice import gives_away
 
 SCORE = "block.0.attn.scores[0,3,1]"
 

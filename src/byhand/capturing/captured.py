@@ -50,7 +50,7 @@ class Capture:
 
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, whole or not at all, which `byhand check` reads."""
-        from byhand.golden.folder import writing
+        from byhand.drafts import writing
         from byhand.golden.layout import Form, TensorFile
 
         self._from_the_start()

@@ -21,11 +21,11 @@ from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
 from byhand.checking.entries import furthest, in_step
-from byhand.checking.guessing import usual_precision
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
+from byhand.checking.precision_guess import usual_precision
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
-from byhand.checking.suspecting import suspects_of
+from byhand.checking.trials import suspects_of
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
 from byhand.checking.weights import mark_weights
 from byhand.evaluate import Progress

@@ -9,7 +9,7 @@ import numpy as np
 
 from byhand.address import Index
 from byhand.checking.claims import Claim, Floats
-from byhand.checking.slips import shown
+from byhand.checking.digit_slips import shown
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.language import _
 from byhand.numbers.allowed import Range

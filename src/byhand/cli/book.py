@@ -112,9 +112,9 @@ def command(
 ) -> int:
     from byhand.cli.progress import telling
     from byhand.cli.trace import hinting, steps_of
+    from byhand.document.compose.book.edition import make_edition
+    from byhand.document.publication import Wanted, publish, questioning
     from byhand.models import open_model
-    from byhand.publishing.making import make_edition
-    from byhand.publishing.publication import Wanted, publish, questioning
 
     chosen.refuse_comparison()
     questions = questioning(
@@ -143,7 +143,7 @@ def command(
 
 def _tell(path: Path) -> None:
     """Says where a file is; of the pages, where to begin."""
-    from byhand.publishing.publication import PDF, XLSX
+    from byhand.document.publication import PDF, XLSX
 
     if path.name == PDF:
         text = _("typeset: {file}")

@@ -130,7 +130,7 @@ def command(
         )
     tell_unmatched(marking)
     if only:
-        from byhand.render.marking import only as only_these
+        from byhand.document.media.terminal.marking import only as only_these
 
         marking = only_these(marking, only)
     if page is not None:  # before anything is printed: whoever reads that may stop reading
@@ -203,7 +203,7 @@ def refuse_to_overwrite(claims: tuple[str | Path, ...], *written: Path | None) -
 
 def tell_unmatched(marking: Marking) -> None:
     """The names that stand for nothing: on stderr, never dropped silently."""
-    from byhand.render.marking import unmatched_lines
+    from byhand.document.media.terminal.marking import unmatched_lines
 
     for line in unmatched_lines(marking):
         talk(line)
@@ -240,7 +240,7 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
     """Prints the marking; of several people's sheets also how the class did, which is all there is
     where the marks are written to a file."""
     from byhand.cli.printing import print_lines
-    from byhand.render.marking import lines
+    from byhand.document.media.terminal.marking import lines
 
     several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
     book = None
@@ -251,8 +251,8 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
         if grades is not None:
             write_csv(book, grades)
     if as_json:
-        from byhand.render.grades import gradebook_data
-        from byhand.render.marking_data import write_json
+        from byhand.document.media.json.marking import write_json
+        from byhand.document.media.terminal.grades import gradebook_data
 
         further = {} if book is None else {"gradebook": gradebook_data(book)}
         write_json(marking, sys.stdout, **further)
@@ -260,7 +260,7 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
         if grades is None or every:
             print_lines(lambda width, ink: lines(marking, width, ink, every))
         if book is not None:
-            from byhand.render.grades import gradebook_lines
+            from byhand.document.media.terminal.grades import gradebook_lines
 
             found = book
             if grades is None or every:
@@ -272,7 +272,7 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
 
 def save_report(marking: Marking, path: Path) -> None:
     from byhand.cli.saving import save
-    from byhand.render.report import page
+    from byhand.document.media.html.report import page
 
     save(path, page(marking))
     talk(_("the report is in {file}").format(file=path))

@@ -10,9 +10,9 @@ from byhand.errors import UsageError
 from byhand.language import _
 
 if TYPE_CHECKING:
+    from byhand.document.compose.comparison import Compared
     from byhand.evaluate import Job, Progress
     from byhand.options import Chosen
-    from byhand.render.compared import Compared
 
 
 def refuse(**given: bool) -> None:
@@ -37,8 +37,8 @@ def compared(
     """Both runs, and how they differ.  The job is that of the proven one."""
     from byhand.api import numbers_for
     from byhand.comparing import compare, ulps_between
+    from byhand.document.compose.comparison import Compared
     from byhand.proving import prove
-    from byhand.render.compared import Compared
 
     assert chosen.digits is not None
     numbers: Any = numbers_for(job.model, float=chosen.float, device=chosen.device)
@@ -57,7 +57,7 @@ def show_comparison(
 ) -> None:
     """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
     if as_json:
-        from byhand.render.data import write_document
+        from byhand.document.media.json.trace import write_document
 
         write_document(found.data(), sys.stdout)
         return

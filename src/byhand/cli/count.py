@@ -30,7 +30,7 @@ def command(model: str, as_json: bool) -> int:
     from byhand.cli.opening import architecture
     from byhand.cli.printing import print_lines
     from byhand.counting import count
-    from byhand.render.listing import inventory_data, inventory_lines
+    from byhand.document.compose.listing import inventory_data, inventory_lines
 
     spec, weights = architecture(model)
     inventory = count(spec, weights)

@@ -20,10 +20,10 @@ from byhand.cli.speaking import (
     one_of,
     whole_number,
 )
+from byhand.document.compose.explanation.parts import SECTIONS
 from byhand.errors import UsageError
 from byhand.language import _
 from byhand.options import Chosen, refuse_against_alone
-from byhand.render.explained.parts import SECTIONS
 
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
@@ -175,14 +175,14 @@ def telling_of(
 ) -> Callable[[], None]:
     """What prints the explanation; all of it is worked out here, or there is an error."""
     if as_json:
-        from byhand.render.data import write_document
-        from byhand.render.explained.data import document_of
+        from byhand.document.media.json.explanation import document_of
+        from byhand.document.media.json.trace import write_document
 
         return partial(write_document, document_of(found, only), sys.stdout)
     from byhand.cli.printing import width_of_output
-    from byhand.render.explained.sections import head, sections
-    from byhand.render.explained.terminal import lines
-    from byhand.render.ink import ink_for
+    from byhand.document.compose.explanation.sections import head, sections
+    from byhand.document.media.terminal.explanation import lines
+    from byhand.document.media.terminal.ink import ink_for
 
     width = width_of_output()
     shown = tuple(sections(found, only, every=every, width=width))
@@ -195,7 +195,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def page_of(found: Explanation, only: Sequence[str], every: bool) -> str:
-    from byhand.render.explained.page import page
+    from byhand.document.media.html.explanation_page import page
 
     return page(found, only, every=every)
 

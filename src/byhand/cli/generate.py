@@ -145,8 +145,8 @@ def show(generation: Generation) -> None:
     The heading comes with the first one: a model that cannot be worked out has no page.
     """
     from byhand.cli.printing import print_parts, width_of_output
-    from byhand.render.generated import choice_lines, opening
-    from byhand.render.ink import ink_for
+    from byhand.document.compose.generation import choice_lines, opening
+    from byhand.document.media.terminal.ink import ink_for
 
     @cache
     def begin() -> None:
@@ -190,7 +190,7 @@ def whatever_came(generation: Generation, tell: Callable[[Generation], None]) ->
 
 def print_text(generation: Generation) -> None:
     from byhand.cli.printing import width_of_output
-    from byhand.render.generated import closing_lines
+    from byhand.document.compose.generation import closing_lines
 
     for line in closing_lines(generation, width_of_output()):
         print(line)
@@ -198,6 +198,6 @@ def print_text(generation: Generation) -> None:
 
 def print_json(generation: Generation) -> None:
     from byhand.cli.printing import print_data
-    from byhand.render.generated import generation_data
+    from byhand.document.compose.generation import generation_data
 
     print_data(generation_data(generation))

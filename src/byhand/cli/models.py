@@ -12,8 +12,8 @@ from byhand.cli.speaking import Command, json_option, language_option, later
 from byhand.language import _
 
 if TYPE_CHECKING:
+    from byhand.document.media.terminal.ink import Ink
     from byhand.model import Model
-    from byhand.render.ink import Ink
 
 
 @click.command(
@@ -41,8 +41,8 @@ def command(as_json: bool) -> int:
 
 
 def model_lines(found: list[tuple[Model, int]], width: int, ink: Ink) -> Iterator[str]:
-    from byhand.render.listing import paragraph
-    from byhand.render.words import told, whole
+    from byhand.document.compose.listing import paragraph
+    from byhand.document.words import told, whole
 
     for model, parameters in found:
         size = _("{count} parameters").format(count=whole(parameters))

@@ -48,7 +48,7 @@ def tell(place: str, depth: int, steps: int) -> None:
 
 def lines(comparison: Comparison, folder: Path, width: int | None) -> list[str]:
     """The table, and where the figure is."""
-    from byhand.render.listing import table
+    from byhand.document.compose.listing import table
 
     head = (
         _("norm"),

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from byhand.render.ink import Ink, ink_for, wrap
+from byhand.document.media.terminal.ink import Ink, ink_for, wrap
 
 if TYPE_CHECKING:
-    from byhand.render.parts import Part
+    from byhand.document.trace_parts import Part
 
 NARROWEST, USUAL = 40, 80
 WIDEST = 110  # a longer line is hard to read, however wide the terminal
@@ -40,7 +40,7 @@ def width_of_output() -> int:
 
 def print_parts(parts: Iterable[Part]) -> None:
     """Prints parts on stdout as they come."""
-    from byhand.render.terminal import Terminal
+    from byhand.document.media.terminal.parts import Terminal
 
     for line in Terminal(width_of_output(), ink_for(sys.stdout)).lines(parts):
         print(line)

@@ -37,7 +37,7 @@ def save(path: Path, text: str) -> None:
     A link stays one, and a pipe or a device (/dev/stdout) is written into: renaming would put a
     file in its place.
     """
-    from byhand.golden.folder import write_bytes, writing
+    from byhand.drafts import write_bytes, writing
 
     if path.exists() and not path.is_file():
         with writing(path), path.open("wb") as there:

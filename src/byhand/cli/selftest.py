@@ -13,8 +13,8 @@ from byhand.cli.speaking import Command, Option, json_option, language_option, l
 from byhand.language import _
 
 if TYPE_CHECKING:
+    from byhand.document.media.terminal.ink import Ink
     from byhand.numbers.enclosed.selftest import Check
-    from byhand.render.ink import Ink
 
 
 @click.command(
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @json_option
 @language_option
 def command(device: str | None, as_json: bool) -> int:
-    from byhand.numbers.enclosed.operations import Limbs
+    from byhand.numbers.enclosed.limbs.operations import Limbs
     from byhand.numbers.enclosed.selftest import checks
 
     if device is not None:
@@ -58,7 +58,7 @@ def command(device: str | None, as_json: bool) -> int:
 def telling(running: Iterator[Check]) -> Iterator[Check]:
     """Prints a line a check, as soon as it is done."""
     from byhand.cli.printing import width_of_output
-    from byhand.render.ink import ink_for
+    from byhand.document.media.terminal.ink import ink_for
 
     for check in running:
         for line in lines(check, width_of_output(), ink_for(sys.stdout)):
@@ -68,8 +68,8 @@ def telling(running: Iterator[Check]) -> Iterator[Check]:
 
 def lines(check: Check, width: int, ink: Ink) -> Iterator[str]:
     """One check: whether it held, what it is, and below it what was seen."""
-    from byhand.render.ink import padded, width_of
-    from byhand.render.listing import INDENT, paragraph
+    from byhand.document.compose.listing import INDENT, paragraph
+    from byhand.document.media.terminal.ink import padded, width_of
 
     holds, failed = _("holds"), _("FAILED")
     room = max(width_of(holds), width_of(failed))

@@ -15,7 +15,7 @@ from byhand.language import _, spoken
 
 def _port(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
     """A port; 0, where none is said, takes one that is free."""
-    from byhand.serving.running import LARGEST_PORT
+    from byhand.serving.server import LARGEST_PORT
 
     if value is None:
         return 0
@@ -63,7 +63,7 @@ def command(models: tuple[str, ...], port: int, opens: bool) -> int:
         raise InputError(
             _("the page needs starlette and uvicorn"), hint="pip install 'byhand[serve]'"
         ) from None
-    from byhand.serving.running import HOST, bound, run, server_for
+    from byhand.serving.server import HOST, bound, run, server_for
 
     for model in models:  # what is wrong with one is better said now than on the page
         open_model(model)

@@ -33,12 +33,12 @@ def show_shapes(
     plan = forward.plan(spec, length, target=target, head_outputs=heads)
     shown = set(plan.matching(only)) if only else {step.address for step in plan}
     if as_json:
-        from byhand.render.data import write_plan_json
+        from byhand.document.media.json.trace import write_plan_json
 
         write_plan_json(plan, sys.stdout, only, style)
     else:
         from byhand.cli.printing import print_lines
-        from byhand.render.listing import plan_lines
+        from byhand.document.compose.listing import plan_lines
 
         print_lines(lambda width, ink: plan_lines(plan, shown, width, ink, style))
     return 0

@@ -152,7 +152,7 @@ def command(
         if chosen.compares:
             show_comparison(comparison, only, at, as_json)
         elif as_json:
-            from byhand.render.data import write_json
+            from byhand.document.media.json.trace import write_json
 
             write_json(trace, sys.stdout, wanted, style)
         elif shown:
@@ -175,7 +175,7 @@ def steps_of(addresses: Iterable[str]) -> list[str]:
 def refuse_outside(job: Job, addresses: Iterable[str]) -> None:
     """An AddressError for numbers that are not there: before anything is worked out or saved."""
     from byhand.address import read_address
-    from byhand.render.at import shape_at
+    from byhand.document.compose.working import shape_at
 
     for address in addresses:
         shape_at(read_address(address), job.plan, job.model.weights)
@@ -198,11 +198,11 @@ def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
 
 def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool, style: str) -> None:
     from byhand.cli.printing import print_parts
-    from byhand.render.at import workings
+    from byhand.document.compose.working import workings
 
     lines = [tuple(workings(trace, address)) for address in at]  # all of them, or an error
     if only or not at:
-        from byhand.render.document import document
+        from byhand.document.compose.trace import document
 
         print_parts(document(trace, only=only, stop_at_boundary=stop, names=style))
     for parts in lines:
@@ -227,7 +227,7 @@ def save_to(
 
 def tell_unproven(trace: Trace) -> None:
     """What was to be proven and is not, and how close it is: on stderr, the first of them."""
-    from byhand.render.unproven import lines
+    from byhand.document.compose.unproven import lines
 
     for line in lines(trace):
         talk(line)

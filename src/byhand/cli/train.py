@@ -201,7 +201,7 @@ def tell(result: Result) -> None:
 
 def show(result: Result) -> None:
     """The result in a few lines."""
-    from byhand.render.ink import wrap
+    from byhand.document.media.terminal.ink import wrap
 
     lines = {
         _("steps"): whole(result.steps),

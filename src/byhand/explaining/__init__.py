@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from byhand.errors import UsageError
 from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
-from byhand.explaining.waiting import tell_doing
+from byhand.explaining.progress import tell_doing
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -21,6 +21,7 @@ from byhand.options import refuse_unless_whole
 from byhand.tracing import Missing, Trace
 
 if TYPE_CHECKING:
+    from byhand.explaining.approximations import Floats
     from byhand.explaining.attribution import Attribution
     from byhand.explaining.circuits import Circuits
     from byhand.explaining.facts import Facts
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from byhand.explaining.health import Health
     from byhand.explaining.inputs import Table
     from byhand.explaining.lens import Lens
-    from byhand.explaining.near import Floats
     from byhand.explaining.norm_places import NormPlaces
 
 FEW_POSITIONS = 4  # of a text whose facts are all told
@@ -202,7 +202,7 @@ class Explanation:
 
     def shares(self, layer: int, head: int) -> Floats:
         """Floats near the shares of attention at the position explained; NaN where masked."""
-        from byhand.explaining.near import floats_near
+        from byhand.explaining.approximations import floats_near
 
         weights = self.trace.steps[f"block.{layer}.attn.weights"].value
         near: Floats = floats_near(self.trace.numbers, weights)[head, self.position]
@@ -359,7 +359,7 @@ def _strongest_other(trace: Trace, position: int, token: int) -> int | None:
     """The token with the largest logit but one: it is only shown, so floats may choose it."""
     import numpy as np
 
-    from byhand.explaining.near import floats_near
+    from byhand.explaining.approximations import floats_near
 
     worked = trace.steps.get("logits")  # not there where no section needs them
     if len(trace.model.vocabulary) < 2 or worked is None or worked.missing is not None:

@@ -26,7 +26,7 @@ import numpy as np
 
 from byhand.errors import AddressError, InputError, Undecided
 from byhand.evaluate import Admitted
-from byhand.explaining.near import Floats, floats_near
+from byhand.explaining.approximations import Floats, floats_near
 from byhand.explaining.path import Part, Way, stacked
 from byhand.explaining.sources import Source, final_stream, spine
 from byhand.language import _

@@ -26,14 +26,14 @@ import numpy as np
 from byhand import forward
 from byhand.errors import AddressError, InputError
 from byhand.evaluate import Admitted, Progress, pencil_sized, usual_format, work_out
+from byhand.explaining.approximations import Floats, floats_near, room_around
 from byhand.explaining.circuit_plans import (
     head_outputs_plan,
     norms_passed,
     scores_plan,
     unembedding_plan,
 )
-from byhand.explaining.near import Floats, floats_near, room_around
-from byhand.explaining.reading import clearest, strongest_of
+from byhand.explaining.foremost_entries import clearest, strongest_of
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers

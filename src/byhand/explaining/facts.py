@@ -15,8 +15,8 @@ from typing import Any
 
 from byhand.evaluate import Admitted, Progress
 from byhand.explaining.ablation import Part, part_at, usual_parts
+from byhand.explaining.joint_ablation import predictions_without
 from byhand.explaining.lens import Lens
-from byhand.explaining.together import predictions_without
 from byhand.explaining.turning import Turning, Turns
 from byhand.numbers.base import Prediction
 from byhand.tracing import Missing, Trace

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from byhand.explaining.approximations import floats_near
 from byhand.explaining.attribution import Attribution, Term
-from byhand.explaining.near import floats_near
 from byhand.numbers.base import Numbers
 
 LARGEST = 1e300  # of a size: many of them still have a sum

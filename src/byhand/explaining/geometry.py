@@ -22,7 +22,7 @@ import numpy as np
 from byhand import forward
 from byhand.errors import ByhandError, InputError
 from byhand.evaluate import work_out
-from byhand.explaining.near import floats_near
+from byhand.explaining.approximations import floats_near
 from byhand.explaining.planes import Plane, planes_of, tail_of
 from byhand.explaining.projections import angle, cosine, length_of
 from byhand.language import _

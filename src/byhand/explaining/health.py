@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byhand.explaining.approximations import Flags, Floats, absent, floats_near
 from byhand.explaining.measures import (
     Pattern,
     Units,
@@ -20,7 +21,6 @@ from byhand.explaining.measures import (
     measure_pattern,
     measure_units,
 )
-from byhand.explaining.near import Flags, Floats, absent, floats_near
 from byhand.explaining.projections import cosine
 from byhand.tracing import Trace, Worked
 

@@ -22,7 +22,7 @@ from byhand import forward
 from byhand.errors import InputError
 from byhand.evaluate import Job, Progress, check_reach
 from byhand.explaining.ablation import Part, ablated, part_at, usual_parts
-from byhand.explaining.waiting import tell_doing
+from byhand.explaining.progress import tell_doing
 from byhand.language import _, whole
 from byhand.model import Model
 from byhand.models import open_model

@@ -15,8 +15,8 @@ from typing import Any
 from byhand import forward
 from byhand.errors import AddressError
 from byhand.evaluate import Admitted, Progress, work_out
+from byhand.explaining.progress import tell_doing
 from byhand.explaining.ranks import Rank, rank
-from byhand.explaining.waiting import tell_doing
 from byhand.language import _
 from byhand.numbers.base import Numbers, Prediction
 from byhand.plan import Plan

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byhand.explaining.near import Flags, Floats
+from byhand.explaining.approximations import Flags, Floats
 
 QUIET = 1e-3  # of the layer's largest: a unit that stays below it at every position is dead
 SATURATED = 0.99  # of a row of attention, on a single key

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from byhand.errors import Undecided
-from byhand.explaining.near import bounds, floats_near
+from byhand.explaining.approximations import bounds, floats_near
 from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.enclosure import Enclosure
 

@@ -21,11 +21,11 @@ import numpy as np
 from byhand.errors import Undecided
 from byhand.evaluate import Admitted, Progress
 from byhand.explaining.ablation import Part, side_trips
+from byhand.explaining.approximations import floats_near, near_entry
 from byhand.explaining.attribution import Attribution, attribute
 from byhand.explaining.lens import Lens, LensRow, look
-from byhand.explaining.near import floats_near, near_entry
+from byhand.explaining.progress import tell_doing
 from byhand.explaining.sources import Source
-from byhand.explaining.waiting import tell_doing
 from byhand.language import _
 from byhand.numbers.base import Numbers, Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure

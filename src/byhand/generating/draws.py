@@ -13,8 +13,8 @@ from math import inf
 from flint import arb, ctx, fmpq
 
 from byhand.generating.sampling import Sampling
+from byhand.numbers.enclosed.balls.given import interval
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.numbers.enclosed.given import interval
 
 EXTRA = 32  # bits beyond those of the logits
 

@@ -15,6 +15,7 @@ from byhand.errors import ByhandError, Undecided
 from byhand.evaluate import pencil_sized, work_out
 from byhand.generating.generation import Chosen, Generation
 from byhand.language import _
+from byhand.missing_bits import Shortfall, distance_of_foremost
 from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.proving import (
@@ -25,7 +26,6 @@ from byhand.proving import (
     same_logits,
     tied,
 )
-from byhand.shortfall import Shortfall, distance_of_foremost
 from byhand.tracing import Worked
 
 Found = Chosen | ByhandError  # a token, or why it is not proven

@@ -34,9 +34,9 @@ def in_floats(worked: Worked, absent: float) -> tuple[Floats, Floats]:
 def _whole_arrays(worked: Worked, absent: float) -> tuple[Floats, Floats]:
     """The same of limbs, which are too many to be looked at one by one: a value may be a few units
     of its last place from the midpoint, and the radius says so."""
-    from byhand.numbers.enclosed.limbs import APPROX
-    from byhand.numbers.enclosed.radii import plus, times
-    from byhand.numbers.enclosed.values import NEAR
+    from byhand.numbers.enclosed.limbs.arithmetic import APPROX
+    from byhand.numbers.enclosed.limbs.radii import plus, times
+    from byhand.numbers.enclosed.limbs.values import NEAR
 
     numbers: Any = worked.numbers
     value = numbers.enclosed(worked.value)

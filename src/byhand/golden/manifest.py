@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from byhand.document.compose.forms import DIGITS
+from byhand.document.media.json.trace import enclosure_data, float_data, proof_data, step_record
 from byhand.errors import InputError
 from byhand.golden.layout import Form
 from byhand.language import _
 from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Plan
-from byhand.render.data import enclosure_data, float_data, proof_data, step_record
-from byhand.render.forms import DIGITS
 from byhand.tracing import Trace, Worked
 
 FORMAT, VERSION = "byhand trace", 1

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.drafts import drafting, write_bytes, writing
 from byhand.golden import manifest
 from byhand.golden.enclosed import in_floats, printed_radii
-from byhand.golden.folder import drafting, write_bytes, writing
 from byhand.golden.layout import FORMATS, Form, TensorFile
 from byhand.golden.manifest import (
     BYHAND,
@@ -240,7 +240,7 @@ def _exact_facts(
     radii: Collection[str] = (),
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The manifest, and the text of every value."""
-    from byhand.render.data import document_of
+    from byhand.document.media.json.trace import document_of
 
     wanted = {worked.address for worked in steps}
     document = document_of(trace, trace.asked)

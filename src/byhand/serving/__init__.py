@@ -11,7 +11,7 @@
 same question always has the same answer.  What speaks HTTP lives elsewhere.
 """
 
-from byhand.serving.answering import QUESTIONS, answer, error_data
+from byhand.serving.answers import QUESTIONS, answer, error_data
 from byhand.serving.states import Library, State, read_state
 
 __all__ = ["QUESTIONS", "Library", "State", "answer", "error_data", "read_state"]

@@ -24,22 +24,22 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from byhand import publishing
+from byhand.document.media import html
 from byhand.errors import ByhandError, InputError, nearest
 from byhand.language import LANGUAGES, _, speaking
 from byhand.serving import openapi
-from byhand.serving.answering import language_of
-from byhand.serving.asking import ASKED, MODELS, Question, canonical, read_body, read_request
+from byhand.serving.access import Guard, refusal
+from byhand.serving.answers import language_of
+from byhand.serving.byte_cache import Shelf
 from byhand.serving.exchange import Exchange, wants_lines, wrong
-from byhand.serving.guarding import Guard, refusal
 from byhand.serving.limits import Limits
 from byhand.serving.page.words import words
-from byhand.serving.shelf import Shelf
+from byhand.serving.questions import ASKED, MODELS, Question, canonical, read_body, read_request
 from byhand.serving.states import Library
 from byhand.serving.workers import Asked, Tell, Workers
 
 PAGE = Path(__file__).parent / "page"
-BOOK = Path(publishing.__file__).parent / "html" / "book.css"
+BOOK = Path(html.__file__).parent / "book.css"
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",

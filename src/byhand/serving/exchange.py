@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from byhand.errors import ByhandError
 from byhand.language import speaking
-from byhand.serving.answering import error_data
+from byhand.serving.answers import error_data
 from byhand.serving.limits import PACE, PATIENCE
 from byhand.serving.workers import Refused, Tell
 

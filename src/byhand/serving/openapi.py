@@ -7,8 +7,8 @@ from typing import Any
 
 from byhand import __version__
 from byhand.language import LANGUAGES
-from byhand.serving.asking import ASKED, MODELS, Kind, Question
 from byhand.serving.exchange import NDJSON
+from byhand.serving.questions import ASKED, MODELS, Kind, Question
 from byhand.serving.states import (
     FLOATS,
     LONGEST_ENTRY,

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
+from byhand.document import words
+from byhand.document.compose.book import slug_of, tell
+from byhand.document.compose.book.passages import title_of
+from byhand.document.compose.book.topics import Topic
+from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html.numbers import Inscriber, register_mark
+from byhand.document.media.html.passages import passage_body
+from byhand.document.media.terminal.layout import MASK
+from byhand.document.parts import Number
 from byhand.language import _
 from byhand.plan import WEIGHT
-from byhand.publishing.html.mathml import Mathml
-from byhand.publishing.html.numbers import Inscriber, register_mark
-from byhand.publishing.html.passages import passage_body
-from byhand.publishing.pages import slug_of, tell
-from byhand.publishing.pages.telling import title_of
-from byhand.publishing.parts import Number
-from byhand.publishing.topics import Topic
-from byhand.render import words
-from byhand.render.layout import MASK
-from byhand.serving.passing import Pass
+from byhand.serving.worked_state import Pass
 
 
 class Touchable(Inscriber):

@@ -17,7 +17,7 @@ from byhand.evaluate import Progress
 from byhand.files.writing import entry_text, float_text
 from byhand.language import _
 from byhand.model import Model
-from byhand.serving.editing import edited
+from byhand.serving.edits import edited
 from byhand.serving.requests import a_place, a_state, needed_text, only
 from byhand.serving.states import Library
 from byhand.spec import Parameter, parameters

@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 from byhand.errors import ByhandError, Undecided
 from byhand.language import _, speaking
 from byhand.plan import Step
-from byhand.serving import framing
-from byhand.serving.answering import answer, error_data
+from byhand.serving import frames
+from byhand.serving.answers import answer, error_data
 from byhand.serving.limits import PACE, PATIENCE
 from byhand.serving.states import Library
 
@@ -61,14 +61,14 @@ class Telling:
         if monotonic() >= self.due:
             self.due = monotonic() + PACE
             told = {"address": step.address, "count": len(self.seen), "pass": self.passes}
-            _send(self.out, framing.TOLD, _json(told))
+            _send(self.out, frames.TOLD, _json(told))
 
 
 def main() -> None:
     """Answers until the server goes away."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to obey
     source, out = sys.stdin.buffer, _private_output()
-    setting = framing.read_frame(source)
+    setting = frames.read_frame(source)
     if setting is None:
         return
     given = json.loads(setting[1])
@@ -78,7 +78,7 @@ def main() -> None:
     unwanted = Unwanted()
     Thread(target=_listen, args=(source, asked, unwanted), daemon=True).start()
     _limit_memory(given["memory"])
-    _send(out, framing.READY)
+    _send(out, frames.READY)
     while True:
         _work(library, asked.get(), out, unwanted)
 
@@ -88,29 +88,29 @@ def _work(library: Library, data: bytes, out: BinaryIO, unwanted: Unwanted) -> N
     number, question, request = json.loads(data)
     try:
         found = answer(library, question, request, Telling(out, number, unwanted))
-        kind, said = framing.ANSWER, _json(found)
+        kind, said = frames.ANSWER, _json(found)
     except Stopped:
-        kind, said = framing.STOPPED, b""
+        kind, said = frames.STOPPED, b""
     except ByhandError as error:
         status = 422 if isinstance(error, Undecided) else 400
         refused = {"status": status, "error": error_data(error), "ends": False}
-        kind, said = framing.REFUSED, _json(refused)
+        kind, said = frames.REFUSED, _json(refused)
     except (MemoryError, RecursionError):
         refused = {"status": 422, "error": _too_large(request), "ends": True}
-        _send(out, framing.REFUSED, _json(refused))
+        _send(out, frames.REFUSED, _json(refused))
         os._exit(1)
     except BaseException:
         traceback.print_exc()
-        _send(out, framing.FAILED)
+        _send(out, frames.FAILED)
         os._exit(1)
     _send(out, kind, said)
 
 
 def _listen(source: BinaryIO, asked: SimpleQueue[bytes], unwanted: Unwanted) -> None:
     """Takes messages while work goes on; without a server there is nothing left to do."""
-    while (message := framing.read_frame(source)) is not None:
+    while (message := frames.read_frame(source)) is not None:
         kind, data = message
-        if kind == framing.STOP:
+        if kind == frames.STOP:
             unwanted.latest = int(data)
         else:
             asked.put(data)
@@ -165,7 +165,7 @@ def _json(data: Any) -> bytes:
 
 def _send(out: BinaryIO, kind: bytes, data: bytes = b"") -> None:
     try:
-        out.write(framing.framed(kind, data))
+        out.write(frames.framed(kind, data))
         out.flush()
     except OSError:  # the server has gone
         os._exit(0)

@@ -24,8 +24,8 @@ from typing import Any
 
 from byhand.errors import ByhandError
 from byhand.language import _
-from byhand.serving import framing
-from byhand.serving.answering import error_data
+from byhand.serving import frames
+from byhand.serving.answers import error_data
 from byhand.serving.limits import Limits
 
 RECENT = 16  # States that a worker may still know
@@ -76,7 +76,7 @@ class Worker:
         assert process.stdout is not None
         self.process = process
         self._in = process.stdin
-        self._out = framing.Frames(process.stdout)
+        self._out = frames.Frames(process.stdout)
         self.edition = edition  # of the files when it was started
         self.asked = 0
         self._gone = False  # it has hung up
@@ -100,7 +100,7 @@ class Worker:
         named = {name: str(path.resolve()) for name, path in files.items()}
         setting = {"files": named, "memory": limits.memory}
         try:
-            await worker._send(framing.SET, json.dumps(setting).encode())
+            await worker._send(frames.SET, json.dumps(setting).encode())
             async with asyncio.timeout(limits.start_seconds):
                 kind, _data = await worker._next()
         except (TimeoutError, Gone):
@@ -109,7 +109,7 @@ class Worker:
         except asyncio.CancelledError:
             await worker.end()
             raise
-        assert kind == framing.READY
+        assert kind == frames.READY
         return worker
 
     async def ask(self, asked: Asked, tell: Tell | None) -> tuple[bytes, bytes]:
@@ -121,14 +121,14 @@ class Worker:
         while len(self._knows) > RECENT:
             self._knows.popitem(last=False)
         said = [self.asked, asked.question, asked.request]
-        await self._send(framing.ASK, json.dumps(said).encode())
+        await self._send(frames.ASK, json.dumps(said).encode())
         return await self.last(tell)
 
     async def last(self, tell: Tell | None = None) -> tuple[bytes, bytes]:
         """The message that ends the work going on."""
         while True:
             kind, data = await self._next()
-            if kind != framing.TOLD:
+            if kind != frames.TOLD:
                 return kind, data
             if tell is not None:
                 tell(json.loads(data))
@@ -137,12 +137,12 @@ class Worker:
         """Whether the work going on has come to an end within some seconds."""
         try:
             async with asyncio.timeout(seconds):
-                await self._send(framing.STOP, str(self.asked).encode())
+                await self._send(frames.STOP, str(self.asked).encode())
                 kind, data = await self.last()
         except (TimeoutError, Gone):
             return False
-        ends = kind == framing.REFUSED and json.loads(data)["ends"]
-        return kind != framing.FAILED and not ends
+        ends = kind == frames.REFUSED and json.loads(data)["ends"]
+        return kind != frames.FAILED and not ends
 
     async def end(self) -> int:
         """Ends the process; how it ended, which may have been before and by itself."""
@@ -175,7 +175,7 @@ class Worker:
 
     async def _send(self, kind: bytes, data: bytes) -> None:
         try:
-            self._in.write(framing.framed(kind, data))
+            self._in.write(frames.framed(kind, data))
             await self._in.drain()
         except OSError:
             raise Gone from None
@@ -248,10 +248,10 @@ class Workers:
         except asyncio.CancelledError:
             self._later(self._stop(worker))
             raise
-        if kind == framing.FAILED:
+        if kind == frames.FAILED:
             self._later(self._replace(worker))
             raise Refused(500, _broken)
-        if kind == framing.REFUSED:
+        if kind == frames.REFUSED:
             refused = json.loads(data)
             self._later(self._replace(worker) if refused["ends"] else self._recover(worker))
             raise Refused(refused["status"], refused["error"])

@@ -23,9 +23,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from byhand.drafts import write_bytes
 from byhand.errors import InputError
 from byhand.files.mapped import open_tensors
-from byhand.golden.folder import write_bytes
 from byhand.golden.layout import Form, TensorFile
 from byhand.language import _
 from byhand.numbers.tensors import to_numpy

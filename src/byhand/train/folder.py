@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from byhand.drafts import write_bytes
 from byhand.errors import InputError, OutputError
 from byhand.files.tables import model_table
-from byhand.golden.folder import write_bytes
 from byhand.language import _
 from byhand.spec import size_of
 from byhand.train.describing import run_text

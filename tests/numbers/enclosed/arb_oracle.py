@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from flint import arb, ctx, fmpz
 
-from byhand.numbers.enclosed.limbs import Digits, from_integers, to_integers
+from byhand.numbers.enclosed.limbs.arithmetic import Digits, from_integers, to_integers
 
 LONG = os.environ.get("BYHAND_LONG") == "1"
 

@@ -12,9 +12,9 @@ from flint import arb, fmpq, fmpz
 
 from byhand.errors import InputError
 from byhand.expression import parse
-from byhand.numbers.enclosed import integers, limbs
-from byhand.numbers.enclosed.angles import ANGLES, SINE_COSINE, sine_cosine, turns
-from byhand.numbers.enclosed.limbs import Digits, from_integers
+from byhand.numbers.enclosed.limbs import arithmetic, integers
+from byhand.numbers.enclosed.limbs.angles import ANGLES, SINE_COSINE, sine_cosine, turns
+from byhand.numbers.enclosed.limbs.arithmetic import Digits, from_integers
 
 SAMPLES = 5200 if LONG else 16
 LIMBS = range(1, 21) if LONG else (1, 2, 3, 5, 6, 9, 10, 20)
@@ -63,7 +63,7 @@ def worst_turn(
     worst = 0.0
     unit = arb((fmpz(1), fmpz(-low)))
     for oracle, part in zip((arb.cos, arb.sin), made, strict=True):
-        values = np.asarray(limbs.to_integers(part))
+        values = np.asarray(arithmetic.to_integers(part))
         assert part.low == low
         for p, position in enumerate(positions):
             for i, frequency in enumerate(frequencies):

@@ -24,8 +24,8 @@ from byhand.expression import parse
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import ABSENT, Note, Prediction, Printed
-from byhand.numbers.enclosed.ball_functions import ACTIVATIONS
-from byhand.numbers.enclosed.balls import Balls
+from byhand.numbers.enclosed.balls.functions import ACTIVATIONS
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.exact import Exact
 from byhand.tracing import Worked

@@ -10,8 +10,8 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.beyond import Beyond, enclosure_of_ball
+from byhand.numbers.enclosed.balls.extremes import Beyond, enclosure_of_ball
+from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import Enclosure
 
 

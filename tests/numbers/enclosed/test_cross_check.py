@@ -19,8 +19,8 @@ import pytest
 from byhand.evaluate import work_out
 from byhand.expression import Expression
 from byhand.numbers.base import ABSENT
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.weights import Tensor, Weights
 from oracles.architectures import Case, spread
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from byhand.numbers.enclosed.decisions import (
+from byhand.numbers.enclosed.gpu.decisions import (
     ROOM,
     CannotRepeat,
     Noting,
@@ -17,7 +17,7 @@ from byhand.numbers.enclosed.decisions import (
     answers,
     looked_at,
 )
-from byhand.numbers.enclosed.engine import module_of
+from byhand.numbers.enclosed.limbs.engine import module_of
 
 
 def row(*numbers: float) -> torch.Tensor:

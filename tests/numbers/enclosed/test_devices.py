@@ -14,17 +14,17 @@ from test_limbs_passes import gpt2, random_weights
 
 from byhand import forward
 from byhand.evaluate import work_out
-from byhand.numbers.enclosed import endings, limbs, norms, radii
-from byhand.numbers.enclosed.limbs import Digits
-from byhand.numbers.enclosed.operations import Limbs
-from byhand.numbers.enclosed.values import Enclosed
+from byhand.numbers.enclosed.limbs import arithmetic, norms, prediction, radii
+from byhand.numbers.enclosed.limbs.arithmetic import Digits
+from byhand.numbers.enclosed.limbs.operations import Limbs
+from byhand.numbers.enclosed.limbs.values import Enclosed
 
 EPS = [Fraction(0), Fraction(1, 100000), Fraction(1, 4)]
 
 
 def logits(rows: list[list[int]], radii: Any, low: int = -60) -> tuple[Enclosed, Enclosed]:
     """The same numbers in NumPy and as tensors."""
-    flat = limbs.from_integers([value for row in rows for value in row], low)
+    flat = arithmetic.from_integers([value for row in rows for value in row], low)
     x = flat.reshape(len(rows), len(rows[0]))
     box = np.broadcast_to(np.asarray(radii, float), x.shape).copy()
     if not box.any():
@@ -51,8 +51,8 @@ ROWS = {
 def test_next_tokens_are_those_of_numpy(
     name: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(endings, "FEW", few)
-    one, other = (endings.predictions(x) for x in logits(*ROWS[name]))
+    monkeypatch.setattr(prediction, "FEW", few)
+    one, other = (prediction.predictions(x) for x in logits(*ROWS[name]))
     for here, there in zip(one, other, strict=True):
         assert (here.id, here.proven, here.tied) == (there.id, there.proven, there.tied)
         assert here.candidates == there.candidates
@@ -64,32 +64,34 @@ def test_next_tokens_are_those_of_numpy(
 @pytest.mark.parametrize("eps", EPS)
 def test_roots_of_all_rows_at_once_are_as_near_and_as_exact(eps: Fraction) -> None:
     values = [0, 1 << 60, (3 << 30) ** 2, 12345678901234567890123, 1 << 61, 3 << 58, 1]
-    x = limbs.from_integers(values, -60)
+    x = arithmetic.from_integers(values, -60)
     found, off = norms.at_once(as_tensor(x), eps, -140)
     known, known_off = norms.one_by_one(x, eps, -140)
     assert off.tolist() == known_off.tolist()
     assert known.low == found.low
-    assert (limbs.to_integers(known) == limbs.to_integers(found)).all()
-    for root, rounding, value in zip(limbs.to_fractions(found), off.tolist(), values, strict=True):
+    assert (arithmetic.to_integers(known) == arithmetic.to_integers(found)).all()
+    for root, rounding, value in zip(
+        arithmetic.to_fractions(found), off.tolist(), values, strict=True
+    ):
         real = Fraction(value, 1 << 60) + eps
         assert root**2 <= real <= (root + Fraction(rounding)) ** 2
 
 
 def test_inverses_of_all_rows_at_once_are_as_near_and_as_exact() -> None:
     values = [1 << 60, 3 << 58, 1 << 57, 12345678901234567890, 7]
-    x = as_tensor(limbs.from_integers(values, -60))
+    x = as_tensor(arithmetic.from_integers(values, -60))
     found, off = norms._inverse(Limbs(140), x, None, 768, x.limbs)
     for inverse, rounding, value in zip(
-        limbs.to_fractions(found), off.tolist(), values, strict=True
+        arithmetic.to_fractions(found), off.tolist(), values, strict=True
     ):
         assert 0 <= Fraction(1 << 60, value) - inverse <= Fraction(rounding)
         assert (rounding == 0) == (value & (value - 1) == 0)
 
 
 def test_a_row_of_zeros_over_zero_is_still_found() -> None:
-    x = limbs.from_integers([0, 1 << 60], -60)
+    x = arithmetic.from_integers([0, 1 << 60], -60)
     inverse, off = norms._inverse(Limbs(100), as_tensor(x), None, 4, as_tensor(x).limbs)
-    assert list(limbs.to_fractions(inverse)) == [0, 1]
+    assert list(arithmetic.to_fractions(inverse)) == [0, 1]
     assert off.tolist() == [0.0, 0.0]
 
 
@@ -98,17 +100,17 @@ def test_a_row_of_zeros_over_zero_is_still_found() -> None:
 def test_sums_of_squares_are_exact(n: int, shape: tuple[int, ...]) -> None:
     x = digits(n, shape, 3)
     one, other = norms.row_squares(x), norms.row_squares(as_tensor(x))
-    assert (limbs.to_fractions(one) == limbs.to_fractions(other)).all()
+    assert (arithmetic.to_fractions(one) == arithmetic.to_fractions(other)).all()
     largest = Digits(np.full((n, *shape), 2.0**21), 3)
     one, other = norms.row_squares(largest), norms.row_squares(as_tensor(largest))
-    assert (limbs.to_fractions(one) == limbs.to_fractions(other)).all()
+    assert (arithmetic.to_fractions(one) == arithmetic.to_fractions(other)).all()
 
 
 def test_quotients_are_told_from_what_is_near_them() -> None:
-    whole = limbs.from_integers([768 * 5, 768 * 5 + 1, 0, -768, 768 * 2**80], -10)
+    whole = arithmetic.from_integers([768 * 5, 768 * 5 + 1, 0, -768, 768 * 2**80], -10)
     for x in (whole, as_tensor(whole)):
-        quotient = limbs.over_integer(x, 768, -32)
-        assert limbs.is_quotient(quotient, 768, x).tolist() == [True, False, True, True, True]
+        quotient = arithmetic.over_integer(x, 768, -32)
+        assert arithmetic.is_quotient(quotient, 768, x).tolist() == [True, False, True, True, True]
 
 
 def test_bounds_on_tensors_are_not_too_small() -> None:

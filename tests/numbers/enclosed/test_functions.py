@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from arb_oracle import LONG, as_torch, balanced, nasty, same_bits, worst_error
 
-from byhand.numbers.enclosed import functions, limbs
-from byhand.numbers.enclosed.functions import ERROR, aligned
-from byhand.numbers.enclosed.limbs import Digits
+from byhand.numbers.enclosed.limbs import arithmetic, functions
+from byhand.numbers.enclosed.limbs.arithmetic import Digits
+from byhand.numbers.enclosed.limbs.functions import ERROR, aligned
 
 Function = Callable[[Digits, int], Digits]
 
@@ -99,7 +99,7 @@ def test_around_the_end_of_the_table_nothing_jumps(name: str) -> None:
         for k in range((ends[name] - 6) * 16, (ends[name] + 4) * 16)
         for d in (-1, 0, unit // 512 + 1)
     ]
-    x = limbs.from_integers(numbers, low)
+    x = arithmetic.from_integers(numbers, low)
     assert worst_error(name, x, function_of(name)(x, low), low) <= ERROR[name]
 
 
@@ -114,7 +114,7 @@ def test_every_entry_of_a_small_table_is_right(name: str) -> None:
         for j in range(-512 * 6, 0 if name == "exp" else 512 * 6, step)
         for d in (-1, 0, 1)
     ]
-    x = limbs.from_integers(numbers, low)
+    x = arithmetic.from_integers(numbers, low)
     assert worst_error(name, x, function_of(name)(x, low), low) <= ERROR[name]
 
 
@@ -129,7 +129,7 @@ def test_numpy_and_torch_give_the_same_bits(name: str) -> None:
 
 @pytest.mark.parametrize("name", RANGES)
 def test_shapes_are_kept_and_nothing_is_changed(name: str) -> None:
-    x = limbs.from_integers([-(2**70) if name in TABLED else 2**70] * 24, -70).reshape(2, 3, 4)
+    x = arithmetic.from_integers([-(2**70) if name in TABLED else 2**70] * 24, -70).reshape(2, 3, 4)
     before = x.limbs.copy()
     made = function_of(name)(x, -74)
     assert made.shape == (2, 3, 4)
@@ -146,12 +146,12 @@ def test_empty_arrays_have_empty_results(name: str) -> None:
 
 
 def test_simple_values_are_exact() -> None:
-    zero = limbs.from_integers([0], -30)
+    zero = arithmetic.from_integers([0], -30)
     for name in ("tanh", "erf", "gelu", "gelu_tanh", "silu", "root"):
-        assert limbs.to_integers(function_of(name)(zero, -74))[0] == 0
-    squares = limbs.from_integers([4, 9, 10**10], 0)
-    assert list(limbs.to_fractions(functions.root(squares, -96))) == [2, 3, 10**5]
-    assert limbs.to_fractions(functions.reciprocal(limbs.from_integers([8], 0), -40)) == [
+        assert arithmetic.to_integers(function_of(name)(zero, -74))[0] == 0
+    squares = arithmetic.from_integers([4, 9, 10**10], 0)
+    assert list(arithmetic.to_fractions(functions.root(squares, -96))) == [2, 3, 10**5]
+    assert arithmetic.to_fractions(functions.reciprocal(arithmetic.from_integers([8], 0), -40)) == [
         Fraction(1, 8)
     ]
 
@@ -169,4 +169,4 @@ def test_simple_values_are_exact() -> None:
 )
 def test_arguments_outside_the_domain_are_refused(name: str, value: int) -> None:
     with pytest.raises(ValueError, match=r"up to|not between|negative"):
-        function_of(name)(limbs.from_integers([value], 0), -40)
+        function_of(name)(arithmetic.from_integers([value], 0), -40)

@@ -11,11 +11,12 @@ import pytest
 import torch
 from triton_stand_in import Pointer, language
 
-from byhand.numbers.enclosed import exponential, fused, polynomials
-from byhand.numbers.enclosed.coefficients import COS, GELU, NEAR_ONE, SILU, TANH
-from byhand.numbers.enclosed.functions import gelu
-from byhand.numbers.enclosed.limbs import Digits
-from byhand.numbers.enclosed.polynomials import Table, table_of
+from byhand.numbers.enclosed.gpu import fused
+from byhand.numbers.enclosed.limbs import exponential, polynomials
+from byhand.numbers.enclosed.limbs.arithmetic import Digits
+from byhand.numbers.enclosed.limbs.coefficients import COS, GELU, NEAR_ONE, SILU, TANH
+from byhand.numbers.enclosed.limbs.functions import gelu
+from byhand.numbers.enclosed.limbs.polynomials import Table, table_of
 
 
 def run(function: Callable[..., Any], tables: tuple[Any, ...], x: np.ndarray, limbs: int) -> Any:

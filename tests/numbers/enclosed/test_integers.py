@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from byhand.errors import InputError
 from byhand.expression import Entry, Expression, Name, Number, Power, Quotient, parse
-from byhand.numbers.enclosed import integers
-from byhand.numbers.enclosed.integers import Near, TooNear, rational, value_of
+from byhand.numbers.enclosed.limbs import integers
+from byhand.numbers.enclosed.limbs.integers import Near, TooNear, rational, value_of
 from oracles.arb_tree import ball_of
 
 BITS = (20, 53, 64, 150, 400)

@@ -12,8 +12,9 @@ import pytest
 import torch
 from triton_stand_in import Pointer, language
 
-from byhand.numbers.enclosed import kernels, limb_code, limbs, row_kernels
-from byhand.numbers.enclosed.limbs import Digits
+from byhand.numbers.enclosed.gpu import kernels, row_kernels
+from byhand.numbers.enclosed.limbs import arithmetic, array_code
+from byhand.numbers.enclosed.limbs.arithmetic import Digits
 
 
 def memory(tensor: torch.Tensor) -> Pointer:
@@ -79,25 +80,25 @@ def same(one: Any, other: Any) -> bool:
 
 X, Y, ROWS = digits(4, (30, 17), 10), digits(3, (30, 17), -20, 1), digits(5, (30, 1), 31, 2)
 CASES: dict[str, tuple[Callable[..., Digits], tuple[Digits, ...]]] = {
-    "sum": (limbs.add, (X, Y)),
-    "difference": (limbs.subtract, (X, Y)),
-    "rounded sum": (lambda x, y: limbs.add(x, y, -60), (X, Y)),
-    "sum of a known size": (lambda x, y: limbs.add(x, y, -61, 27), (X, Y)),
-    "broadcast difference": (limbs.subtract, (X, ROWS)),
-    "product": (limbs.multiply, (X, Y)),
-    "rounded product": (lambda x, y: limbs.multiply(x, y, -90), (X, Y)),
-    "aligned product": (lambda x, y: limbs.multiply(x, y, -98), (X, Y)),
-    "broadcast product": (lambda x, y: limbs.multiply(x, y, -77), (X, ROWS)),
-    "finer": (lambda x: limbs.regrid(x, low=-100), (X,)),
-    "coarser": (lambda x: limbs.regrid(x, low=-50), (X,)),
-    "whole limbs fewer": (lambda x: limbs.regrid(x, low=-34), (X,)),
-    "higher": (lambda x: limbs.regrid(x, 54, -100), (X,)),
-    "one limb": (lambda x: limbs.regrid(x, low=4), (X,)),
-    "quotient": (lambda x: limbs.over_integer(x, 768, -100), (X,)),
-    "settled": (lambda x: limbs.settle(x.limbs * 1000.0, x.top), (X,)),
-    "times an integer": (lambda x: limbs.times_integer(x, 1 << 29), (X,)),
-    "sum of a row": (lambda x: limbs.total(x, -1), (X,)),
-    "approximation": (lambda x: Digits(limbs.approx(x), 0), (X,)),
+    "sum": (arithmetic.add, (X, Y)),
+    "difference": (arithmetic.subtract, (X, Y)),
+    "rounded sum": (lambda x, y: arithmetic.add(x, y, -60), (X, Y)),
+    "sum of a known size": (lambda x, y: arithmetic.add(x, y, -61, 27), (X, Y)),
+    "broadcast difference": (arithmetic.subtract, (X, ROWS)),
+    "product": (arithmetic.multiply, (X, Y)),
+    "rounded product": (lambda x, y: arithmetic.multiply(x, y, -90), (X, Y)),
+    "aligned product": (lambda x, y: arithmetic.multiply(x, y, -98), (X, Y)),
+    "broadcast product": (lambda x, y: arithmetic.multiply(x, y, -77), (X, ROWS)),
+    "finer": (lambda x: arithmetic.regrid(x, low=-100), (X,)),
+    "coarser": (lambda x: arithmetic.regrid(x, low=-50), (X,)),
+    "whole limbs fewer": (lambda x: arithmetic.regrid(x, low=-34), (X,)),
+    "higher": (lambda x: arithmetic.regrid(x, 54, -100), (X,)),
+    "one limb": (lambda x: arithmetic.regrid(x, low=4), (X,)),
+    "quotient": (lambda x: arithmetic.over_integer(x, 768, -100), (X,)),
+    "settled": (lambda x: arithmetic.settle(x.limbs * 1000.0, x.top), (X,)),
+    "times an integer": (lambda x: arithmetic.times_integer(x, 1 << 29), (X,)),
+    "sum of a row": (lambda x: arithmetic.total(x, -1), (X,)),
+    "approximation": (lambda x: Digits(arithmetic.approx(x), 0), (X,)),
 }
 
 
@@ -118,8 +119,8 @@ def test_few_numbers_are_worked_as_many(monkeypatch: pytest.MonkeyPatch) -> None
     for shape in ((), (1,), (0,), (3, 1, 5)):
         x, y = digits(3, shape, 5), digits(2, shape, 7, 1)
         with stand_in(monkeypatch):
-            found = limbs.multiply(as_tensor(x), as_tensor(y), -40)
-        assert same(limbs.multiply(x, y, -40), found)
+            found = arithmetic.multiply(as_tensor(x), as_tensor(y), -40)
+        assert same(arithmetic.multiply(x, y, -40), found)
 
 
 def test_axes_that_lie_one_in_another_become_one() -> None:
@@ -130,18 +131,20 @@ def test_axes_that_lie_one_in_another_become_one() -> None:
 
 def test_a_kernel_depends_on_places_alone() -> None:
     sources = {
-        kernels.source_of(limb_code.move_program, (move.places,), (4,), 1, 1, True)
-        for move in (limbs.Move.of(grid, 4, grid - 5, 5) for grid in (-60, 0, 300))
+        kernels.source_of(array_code.move_program, (move.places,), (4,), 1, 1, True)
+        for move in (arithmetic.Move.of(grid, 4, grid - 5, 5) for grid in (-60, 0, 300))
     }
     assert len(sources) == 1
 
 
 def test_programs_that_are_too_long_are_left_to_the_array_code() -> None:
     forget()
-    assert kernels._kernel(limb_code.product_program, (80, None), (40, 40), 0, 1, True) is None
+    assert kernels._kernel(array_code.product_program, (80, None), (40, 40), 0, 1, True) is None
 
 
 def test_constants_of_kernels_are_powers_of_two_or_divisors() -> None:
-    source = kernels.source_of(limb_code.product_program, (5, (3, -1, 2, True)), (3, 2), 1, 2, True)
+    source = kernels.source_of(
+        array_code.product_program, (5, (3, -1, 2, True)), (3, 2), 1, 2, True
+    )
     numbers = {float(text) for text in re.findall(r"(?<![\w.])\d+\.\d+(?:e[+-]?\d+)?", source)}
     assert numbers <= {0.0, 1.0, 2.0**22, 2.0**-22, 1.5 * 2.0**52}

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ml_dtypes import bfloat16
 
-from byhand.numbers.enclosed import limbs
-from byhand.numbers.enclosed.engine import in_pieces, module_of, set_threads, threads
-from byhand.numbers.enclosed.limbs import APPROX, HALF, PRODUCT, QUOTIENT, Digits
+from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs.arithmetic import APPROX, HALF, PRODUCT, QUOTIENT, Digits
+from byhand.numbers.enclosed.limbs.engine import in_pieces, module_of, set_threads, threads
 
 Row = tuple[list[int], int]  # integers and their grid
 
@@ -44,12 +44,12 @@ def rows(draw: st.DrawFn, size: int = 5) -> Row:
 
 
 def digits(row: Row) -> Digits:
-    return limbs.from_integers(*row)
+    return arithmetic.from_integers(*row)
 
 
 def values(x: Digits) -> list[Fraction]:
     assert balanced(x)
-    return list(np.asarray(limbs.to_fractions(x)).ravel())
+    return list(np.asarray(arithmetic.to_fractions(x)).ravel())
 
 
 def furthest(exact: list[Fraction], made: Digits) -> Fraction:
@@ -61,25 +61,25 @@ def furthest(exact: list[Fraction], made: Digits) -> Fraction:
 @given(rows())
 def test_integers_come_back_as_they_went_in(row: Row) -> None:
     assert values(digits(row)) == fractions_of(*row)
-    assert list(limbs.to_integers(digits(row))) == row[0]
+    assert list(arithmetic.to_integers(digits(row))) == row[0]
 
 
 @given(rows(), rows())
 def test_sums_differences_and_products_are_exact(one: Row, other: Row) -> None:
     x, y = digits(one), digits(other)
     pairs = list(zip(fractions_of(*one), fractions_of(*other), strict=True))
-    assert values(limbs.add(x, y)) == [a + b for a, b in pairs]
-    assert values(limbs.subtract(x, y)) == [a - b for a, b in pairs]
-    assert values(limbs.multiply(x, y)) == [a * b for a, b in pairs]
-    assert values(limbs.negate(x)) == [-a for a, _ in pairs]
-    assert values(limbs.shift(x, -7)) == [a / 128 for a, _ in pairs]
-    assert values(limbs.total(x, 0)) == [sum(a for a, _ in pairs)]
-    assert values(limbs.stack([x, y])) == [a for a, _ in pairs] + [b for _, b in pairs]
+    assert values(arithmetic.add(x, y)) == [a + b for a, b in pairs]
+    assert values(arithmetic.subtract(x, y)) == [a - b for a, b in pairs]
+    assert values(arithmetic.multiply(x, y)) == [a * b for a, b in pairs]
+    assert values(arithmetic.negate(x)) == [-a for a, _ in pairs]
+    assert values(arithmetic.shift(x, -7)) == [a / 128 for a, _ in pairs]
+    assert values(arithmetic.total(x, 0)) == [sum(a for a, _ in pairs)]
+    assert values(arithmetic.stack([x, y])) == [a for a, _ in pairs] + [b for _, b in pairs]
 
 
 @given(rows(), st.integers(-(2**30), 2**30))
 def test_a_product_with_an_integer_is_exact(row: Row, factor: int) -> None:
-    assert values(limbs.times_integer(digits(row), factor)) == [
+    assert values(arithmetic.times_integer(digits(row), factor)) == [
         a * factor for a in fractions_of(*row)
     ]
 
@@ -88,54 +88,56 @@ def test_a_product_with_an_integer_is_exact(row: Row, factor: int) -> None:
 def test_rounding_stays_within_its_bounds(one: Row, other: Row, low: int, divisor: int) -> None:
     x, y = digits(one), digits(other)
     exact = fractions_of(*one)
-    assert furthest(exact, limbs.regrid(x, low=low)) <= HALF
-    assert furthest(exact, limbs.fitted(x, low)) <= HALF
+    assert furthest(exact, arithmetic.regrid(x, low=low)) <= HALF
+    assert furthest(exact, arithmetic.fitted(x, low)) <= HALF
     products = [a * b for a, b in zip(exact, fractions_of(*other), strict=True)]
-    assert furthest(products, limbs.multiply(x, y, low)) <= PRODUCT
-    assert furthest([a / divisor for a in exact], limbs.over_integer(x, divisor, low)) <= QUOTIENT
+    assert furthest(products, arithmetic.multiply(x, y, low)) <= PRODUCT
+    assert (
+        furthest([a / divisor for a in exact], arithmetic.over_integer(x, divisor, low)) <= QUOTIENT
+    )
     sums = [a + b for a, b in zip(exact, fractions_of(*other), strict=True)]
-    assert furthest(sums, limbs.add(x, y, low)) <= HALF
+    assert furthest(sums, arithmetic.add(x, y, low)) <= HALF
 
 
 @pytest.mark.parametrize("bound", ["HALF", "PRODUCT", "QUOTIENT"])
 def test_rounding_bounds_are_reached(bound: str) -> None:
     rng = np.random.default_rng(1)
-    x = limbs.from_integers([int(v) for v in rng.integers(-(2**62), 2**62, 2000)], -62)
-    exact = list(limbs.to_fractions(x))
+    x = arithmetic.from_integers([int(v) for v in rng.integers(-(2**62), 2**62, 2000)], -62)
+    exact = list(arithmetic.to_fractions(x))
     made = {
-        "HALF": lambda: furthest(exact, limbs.regrid(x, low=-40)),
-        "PRODUCT": lambda: furthest([a * a for a in exact], limbs.multiply(x, x, -50)),
-        "QUOTIENT": lambda: furthest([a / 3 for a in exact], limbs.over_integer(x, 3, -45)),
+        "HALF": lambda: furthest(exact, arithmetic.regrid(x, low=-40)),
+        "PRODUCT": lambda: furthest([a * a for a in exact], arithmetic.multiply(x, x, -50)),
+        "QUOTIENT": lambda: furthest([a / 3 for a in exact], arithmetic.over_integer(x, 3, -45)),
     }[bound]()
-    assert made > 0.9 * getattr(limbs, bound)
+    assert made > 0.9 * getattr(arithmetic, bound)
 
 
 def test_dropping_whole_limbs_rounds_by_hardly_more_than_half() -> None:
-    x = limbs.from_integers([2**21 + 2**43, 2**21 - 2**22 * 5, -(2**21)], -66)
-    made = limbs.regrid(x, low=-44)
-    assert furthest(list(limbs.to_fractions(x)), made) == Fraction(1, 2)
+    x = arithmetic.from_integers([2**21 + 2**43, 2**21 - 2**22 * 5, -(2**21)], -66)
+    made = arithmetic.regrid(x, low=-44)
+    assert furthest(list(arithmetic.to_fractions(x)), made) == Fraction(1, 2)
 
 
 @given(rows())
 def test_fitted_has_no_limb_too_many(row: Row) -> None:
-    x = limbs.fitted(digits(row), row[1])
+    x = arithmetic.fitted(digits(row), row[1])
     largest = max(abs(value) for value in row[0])
     assert x.n == 1 or largest + 1 > 2 ** (22 * (x.n - 1) - 1) * (1 - 2.0**-18)
-    assert max(map(abs, fractions_of(*row))) <= Fraction(limbs.magnitude(digits(row)))
+    assert max(map(abs, fractions_of(*row))) <= Fraction(arithmetic.magnitude(digits(row)))
 
 
 @given(rows())
 def test_approximations_are_near(row: Row) -> None:
-    for near, exact in zip(limbs.approx(digits(row)), fractions_of(*row), strict=True):
+    for near, exact in zip(arithmetic.approx(digits(row)), fractions_of(*row), strict=True):
         assert abs(Fraction(float(near)) - exact) <= Fraction(APPROX) * abs(exact)
 
 
 def test_approximations_reach_a_fiftieth_of_their_bound() -> None:
     rng = np.random.default_rng(2)
-    x = limbs.from_integers(
+    x = arithmetic.from_integers(
         [int(v) << 40 | 12345678901 for v in rng.integers(2**40, 2**60, 500)], 0
     )
-    pairs = zip(limbs.approx(x), limbs.to_fractions(x), strict=True)
+    pairs = zip(arithmetic.approx(x), arithmetic.to_fractions(x), strict=True)
     assert max(abs(Fraction(float(a)) - b) / b for a, b in pairs) > APPROX / 50
 
 
@@ -145,10 +147,10 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_
 @given(st.lists(FLOATS, min_size=1, max_size=6), st.integers(-200, 60))
 def test_floats_are_read_exactly_or_rounded(given: list[float], low: int) -> None:
     exact = [Fraction(value) for value in given]
-    made, precise = limbs.from_floats(np.array(given))
+    made, precise = arithmetic.from_floats(np.array(given))
     assert precise
     assert values(made) == exact
-    rounded, precise = limbs.from_floats(np.array(given), low)
+    rounded, precise = arithmetic.from_floats(np.array(given), low)
     assert rounded.low == low
     assert furthest(exact, rounded) <= HALF
     assert precise == (values(rounded) == exact)
@@ -157,7 +159,7 @@ def test_floats_are_read_exactly_or_rounded(given: list[float], low: int) -> Non
 @pytest.mark.parametrize("kind", [np.float16, np.float32, bfloat16, np.float64])
 def test_every_float_format_is_read_exactly(kind: type) -> None:
     given = np.array([0.1, -3.75, 1e-7, 60000.0, 0.0]).astype(kind)
-    made, precise = limbs.from_floats(given)
+    made, precise = arithmetic.from_floats(given)
     assert precise
     assert values(made) == [Fraction(float(value)) for value in given]
 
@@ -165,7 +167,7 @@ def test_every_float_format_is_read_exactly(kind: type) -> None:
 def test_torch_floats_are_read_exactly() -> None:
     given = torch.tensor([0.1, -3.75, 1e-7, 60000.0, 5e-324], dtype=torch.float64)
     for kind in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        made, precise = limbs.from_floats(given.to(kind))
+        made, precise = arithmetic.from_floats(given.to(kind))
         assert precise
         assert values(made) == [Fraction(float(value)) for value in given.to(kind)]
 
@@ -173,34 +175,34 @@ def test_torch_floats_are_read_exactly() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2.0**1001])
 def test_floats_without_digits_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match="below 2\\^1000"):
-        limbs.from_floats(np.array([value]))
+        arithmetic.from_floats(np.array([value]))
 
 
 def test_shapes_broadcast_as_arrays_do() -> None:
-    x = limbs.from_integers(range(-6, 6), -3).reshape(3, 4)
-    y = limbs.from_integers([10**12, -5, 7, 2**60], -50)
-    z = limbs.from_integers([3, 2**70, -1], 4).reshape(3, 1)
-    a, b, c = (limbs.to_fractions(v) for v in (x, y, z))
-    assert (limbs.to_fractions(limbs.add(x, y)) == a + b).all()
-    assert (limbs.to_fractions(limbs.multiply(x, z)) == a * c).all()
-    assert (limbs.to_fractions(limbs.subtract(z, y)) == c - b).all()
-    assert (limbs.to_fractions(limbs.total(x, -1)) == a.sum(1)).all()
-    assert (limbs.to_fractions(x[1:, 2]) == a[1:, 2]).all()
-    assert (limbs.to_fractions(x.swapaxes(0, 1)) == a.T).all()
-    assert (limbs.to_fractions(x.moveaxis(0, -1).contiguous()) == a.T).all()
-    assert (limbs.to_fractions(y.broadcast(3, 4)) == np.broadcast_to(b, (3, 4))).all()
+    x = arithmetic.from_integers(range(-6, 6), -3).reshape(3, 4)
+    y = arithmetic.from_integers([10**12, -5, 7, 2**60], -50)
+    z = arithmetic.from_integers([3, 2**70, -1], 4).reshape(3, 1)
+    a, b, c = (arithmetic.to_fractions(v) for v in (x, y, z))
+    assert (arithmetic.to_fractions(arithmetic.add(x, y)) == a + b).all()
+    assert (arithmetic.to_fractions(arithmetic.multiply(x, z)) == a * c).all()
+    assert (arithmetic.to_fractions(arithmetic.subtract(z, y)) == c - b).all()
+    assert (arithmetic.to_fractions(arithmetic.total(x, -1)) == a.sum(1)).all()
+    assert (arithmetic.to_fractions(x[1:, 2]) == a[1:, 2]).all()
+    assert (arithmetic.to_fractions(x.swapaxes(0, 1)) == a.T).all()
+    assert (arithmetic.to_fractions(x.moveaxis(0, -1).contiguous()) == a.T).all()
+    assert (arithmetic.to_fractions(y.broadcast(3, 4)) == np.broadcast_to(b, (3, 4))).all()
 
 
 OPERATIONS: dict[str, Callable[[Digits, Digits], Digits]] = {
-    "add": lambda x, y: limbs.add(x, y),
-    "subtract": lambda x, y: limbs.subtract(x, y, -90),
-    "multiply": lambda x, y: limbs.multiply(x, y),
-    "short product": lambda x, y: limbs.multiply(x, y, -101),
-    "regrid": lambda x, y: limbs.regrid(x, low=-77),
-    "fitted": lambda x, y: limbs.fitted(y, -95),
-    "times": lambda x, y: limbs.times_integer(x, -123457),
-    "over": lambda x, y: limbs.over_integer(y, 768, -111),
-    "total": lambda x, y: limbs.total(x, 0),
+    "add": lambda x, y: arithmetic.add(x, y),
+    "subtract": lambda x, y: arithmetic.subtract(x, y, -90),
+    "multiply": lambda x, y: arithmetic.multiply(x, y),
+    "short product": lambda x, y: arithmetic.multiply(x, y, -101),
+    "regrid": lambda x, y: arithmetic.regrid(x, low=-77),
+    "fitted": lambda x, y: arithmetic.fitted(y, -95),
+    "times": lambda x, y: arithmetic.times_integer(x, -123457),
+    "over": lambda x, y: arithmetic.over_integer(y, 768, -111),
+    "total": lambda x, y: arithmetic.total(x, 0),
 }
 
 
@@ -208,7 +210,7 @@ OPERATIONS: dict[str, Callable[[Digits, Digits], Digits]] = {
 def test_numpy_and_torch_give_the_same_bits(name: str) -> None:
     rng = np.random.default_rng(3)
     numbers = [[int(v) * 3**40 for v in rng.integers(-(2**62), 2**62, 40)] for _ in range(2)]
-    x, y = limbs.from_integers(numbers[0], -120), limbs.from_integers(numbers[1], -111)
+    x, y = arithmetic.from_integers(numbers[0], -120), arithmetic.from_integers(numbers[1], -111)
     operation = OPERATIONS[name]
     assert same_bits(operation(x, y), operation(as_torch(x), as_torch(y)))
 
@@ -230,9 +232,9 @@ def test_pieces_on_threads_give_what_one_piece_gives() -> None:
 
 def test_numpy_alone_does_not_import_torch() -> None:
     code = (
-        "import sys, numpy; from byhand.numbers.enclosed import functions, limbs;"
-        "functions.gelu(limbs.from_integers([1, 2], -30), -30); assert 'torch' not in sys.modules;"
-        "assert 'flint' not in sys.modules"
+        "import sys, numpy; from byhand.numbers.enclosed.limbs import arithmetic, functions;"
+        "functions.gelu(arithmetic.from_integers([1, 2], -30), -30);"
+        "assert 'torch' not in sys.modules; assert 'flint' not in sys.modules"
     )
     run([sys.executable, "-c", code], check=True)
 

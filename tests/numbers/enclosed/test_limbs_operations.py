@@ -18,10 +18,10 @@ from flint import arb, ctx, fmpq
 from byhand.errors import InputError
 from byhand.expression import parse
 from byhand.numbers.base import Note
-from byhand.numbers.enclosed import limbs
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import SLOPES, Limbs
-from byhand.numbers.enclosed.values import Enclosed
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs.operations import SLOPES, Limbs
+from byhand.numbers.enclosed.limbs.values import Enclosed
 
 ORACLE = Balls(700)
 RADII = [None, 2.0**-90, 2.0**-30, 2.0**-8]
@@ -33,7 +33,7 @@ class Pair:
 
     def __init__(self, random: Any, shape: tuple[int, ...], radius: float | None, size: Any = 1.0):
         floats = random.standard_normal(shape) * size
-        digits = limbs.from_floats(floats)[0]
+        digits = arithmetic.from_floats(floats)[0]
         self.real = np.array([Fraction(float(x)) for x in floats.flat], object).reshape(shape)
         ball = None
         if radius is not None:
@@ -210,7 +210,7 @@ def test_norms(
 def test_the_radius_of_a_norm_is_nearly_reached() -> None:
     """Moved at right angles to the row, nothing is lost."""
     row = np.array([[1.0, -1.0, 0.0, 0.0]])
-    x = Enclosed(limbs.from_floats(row)[0], np.array([2.0**-20]))
+    x = Enclosed(arithmetic.from_floats(row)[0], np.array([2.0**-20]))
     *_steps, made = normalized(system, x, True, Fraction(0))
     real = [Fraction(1), Fraction(-1), Fraction(1, 2**20), -Fraction(1, 2**20)]
     moved = ORACLE.admit(np.array([real], object))
@@ -231,14 +231,14 @@ def test_a_row_without_variance_is_zero_where_that_is_certain() -> None:
 
 
 def test_a_row_whose_variance_may_be_zero_is_left_open() -> None:
-    x = Enclosed(limbs.from_floats(np.full((2, 3), 0.5))[0], np.array([2.0**-80, 0.0]))
+    x = Enclosed(arithmetic.from_floats(np.full((2, 3), 0.5))[0], np.array([2.0**-80, 0.0]))
     made = normalized(system, x, True, Fraction(0))[-1]
     assert system.entries(made)[0, 0].rad == math.inf
     system.notes.clear()
 
 
 def test_a_radius_as_large_as_the_deviation_is_left_open() -> None:
-    x = Enclosed(limbs.from_floats(np.array([[1.0, -1.0]]))[0], np.array([1.5]))
+    x = Enclosed(arithmetic.from_floats(np.array([[1.0, -1.0]]))[0], np.array([1.5]))
     made = normalized(system, x, True, Fraction(0))[-1]
     assert system.entries(made)[0, 0].rad == math.inf
 
@@ -344,7 +344,7 @@ def test_softmax_uses_its_radius_to_a_fiftieth() -> None:
     """Two keys, one score moved up and one down: the shares move nearly as far as they may."""
     mids = np.array([[0.0, 0.0]])
     box = np.full((1, 2), 2.0**-20)
-    scores = Enclosed(limbs.from_floats(mids)[0], np.array([2.0**-19]), box=box)
+    scores = Enclosed(arithmetic.from_floats(mids)[0], np.array([2.0**-19]), box=box)
     moved = np.array([[Fraction(1, 2**20), -Fraction(1, 2**20)]], object)
     used = contained(system, system.softmax(scores), ORACLE.softmax(ORACLE.admit(moved)))
     assert used > 0.4
@@ -430,7 +430,7 @@ def test_an_unknown_activation_is_refused() -> None:
 
 
 def logits(rows: list[list[float]], radius: float) -> Enclosed:
-    digits = limbs.from_floats(np.array(rows))[0]
+    digits = arithmetic.from_floats(np.array(rows))[0]
     if radius == 0.0:
         return Enclosed(digits)
     box = np.full(digits.shape, radius)
@@ -455,7 +455,7 @@ def test_a_tie_of_exact_numbers_is_a_tie() -> None:
 
 def test_a_difference_that_no_float_sees_is_decided() -> None:
     integers = [2**90, 2**90 + 1, 5]
-    digits = limbs.from_integers(integers, -89).reshape(1, 3)
+    digits = arithmetic.from_integers(integers, -89).reshape(1, 3)
     box = np.full((1, 3), 2.0**-92)
     [found] = system.argmax(Enclosed(digits, np.array([1.0]), box=box))
     assert (found.id, found.proven) == (1, True)

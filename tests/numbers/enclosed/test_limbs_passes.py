@@ -17,8 +17,8 @@ import pytest
 from byhand import forward
 from byhand.evaluate import work_out
 from byhand.numbers.base import ABSENT
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.plan import Plan
 from byhand.spec import (
     AttentionSpec,

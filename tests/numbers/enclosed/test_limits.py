@@ -12,8 +12,8 @@ import pytest
 from byhand.errors import InputError
 from byhand.expression import Number, Product
 from byhand.numbers.base import ABSENT
-from byhand.numbers.enclosed.integers import value_of
-from byhand.numbers.enclosed.operations import Limbs
+from byhand.numbers.enclosed.limbs.integers import value_of
+from byhand.numbers.enclosed.limbs.operations import Limbs
 
 
 def entry(numbers: Limbs, value: Any, *index: int) -> Any:

@@ -9,15 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byhand.numbers.enclosed import pairs, products, slices
-from byhand.numbers.enclosed.limbs import WIDTH, Digits, approx, from_floats, to_fractions
-from byhand.numbers.enclosed.pairs import multiply_pairs
-from byhand.numbers.enclosed.products import (
+from byhand.numbers.enclosed.limbs import pairs, products, slices
+from byhand.numbers.enclosed.limbs.arithmetic import (
+    WIDTH,
+    Digits,
+    approx,
+    from_floats,
+    to_fractions,
+)
+from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
+from byhand.numbers.enclosed.limbs.products import (
     Product,
     WrongProduct,
     multiply_matrix,
 )
-from byhand.numbers.enclosed.slices import Matrix
+from byhand.numbers.enclosed.limbs.slices import Matrix
 
 LIMB = 2**21
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byhand.numbers.enclosed import radii
-from byhand.numbers.enclosed.radii import INFINITE, TINY
+from byhand.numbers.enclosed.limbs import radii
+from byhand.numbers.enclosed.limbs.radii import INFINITE, TINY
 
 # as wide as radii and norms are: none below the radius of the finest grid, squared
 bounds = st.one_of(

@@ -13,10 +13,11 @@ from test_limbs_passes import gpt2, random_weights
 
 from byhand import forward
 from byhand.evaluate import Admitted, work_out
-from byhand.numbers.enclosed import products, stairs
-from byhand.numbers.enclosed.operations import Limbs
-from byhand.numbers.enclosed.products import WrongProduct
-from byhand.numbers.enclosed.repeating import RepeatedPass
+from byhand.numbers.enclosed.gpu import visible_keys
+from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass
+from byhand.numbers.enclosed.limbs import products
+from byhand.numbers.enclosed.limbs.operations import Limbs
+from byhand.numbers.enclosed.limbs.products import WrongProduct
 from byhand.weights import Tensor, Weights
 
 LENGTH, BITS = 6, 110
@@ -145,8 +146,8 @@ def test_a_pass_that_needs_the_host_is_never_repeated() -> None:
 def test_a_repeated_pass_through_kernels_along_stairs_encloses_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stairs, "FEWEST", 1)
-    monkeypatch.setattr(stairs, "STEP", 4)
+    monkeypatch.setattr(visible_keys, "FEWEST", 1)
+    monkeypatch.setattr(visible_keys, "STEP", 4)
     case = Case()
     with stand_in(monkeypatch):
         again = RepeatedPass(case.work, TEXTS[0], "cpu")
@@ -162,7 +163,7 @@ def test_rows_of_a_table_by_ids_on_the_device_are_exact() -> None:
     table = np.array([[1.5, 2.0**-100], [3.0, -7.0], [0.0, 0.1]], dtype=np.float32)
     weight = Limbs(90, "cpu").admit(table)
     found = weight._rows_at(torch.tensor([2, 0]))
-    from byhand.numbers.enclosed.limbs import to_fractions
+    from byhand.numbers.enclosed.limbs.arithmetic import to_fractions
 
     wanted = [[Fraction(float(x)) for x in row] for row in table[[2, 0]]]
     assert to_fractions(found).tolist() == wanted

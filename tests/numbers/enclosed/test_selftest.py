@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byhand.numbers.enclosed import products, selftest
-from byhand.numbers.enclosed.engine import NumPyEngine
+from byhand.numbers.enclosed import selftest
+from byhand.numbers.enclosed.limbs import products
+from byhand.numbers.enclosed.limbs.engine import NumPyEngine
 
 
 def failed(checks: Iterator[selftest.Check]) -> set[str]:

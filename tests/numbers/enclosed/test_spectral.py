@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byhand.numbers.enclosed import spectral
-from byhand.numbers.enclosed.spectral import frobenius, spectral_norm, spectral_norms
+from byhand.numbers.enclosed.limbs import spectral
+from byhand.numbers.enclosed.limbs.spectral import frobenius, spectral_norm, spectral_norms
 
 RANDOM = np.random.default_rng(1)
 SHAPES = [(1, 1), (1, 9), (7, 3), (3, 7), (40, 40), (64, 200), (130, 64)]

@@ -12,13 +12,14 @@ from test_limbs_passes import gpt2, llama, random_weights
 
 from byhand import forward
 from byhand.evaluate import work_out
-from byhand.numbers.enclosed import endings, limbs, row_kernels, stair_attention, stairs
-from byhand.numbers.enclosed.operations import Limbs
-from byhand.numbers.enclosed.products import WrongProduct
-from byhand.numbers.enclosed.recording import Rows
-from byhand.numbers.enclosed.row_kernels import Given, Noted
-from byhand.numbers.enclosed.spectral import spectral_norms
-from byhand.numbers.enclosed.values import Enclosed
+from byhand.numbers.enclosed.gpu import causal_attention, row_kernels, visible_keys
+from byhand.numbers.enclosed.gpu.recording import Rows
+from byhand.numbers.enclosed.gpu.row_kernels import Given, Noted
+from byhand.numbers.enclosed.limbs import arithmetic, prediction
+from byhand.numbers.enclosed.limbs.operations import Limbs
+from byhand.numbers.enclosed.limbs.products import WrongProduct
+from byhand.numbers.enclosed.limbs.spectral import spectral_norms
+from byhand.numbers.enclosed.limbs.values import Enclosed
 
 BITS = 100
 ATTENTION = ("scores", "weights", "mixed")
@@ -27,8 +28,8 @@ ATTENTION = ("scores", "weights", "mixed")
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Stairs for few queries, four a step."""
-    monkeypatch.setattr(stairs, "FEWEST", 1)
-    monkeypatch.setattr(stairs, "STEP", 4)
+    monkeypatch.setattr(visible_keys, "FEWEST", 1)
+    monkeypatch.setattr(visible_keys, "STEP", 4)
     return monkeypatch
 
 
@@ -50,7 +51,7 @@ def test_attention_along_stairs_encloses_what_finer_numbers_enclose(
             if not isinstance(step.value, Enclosed):
                 continue
             if address.endswith("weights"):
-                assert isinstance(step.value, stair_attention.Shared)
+                assert isinstance(step.value, causal_attention.Shared)
                 seen += 1
             mine, real = system.entries(step.value), finer.entries(truth[address].value)
             for one, exactly in zip(_flat(mine), _flat(real), strict=True):
@@ -76,7 +77,7 @@ def _visible(x: Enclosed) -> Any:
 def test_a_wrong_product_along_stairs_is_found_out(which: int, short: pytest.MonkeyPatch) -> None:
     spec = gpt2(1, 16)
     weights = random_weights(spec, np.random.default_rng(1), "random")
-    plan, right, calls = forward.plan(spec, 6), stair_attention._multiply, [0]
+    plan, right, calls = forward.plan(spec, 6), causal_attention._multiply, [0]
 
     def wrong(x: Any, y: Any, into: Any, fresh: bool) -> None:
         right(x, y, into, fresh)
@@ -85,7 +86,7 @@ def test_a_wrong_product_along_stairs_is_found_out(which: int, short: pytest.Mon
             into[0, -1, -1] += 1.0
 
     with stand_in(short):
-        short.setattr(stair_attention, "_multiply", wrong)
+        short.setattr(causal_attention, "_multiply", wrong)
         with pytest.raises(WrongProduct):
             work_out(plan, weights, [1, 2, 3, 4, 5, 0], Limbs(BITS, "cpu"))
 
@@ -95,10 +96,10 @@ def test_only_first_keys_make_stairs(short: pytest.MonkeyPatch) -> None:
     causal = np.tri(5, dtype=bool)
     window = causal & ~np.tri(5, k=-2, dtype=bool)
     with stand_in(short):
-        assert stairs.stairs_of(causal, 2, like) is not None
-        assert stairs.stairs_of(np.ones((3, 5), bool), 2, like) is not None
-        assert stairs.stairs_of(window, 2, like) is None
-    assert stairs.stairs_of(causal, 2, like) is None  # no kernels, no stairs
+        assert visible_keys.stairs_of(causal, 2, like) is not None
+        assert visible_keys.stairs_of(np.ones((3, 5), bool), 2, like) is not None
+        assert visible_keys.stairs_of(window, 2, like) is None
+    assert visible_keys.stairs_of(causal, 2, like) is None  # no kernels, no stairs
 
 
 def program(given: Given) -> Noted:
@@ -109,7 +110,7 @@ def program(given: Given) -> Noted:
 
 
 def test_rows_are_walked_as_far_as_they_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stairs, "STEP", 2)
+    monkeypatch.setattr(visible_keys, "STEP", 2)
     rng = np.random.default_rng(0)
     heads, queries, keys = 2, 5, 300
     seen = np.array([1, 128, 129, 256, 300])
@@ -119,7 +120,7 @@ def test_rows_are_walked_as_far_as_they_are_seen(monkeypatch: pytest.MonkeyPatch
         rng.integers(0, 9, (2, 300)).astype(float),
     )
     with stand_in(monkeypatch):
-        steps = stairs.Stairs(seen, heads, keys, torch.zeros(1))
+        steps = visible_keys.Stairs(seen, heads, keys, torch.zeros(1))
         out = torch.full((steps.size * 2,), np.nan, dtype=torch.float64)
         found = row_kernels.worked(
             program,
@@ -154,11 +155,11 @@ def test_leaders_found_by_kernels_are_those_of_the_array_code(
     box = torch.full((4, 300), 1e-9, dtype=torch.float64)
     box[2] = 100.0
     value = Enclosed(x, box[:, 0], box=box)
-    plain = endings.Leading(value).ids()
+    plain = prediction.Leading(value).ids()
     with stand_in(monkeypatch):
-        assert endings.Leading(value).ids() == plain
+        assert prediction.Leading(value).ids() == plain
     assert plain[2] == -1
-    near = limbs.approx(x)
+    near = arithmetic.approx(x)
     assert [one for one in plain if one >= 0] == near.argmax(-1)[[0, 1, 3]].tolist()
 
 

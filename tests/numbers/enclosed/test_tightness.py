@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byhand.numbers.enclosed import limbs
-from byhand.numbers.enclosed.balls import Balls
-from byhand.numbers.enclosed.operations import Limbs
-from byhand.numbers.enclosed.values import Enclosed
+from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs.operations import Limbs
+from byhand.numbers.enclosed.limbs.values import Enclosed
 
 SYSTEM, ORACLE = Limbs(160), Balls(400)
 RIM = 2.0**-40
@@ -32,7 +32,7 @@ class Rim:
         direction = np.broadcast_to(np.asarray(way, dtype=float), floats.shape)
         lengths = np.sqrt((direction**2).sum(-1, keepdims=True)) * (1 + 2.0**-40)
         moved = direction / lengths * RIM
-        self.enclosed = Enclosed(limbs.from_floats(floats)[0], np.full(floats.shape[:-1], RIM))
+        self.enclosed = Enclosed(arithmetic.from_floats(floats)[0], np.full(floats.shape[:-1], RIM))
         real = [Fraction(a) + Fraction(b) for a, b in zip(floats.flat, moved.flat, strict=True)]
         self.real = ORACLE.admit(np.array(real, object).reshape(floats.shape))
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.numbers.base import Array, Numbers
-from byhand.numbers.enclosed.apart import Apart
+from byhand.numbers.enclosed.distance import Apart
 from byhand.numbers.written import with_digits
 
 Real = int | float | Fraction | Decimal | str

@@ -21,19 +21,19 @@ import numpy as np
 
 from byhand.errors import ByhandError
 from byhand.language import _
-from byhand.numbers.enclosed import angles, functions, integers, limbs
-from byhand.numbers.enclosed.engine import NUMPY, Array, Engine, module_of
-from byhand.numbers.enclosed.integers import Near
-from byhand.numbers.enclosed.limbs import Digits
-from byhand.numbers.enclosed.operations import Limbs
-from byhand.numbers.enclosed.products import (
+from byhand.numbers.enclosed.limbs import angles, arithmetic, functions, integers
+from byhand.numbers.enclosed.limbs.arithmetic import Digits
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.integers import Near
+from byhand.numbers.enclosed.limbs.operations import Limbs
+from byhand.numbers.enclosed.limbs.products import (
     WrongProduct,
     check,
     multiply_matrix,
 )
-from byhand.numbers.enclosed.slices import Matrix, check_columns
-from byhand.numbers.enclosed.spectral import spectral_norm
-from byhand.numbers.enclosed.weight import tensors
+from byhand.numbers.enclosed.limbs.slices import Matrix, check_columns
+from byhand.numbers.enclosed.limbs.spectral import spectral_norm
+from byhand.numbers.enclosed.limbs.weights import tensors
 
 SHAPES = ((1, 1, 1), (3, 700, 5), (32, 768, 514), (160, 300, 64), (7, 3072, 33))
 BITS = 110
@@ -188,14 +188,14 @@ def _checksum(engine: Engine, like: Array, random: Any) -> str:
     nothing = np.zeros((1, 4, 1))
     right = np.concatenate([nothing + np.zeros(6), x @ y])
     known = np.concatenate([nothing + np.zeros(2), x @ check_columns(NUMPY, y)])
-    sums = limbs.carry(engine.constant(known, like))
-    check(limbs.carry(engine.constant(right.copy(), like)), sums)
+    sums = arithmetic.carry(engine.constant(known, like))
+    check(arithmetic.carry(engine.constant(right.copy(), like)), sums)
     tried = 0
     for index in ((1, 0, 0), (3, 2, 5), (2, 3, 1), (1, 1, 4)):
         wrong = right.copy()
         wrong[index] += 2.0 ** random.integers(0, 30)
         try:
-            check(limbs.carry(engine.constant(wrong, like)), sums)
+            check(arithmetic.carry(engine.constant(wrong, like)), sums)
         except WrongProduct:
             tried += 1
             continue
@@ -208,9 +208,9 @@ def _slices(engine: Engine, like: Array, random: Any) -> str:
         np.float32
     )
     matrix = Matrix(engine.constant(floats, like))
-    x = Digits(engine.constant(np.eye(40)[None], like), limbs.WIDTH)  # ones on the diagonal
+    x = Digits(engine.constant(np.eye(40)[None], like), arithmetic.WIDTH)  # ones on the diagonal
     made = multiply_matrix(x, matrix, -400, largest=float(abs(floats).max()), tolerance=0.0)
-    found = limbs.to_fractions(made.digits)
+    found = arithmetic.to_fractions(made.digits)
     exact = all(Fraction(float(v)) == f for v, f in zip(floats.flat, found.flat, strict=True))
     _require(exact and made.error == 0.0, "a slice is not exact")
     return _("{count} slices").format(count=len(matrix.tiles[0].slices))
@@ -236,9 +236,9 @@ def _functions(engine: Engine, like: Array, random: Any) -> str:
     worst = 0.0
     low = -BITS
     floats = np.concatenate([random.standard_normal(24) * 3, random.standard_normal(8) * 2.0**-20])
-    digits, _known = limbs.from_floats(engine.constant(floats, like))
-    negative, _known = limbs.from_floats(engine.constant(-np.abs(floats) * 4, like))
-    positive, _known = limbs.from_floats(engine.constant(np.abs(floats) + 0.5, like))
+    digits, _known = arithmetic.from_floats(engine.constant(floats, like))
+    negative, _known = arithmetic.from_floats(engine.constant(-np.abs(floats) * 4, like))
+    positive, _known = arithmetic.from_floats(engine.constant(np.abs(floats) + 0.5, like))
     sine, cosine = angles.sine_cosine(digits, low)
     tried = [
         ("exp", negative, functions.exp(negative, low), integers.exp, None),
@@ -253,7 +253,7 @@ def _functions(engine: Engine, like: Array, random: Any) -> str:
     for name, x, found, function, bound in tried:
         allowed = functions.ERROR[name] if bound is None else bound
         for argument, result in zip(
-            limbs.to_fractions(x).flat, limbs.to_fractions(found).flat, strict=True
+            arithmetic.to_fractions(x).flat, arithmetic.to_fractions(found).flat, strict=True
         ):
             near = function(integers.rational(argument, BITS + 80))
             off = abs(result - Fraction(near.mid, 1 << near.bits)) * 2**BITS

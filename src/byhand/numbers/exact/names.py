@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from flint import Ordering, arb, ctx, fmpq, fmpz_mpoly, fmpz_mpoly_ctx
 
-from byhand.numbers.enclosed.ranges import power
+from byhand.numbers.enclosed.balls.ranges import power
 from byhand.numbers.exact.value import Atom, How, Value
 
 if TYPE_CHECKING:

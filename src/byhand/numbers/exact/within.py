@@ -14,8 +14,8 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq
 
 from byhand.errors import Undecided
-from byhand.numbers.enclosed import ranges
-from byhand.numbers.enclosed.ball_functions import ACTIVATIONS as BALL_FUNCTIONS
+from byhand.numbers.enclosed.balls import ranges
+from byhand.numbers.enclosed.balls.functions import ACTIVATIONS as BALL_FUNCTIONS
 from byhand.numbers.exact import activations
 from byhand.numbers.exact.names import ONE
 from byhand.numbers.exact.space import Space

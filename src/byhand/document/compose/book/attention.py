@@ -1,0 +1,311 @@
+"""Attention, block by block: questions, keys and values, scores, shares, the mix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from byhand.document import words
+from byhand.document.book import Page, Passage
+from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.folded import folded
+from byhand.document.compose.book.norms import norm_passage, of_a_copy
+from byhand.document.compose.book.passages import identity, passage, title_of
+from byhand.document.compose.book.spoken_numbers import NEAR, together
+from byhand.document.compose.book.strips import pattern_of
+from byhand.document.compose.book.topics import Topic
+from byhand.document.parts import Part
+from byhand.expression import write
+from byhand.language import _
+from byhand.numbers.base import ABSENT
+from byhand.plan import WEIGHT
+from byhand.spec import AttentionSpec
+from byhand.tracing import Worked
+
+SLUG = "attention"
+KINDS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")
+MOST_SAID = 6  # scores in a sentence
+
+
+def page(edition: Edition) -> Page:
+    return Page(
+        SLUG,
+        _("Attention"),
+        _(
+            "The only place where positions learn of each other: each asks, is asked, and takes "
+            "something from those that fit."
+        ),
+        tuple(_passages(edition)),
+    )
+
+
+def belongs(edition: Edition, topic: Topic) -> bool:
+    """Whether a topic is told on this page: all of attention but the way back to the stream."""
+    if topic.trip != "attn" or topic.layer is None:
+        return False
+    block = edition.model.spec.blocks[topic.layer]
+    return topic.kind in KINDS or (topic.kind == "norm" and block.norm_place == "pre")
+
+
+def _passages(edition: Edition) -> Iterator[Passage]:
+    some = [topic for topic in edition.topics if belongs(edition, topic)]
+    if not some:
+        text = _("This model has no attention: no position learns anything of another.")
+        yield Passage(f"{SLUG}-none", _("No attention"), (text,))
+    yield from folded(edition, some, SLUG, (".attn.out",), tell)
+
+
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic, alone."""
+    if topic.kind == "norm":
+        why = _("Before attention reads the stream, it makes the rows comparable.")
+        if topic.layer == 0:
+            why = f"{why} {of_a_copy()}"
+        return norm_passage(edition, topic, SLUG, _("A norm before attention"), why)
+    writer = {
+        "qkv": _qkv,
+        "qk_norm": _qk_norm,
+        "rotate": _rotate,
+        "scores": _scores,
+        "weights": _weights,
+        "mixed": _mixed,
+        "attn_out": _out,
+    }[topic.kind]
+    title, sentences, *extra = writer(edition, topic)
+    title = title_of(edition, topic.layer, title)
+    return passage(edition, topic, SLUG, title, sentences, *extra)
+
+
+def _spec(edition: Edition, topic: Topic) -> AttentionSpec:
+    assert topic.layer is not None
+    spec = edition.model.spec.blocks[topic.layer].attention
+    assert spec is not None
+    return spec
+
+
+# ------------------------------------------------------------------ questions, keys, values
+
+
+def _qkv(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    attn = _spec(edition, topic)
+    sentences = [
+        _(
+            "Each position turns its row into three: a question (q), a key by which it can be "
+            "found (k), and a value that it hands on (v)."
+        )
+    ]
+    if topic.step("qkv") is not None:
+        sentences.append(
+            _(
+                "One matrix makes all three at once: {d} numbers go in, {width} come out, and they "
+                "are cut apart into q, k and v. In shapes: ({length} × {d}) · ({d} × {width}) = "
+                "{length} × {width}."
+            ).format(
+                length=words.whole(len(edition.trace.tokens)),
+                d=words.whole(edition.model.spec.d_model),
+                width=words.whole(attn.q_width + 2 * attn.kv_width),
+            )
+        )
+    elif all(identity(edition, topic.step(name)) for name in "qkv"):
+        sentences.append(
+            _("Here all three matrices are identities, so the rows pass through unchanged.")
+        )
+    sentences += _heads(attn)
+    return _("Questions, keys and values"), sentences
+
+
+def _heads(attn: AttentionSpec) -> Iterator[str]:
+    if attn.heads == 1:
+        yield _("There is one head: all {width} numbers ask one question.").format(
+            width=words.whole(attn.d_head)
+        )
+        return
+    yield _(
+        "The numbers are shared out to {heads} heads of {width}, each with a question of its own."
+    ).format(heads=attn.heads, width=words.whole(attn.d_head))
+    if attn.kv_heads < attn.heads:
+        yield _("{count} heads share one set of keys and values.").format(
+            count=attn.heads // attn.kv_heads
+        )
+
+
+def _qk_norm(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    return _("Questions and keys are normalised"), [
+        _(
+            "Questions and keys are brought to one size, head by head, so that a score tells how "
+            "well they fit and not how long they are."
+        )
+    ]
+
+
+def _rotate(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    rotary = _spec(edition, topic).rotary
+    assert rotary is not None
+    how = (
+        _("entry i with entry i + {half}").format(half=rotary.width // 2)
+        if rotary.pairing == "half"
+        else _("neighbours")
+    )
+    sentences = [
+        _(
+            "The entries are taken in pairs ({how}), and each pair is turned like the hand of a "
+            "clock: position 0 not at all, each further position by one more step."
+        ).format(how=how)
+    ]
+    if rotary.width > 2 and rotary.base > 1:
+        sentences.append(_("The first pair turns fastest, the last slowest."))
+    sentences.append(
+        _(
+            "In a score, only the difference of two turns is left: how far apart two positions "
+            "are, not where they stand."
+        )
+    )
+    return _("Positions turn questions and keys"), sentences
+
+
+# ------------------------------------------------------------------ scores and shares
+
+
+def _scores(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    attn = _spec(edition, topic)
+    worked = edition.trace.steps[topic.steps[0].address]
+    sentences = [
+        _("How well a question fits a key, their dot product says: multiply pair by pair, add up.")
+    ]
+    if attn.scale is not None:
+        sentences.append(
+            _("It is scaled by {scale}, so that wide heads do not make large scores.").format(
+                scale=write(attn.scale)
+            )
+        )
+    else:
+        sentences.append(_("This model does not scale it."))
+    sentences += _seen(edition, topic, attn)
+    if attn.window is not None:
+        sentences.append(
+            _("It sees at most {count} positions, its own included.").format(
+                count=words.whole(attn.window)
+            )
+        )
+    if attn.alibi:
+        sentences.append(_("Distance costs: the slope of the head times how far away the key is."))
+    if worked.missing is None and edition.everything:
+        sentences.append(_scores_said(edition, worked, edition.last))
+    return _("Scores"), sentences
+
+
+def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
+    """Who sees whom: by the order of the positions, and by the model's own table."""
+    table = topic.steps[0].inputs.get("table", "").removeprefix(WEIGHT)
+    forbids = bool(table) and any(x is ABSENT for x in edition.model.weights[table].data.flat)
+    if table:
+        yield _("A table of the model's own is added, an entry for each query and key.")
+    if forbids and attn.causal:
+        yield _(
+            "What comes later is masked, and so is what the table masks: a masked score is not "
+            "small but absent."
+        )
+    elif forbids:
+        yield _("What the table masks is not seen: a masked score is not small but absent.")
+    elif not attn.causal:
+        yield _("Every position sees every other, before it and after it.")
+    else:
+        yield _(
+            "A position sees itself and what stands before it; what comes later is masked, "
+            "and a masked score is not small but absent."
+        )
+
+
+def _visible(worked: Worked, query: int) -> list[int]:
+    keys = range(worked.step.shape[2])
+    return [key for key in keys if worked.register_at((0, query, key)) is not None]
+
+
+def _scores_said(edition: Edition, worked: Worked, query: int) -> str:
+    seen = _visible(worked, query)
+    said = [edition.showing.said(worked, (0, query, key)) for key in seen[:MOST_SAID]]
+    if len(seen) > MOST_SAID:
+        said.append("…")
+    return _("Position {which} looks at {count} keys; its scores are {scores}.").format(
+        which=edition.showing.position(query), count=len(seen), scores=together(said)
+    )
+
+
+def _weights(edition: Edition, topic: Topic) -> tuple[str, list[str], Part] | tuple[str, list[str]]:
+    worked = edition.trace.steps[topic.steps[0].address]
+    sentences = [
+        _(
+            "Softmax makes shares of scores: e to the power of each, divided by the sum of all. "
+            "Every share is positive, and a row sums to 1."
+        )
+    ]
+    if worked.missing is not None:
+        return _("Softmax makes shares"), sentences
+    if edition.everything:
+        sentences += _rows_said(edition, worked)
+    forms = edition.everything
+    return _("Softmax makes shares"), sentences, pattern_of(edition.showing, worked, forms=forms)
+
+
+def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
+    """What softmax does to a row of one score, and to a longer one."""
+    showing = edition.showing
+    alone = [q for q in range(worked.step.shape[1]) if len(_visible(worked, q)) == 1]
+    if alone:
+        yield _(
+            "Position {which} has a single score, so its share is exactly 1, whatever the score is."
+        ).format(which=showing.position(alone[0]))
+    named = [q for q in range(worked.step.shape[1]) if worked.row_registers[q] == "named"]
+    if named and not worked.numbers.uniform:
+        query = edition.last if edition.last in named else named[0]
+        seen = _visible(worked, query)
+        shares = [showing.said(worked, (0, query, key)) for key in seen]
+        if any(share.startswith(NEAR) for share in shares):
+            text = _(
+                "Position {which} has {count} scores, and powers of e with different exponents do "
+                "not cancel. Its shares are kept as they are; their proven decimals are {shares}."
+            )
+            shares = [share.removeprefix(NEAR) for share in shares]
+        else:
+            text = _(
+                "Position {which} has {count} scores, and powers of e with different exponents do "
+                "not cancel: its shares are written as they are, {shares}, and never rounded."
+            )
+        yield text.format(
+            which=showing.position(query), count=len(seen), shares=words.joined(shares)
+        )
+
+
+def _mixed(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    worked = edition.trace.steps[topic.steps[0].address]
+    sentences = [
+        _(
+            "Each position takes from the values it sees, from each as much as its share says, "
+            "and adds it up."
+        )
+    ]
+    if worked.missing is None and edition.everything:
+        sentences.append(
+            _("Position {which} gets {row}.").format(
+                which=edition.showing.position(edition.last),
+                row=edition.showing.row_said(worked, (0, edition.last)),
+            )
+        )
+    return _("The mix"), sentences
+
+
+def _out(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    attn = _spec(edition, topic)
+    out = topic.step("out")
+    if not attn.out:
+        return _("What attention hands back"), [
+            _("This model has no output matrix: what the heads found stands side by side.")
+        ]
+    sentences = [
+        _(
+            "The output matrix mixes what the heads found and brings it to the {d} numbers of the "
+            "stream."
+        ).format(d=words.whole(edition.model.spec.d_model))
+    ]
+    if identity(edition, out):
+        sentences.append(_("Here it is the identity and changes nothing."))
+    return _("What attention hands back"), sentences

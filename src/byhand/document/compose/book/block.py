@@ -1,0 +1,152 @@
+"""Through the block: what attention found is added, the norms, and the MLP's own side-trip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from byhand.document import words
+from byhand.document.book import Page, Passage
+from byhand.document.compose.book import attention
+from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.folded import folded
+from byhand.document.compose.book.norms import norm_passage
+from byhand.document.compose.book.passages import identity, passage, title_of
+from byhand.document.compose.book.spoken_numbers import sum_said
+from byhand.document.compose.book.topics import Topic
+from byhand.language import _
+from byhand.spec import MlpSpec
+
+SLUG = "block"
+
+
+def page(edition: Edition) -> Page:
+    return Page(
+        SLUG,
+        _("Through the block"),
+        _(
+            "The stream runs straight through. Attention and the MLP leave it, work on a copy, and "
+            "add what they found: nothing is replaced."
+        ),
+        tuple(_passages(edition)),
+    )
+
+
+def _passages(edition: Edition) -> Iterator[Passage]:
+    inside = (topic for topic in edition.topics if topic.layer is not None)
+    some = [topic for topic in inside if not attention.belongs(edition, topic)]
+    if not some:
+        text = _("This model has no blocks: the stream is read as it was begun.")
+        yield Passage(f"{SLUG}-none", _("No blocks"), (text,))
+    yield from folded(edition, some, SLUG, (".add",), tell)
+
+
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic, alone."""
+    if topic.kind == "norm":
+        return _norm(edition, topic)
+    writer = {"add": _add, "hidden": _hidden, "act": _act, "mlp_out": _out}[topic.kind]
+    title, sentences = writer(edition, topic)
+    return passage(edition, topic, SLUG, title_of(edition, topic.layer, title), sentences)
+
+
+def _norm(edition: Edition, topic: Topic) -> Passage:
+    assert topic.layer is not None
+    block = edition.model.spec.blocks[topic.layer]
+    if block.norm_place == "post":
+        why = _(
+            "In this model the norm comes after the addition, on the stream itself (Post-LN): what "
+            "the blocks before have written is rescaled here. Later models put it before each "
+            "side-trip instead (Pre-LN), where the stream stays one sum."
+        )
+        title = _("A norm after attention") if topic.trip == "attn" else _("A norm after the MLP")
+        return norm_passage(edition, topic, SLUG, title, why)
+    why = _("Before the MLP reads the stream, it makes the rows comparable.")
+    if block.parallel:
+        why = _(
+            "The MLP reads the same stream that attention has read, not what attention made of it; "
+            "first it makes the rows comparable."
+        )
+    return norm_passage(edition, topic, SLUG, _("A norm before the MLP"), why)
+
+
+def _add(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    trace, showing, last = edition.trace, edition.showing, edition.last
+    step = topic.steps[0]
+    worked = trace.steps[step.address]
+    sentences = [
+        _(
+            "What attention found is added to the stream, number by number; what was there stays "
+            "in the sum."
+        )
+        if topic.trip == "attn"
+        else _("The MLP's answer is added to the stream in the same way.")
+    ]
+    if worked.missing is None:
+        x, y = (trace.steps[step.inputs[role]] for role in ("x", "y"))
+        sentences.append(
+            sum_said(
+                showing.position(last),
+                showing.row_said(x, (last,)),
+                showing.row_said(y, (last,)),
+                showing.row_said(worked, (last,)),
+            )
+        )
+    title = _("Added to the stream") if topic.trip == "attn" else _("Added again")
+    return title, sentences
+
+
+def _mlp(edition: Edition, topic: Topic) -> MlpSpec:
+    assert topic.layer is not None
+    mlp = edition.model.spec.blocks[topic.layer].mlp
+    assert mlp is not None
+    return mlp
+
+
+def _hidden(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    mlp = _mlp(edition, topic)
+    sentences = [
+        _(
+            "The MLP looks at one position at a time. A matrix takes its {d} numbers to {d_ff} "
+            "hidden ones, each a question about the row."
+        ).format(d=words.whole(edition.model.spec.d_model), d_ff=words.whole(mlp.d_ff))
+    ]
+    if mlp.gated:
+        sentences.append(
+            _("A second matrix makes as many gates, which will say how far each one opens.")
+        )
+    if identity(edition, topic.step("hidden")):
+        sentences.append(_("Here the matrix is the identity and changes nothing."))
+    return _("Out into hidden numbers"), sentences
+
+
+def _act(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    mlp = _mlp(edition, topic)
+    bend = {
+        "relu": _("ReLU keeps what is positive and makes 0 of the rest."),
+        "gelu": _(
+            "GELU lets large numbers through, makes almost 0 of very negative ones, and bends "
+            "smoothly in between; erf is the bell curve summed up."
+        ),
+        "gelu_tanh": _(
+            "GELU lets large numbers through, makes almost 0 of very negative ones, and bends "
+            "smoothly in between; this is its variant with tanh."
+        ),
+        "silu": _(
+            "SiLU multiplies a number by how sure it is to be positive: large ones pass, very "
+            "negative ones go to 0."
+        ),
+        "identity": _("Here nothing bends: the activation is the identity."),
+    }[mlp.activation]
+    sentences = [_("Without a bend, two matrices in a row would only be one."), bend]
+    if mlp.gated:
+        sentences.append(_("The bent gates are multiplied with the hidden numbers."))
+    return _("The bend"), sentences
+
+
+def _out(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+    sentences = [
+        _("A second matrix brings the hidden numbers back to the width of the stream."),
+    ]
+    if identity(edition, topic.step("out")):
+        sentences.append(_("Here it is the identity and changes nothing."))
+    return _("Back to the stream's width"), sentences

@@ -1,0 +1,216 @@
+"""A document's printed numbers, marked: each line with its verdict, in the words of the book."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byhand.address import write_index
+from byhand.document import words
+from byhand.document.compose.book.spoken_numbers import in_brackets
+from byhand.document.numerals import localised, with_decimal_sign
+from byhand.document.parts import Checked
+from byhand.evaluate import work_out
+from byhand.language import _
+from byhand.model import Model
+from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.checking.verdicts import Marked, Marking
+
+MOST_PRINTED = 12  # numbers of one claim that are said
+IDS = ("tokens", "next", "target")  # steps whose numbers are words of the vocabulary
+
+
+def mark_claims(
+    model: Model, claims: Sequence[Any], text: str | None, target: str | None
+) -> Marking:
+    """The claims about this text, marked."""
+    from byhand.checking.marking import mark
+
+    return mark(model, claims, text, target=target)
+
+
+def document_of(name: str) -> Path | None:
+    """The claims file of the document that a built-in model comes from."""
+    from byhand.checking.documents import of
+
+    return of(name)
+
+
+class Claims:
+    """The marked claims about one text, as a book tells them."""
+
+    def __init__(self, marking: Marking, trace: Trace) -> None:
+        self.trace = trace
+        texts = [text for text in marking.texts if tuple(text.tokens) == trace.tokens]
+        self.lines = tuple(line for text in texts for line in text.lines)
+
+    @property
+    def checked(self) -> tuple[Checked, ...]:
+        """Every line, in spine order."""
+        return tuple(map(self._checked, self.lines))
+
+    @property
+    def at_numbers(self) -> dict[str, Checked]:
+        """The printed numbers that do not follow, by the address of each."""
+        found: dict[str, Checked] = {}
+        for line in self.lines:
+            if line.verdict.follows is False and line.shares is not None:
+                found.update(self._outside(line))
+        return found
+
+    # ------------------------------------------------------------------ one line
+
+    def _checked(self, line: Marked) -> Checked:
+        from byhand.document.compose.marked import SIGNS, short_source, told, verdict_word
+
+        return Checked(
+            address=line.address,
+            verdict=line.verdict.name,
+            sign=SIGNS[line.verdict],
+            word=verdict_word(line.verdict),
+            claimed=self._printed(line),
+            expected=self._expected(line) if line.verdict.follows is False else "",
+            told=tuple(
+                with_decimal_sign(text) if kind == "suspect" else text  # a change is written as is
+                for kind, text in told(line, localised)
+                if kind != "source"
+            ),
+            source=short_source(line.claim.source),
+        )
+
+    def _expected(self, line: Marked) -> str:
+        """What follows from the lines above: the number, the row, or the worst entry of it."""
+        from byhand.document.compose.marked import worst_texts
+
+        if line.worst is None:
+            return ""
+        known = {tuple(one.index): one for one in (*line.among, line.worst)}
+        places = list(np.ndindex(np.shape(line.claim.values)))
+        found = [known.get(in_step(line, inside)) for inside in places]
+        if all(one is not None for one in found) and len(found) > 1:
+            return in_brackets(
+                [localised(worst_texts(line, one)[1]) for one in found if one is not None]
+            )
+        worst = localised(worst_texts(line, line.worst)[1])
+        return worst if len(places) == 1 else f"{write_index(line.worst.index)} {worst}"
+
+    def _printed(self, line: Marked) -> str:
+        """What is printed: a number or a word, a row in brackets, or how large the table is."""
+        values = np.asarray(line.claim.values)
+        if values.size > MOST_PRINTED:
+            return _("a table of {shape}").format(shape=" × ".join(map(str, values.shape)))
+        texts = [self._text(line, inside) for inside in np.ndindex(values.shape)]
+        return texts[0] if values.size == 1 else in_brackets(texts)
+
+    def _text(self, line: Marked, inside: tuple[int, ...]) -> str:
+        from byhand.document.compose.marked import claimed_text
+
+        claim = line.claim
+        value = float(np.asarray(claim.values)[inside])
+        if claim.address in IDS and value in range(self.trace.model.spec.vocab):
+            return words.token_label(self.trace.token(int(value)))
+        return localised(claimed_text(claim, in_step(line, inside), value))
+
+    def _outside(self, line: Marked) -> Iterator[tuple[str, Checked]]:
+        """The entries of a line that are beyond what is allowed, each as a claim of its own."""
+        from byhand.document.compose.marked import SIGNS, short_source, verdict_word, worst_texts
+
+        shares = np.asarray(line.shares)
+        if np.shape(line.claim.values) != shares.shape:
+            return
+        known = {tuple(one.index): one for one in (line.worst, *line.among) if one is not None}
+        for inside in np.ndindex(shares.shape):
+            if not shares[inside] > 1:
+                continue
+            index = in_step(line, inside)
+            address = line.claim.address + write_index(index)
+            yield (
+                address,
+                Checked(
+                    address=address,
+                    verdict=line.verdict.name,
+                    sign=SIGNS[line.verdict],
+                    word=verdict_word(line.verdict),
+                    claimed=self._text(line, inside),
+                    expected=localised(worst_texts(line, known[index])[1])
+                    if index in known
+                    else "",
+                    source=short_source(line.claim.source),
+                ),
+            )
+
+    # ------------------------------------------------------------------ where it would lead
+
+    def printed_end(self) -> tuple[str, str, str] | None:
+        """What the printed end of the stream leads to: its address, p(target) and the loss.
+
+        None where the last row that the logits are made of is not printed, or is the true one.
+        """
+        from byhand.document.compose.marked import claimed_text
+
+        trace = self.trace
+        if trace.target is None or "loss" not in trace.steps:
+            return None
+        last = len(trace.tokens) - 1
+        stream = trace.plan[f"stream.{len(trace.plan.spec.blocks)}"].address
+        row = (last, slice(None))
+        for line in self.lines:
+            claim = line.claim
+            right = line.verdict.name == "RIGHT" or line.verdict.follows is None
+            if claim.address != stream or right or not claim.by_hand:
+                continue
+            if tuple(claim.index) not in ((last,), row) or np.ndim(claim.values) != 1:
+                continue
+            printed = [
+                Fraction(claimed_text(claim, (last, i), float(value)))
+                for i, value in enumerate(claim.values)
+            ]
+            end = _worked_on(trace, stream, printed)
+            return None if end is None else (line.address, *end)
+        return None
+
+
+def _worked_on(trace: Trace, stream: str, last_row: Sequence[Fraction]) -> tuple[str, str] | None:
+    """p(target) and the loss, exactly, from a stream whose last row is replaced; None where a
+    weight is unknown."""
+    from byhand.numbers.exact import Exact
+
+    data = np.array([[Fraction(0)] * len(last_row)] * len(trace.tokens), object)
+    data[-1] = last_row
+    plan = trace.plan.only(["loss"], given=[stream])
+    steps = work_out(
+        plan,
+        trace.model.weights,
+        trace.tokens,
+        Exact(),
+        target=trace.target,
+        given={stream: data},
+    )
+    assert trace.target is not None
+    if steps["loss"].missing is not None:
+        return None
+    share = steps["probs"].at((len(trace.tokens) - 1, trace.target))
+    return _as_known(share), _as_known(steps["loss"].at((0,)))
+
+
+def _as_known(value: Any) -> str:
+    """Four decimals; of what is known only within a range, the range."""
+    if value.register == "enclosed":
+        return " ± ".join(value.interval(4))
+    return str(value.decimal(4))
+
+
+def in_step(line: Marked, inside: Sequence[int]) -> tuple[int, ...]:
+    """The index in the whole step of a place in the claimed part."""
+    from byhand.document.compose.marked import part_starts
+
+    starts = part_starts(line, len(inside))
+    rest = iter([start + place for start, place in zip(starts, inside, strict=True)])
+    cut = [place if isinstance(place, int) else next(rest) for place in line.claim.index]
+    return (*cut, *rest)

@@ -1,0 +1,359 @@
+"""What the numbers say: where a logit comes from, step by step, and what happens without a step.
+
+The sections are those of `byhand explain`; here they become passages, each with the steps it
+speaks of.  How much is worked out follows from the scale of the book: of a large model nothing
+that would cost more than a few runs of it, and the page says what is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byhand.document import words
+from byhand.document.book import Page, Passage
+from byhand.document.compose.book.edition import LARGE, Edition
+from byhand.document.compose.book.explained_sums import (
+    circuit_lists,
+    circuit_tables,
+    lens_table,
+    terms,
+)
+from byhand.document.compose.book.explained_words import parts_of, written
+from byhand.document.compose.explanation import attribution, health, lens, sections
+from byhand.document.compose.explanation.parts import Block, Grid, Section
+from byhand.document.compose.explanation.scope import Scope
+from byhand.document.explained_parts import Finding, TextTable
+from byhand.document.parts import LeftOut, Part
+from byhand.explaining import Explanation
+from byhand.language import _
+from byhand.numbers.exact import Exact
+from byhand.numbers.pencil import Pencil
+
+if TYPE_CHECKING:
+    from byhand.explaining.ablation import Part as Side
+    from byhand.explaining.facts import Facts
+    from byhand.explaining.geometry import Geometry
+
+SLUG = "explained"
+FEW_POSITIONS = 4  # of a pencil-sized text whose positions are all told
+WIDEST_CIRCUIT = 8  # tokens whose QK and OV stand as tables of numbers
+MOST_CIRCUITS = 4  # heads of which they stand there
+MOST_HEADS = 12  # of a large model, whose shares are listed
+MOST_KEYS = 3  # positions that such a head looks at
+MOST_WAYS = 4  # positions of a large model whose ways are drawn
+MOST_CHECKS = 2  # parts of a large model that are taken away: each is a run of its own
+
+STREAM = ("embed", "position", "stream", "add")
+HEADS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")
+
+
+def page(edition: Edition) -> Page:
+    return Page(
+        SLUG,
+        _("What the numbers say"),
+        _(
+            "Where the prediction comes from: the logit as a sum that closes, the answer after "
+            "every step, what the heads read and write, the way of the stream, and what happens "
+            "when a part is taken away."
+        ),
+        tuple(_passages(edition)),
+    )
+
+
+def _passages(edition: Edition) -> Iterator[Passage]:
+    found = explanation(edition, edition.last)
+    if found.missing is not None:
+        yield _unknown(edition, found)
+    else:
+        yield _logit(edition, found)
+        yield _lens(edition, found)
+    if found.heads:
+        yield _attention(edition, found)
+    yield _geometry(edition, found)
+    if found.missing is None:
+        yield _facts(edition, found)
+    if edition.everything and found.few_texts and found.missing is None:
+        yield _every_text(edition, found)
+    if not edition.everything:
+        yield _health(edition, found)
+
+
+def explanation(edition: Edition, position: int) -> Explanation:
+    """What the trace says of a position: the token predicted there, against its strongest rival."""
+    from byhand.explaining.approximations import floats_near
+
+    trace = edition.trace
+    kind = _Sparing if edition.scale == LARGE else Explanation
+    if trace.next is None:
+        return kind(trace, position, None)
+    predicted = trace.next[position]
+    logits = trace.numbers.take_rows(trace.steps["logits"].value, [position])
+    row = floats_near(trace.numbers, logits)[0]
+    by_size = np.argsort(-np.nan_to_num(row, nan=-np.inf), kind="stable")[:2].tolist()
+    ranked = dict.fromkeys((predicted.id, *predicted.tied, *predicted.candidates, *by_size))
+    first, second, *_others = [*(id for id in ranked if id is not None), None, None]
+    return kind(trace, position, first, second)
+
+
+class _Sparing(Explanation):
+    """The explanation of a large model, in which the ways of a few positions are followed."""
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        from byhand.explaining.geometry import geometry_of
+
+        first = max(0, self.position + 1 - MOST_WAYS)
+        positions = range(first, self.position + 1)
+        said = [] if self.trace.next is None else [self.trace.next[at].id for at in positions]
+        tokens = dict.fromkeys((*self.compared, *(id for id in said if id is not None)))
+        return geometry_of(self.trace, positions=positions, tokens=tuple(tokens))
+
+
+def _explained_positions(edition: Edition) -> Sequence[int]:
+    """The positions that are told one by one: all of a few, of more the one that is followed."""
+    length = len(edition.trace.tokens)
+    if edition.everything and length <= FEW_POSITIONS:
+        return range(length)
+    return (edition.last,)
+
+
+# ------------------------------------------------------------------ passages
+
+
+def _passage(
+    name: str, title: str, sentences: Iterable[str], lit: Sequence[str], parts: Iterable[Part]
+) -> Passage:
+    return Passage(f"{SLUG}-{name}", title, tuple(map(written, sentences)), tuple(lit),
+                   show=tuple(parts), looks_back=True)  # fmt: skip
+
+
+def _of_section(
+    edition: Edition, section: Section, lit: Sequence[str], parts: Iterable[Part] | None = None
+) -> Passage:
+    shown = parts_of(section.blocks) if parts is None else parts
+    about = [section.about] if section.about else []
+    return _passage(section.name, section.title, about, lit, shown)
+
+
+def _steps(edition: Edition, *kinds: str, norms: bool = False) -> tuple[str, ...]:
+    """The steps of some kinds; with `norms`, those that the stream itself passes, too."""
+    spec = edition.model.spec
+
+    def on_stream(layer: int | None) -> bool:
+        return layer is None or spec.blocks[layer].norm_place == "post"
+
+    return tuple(
+        address
+        for topic in edition.topics
+        if topic.kind in kinds or (norms and topic.kind == "norm" and on_stream(topic.layer))
+        for address in topic.addresses
+    )
+
+
+def _unknown(edition: Edition, found: Explanation) -> Passage:
+    """Why nothing can be said of the logits."""
+    assert found.missing is not None
+    text = _("The logits are not known, so nothing can be said of where they come from: {reason}.")
+    reason = words.why_missing(found.missing)
+    lit = _steps(edition, "logits")
+    return _passage("open", _("What is not known"), [text.format(reason=reason)], lit, ())
+
+
+def _logit(edition: Edition, found: Explanation) -> Passage:
+    """The sum, and how it closes; of a few positions, each."""
+    section = attribution.section(Scope(found))
+    parts: list[Part] = []
+    for position in _explained_positions(edition):
+        one = found if position == found.position else explanation(edition, position)
+        made = terms(edition.showing, one)
+        parts += [] if made is None else [made]
+    if not edition.everything and len(edition.trace.tokens) > 1:
+        parts.append(_others_left_out(edition, "attribution"))
+    lit = _steps(edition, *STREAM, "attn_out", "mlp_out", "logits", norms=True)
+    return _of_section(edition, section, lit, parts)
+
+
+def _others_left_out(edition: Edition, section: str) -> LeftOut:
+    text = _("The other positions are left out here. Any of them:")
+    return LeftOut(text, f"byhand explain {edition.command} --only {section} --position 0")
+
+
+def _lens(edition: Edition, found: Explanation) -> Passage:
+    """Who leads after every step; and after every position, where that costs little."""
+    section = lens.lens_section(Scope(found, full=edition.scale != LARGE))
+    first, *others = section.blocks
+    parts: list[Part] = list(parts_of(others))
+    if isinstance(first, Grid):
+        parts.insert(0, lens_table(edition.showing, found, first))
+    if edition.scale == LARGE and len(edition.trace.tokens) > 1:
+        parts.append(_others_left_out(edition, "lens"))
+    lit = _steps(edition, *STREAM, "logits", "probs", "next", norms=True)
+    return _of_section(edition, section, lit, parts)
+
+
+def _sparing(edition: Edition) -> bool:
+    """Whether a run takes so long that few are made: of a large model, or number by number."""
+    one_by_one = isinstance(edition.trace.numbers, Exact | Pencil)
+    return edition.scale == LARGE or (one_by_one and not edition.everything)
+
+
+# ------------------------------------------------------------------ heads, and the plane
+
+
+def _attention(edition: Edition, found: Explanation) -> Passage:
+    """Where each head looks; token by token what it looks for and writes, of a small vocabulary."""
+    lit = _steps(edition, *HEADS)
+    if _sparing(edition):
+        title = _("What the heads read")
+        return _passage("attention", title, [_looks_about()], lit, _large_heads(edition, found))
+    small = len(found.model.vocabulary) <= WIDEST_CIRCUIT
+    section = lens.attention_section(Scope(found, full=True))
+    told = section.blocks if small else section.blocks[:1]
+    parts: list[Part] = list(parts_of(block for block in told if not _is_circuit(block)))
+    heads = found.foremost_heads(MOST_CIRCUITS)
+    if small:
+        parts += circuit_tables(edition.showing, found, heads)
+    else:
+        parts += circuit_lists(found, heads)
+        if len(heads) < len(found.heads):
+            text = _("QK and OV are shown of the {count} heads that add most. All of them:")
+            command = f"byhand explain {edition.command} --only attention --all"
+            parts.append(LeftOut(text.format(count=len(heads)), command))
+    return _of_section(edition, section, lit, parts)
+
+
+def _is_circuit(block: Block) -> bool:
+    """Whether a block is a table that stands here with its addresses."""
+    return isinstance(block, Grid) and block.title.startswith(("QK ", "OV "))
+
+
+def _looks_about() -> str:
+    return _("Each head shares out its attention; here are the heads that add most to the lead.")
+
+
+def _large_heads(edition: Edition, found: Explanation) -> Iterator[Part]:
+    """The shares of the heads that matter most: they are in the trace already."""
+    scope, rows = Scope(found), []
+    heads = found.foremost_heads(MOST_HEADS)
+    for layer, head in heads:
+        name = f"block.{layer}.attn.weights[{head},{found.position}]"
+        shares = np.nan_to_num(found.shares(layer, head), nan=-1.0)
+        keys = np.argsort(-shares, kind="stable")[:MOST_KEYS].tolist()
+        said = [f"{scope.place(at)} {shares[at]:.4f}" for at in keys if shares[at] >= 0]
+        rows.append((name, written(", ".join(said))))
+    yield TextTable(
+        _("where each head looks from position {place}").format(place=scope.where(found.position)),
+        (_("heads"), _("looks at")),
+        tuple(rows),
+        (False, False),
+        left_out=_more_heads(len(found.heads) - len(heads)),
+    )
+    yield LeftOut(
+        _("What each head looks for and writes, token by token, is left out: it would take longer "
+          "than the pass itself."),
+        f"byhand explain {edition.command} --only attention",
+    )  # fmt: skip
+
+
+def _more_heads(count: int) -> str:
+    text = _("{count} heads that add less")
+    return text.format(count=words.whole(count)) if count > 0 else ""
+
+
+def _geometry(edition: Edition, found: Explanation) -> Passage:
+    """The stream as a path: drawn, and by its lengths and angles."""
+    section = sections.geometry_section(Scope(found, full=True, pictures=True))
+    parts: list[Part] = list(parts_of(section.blocks))
+    earlier = len(edition.trace.tokens) - len(found.geometry.paths)
+    if earlier > 0:
+        parts.append(LeftOut(_("left out: {what}").format(
+            what=_("{count} earlier positions").format(count=words.whole(earlier))
+        )))  # fmt: skip
+    return _of_section(edition, section, _steps(edition, *STREAM, "logits", norms=True), parts)
+
+
+# ------------------------------------------------------------------ facts and health
+
+
+def _facts(edition: Edition, found: Explanation) -> Passage:
+    """How each prediction comes about in sentences, checked by taking parts away."""
+    from byhand.document.compose.explanation.facts import tell
+    from byhand.explaining.facts import facts
+
+    parts: list[Part] = []
+    if _sparing(edition):
+        told = _bounded(found)
+    else:
+        told = facts(found.trace, list(_explained_positions(edition)))
+    for each in tell(told):
+        lead, *others = map(written, each.sentences)
+        parts.append(Finding(lead, tuple(others), told.missing is not None))
+    if _sparing(edition):
+        text = _("Only the parts that matter most are taken away here; every part is a run of the "
+                 "whole model. All of them:")  # fmt: skip
+        parts.append(LeftOut(text, f"byhand explain {edition.command} --only facts"))
+    about = _(
+        "The same in sentences, made from the numbers. What a sentence says of a part is checked: "
+        "the part is taken out of the pass and the text worked out again."
+    )
+    lit = [*_steps(edition, "next", "logits"), *_turning_steps(edition, told)]
+    return _passage("facts", _("How the prediction comes about"), [about], lit, parts)
+
+
+def _bounded(found: Explanation) -> Facts:
+    """The facts of one position, with only the parts that matter most taken away."""
+    from byhand.explaining.facts import facts
+
+    parts = tuple(dict.fromkeys(_parts_that_matter(found)))[:MOST_CHECKS]
+    return facts(found.trace, [found.position], parts)
+
+
+def _parts_that_matter(found: Explanation) -> Iterator[Side]:
+    """The side-trip after which another token led last, then those that add most directly."""
+    from byhand.explaining.ablation import Part as Side
+    from byhand.explaining.foremost import sizes
+
+    rows = found.lens.of_position(found.position)
+    for before, after in reversed(list(pairwise(rows))):
+        leaders = [None if row.leader is None else row.leader.id for row in (before, after)]
+        if leaders[0] != leaders[1] and after.stop.layer is not None:
+            yield Side("attn" if after.stop.kind == "attention" else "mlp", after.stop.layer)
+            break
+    if found.attribution is None:
+        return
+    added: dict[Side, float] = {}
+    for term, size in zip(found.attribution.terms, sizes(found.attribution), strict=True):
+        if term.source.kind in ("head", "mlp") and term.source.layer is not None:
+            trip = Side("attn" if term.source.kind == "head" else "mlp", term.source.layer)
+            added[trip] = added.get(trip, 0.0) + size
+    yield from sorted(added, key=lambda trip: -abs(added[trip]))
+
+
+def _turning_steps(edition: Edition, told: Facts) -> Iterator[str]:
+    """The steps of the parts that turned a prediction, or whose loss changes it."""
+    trips = set()
+    for fact in told.facts:
+        parts = [change.part for change in fact.turning.changes]
+        parts += [check.part for check in fact.needed]
+        trips |= {(part.layer, "attn" if part.kind == "head" else part.kind) for part in parts}
+    for topic in edition.topics:
+        if (topic.layer, topic.trip or topic.kind) in trips:
+            yield from topic.addresses
+
+
+def _every_text(edition: Edition, found: Explanation) -> Passage:
+    """The table over all texts."""
+    section = sections.inputs_section(Scope(found, full=True, every=True))
+    return _of_section(edition, section, _steps(edition, "tokens", "next"))
+
+
+def _health(edition: Edition, found: Explanation) -> Passage:
+    """Sizes, entropies, dead units."""
+    section = health.health_section(Scope(found, full=edition.scale != LARGE))
+    lit = _steps(edition, "add", "weights", "attn_out", "act", "mlp_out")
+    return _of_section(edition, section, lit)

@@ -1,0 +1,344 @@
+"""The law of a step with this model's numbers in it: one position's rows and matrices in brackets.
+
+A matrix that is too large for a line stands there by its symbol, and of a long row its first and
+last numbers.  What the law is in symbols, and one entry written out, is in `formulas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from byhand.document.compose.book.numbers import Index, Showing
+from byhand.document.compose.given import symbol_of
+from byhand.document.mathematics import cell_tree, shortened
+from byhand.document.media.terminal.layout import plain
+from byhand.document.parts import Line, Matrix, Piece, Sign, Word
+from byhand.document.trace_parts import Cell
+from byhand.expression import (
+    ONE,
+    Call,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Quotient,
+    Sum,
+    write,
+)
+from byhand.plan import WEIGHT
+from byhand.tracing import Worked
+from byhand.working import E
+
+WIDEST_MATRIX = 8  # rows or columns of a matrix in a formula
+FIRST, LAST = 2, 1  # numbers of a long row that are shown
+SHORT_POWER = 5  # signs of an exponent that is no plain number
+EQUALS, TIMES, PLUS, MINUS = Sign("="), Sign("·"), Sign("+"), Sign("−")
+BECOMES = Sign("→")
+EACH = Sign("⊙")  # number by number
+DOTS = Cell("exact", form=Name("…"))
+
+
+def in_numbers(showing: Showing, worked: Worked, at: Index) -> Line:
+    """One position's line with its rows written out; empty where the law says no more so."""
+    writers = {
+        "embed": _embed,
+        "add": _add,
+        "linear": _linear,
+        "split_heads": _becomes,
+        "rotate": _becomes,
+        "scores": _scores,
+        "softmax": _softmax,
+        "mix": _mix,
+        "merge_heads": _concat,
+        "center": _center,
+        "normalize": _normalize,
+        "affine": _affine,
+        "multiply": _multiply,
+        "activate": _activate,
+    }
+    writer = writers.get(worked.step.op)
+    return () if writer is None or worked.missing is not None else writer(showing, worked, at)
+
+
+def answer(showing: Showing, position: int) -> Line:
+    """Which logit is the largest, and whose it is; empty where that is open."""
+    trace = showing.trace
+    found = trace.next[position].id if trace.next else None
+    if found is None:
+        return ()
+    row = _row(showing, trace.steps["logits"], (position,))
+    return (Name("argmax"), row, BECOMES, Word(showing.token(found)))
+
+
+# ------------------------------------------------------------------ rows
+
+
+def _some(cells: Sequence[Cell], most: int) -> tuple[Cell, ...]:
+    """All of a row, or its first and last."""
+    few = tuple(cells)
+    return few if len(few) <= most else (*few[:FIRST], DOTS, *few[-LAST:])
+
+
+def _most(showing: Showing) -> int:
+    return WIDEST_MATRIX if showing.everything else FIRST + LAST + 1
+
+
+def _indices(worked: Worked, prefix: Index) -> list[Index]:
+    return [(*prefix, i) for i in range(worked.step.shape[-1])]
+
+
+def _at(showing: Showing, worked: Worked, indices: Sequence[Index]) -> tuple[Cell, ...]:
+    most = _most(showing)
+    if len(indices) > most:
+        ends = [*indices[:FIRST], *indices[-LAST:]]
+        cells = [showing.cell(worked, index) for index in ends]
+        return (*cells[:FIRST], DOTS, *cells[FIRST:])
+    return tuple(showing.cell(worked, index) for index in indices)
+
+
+def _row(showing: Showing, worked: Worked, prefix: Index) -> Matrix:
+    """What a step holds behind some indices."""
+    return Matrix((_at(showing, worked, _indices(worked, prefix)),), worked.address)
+
+
+def _whole_row(showing: Showing, worked: Worked, position: int) -> tuple[Cell, ...]:
+    """Everything a step holds at one position, its heads side by side."""
+    shape = worked.step.shape
+    if len(shape) == 3:
+        places: list[Index] = [(h, position, i) for h in range(shape[0]) for i in range(shape[2])]
+    else:
+        places = [(position, i) for i in range(shape[1])]
+    return _at(showing, worked, places)
+
+
+def _weight(showing: Showing, address: str) -> tuple[tuple[Cell, ...], ...]:
+    return showing.weight_rows(address.removeprefix(WEIGHT))
+
+
+def _shape(showing: Showing, address: str) -> Index:
+    shape: Index = showing.trace.model.weights[address.removeprefix(WEIGHT)].shape
+    return shape
+
+
+def _position(worked: Worked, at: Index) -> int:
+    axis = worked.step.position_axis
+    return at[axis] if axis is not None else 0
+
+
+def _seen(worked: Worked, head: int, query: int) -> list[int]:
+    keys = range(worked.step.shape[2])
+    return [key for key in keys if worked.register_at((head, query, key)) is not None]
+
+
+def _input(showing: Showing, worked: Worked, role: str) -> Worked:
+    return showing.trace.steps[worked.step.inputs[role]]
+
+
+def _equals(*shown: Cell) -> Sign:
+    """≈ where a number beside the matrices is not shown in full."""
+    return Sign("≈") if any(map(shortened, shown)) else EQUALS
+
+
+# ------------------------------------------------------------------ into the stream
+
+
+def _embed(showing: Showing, worked: Worked, at: Index) -> Line:
+    """The row that an id or a position picks."""
+    place = _position(worked, at)
+    tokens = worked.step.address == "embed.token"
+    picked = f"E_{showing.trace.tokens[place]}" if tokens else f"P_{place}"
+    scale = worked.step.attributes.get("scale")
+    scaled: tuple[Piece, ...] = () if scale is None else (TIMES, scale)
+    return (Name(picked), *scaled, EQUALS, _row(showing, worked, (place,)))
+
+
+def _add(showing: Showing, worked: Worked, at: Index) -> Line:
+    place = (_position(worked, at),)
+    x, y = (_row(showing, _input(showing, worked, role), place) for role in ("x", "y"))
+    return (x, PLUS, y, EQUALS, _row(showing, worked, place))
+
+
+# ------------------------------------------------------------------ matrices
+
+
+def _linear(showing: Showing, worked: Worked, at: Index) -> Line:
+    step, place = worked.step, _position(worked, at)
+    address = step.inputs["weight"]
+    across = step.attributes["layout"] == "in_out"
+    tied = address == WEIGHT + "embed.token"  # x·Eᵀ, as the law has it
+    x = _whole_row(showing, _input(showing, worked, "x"), place)
+    small = showing.everything and max(_shape(showing, address)) <= WIDEST_MATRIX
+    symbol = "Eᵀ" if tied else symbol_of(step, "weight", address)
+    matrix: Piece = Name(symbol)
+    if small:
+        weight = _weight(showing, address)
+        matrix = Matrix(tuple(zip(*weight, strict=True)) if tied else weight, address)
+
+    def vector(cells: tuple[Cell, ...], of: str) -> Matrix:
+        return Matrix((cells,) if across or tied else tuple((cell,) for cell in cells), of)
+
+    row = vector(x, step.inputs["x"])
+    product = (row, TIMES, matrix) if across or tied else (matrix, TIMES, row)
+    plus: tuple[Piece, ...] = ()
+    if "bias" in step.inputs:
+        bias = step.inputs["bias"]
+        known = vector(_weight(showing, bias)[0], bias) if small else Name("b")
+        plus = (PLUS, known)
+    equals = EQUALS if small else _equals(*x)
+    return (*product, *plus, equals, vector(_whole_row(showing, worked, place), step.address))
+
+
+def _becomes(showing: Showing, worked: Worked, at: Index) -> Line:
+    """What is cut out of a row, or turned: before and after."""
+    before = _input(showing, worked, "x")
+    place = _position(worked, at)
+    if len(before.step.shape) == 3:
+        return (_row(showing, before, at[:-1]), BECOMES, _row(showing, worked, at[:-1]))
+    after = Matrix((_whole_row(showing, worked, place),), worked.address)
+    return (_row(showing, before, (place,)), BECOMES, after)
+
+
+# ------------------------------------------------------------------ attention
+
+
+def _scores(showing: Showing, worked: Worked, at: Index) -> Line:
+    step = worked.step
+    if "slopes" in step.inputs or "table" in step.inputs:
+        return ()
+    head, query, _key = at
+    q, k = (_input(showing, worked, role) for role in ("q", "k"))
+    kv_head = head // (q.step.shape[0] // k.step.shape[0])
+    seen = _seen(worked, head, query)
+    keys: Piece = Name("kᵀ")
+    if showing.everything and max(len(seen), q.step.shape[2]) <= WIDEST_MATRIX:
+        width = range(q.step.shape[2])
+        keys = Matrix(
+            tuple(tuple(showing.cell(k, (kv_head, key, i)) for key in seen) for i in width),
+            k.address,
+        )
+    result = Matrix((_at(showing, worked, [(head, query, key) for key in seen]),), step.address)
+    scale = step.attributes.get("scale")
+    scaled: tuple[Piece, ...] = () if scale is None else (scale, TIMES)
+    return (*scaled, _row(showing, q, (head, query)), TIMES, keys, EQUALS, result)
+
+
+def _mix(showing: Showing, worked: Worked, at: Index) -> Line:
+    head, query, _inner = at
+    weights, v = (_input(showing, worked, role) for role in ("weights", "v"))
+    kv_head = head // (weights.step.shape[0] // v.step.shape[0])
+    seen = _seen(weights, head, query)
+    values: Piece = Name("v")
+    if showing.everything and max(len(seen), v.step.shape[2]) <= WIDEST_MATRIX:
+        width = range(v.step.shape[2])
+        values = Matrix(
+            tuple(tuple(showing.cell(v, (kv_head, key, i)) for i in width) for key in seen),
+            v.address,
+        )
+    shares = Matrix((_at(showing, weights, [(head, query, key) for key in seen]),), weights.address)
+    return (shares, TIMES, values, EQUALS, _row(showing, worked, (head, query)))
+
+
+def _concat(showing: Showing, worked: Worked, at: Index) -> Line:
+    """The heads side by side."""
+    mixed, place = _input(showing, worked, "x"), _position(worked, at)
+    heads = [_row(showing, mixed, (head, place)) for head in range(mixed.step.shape[0])]
+    beside = [piece for row in heads for piece in (Sign(","), row)][1:]
+    return (Name("concat"), *beside, EQUALS, _row(showing, worked, (place,)))
+
+
+def _softmax(showing: Showing, worked: Worked, at: Index) -> Line:
+    """e to the power of each, divided by the sum of all."""
+    of = _input(showing, worked, "x")
+    if len(at) == 3:
+        indices: list[Index] = [(*at[:2], key) for key in _seen(worked, at[0], at[1])]
+    else:
+        indices = _indices(worked, at[:-1])
+    shown = _at(showing, of, indices)
+    powers = tuple(cell if cell is DOTS else _power(cell) for cell in shown)
+    shares = Matrix((_at(showing, worked, indices),), worked.address)
+    equals = Sign("≈") if any(map(_by_decimals, shown)) else EQUALS
+    forms = [cell.form for cell in powers if cell.form is not None]
+    if len(forms) == 1:
+        return (Quotient(forms[0], forms[0]), EQUALS, cell_tree(shares.rows[0][0]))
+    total: Expression = Sum(tuple(forms))
+    if DOTS in powers:
+        total = Call("Σ", Power(E, Name(of.address.rpartition(".")[2])))
+    return (Quotient(ONE, total), TIMES, Matrix((powers,), of.address), equals, shares)
+
+
+def _by_decimals(cell: Cell) -> bool:
+    """Whether the exponent is not shown in full."""
+    if cell is DOTS or plain(cell) or _short(cell):
+        return False
+    return cell.cut or cell.register != "exact"
+
+
+def _short(cell: Cell) -> bool:
+    return cell.form is not None and len(write(cell.form)) <= SHORT_POWER
+
+
+def _power(cell: Cell) -> Cell:
+    """e to the power of a number, which is short or stands there by its decimals."""
+    form = cell.form
+    if form is None or not (plain(cell) or _short(cell)):
+        form = _decimals(cell)
+    return Cell(cell.register, form=Power(E, form))
+
+
+def _decimals(cell: Cell) -> Expression:
+    text = cell.decimal or ""
+    tree: Expression = Name(text.lstrip("-"))
+    return Negative(tree) if text.startswith("-") else tree
+
+
+# ------------------------------------------------------------------ norms and bends
+
+
+def _center(showing: Showing, worked: Worked, at: Index) -> Line:
+    prefix = at[:-1]
+    mean = showing.cell(_input(showing, worked, "mean"), prefix)
+    tree, sign, equals = cell_tree(mean), MINUS, _equals(mean)
+    if isinstance(tree, Sum):  # would need brackets
+        tree, equals = _decimals(mean), Sign("≈")
+    match tree:
+        case Negative(of=size):
+            tree, sign = size, PLUS
+        case Number(value=value) if value < 0:
+            tree, sign = Number(-value), PLUS
+    x = _row(showing, _input(showing, worked, "x"), prefix)
+    return (x, sign, tree, equals, _row(showing, worked, prefix))
+
+
+def _normalize(showing: Showing, worked: Worked, at: Index) -> Line:
+    prefix = at[:-1]
+    by = showing.cell(_input(showing, worked, "by"), prefix)
+    x = _row(showing, _input(showing, worked, "x"), prefix)
+    inverse = Quotient(ONE, cell_tree(by))
+    return (inverse, TIMES, x, _equals(by), _row(showing, worked, prefix))
+
+
+def _affine(showing: Showing, worked: Worked, at: Index) -> Line:
+    step, prefix = worked.step, at[:-1]
+    pieces: list[Piece] = [_row(showing, _input(showing, worked, "x"), prefix)]
+    for role, sign in (("gain", EACH), ("bias", PLUS)):
+        if role in step.inputs:
+            cells = _some(_weight(showing, step.inputs[role])[0], _most(showing))
+            pieces += [sign, Matrix((cells,), step.inputs[role])]
+    return (*pieces, EQUALS, _row(showing, worked, prefix))
+
+
+def _multiply(showing: Showing, worked: Worked, at: Index) -> Line:
+    rows: Iterable[Matrix] = (
+        _row(showing, showing.trace.steps[read], at[:-1])
+        for read in worked.step.reads
+        if not read.startswith(WEIGHT)
+    )
+    pieces = [piece for row in rows for piece in (EACH, row)][1:]
+    return (*pieces, EQUALS, _row(showing, worked, at[:-1]))
+
+
+def _activate(showing: Showing, worked: Worked, at: Index) -> Line:
+    kind = Name(worked.step.attributes["kind"].removesuffix("_tanh"))
+    x = _row(showing, _input(showing, worked, "x"), at[:-1])
+    return (kind, x, EQUALS, _row(showing, worked, at[:-1]))

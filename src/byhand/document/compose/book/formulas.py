@@ -1,0 +1,250 @@
+"""The formula of a step: its law in symbols, with this model's numbers, one entry written out.
+
+`law` says what a step is in the symbols of `forward`'s formulas, as a tree; `lines` writes the
+rows and matrices of one position into it; the entry written out comes from `showing`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from byhand.document.compose.book.formula_lines import EQUALS, answer, in_numbers
+from byhand.document.compose.book.numbers import Index, Showing
+from byhand.document.compose.given import symbol_of
+from byhand.document.parts import Formula, Line
+from byhand.expression import (
+    ONE,
+    Call,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Sum,
+)
+from byhand.plan import Step
+from byhand.tracing import Worked
+from byhand.working import E, activation
+
+FEW_POSITIONS = 2  # of which each has its line
+
+
+def formula(showing: Showing, worked: Worked, index: Index | None = None) -> Formula | None:
+    """The formula of a step at the followed position; None for what is given."""
+    step = worked.step
+    if step.op == "given":
+        return None
+    symbols: Line = (Name(_short(step)), EQUALS, law(step))
+    if worked.missing is not None:
+        return Formula(step.address, symbols)
+    if step.op == "argmax":
+        return _with_earlier(showing, worked, None, Formula(step.address, symbols))
+    at = followed_index(showing, worked) if index is None else index
+    if at is None:
+        return Formula(step.address, symbols)
+    found = Formula(step.address, symbols, worked=showing.line(worked, at))
+    return _with_earlier(showing, worked, at, found)
+
+
+def _with_earlier(showing: Showing, worked: Worked, at: Index | None, found: Formula) -> Formula:
+    """With this model's numbers at the position followed, and where it tells more, before it."""
+    axis = worked.step.position_axis
+
+    def line(place: int) -> Line:
+        if at is None:
+            return answer(showing, place)
+        index = at if axis is None else (*at[:axis], place, *at[axis + 1 :])
+        return in_numbers(showing, worked, index)
+
+    last = showing.followed if at is None or axis is None else at[axis]
+    numbers = line(last)
+    if not numbers or axis is None or not showing.everything:
+        return replace(found, numbers=numbers)
+    earlier = tuple((showing.labels[k], line(k)) for k in _told_too(showing, worked, last))
+    label = showing.labels[last] if earlier else ""
+    return replace(found, numbers=numbers, earlier=earlier, label=label)
+
+
+def _told_too(showing: Showing, worked: Worked, last: int) -> range:
+    """The positions before: of a short text all, else the one whose softmax has a single score."""
+    if len(showing.trace.tokens) <= FEW_POSITIONS:
+        return range(last)
+    single = worked.step.op == "softmax" and worked.step.axes[-1] == "key"
+    alone = single and worked.step.shape[2] > 1 and worked.register_at((0, 0, 1)) is None
+    return range(min(last, 1)) if alone else range(0)
+
+
+def followed_index(showing: Showing, worked: Worked) -> Index | None:
+    """The entry that is written out: of the position followed, and of the word that wins there."""
+    step, trace = worked.step, showing.trace
+    if worked.missing is not None or worked.whole:
+        return None
+    last = showing.followed
+    column = 0
+    if step.axes[-1] == "vocab" and trace.next and trace.next[last].id is not None:
+        column = trace.next[last].id or 0
+    index = []
+    for axis, size in zip(step.axes, step.shape, strict=True):
+        place = {"pos": last, "query": last, "key": last}.get(axis, 0)
+        index.append(column if axis == "vocab" else min(place, size - 1))
+    if step.op == "activate":
+        index[-1] = _bent_column(showing, worked, tuple(index[:-1]))
+    elif step.axes[-1] in ("d", "d_head", "d_ff") and worked.numbers.uniform is None:
+        index[-1] = _telling_column(worked, tuple(index[:-1]))
+    return tuple(index)
+
+
+def _telling_column(worked: Worked, row: Index) -> int:
+    """The first entry of a row that has left the exact numbers; else its first."""
+    for column in range(worked.step.shape[-1]):
+        if worked.register_at((*row, column)) != "exact":
+            return column
+    return 0
+
+
+def _bent_column(showing: Showing, worked: Worked, row: Index) -> int:
+    """The first entry of a row that is negative before the bend; else its first."""
+    before = showing.trace.steps[worked.step.inputs["x"]]
+    for column in range(worked.step.shape[-1]):
+        if (showing.cell(before, (*row, column)).decimal or "").startswith("-"):
+            return column
+    return 0
+
+
+def _short(step: Step) -> str:
+    """The name of a step in formulas."""
+    name = step.address.rpartition(".")[2]
+    return {"embed.token": "embed", "embed.position": "position", "stream.0": "x_0"}.get(
+        step.address, name
+    )
+
+
+# ------------------------------------------------------------------ the law in symbols
+
+
+def law(step: Step) -> Expression:
+    """What a step is, in symbols."""
+    x = Name("x")
+    match step.op:
+        case "embed":
+            row: Expression = Name("E_token" if step.address == "embed.token" else "P_pos")
+            return _scaled(row, step.attributes.get("scale"))
+        case "sinusoid":
+            power = Quotient(Product((_whole(2), Name("i"))), Name("d"))
+            angle = Quotient(Name("pos"), Power(Number(step.attributes["base"]), power))
+            return Call("sin", angle)
+        case "add":
+            return _sum_law(step)
+        case "multiply":
+            return Product((Name("act"), Name("hidden")))
+        case "mean":
+            return Call("mean", x)
+        case "center":
+            return Sum((x, Negative(Name("mean"))))
+        case "mean_square":
+            inner = Name("centered") if step.address.endswith("variance") else x
+            return Call("mean", Power(inner, _whole(2)))
+        case "root":
+            of = Name("variance" if step.address.endswith("std") else "mean_square")
+            eps: Fraction = step.attributes["eps"]
+            return Call("sqrt", Sum((of, Number(eps))) if eps else of)
+        case "normalize":
+            by_std = step.inputs["by"].endswith("std")
+            return Quotient(Name("centered"), Name("std")) if by_std else Quotient(x, Name("rms"))
+        case "affine":
+            return _affine_law(step)
+        case "linear":
+            return _linear_law(step)
+        case "split_heads":
+            return Name(f"qkv_{step.address.rpartition('.')[2]}")
+        case "merge_heads":
+            return Call("concat", Name("mixed"))
+        case "rotate":
+            return _rotate_law(step)
+        case "scores":
+            return _scores_law(step)
+        case "softmax":
+            of = Name(step.inputs["x"].rpartition(".")[2])
+            return Quotient(Power(E, of), Call("Σ", Power(E, of)))
+        case "mix":
+            return Call("Σ", Product((Name("weights"), Name("v"))))
+        case "head_outputs":
+            return Product((Name("mixed_head"), Name("W_out")))
+        case "activate":
+            return activation(step.attributes["kind"], Name(_read(step, "x")))
+        case "argmax":
+            return Call("argmax", Name("logits"))
+        case "loss":
+            return Negative(Call("ln", Name("probs_target")))
+        case _:
+            return Name(step.op)
+
+
+def _whole(value: int) -> Number:
+    return Number(Fraction(value))
+
+
+def _read(step: Step, role: str) -> str:
+    return step.inputs[role].rpartition(".")[2]
+
+
+def _scaled(x: Expression, scale: Expression | None) -> Expression:
+    match scale:
+        case None:
+            return x
+        case Quotient(top=top, bottom=bottom) if top == ONE:
+            return Quotient(x, bottom)
+        case _:
+            return Product((x, scale))
+
+
+def _sum_law(step: Step) -> Expression:
+    if step.address == "stream.0":
+        return Sum((Name("embed"), Name("position")))
+    trip = step.address.split(".")[2]
+    return Sum((Name("stream"), Name(f"out_{trip}")))
+
+
+def _affine_law(step: Step) -> Expression:
+    result: Expression = Name("normalized")
+    if "gain" in step.inputs:
+        result = Product((result, Name("gain")))
+    return Sum((result, Name("bias"))) if "bias" in step.inputs else result
+
+
+def _linear_law(step: Step) -> Expression:
+    symbol = symbol_of(step, "weight", step.inputs["weight"])
+    name = _short_input(step)
+    if symbol == "E":
+        product: Expression = Product((Name(name), Name("Eᵀ")))
+    elif step.attributes["layout"] == "in_out":
+        product = Product((Name(name), Name(symbol)))
+    else:
+        product = Product((Name(symbol), Name(name)))
+    return Sum((product, Name("b"))) if "bias" in step.inputs else product
+
+
+def _short_input(step: Step) -> str:
+    """x for what comes from the stream or a norm, else the name of the step read."""
+    name = _read(step, "x")
+    return name if name in ("mixed", "act", "gated") else "x"
+
+
+def _rotate_law(step: Step) -> Expression:
+    angle = Product((Name("pos"), Name("θ_i")))
+    first = Product((Name("a"), Call("cos", angle)))
+    return Sum((first, Negative(Product((Name("b"), Call("sin", angle))))))
+
+
+def _scores_law(step: Step) -> Expression:
+    score = _scaled(Product((Name("q"), Name("k"))), step.attributes.get("scale"))
+    terms = [score]
+    if "slopes" in step.inputs:
+        apart = Sum((Name("query"), Negative(Name("key"))))
+        terms.append(Negative(Product((Name("slope"), Call("abs", apart)))))
+    if "table" in step.inputs:
+        terms.append(Name("table"))
+    return Sum(tuple(terms)) if len(terms) > 1 else score

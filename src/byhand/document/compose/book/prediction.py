@@ -1,0 +1,327 @@
+"""The next token and its loss: the stream is read against every word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from byhand.document import words
+from byhand.document.book import Page, Passage
+from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.norms import norm_passage
+from byhand.document.compose.book.passages import passage
+from byhand.document.compose.book.spoken_numbers import in_brackets
+from byhand.document.compose.book.strips import drawn, near
+from byhand.document.compose.book.topics import Topic
+from byhand.document.numerals import localised
+from byhand.document.parts import (
+    Candidate,
+    Candidates,
+    Definitions,
+    Part,
+    Predicted,
+    Predictions,
+)
+from byhand.document.trace_parts import Letter, Loss
+from byhand.expression import Expression, Name, leaves
+from byhand.language import _
+from byhand.numbers.base import Prediction
+from byhand.plan import WEIGHT
+
+SLUG = "next"
+KINDS = ("norm", "logits", "probs", "next", "loss")
+MOST_CANDIDATES = 12
+MOST_POSITIONS = 32
+MOST_FACTS = 8  # words of a text, each with its answer
+
+
+def page(edition: Edition) -> Page:
+    return Page(
+        SLUG,
+        _("The next token and its loss"),
+        _("What the stream holds at its end is compared with every word the model knows."),
+        tuple(_passages(edition)),
+    )
+
+
+def _passages(edition: Edition) -> Iterator[Passage]:
+    for topic in edition.topics:
+        if topic.layer is None and topic.kind in KINDS:
+            yield tell(edition, topic)
+
+
+def tell(edition: Edition, topic: Topic) -> Passage:
+    """The passage about one topic, alone."""
+    if topic.kind == "norm":
+        why = _("One more norm before the stream is read for the last time.")
+        return norm_passage(edition, topic, SLUG, _("The last norm"), why)
+    writers = {"logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
+    return writers[topic.kind](edition, topic)
+
+
+def _logits(edition: Edition, topic: Topic) -> Passage:
+    spec, showing = edition.model.spec, edition.showing
+    worked = edition.trace.steps["logits"]
+    sentences = [
+        _(
+            "Every word has a vector, and its dot product with the stream is the word's logit: "
+            "the better they agree, the larger it is."
+        )
+    ]
+    if spec.tied:
+        sentences.append(
+            _("The vectors are those of the table E again: the head is tied, it costs nothing.")
+        )
+    elif spec.layout == "in_out":
+        sentences.append(_("The vectors are the columns of W_head, one for each word."))
+    else:
+        sentences.append(_("The vectors are the rows of W_head, one for each word."))
+    if worked.missing is None and edition.everything:
+        tokens = words.some_of([showing.token(id) for id in range(spec.vocab)])
+        sentences.append(
+            _("After position {which} the logits of {tokens} are {row}.").format(
+                which=showing.position(edition.last),
+                tokens=tokens,
+                row=showing.row_said(worked, (edition.last,)),
+            )
+        )
+    sentences += _directions(edition, topic)
+    head = "embed.token" if spec.tied else "head"
+    also = (f"direction.weight.{head}",)
+    return passage(edition, topic, SLUG, _("Logits"), sentences, also=also)
+
+
+def _directions(edition: Edition, topic: Topic) -> Iterator[str]:
+    """In two dimensions a word's vector can be seen: it is a direction in the plane."""
+    spec, showing = edition.model.spec, edition.showing
+    if spec.d_model != 2 or spec.vocab > MOST_CANDIDATES or not edition.everything:
+        return
+    rows = showing.weight_rows(topic.steps[0].inputs["weight"].removeprefix(WEIGHT))
+    if not spec.tied and spec.layout == "in_out":
+        rows = tuple(zip(*rows, strict=True))
+    if any(cell.masked for row in rows for cell in row):
+        return
+    ways = [
+        f"`{showing.token(id)}` {in_brackets([showing.cell_said(cell) for cell in row])}"
+        for id, row in enumerate(rows)
+    ]
+    yield _(
+        "In two dimensions a word is a direction: {ways}. The more the stream points a word's way, "
+        "the larger its logit."
+    ).format(ways=", ".join(ways))
+
+
+def _probs(edition: Edition, topic: Topic) -> Passage:
+    extra: list[Part] = []
+    if edition.trace.steps["probs"].missing is None:
+        extra.append(candidates(edition, edition.last))
+    return passage(
+        edition,
+        topic,
+        SLUG,
+        _("Probabilities"),
+        (
+            _(
+                "The same softmax as in attention, now over the whole vocabulary: logits become "
+                "probabilities, which are positive and sum to 1."
+            ),
+            _(
+                "The order of the words does not change, so the largest logit already says who "
+                "wins."
+            ),
+        ),
+        *extra,
+    )
+
+
+def candidates(edition: Edition, position: int) -> Candidates:
+    """The likeliest words after a position, and the target where there is one."""
+    trace, showing = edition.trace, edition.showing
+    logits, probs = trace.steps["logits"], trace.steps["probs"]
+    shares = near(probs)[position]
+    order = [int(id) for id in np.argsort(-np.nan_to_num(shares), kind="stable")]
+    shown = order[:MOST_CANDIDATES]
+    target = trace.target if position == len(trace.tokens) - 1 else None
+    if target is not None and target not in shown:
+        shown.append(target)
+    more = len(order) - len(shown)
+    return Candidates(
+        position=position,
+        label=showing.labels[position],
+        candidates=tuple(
+            Candidate(
+                token=showing.token(id),
+                id=id,
+                logit=showing.number(logits, (position, id)),
+                probability=showing.number(probs, (position, id)),
+                target=id == target,
+                share=drawn(float(shares[id])),
+            )
+            for id in shown
+        ),
+        left_out=_("{count} less likely words").format(count=words.whole(more)) if more else "",
+    )
+
+
+def _next(edition: Edition, topic: Topic) -> Passage:
+    trace = edition.trace
+    found = list(enumerate(trace.next or ()))
+    shown = found[-MOST_POSITIONS:]
+    sentences = [_("The word with the largest logit is the answer.")]
+    if shown:
+        sentences.append(predicted(edition, *shown[-1]).sentence)
+    if len(trace.tokens) > 1 and looks_back_only(edition):
+        sentences.append(
+            _(
+                "Every position has an answer of its own, since none may look ahead; the last one "
+                "says how the text goes on."
+            )
+        )
+    sentences += _facts_learned(edition)
+    if trace.target is None:
+        sentences.append(
+            _("This text has no target, so there is no loss; `--target WORD` gives it one.")
+        )
+    extra: list[Part] = []
+    if shown:
+        hidden = len(found) - len(shown)
+        extra.append(
+            Predictions(
+                "next",
+                tuple(predicted(edition, *one) for one in shown),
+                _("the first {count} positions").format(count=hidden) if hidden else "",
+            )
+        )
+    return passage(edition, topic, SLUG, _("The next token"), sentences, *extra)
+
+
+def _facts_learned(edition: Edition) -> Iterator[str]:
+    """Where each word of a short text has one answer only: A → B, B → C, C → A."""
+    trace, showing = edition.trace, edition.showing
+    answers: dict[int, set[int | None]] = {}
+    for id, found in zip(trace.tokens, trace.next or (), strict=False):
+        answers.setdefault(id, set()).add(found.id)
+    single = {id: next(iter(found)) for id, found in answers.items() if len(found) == 1}
+    if len(single) != len(answers) or len(answers) < 3 or len(answers) > MOST_FACTS:
+        return
+    facts = [
+        f"`{showing.token(id)}` → `{showing.token(found)}`"
+        for id, found in single.items()
+        if found is not None
+    ]
+    if len(facts) == len(single):
+        yield _("In this text every word has one answer: {facts}.").format(facts=", ".join(facts))
+
+
+def looks_back_only(edition: Edition) -> bool:
+    """Whether no position sees what comes after it."""
+    blocks = edition.model.spec.blocks
+    return all(block.attention is None or block.attention.causal for block in blocks)
+
+
+def predicted(edition: Edition, position: int, found: Prediction) -> Predicted:
+    """The answer after one position, in words too."""
+    plain = edition.showing.document.prediction(position, found)
+    which = edition.showing.position(position)
+    if plain.token is None:
+        sentence = _("After position {which} the next token is open: {why}.").format(
+            which=which, why=words.undecided(plain.candidates)
+        )
+    else:
+        sentence = _("After position {which} comes `{token}`").format(
+            which=which, token=plain.token
+        )
+        if plain.tied:
+            sentence += _(", tied with {tokens}; of equals the first is taken").format(
+                tokens=words.some_of([t for t in plain.tied if t != plain.token])
+            )
+        elif plain.margin is not None:
+            sentence += _(", {margin} ahead of the second").format(
+                margin=edition.showing.cell_said(plain.margin)
+            )
+        if plain.proven:
+            sentence += _("; this is proven, whatever floats would do")
+        sentence += "."
+    return Predicted(position, plain.label, plain.token, plain.margin, plain.proven, sentence)
+
+
+def _loss(edition: Edition, topic: Topic) -> Passage:
+    trace, showing = edition.trace, edition.showing
+    assert trace.target is not None
+    target, end = showing.token(trace.target), len(trace.tokens) - 1
+    worked = trace.steps["loss"]
+    sentences = [
+        _(
+            "The word that should come is `{target}`. The loss is minus the logarithm of the "
+            "probability it was given: 0 if the model was sure of it, large if it was surprised."
+        ).format(target=target)
+    ]
+    extra: list[Part] = []
+    if worked.missing is None:
+        share = showing.cell(trace.steps["probs"], (end, trace.target))
+        loss = showing.cell(worked, (0,))
+        sentences.append(
+            _("Its probability is {share}, so the loss is {loss}.").format(
+                share=_decimal(share.decimal), loss=_decimal(loss.decimal)
+            )
+        )
+        first = trace.next[end].id if trace.next else None
+        if first is not None and first != trace.target:
+            sentences.append(
+                _("The model would have said `{token}`.").format(token=showing.token(first))
+            )
+        sentences.append(
+            _("Guessing blindly among {count} words would cost ln {count} ≈ {loss}.").format(
+                count=trace.model.spec.vocab,
+                loss=localised(f"{np.log(trace.model.spec.vocab):.4f}"),
+            )
+        )
+        sentences += _as_printed(edition, target)
+        document = edition.showing.document
+        told = document.loss(document.outline(worked), worked)
+        form = told.cell.form or told.cell.worked if isinstance(told, Loss) else None
+        if edition.everything and isinstance(told, Loss) and form is not None:
+            letters = [letter for letter in told.letters if letter.name in _letters(form, told)]
+            if letters:
+                extra.append(Definitions("loss", form, tuple(sorted(letters, key=_by_name))))
+    return passage(edition, topic, SLUG, _("The loss"), sentences, *extra)
+
+
+def _letters(form: Expression, told: Loss) -> set[str]:
+    """The letters in a form, and those in what they stand for."""
+    meant = {letter.name: letter.definition for letter in told.letters}
+    found: set[str] = set()
+    todo = [form]
+    for tree in todo:  # grows as definitions bring further letters
+        names = {leaf.text for leaf in leaves(tree) if isinstance(leaf, Name)} & set(meant)
+        todo.extend(meant[name] for name in names - found)
+        found |= names
+    return found
+
+
+def _by_name(letter: Letter) -> tuple[str, int]:
+    """p1, u1, x1, x2, … x10."""
+    head = letter.name.rstrip("0123456789")
+    return head, int(letter.name.removeprefix(head) or 0)
+
+
+def _as_printed(edition: Edition, target: str) -> Iterator[str]:
+    """Where the numbers of a document would lead, where they are not those of the model."""
+    found = edition.claims.printed_end() if edition.claims and edition.everything else None
+    if found is not None:
+        address, share, loss = found
+        yield _(
+            "{source} prints another row at the end of the stream, `{address}`. From that row the "
+            "probability of `{target}` would be {share} and the loss {loss}."
+        ).format(
+            source=edition.claims_from,
+            address=address,
+            target=target,
+            share=localised(share),
+            loss=localised(loss),
+        )
+
+
+def _decimal(text: str | None) -> str:
+    return "?" if text is None else localised(text)

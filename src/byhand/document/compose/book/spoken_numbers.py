@@ -1,0 +1,75 @@
+"""Numbers as sentences say them: 3/2, e/(1 + e), ≈ 0.4711, (1, −1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from byhand.document.media.terminal.layout import plain
+from byhand.document.numerals import localised
+from byhand.document.trace_parts import Cell
+from byhand.expression import Expression as Tree
+from byhand.expression import Negative, leaves, write
+from byhand.expression import Number as Rational
+from byhand.language import _
+
+NEAR = "≈ "
+WIDEST_SAID = 20  # characters of a form in a sentence; a wider one is said by its decimals
+LARGEST_SAID = 9_999  # whole number in such a form
+
+
+def together(texts: Sequence[str]) -> str:
+    """Numbers in brackets; where all are near, the sign stands once before them."""
+    if all(text.startswith(NEAR) or text == "…" for text in texts):
+        return NEAR + in_brackets([text.removeprefix(NEAR) for text in texts])
+    return in_brackets(texts)
+
+
+def sum_said(which: str, x: str, y: str, total: str) -> str:
+    """An addition in a sentence; where a row is near, one sign says it for the whole line."""
+    if any(row.startswith(NEAR) for row in (x, y, total)):
+        text = _("For position {which} this is {x} + {y} ≈ {sum}.")
+        x, y, total = (row.removeprefix(NEAR) for row in (x, y, total))
+    else:
+        text = _("For position {which} this is {x} + {y} = {sum}.")
+    return text.format(which=which, x=x, y=y, sum=total)
+
+
+def in_brackets(texts: Sequence[str]) -> str:
+    """(1, −1); where commas are decimal signs, (0,5; 1,5)."""
+    return "(" + ("; " if any("," in text for text in texts) else ", ").join(texts) + ")"
+
+
+def said(cell: Cell) -> str:
+    """A cell as a sentence says it."""
+    if cell.masked:
+        return "–"
+    if cell.form is not None and (plain(cell) or _fits(cell)):
+        return localised(write(cell.form))
+    if cell.decimal is None:
+        return localised(write(cell.form)) if cell.form is not None else "–"
+    decimal = localised(cell.decimal)
+    if cell.radius is not None:
+        return f"{decimal} ± {localised(cell.radius)}"
+    near = cell.register == "named" or cell.cut
+    return NEAR + decimal if near else decimal
+
+
+def rational_of(form: Tree | None) -> Fraction | None:
+    """The value of a form that is a plain rational number."""
+    match form:
+        case Rational(value=value):
+            return value
+        case Negative(of=Rational(value=value)):
+            return -value
+        case _:
+            return None
+
+
+def _fits(cell: Cell) -> bool:
+    """Whether a named form is short enough, and its whole numbers small enough, to be read."""
+    form = cell.form
+    if cell.register == "exact" or form is None or len(write(form)) > WIDEST_SAID:
+        return False
+    numbers = [leaf.value for leaf in leaves(form) if isinstance(leaf, Rational)]
+    return all(max(abs(n.numerator), n.denominator) <= LARGEST_SAID for n in numbers)

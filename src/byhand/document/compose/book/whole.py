@@ -1,0 +1,356 @@
+"""The whole pass: what is given, the stations in order, and the stream from start to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from byhand.document import words
+from byhand.document.book import Page, Passage
+from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.formulas import formula
+from byhand.document.compose.book.passages import claim_remarks, remarks_of, title_of
+from byhand.document.compose.book.prediction import candidates, looks_back_only, predicted
+from byhand.document.compose.book.strips import near, size_of
+from byhand.document.compose.book.topics import Topic
+from byhand.document.parts import (
+    Facts,
+    LeftOut,
+    Part,
+    Stop,
+    StreamLine,
+)
+from byhand.language import _
+from byhand.spec import BlockSpec
+
+SLUG = "whole"
+MOST_LINES = 8  # positions whose way is drawn
+MOST_BLOCKS = 4  # told one by one; more are told together
+
+
+def page(edition: Edition) -> Page:
+    return Page(
+        SLUG,
+        _("The whole pass"),
+        _(
+            "From the text to the next token in one look. Each later page goes into one part of "
+            "it; the figure stays the same, and what is worked out at a passage is lit."
+        ),
+        tuple(_passages(edition)),
+    )
+
+
+def _passages(edition: Edition) -> Iterator[Passage]:
+    topics = edition.topics
+    yield _given(edition, [t for t in topics if t.kind == "tokens"])
+    yield _into(edition, [t for t in topics if t.kind in ("embed", "position", "stream")])
+    yield from _blocks(edition)
+    end = [t for t in topics if t.layer is None and t.kind in ("norm", "logits", "probs", "next")]
+    yield _out(edition, end)
+    loss = [topic for topic in topics if topic.kind == "loss"]
+    if loss:
+        yield _loss(edition, loss)
+    yield _stream(edition)
+
+
+def _passage(
+    edition: Edition,
+    name: str,
+    title: str,
+    sentences: Sequence[str],
+    topics: Sequence[Topic],
+    *show: Part,
+    formula_of: Sequence[str] = (),
+) -> Passage:
+    steps = tuple(address for topic in topics for address in topic.addresses)
+    worked = [edition.trace.steps[address] for address in steps]
+    found = (formula(edition.showing, edition.trace.steps[address]) for address in formula_of)
+    missing = next((one.missing for one in worked if one.missing is not None), None)
+    parts = (*show, LeftOut(words.why_missing(missing))) if missing is not None else show
+    return Passage(
+        id=f"{SLUG}-{name}",
+        title=title,
+        sentences=tuple(sentences),
+        lit=steps,
+        formulas=tuple(one for one in found if one is not None),
+        show=parts,
+        remarks=(*remarks_of(edition, worked), *claim_remarks(edition, steps)),
+        layer=topics[0].layer if topics else None,
+    )
+
+
+def _result(edition: Edition, address: str) -> Iterator[Part]:
+    worked = edition.trace.steps[address]
+    if worked.missing is None and edition.everything:
+        yield from edition.showing.tables(worked)
+
+
+# ------------------------------------------------------------------ what is given
+
+
+def _given(edition: Edition, topics: Sequence[Topic]) -> Passage:
+    trace = edition.trace
+    sentences = [words.told(trace.model.about)] if trace.model.about else []
+    sentences.append(
+        _("The text `{text}` is {count} tokens: {tokens}.").format(
+            text=words.printable(trace.text),
+            count=words.whole(len(trace.tokens)),
+            tokens=words.some_of([edition.showing.token(id) for id in trace.tokens]),
+        )
+    )
+    sentences += [words.told(note) for note in trace.model.notes]
+    return _passage(
+        edition, "given", _("What is given"), sentences, topics, Facts(tuple(_facts(edition)))
+    )
+
+
+def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
+    """What the model is, fact by fact."""
+    spec = edition.model.spec
+    yield _("vocabulary"), _("{count} tokens").format(count=words.whole(spec.vocab))
+    yield _("width of the stream"), words.whole(spec.d_model)
+    yield _("blocks"), words.whole(len(spec.blocks))
+    if spec.blocks:
+        yield _("heads"), _of_all([_heads_word(block) for block in spec.blocks])
+        yield _("hidden numbers of the MLP"), _of_all([_mlp_word(block) for block in spec.blocks])
+        yield _("norm"), _of_all([_norm_word(block) for block in spec.blocks])
+    yield _("positions"), _positions_word(edition)
+    yield _("head"), _("tied to the embedding") if spec.tied else _("a matrix of its own")
+    yield _("parameters"), words.whole(edition.inventory.total)
+
+
+def _of_all(said: Sequence[str]) -> str:
+    """What is the same in every block; else that it is not."""
+    return said[0] if len(set(said)) == 1 else _("another in each kind of block")
+
+
+def _heads_word(block: BlockSpec) -> str:
+    attn = block.attention
+    if attn is None:
+        return _("none")
+    heads = _("{heads} of {width} numbers").format(heads=attn.heads, width=attn.d_head)
+    if attn.kv_heads < attn.heads:
+        heads += _(", {count} for keys and values").format(count=attn.kv_heads)
+    return heads
+
+
+def _mlp_word(block: BlockSpec) -> str:
+    mlp = block.mlp
+    if mlp is None:
+        return _("none")
+    kind = _("gated {activation}") if mlp.gated else "{activation}"
+    return f"{words.whole(mlp.d_ff)}, {kind.format(activation=mlp.activation)}"
+
+
+def _norm_word(block: BlockSpec) -> str:
+    if block.attn_norm.kind == "none" and block.mlp_norm.kind == "none":
+        return _("none")
+    norm = block.attn_norm if block.attn_norm.kind != "none" else block.mlp_norm
+    kind = _("RMSNorm") if norm.kind == "rmsnorm" else _("layer norm")
+    if block.norm_place == "post":
+        return _("{kind} after each addition").format(kind=kind)
+    return _("{kind} before attention and MLP").format(kind=kind)
+
+
+def _positions_word(edition: Edition) -> str:
+    spec = edition.model.spec
+    if spec.position == "learned":
+        return _("a learned row for each")
+    if spec.position == "sinusoidal":
+        return _("sines and cosines")
+    attn = spec.blocks[0].attention if spec.blocks else None
+    if attn and attn.rotary:
+        return _("questions and keys are turned (RoPE)")
+    return _("a slope against distance (ALiBi)") if attn and attn.alibi else _("none")
+
+
+# ------------------------------------------------------------------ the stations
+
+
+def _into(edition: Edition, topics: Sequence[Topic]) -> Passage:
+    start = topics[-1].addresses[-1]
+    sentences = [
+        _("Each token picks its row of the table, and the row of its position is added.")
+        if len(topics) > 1
+        else _("Each token picks its row of the table."),
+        _(
+            "The rows are the residual stream, the line in the middle of the figure: it runs "
+            "from here to the end, and whatever happens is added to it."
+        ),
+    ]
+    title = _("Into the stream")
+    parts = _result(edition, start)
+    return _passage(edition, "into", title, sentences, topics, *parts, formula_of=[start])
+
+
+def _blocks(edition: Edition) -> Iterator[Passage]:
+    inside = [topic for topic in edition.topics if topic.layer is not None]
+    layers = sorted({topic.layer for topic in inside if topic.layer is not None})
+    if len(layers) > MOST_BLOCKS:
+        text = _(
+            "{count} blocks follow each other, all built alike: attention looks along the text, "
+            "the MLP works on each position, and both add what they found to the stream."
+        ).format(count=len(layers))
+        title = _("{count} blocks").format(count=len(layers))
+        yield _passage(edition, "blocks", title, [text], inside)
+        return
+    for layer in layers:
+        for trip in ("attn", "mlp"):
+            topics = [topic for topic in inside if (topic.layer, topic.trip) == (layer, trip)]
+            if topics:
+                yield _trip(edition, layer, trip, topics)
+
+
+def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> Passage:
+    if trip == "attn":
+        title = _("First side-trip: attention")
+        sentences = [
+            _(
+                "Each position looks at itself and those before it, takes from each by its share, "
+                "and adds the mix to its own row."
+            )
+            if looks_back_only(edition)
+            else _(
+                "Each position looks at all of them, takes from each by its share, and adds the "
+                "mix to its own row."
+            ),
+            _("Nothing else moves anything from one position to another."),
+        ]
+    else:
+        title = _("Second side-trip: the MLP")
+        sentences = [
+            _(
+                "Each position by itself: out into hidden numbers, a bend, back, and again the "
+                "result is added to the stream."
+            )
+        ]
+    end = topics[-1].addresses[-1]
+    added = next(a for topic in topics for a in topic.addresses if a.endswith(".add"))
+    title = title_of(edition, layer, title)
+    parts = _result(edition, end)
+    formulas = [added]
+    worked = edition.trace.steps[end]
+    if end != added:  # a norm on the stream itself
+        formulas.append(_normalised(topics[-1]))
+        text = _("Then the row is normalised.")
+        if worked.missing is None and edition.everything:
+            text = _("Then the row is normalised; of position {which} this leaves {row}.").format(
+                which=edition.showing.position(edition.last),
+                row=edition.showing.row_said(worked, (edition.last,)),
+            )
+        sentences.append(text)
+    return _passage(
+        edition, f"{layer}-{trip}", title, sentences, topics, *parts, formula_of=formulas
+    )
+
+
+def _normalised(topic: Topic) -> str:
+    """The line of a norm that says most: divided by the spread."""
+    step = topic.step("normalized")
+    return topic.addresses[-1] if step is None else step.address
+
+
+def _out(edition: Edition, topics: Sequence[Topic]) -> Passage:
+    trace = edition.trace
+    sentences = [
+        _(
+            "At the end the stream is compared with every word of the vocabulary; the largest "
+            "logit says what comes next."
+        )
+    ]
+    show: list[Part] = []
+    if trace.next:
+        sentences.append(predicted(edition, edition.last, trace.next[edition.last]).sentence)
+    if trace.steps["probs"].missing is None:
+        show.append(candidates(edition, edition.last))
+    parts = (*_result(edition, "logits"), *show)
+    title = _("Out of the stream")
+    return _passage(edition, "out", title, sentences, topics, *parts, formula_of=["logits"])
+
+
+def _loss(edition: Edition, topics: Sequence[Topic]) -> Passage:
+    trace = edition.trace
+    assert trace.target is not None
+    text = _("How surprised the model is by `{target}`, the word that should come next.")
+    sentence = text.format(target=edition.showing.token(trace.target))
+    return _passage(
+        edition,
+        "loss",
+        _("The loss"),
+        [sentence],
+        topics,
+        *_result(edition, "loss"),
+        formula_of=["loss"],
+    )
+
+
+# ------------------------------------------------------------------ the stream
+
+
+def _stream(edition: Edition) -> Passage:
+    length = len(edition.trace.tokens)
+    if edition.everything:
+        places = range(max(0, length - MOST_LINES), length)
+    else:
+        places = range(length - 1, length)
+    hidden = length - len(places)
+    left_out = _("{count} earlier positions").format(count=words.whole(hidden)) if hidden else ""
+    lines = [
+        StreamLine(place, edition.showing.labels[place], tuple(stops(edition, place)), left_out)
+        for place in places
+    ]
+    return Passage(
+        id=f"{SLUG}-stream",
+        title=_("The stream, from start to end"),
+        sentences=(
+            _(
+                "Here is one position's row at every station, with what each side-trip added. "
+                "Nothing is overwritten: the last row is the sum of all that came before, but for "
+                "the norms on the way."
+            )
+            if _norms_on_stream(edition)
+            else _(
+                "Here is one position's row at every station, with what each side-trip added. "
+                "Nothing is overwritten: the last row is the sum of all that came before."
+            ),
+        ),
+        show=tuple(line for line in lines if line.stops),
+    )
+
+
+def _norms_on_stream(edition: Edition) -> bool:
+    spec = edition.model.spec
+    after = any(block.norm_place == "post" for block in spec.blocks)
+    return after or spec.final_norm.kind != "none"
+
+
+def stops(edition: Edition, place: int) -> Iterator[Stop]:
+    """The stations of one position: the stream, and what is added to it."""
+    plan = edition.trace.plan
+    yield from _stop(edition, "stream.0", _("embedding"), "stream", None, "", place)
+    for layer, block in enumerate(plan.spec.blocks):
+        at = f"block.{layer}"
+        for trip, name in (("attn", _("attention")), ("mlp", _("MLP"))):
+            if getattr(block, "attention" if trip == "attn" else "mlp") is None:
+                continue
+            yield from _stop(edition, f"{at}.{trip}.out", name, "trip", layer, trip, place)
+            label = _("stream + {name}").format(name=name)
+            yield from _stop(edition, f"{at}.{trip}.add", label, "stream", layer, "", place)
+            if block.norm_place == "post":
+                label = _("normalised")
+                norm = f"{at}.{trip}.norm.out"
+                yield from _stop(edition, norm, label, "stream", layer, "", place)
+    if plan.spec.final_norm.kind != "none":
+        label = _("normalised")
+        yield from _stop(edition, "final.norm.out", label, "stream", None, "", place)
+
+
+def _stop(
+    edition: Edition, name: str, label: str, kind: str, layer: int | None, trip: str, place: int
+) -> Iterator[Stop]:
+    address = edition.trace.plan.known.get(name)
+    worked = None if address is None else edition.trace.steps[address]
+    if worked is None or worked.missing is not None:
+        return
+    row = edition.showing.row(worked, place)
+    size = size_of(near(worked)[place])
+    yield Stop(name, label, kind, layer, size, row.register, row.numbers, trip)

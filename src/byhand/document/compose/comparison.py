@@ -1,0 +1,381 @@
+"""What floats made of it, as people and programs read it: a line a step, or every number.
+
+`comparing` finds the errors; here they are laid out: the steps with their largest errors, the next
+tokens that differ, and for the steps asked for each number three times: true, float, error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byhand.address import read_address, write_index
+from byhand.document import words
+from byhand.document.compose.forms import DIGITS, enclosed_cell, margin_cell
+from byhand.document.compose.listing import INDENT, paragraph
+from byhand.document.compose.trace import document
+from byhand.document.compose.ulps import (
+    HUNDREDTH,
+    Grid,
+    as_text,
+    at_least,
+    bounded,
+    right_digits,
+    same,
+    ulps,
+    ulps_below,
+)
+from byhand.document.compose.window import Window
+from byhand.document.compose.working import workings
+from byhand.document.media.json.trace import (
+    enclosure_data,
+    float_data,
+    in_style,
+    proof_data,
+    step_record,
+)
+from byhand.document.media.terminal.ink import Ink, padded, width_of
+from byhand.document.media.terminal.layout import before_point
+from byhand.document.media.terminal.parts import forms_of, one_line
+from byhand.document.trace_parts import (
+    MASKED,
+    Cell,
+    Loss,
+    Mark,
+    Part,
+    Predictions,
+    Row,
+    StepPart,
+    Table,
+    Title,
+    WorkingLine,
+)
+from byhand.language import _
+from byhand.numbers.base import ABSENT
+from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.comparing import Comparison, Differing, StepComparison
+
+Index = tuple[int, ...]
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A run in floats and the truth, ready to be shown."""
+
+    comparison: Comparison
+    floats: Trace
+    proven: Trace
+    ulps_at: Callable[[str, Index], Bounds]  # the error of one number: at least, at most
+    only: tuple[str, ...] = ()
+    names: str = "byhand"  # the style of the steps' names
+
+    @property
+    def format(self) -> str:
+        return self.comparison.format
+
+    @property
+    def digits(self) -> int:
+        return self.proven.digits or DIGITS
+
+    @property
+    def steps(self) -> list[StepComparison]:
+        """The steps that are shown."""
+        plan = self.proven.plan
+        shown = set(plan.matching(self.only)) if self.only else set(self.proven.steps)
+        return [step for step in self.comparison.steps if step.address in shown]
+
+    # ------------------------------------------------------------------ the head
+
+    def title(self) -> Title:
+        """What is compared with what."""
+        trace = self.proven
+        facts = [
+            (_("text"), words.printable(trace.text)),
+            (_("numbers"), self.numbers()),
+        ]
+        if self.comparison.predicted:
+            facts.append((_("next"), self.tokens()))
+        name, about = words.printable(trace.model.name), trace.model.about
+        return Title(name, about, tuple(facts), (), masked=False)
+
+    def numbers(self) -> str:
+        proof = self.proven.proof
+        assert proof is not None
+        text = _("{format}, beside the true values to {digits} digits, proven with {bits} bits")
+        if not proof.complete:
+            text = _(
+                "{format}, beside the true values to {digits} digits, not all proven; worked out "
+                "with {bits} bits"
+            )
+        return text.format(
+            format=self.floats.numbers.name, digits=self.digits, bits=words.whole(proof.bits)
+        )
+
+    def tokens(self) -> str:
+        predicted, differing = self.comparison.predicted, self.comparison.differing
+        text = _("{count} of {all} tokens are the true ones")
+        return text.format(count=predicted - len(differing), all=predicted)
+
+    # ------------------------------------------------------------------ a line a step
+
+    def lines(self, width: int, ink: Ink) -> Iterator[str]:
+        """The steps by stage, each with its largest error and how many digits are right."""
+        steps = self.steps
+        if not steps:
+            return
+        yield ""
+        for line in paragraph(self.about(), width):
+            yield ink(line, "quiet")
+        named = self.proven.plan.in_style(self.names)
+        rows = [self.row(step, named[step.address]) for step in steps]
+        head = (_("step"), "ulps", _("at"), _("digits"), _("usual"))
+        grid = Grid([head, *rows], [step.ulps for step in steps], width)
+        yield ""
+        yield from (ink(line, "quiet") for line in grid.lines(head))
+        place = None
+        for step, row in zip(steps, rows, strict=True):
+            if (here := words.place_of(step.address)) != place:
+                place = here
+                yield ink(INDENT + words.stage_title(place), "stage")
+            yield from grid.lines(row, step.ulps)
+
+    def about(self) -> str:
+        text = _(
+            "An ulp is the distance from one {format} to the next, at the size of the true value: "
+            "a number that was rounded once is at most half of one away. Of each step the largest "
+            "error and where it is; the decimal digits that are right, of its worst number and "
+            "of a usual one. Bars grow with the logarithm of the error."
+        ).format(format=self.format)
+        if not any(step.unclear or self.open(step) for step in self.steps):
+            return text
+        return f"{text} " + _(
+            "Some true values are not known narrowly enough: of those, ≥ is what is proven of the "
+            "error, and ? says that nothing is."
+        )
+
+    def row(self, step: StepComparison, name: str) -> tuple[str, ...]:
+        if step.fewest_digits == inf:  # the floats may be the numbers themselves
+            known = step.unclear == 0
+            return f"  {name}", ulps(0) if known else "?", "", *[_("all") if known else "?"] * 2
+        return (
+            f"  {name}",
+            at_least(step.ulps) if step.unclear or self.open(step) else ulps(step.ulps),
+            write_index(step.at),
+            right_digits(step.fewest_digits),
+            right_digits(step.usual_digits),
+        )
+
+    def open(self, step: StepComparison) -> bool:
+        """Whether the largest error of a step may be larger than what is proven of it."""
+        return step.fewest_digits < inf and not (
+            same(step.ulps, step.most_ulps) and same(*self.ulps_at(step.address, step.at))
+        )
+
+    # ------------------------------------------------------------------ the end
+
+    def closing(self, width: int, ink: Ink) -> Iterator[str]:
+        """The number that is furthest from the truth, and the tokens that differ."""
+        worst = max(self.steps, key=lambda step: step.ulps, default=None)
+        if worst is not None and worst.ulps > 0:
+            name = worst.address + write_index(worst.at)
+            cell = enclosed_cell(self.proven.steps[worst.address].at(worst.at), self.digits)
+            found = self.floats.steps[worst.address].at(worst.at)
+            facts = [
+                (_("true"), "".join(text for _sign, text in forms_of(cell))),
+                (self.format, as_text(found)),
+                (_("error"), _("{ulps} ulps").format(ulps=self.error(worst.address, worst.at))),
+            ]
+            yield ""
+            yield from paragraph(_("The largest error is that of {name}:").format(name=name), width)
+            room = max(width_of(name) for name, _text in facts)
+            before = max(before_point(text) for _name, text in facts)
+            for name, text in facts:
+                lead = INDENT * 2 + ink(padded(name, room), "quiet") + INDENT
+                yield lead + " " * (before - before_point(text)) + text
+        zeros = [step.address + write_index(at) for step in self.steps for at in step.missed_zeros]
+        if zeros:
+            text = _("Numbers that are truly 0 and are not in {format}: {count}, such as {name}.")
+            told = text.format(format=self.format, count=len(zeros), name=zeros[0])
+            yield ""
+            yield from paragraph(told, width)
+        for one in self.comparison.differing:
+            yield ""
+            yield from paragraph(self.differs(one).text, width)
+
+    def beside(self, address: str, index: Index) -> str:
+        """What the floats made of a number, in words."""
+        found = self.floats.steps[address].at(index)
+        if found is ABSENT:
+            return _("masked: absent, not a number")
+        least, most = self.ulps_at(address, index)
+        error = ulps(most)
+        if most == 0:
+            text = _("{format}: {number}, exactly")
+        elif self.is_zero(address, index):
+            text = _("{format}: {number}; the true value is 0")
+        elif same(least, most):
+            text = _("{format}: {number}, {ulps} ulps away")
+        elif least >= HUNDREDTH:
+            error, text = ulps_below(least), _("{format}: {number}, at least {ulps} ulps away")
+        elif isfinite(most):
+            text = _("{format}: {number}, at most {ulps} ulps away")
+        else:
+            text = _("{format}: {number}; its error is not known")
+        return text.format(format=self.format, number=as_text(found), ulps=error)
+
+    def error(self, address: str, index: Index) -> str:
+        """The error of one number in ulps, or what is proven of it."""
+        if self.is_zero(address, index):
+            return "0" if self.ulps_at(address, index) == (0, 0) else "—"
+        return bounded(*self.ulps_at(address, index))
+
+    def is_zero(self, address: str, index: Index) -> bool:
+        """Whether the true value is 0, which has no last place to count in."""
+        true = self.proven.steps[address].at(index)
+        return bool(true.exact and true.mid == 0)
+
+    def differs(self, one: Differing) -> Mark:
+        trace = self.proven
+        assert trace.next is not None
+        margin = trace.next[one.position].margin
+        token = words.token_label(trace.token(trace.tokens[one.position]))
+        float_token = "?" if one.float_id is None else trace.token(one.float_id)
+        text = _(
+            "after position {position} ({token}): {format} says {float}, the true next token is "
+            "{true}, ahead by {margin}, proven"
+        )
+        return Mark(
+            "open",
+            text.format(
+                position=one.position,
+                token=token,
+                format=self.format,
+                float=words.token_label(float_token),
+                true=words.token_label(trace.token(one.id)),
+                margin=one_line(margin_cell(margin, DIGITS)),
+            ),
+        )
+
+    # ------------------------------------------------------------------ every number
+
+    def parts(self) -> Iterator[Part]:
+        """The steps asked for, each number three times: true, float, error in ulps."""
+        there = {step.address for step in self.comparison.steps}
+        for part in document(self.proven, only=self.only, names=self.names):
+            match part:
+                case Title():
+                    continue
+                case StepPart() if part.address in there:
+                    yield replace(part, tables=tuple(self.tables(part)))
+                case Loss():
+                    yield part
+                    yield Mark("more", self.beside("loss", (0,)))
+                case Predictions():
+                    yield part
+                    yield from map(self.differs, self.comparison.differing)
+                case _:
+                    yield part
+
+    def tables(self, part: StepPart) -> Iterator[Table]:
+        by_head = part.axes[0] in ("head", "kv_head")
+        heads = Window().head_places(part.shape[0]) if by_head else (None,)
+        for head, table in zip(heads, part.tables, strict=True):
+            before = () if head is None else (head,)
+            wide = len(part.shape) > len(before) + 1
+            rows: list[Row] = []
+            for row in table.rows:
+                at = (*before, row.place)
+                places = [(*at, column) for column in table.columns] if wide else [at]
+                rows += [row, *self.rows(part.address, row, places)]
+            yield replace(table, rows=tuple(rows))
+
+    def rows(self, address: str, row: Row, places: Sequence[Index]) -> Iterator[Row]:
+        """What stands below a row of true values."""
+        found = [self.floats.steps[address].at(index) for index in places]
+        floats = tuple(
+            MASKED if x is ABSENT else Cell("rounded", decimal=as_text(x)) for x in found
+        )
+        yield Row(row.place, INDENT + self.format, "rounded", floats)
+        errors = (
+            MASKED if x is ABSENT else Cell("rounded", decimal=self.error(address, index))
+            for x, index in zip(found, places, strict=True)
+        )
+        yield Row(row.place, f"{INDENT}ulps", "rounded", tuple(errors))
+
+    def at(self, address: str) -> Iterator[Part]:
+        """The working of a number, or of each of a slice, and what the floats made of it."""
+        for part in workings(self.proven, address):
+            if not isinstance(part, WorkingLine):
+                yield part
+                continue
+            read = read_address(part.address)
+            index = tuple(i for i in read.index if isinstance(i, int))
+            there = read.name in {step.address for step in self.comparison.steps}
+            told = there and not part.missing and not part.cell.masked
+            marks = (Mark("more", self.beside(read.name, index)),) if told else ()
+            yield replace(part, marks=(*part.marks, *marks))
+
+    # ------------------------------------------------------------------ data
+
+    def data(self) -> dict[str, Any]:
+        """The comparison as JSON has it."""
+        trace = self.proven
+        steps = [self.step_data(step) for step in self.steps]
+        return {
+            "model": trace.model.name,
+            "numbers": self.floats.numbers.name,
+            "true": trace.numbers.name,
+            **proof_data(trace),
+            "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
+            "steps": in_style(steps, trace.plan, self.names),
+            "next": self.next_data(),
+        }
+
+    def step_data(self, step: StepComparison) -> dict[str, Any]:
+        true = self.proven.steps[step.address]
+        value, decimal = enclosure_data(true.at(step.at), self.digits)
+        found = np.asarray(self.floats.steps[step.address].at(step.at))
+        return {
+            **step_record(true.step),
+            "entries": step.entries,
+            "ulps": number_data(step.ulps),
+            "at": list(step.at),
+            "missed_zeros": [list(at) for at in step.missed_zeros],
+            "unclear": step.unclear,
+            "true": {"value": value, "decimal": decimal},
+            "float": float_data(found),
+            "digits": number_data(step.fewest_digits),
+            "usual_digits": number_data(step.usual_digits),
+        }
+
+    def next_data(self) -> list[dict[str, Any]] | None:
+        true, floats = self.proven.next, self.floats.next
+        if true is None or floats is None:
+            return None
+        return [
+            {
+                "position": position,
+                "id": one.id,
+                "token": None if one.id is None else self.proven.token(one.id),
+                "proven": one.proven,
+                "margin": None
+                if one.margin is None
+                else enclosure_data(one.margin, self.digits)[0],
+                "float_id": other.id,
+                "float_token": None if other.id is None else self.proven.token(other.id),
+                "same": one.id == other.id if one.proven else None,
+            }
+            for position, (one, other) in enumerate(zip(true, floats, strict=True))
+        ]
+
+
+def number_data(x: float) -> float | str:
+    """A float as JSON has it."""
+    return x if isfinite(x) else "inf"

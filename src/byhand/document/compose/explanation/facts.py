@@ -1,0 +1,282 @@
+"""Facts in sentences: how each prediction comes about, and what happens without a step.
+
+Everything said here is read off `explaining.facts`: which token leads after which step, by how
+much, what was said to happen without a step and what does.  Nothing is worked out, and what is
+undecided is told as undecided.  Every text of a model is told in `every_text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from byhand.document import words
+from byhand.document.compose.explanation.inputs import tell_inputs
+from byhand.document.compose.explanation.numerals import Numerals
+from byhand.document.compose.explanation.wording import (
+    MOST_PARTS,
+    either,
+    part_name,
+    quoted,
+    why_untold,
+)
+from byhand.document.compose.forms import Forms
+from byhand.language import _
+from byhand.numbers.base import Prediction
+
+if TYPE_CHECKING:
+    from byhand.explaining.ablation import Part
+    from byhand.explaining.facts import Check, Fact, Facts
+    from byhand.explaining.turning import Change, Turning
+
+__all__ = ["Telling", "tell", "tell_inputs"]
+
+MOST_TURNS = 3  # changes of the leader that are told one by one
+MOST_FATES = 5  # kinds of what happens that are told one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """The sentences about one position; of a text that cannot be told, about none."""
+
+    position: int | None
+    sentences: tuple[str, ...]
+
+
+def tell(facts: Facts) -> tuple[Telling, ...]:
+    """Every fact in sentences."""
+    if facts.missing is not None:
+        text = _("How the predictions come about cannot be told: {reason}.")
+        return (Telling(None, (text.format(reason=why_untold(facts.missing)),)),)
+    teller = _Teller(facts)
+    return tuple(
+        Telling(fact.position, tuple(filter(None, teller.sentences(fact)))) for fact in facts.facts
+    )
+
+
+class _Teller:
+    """The sentences of one trace."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.trace = facts.trace
+        self.numerals = Numerals(Forms(facts.trace.numbers, digits=facts.trace.digits))
+
+    def token(self, id: int) -> str:
+        return quoted(self.trace.token(id))
+
+    def name(self, part: Part) -> str:
+        return part_name(part, self.trace.model.spec)
+
+    def apart(self, lead: Any) -> str:
+        """How far apart two logits are, whoever is ahead."""
+        return self.numerals.text(lead).removeprefix("-")
+
+    def sentences(self, fact: Fact) -> Iterator[str]:
+        yield self.headline(fact.turning)
+        if fact.prediction.id is None:
+            return
+        yield self.story(fact.turning)
+        yield self.shares(fact.turning)
+        yield from self.said(fact)
+        yield from self.checks(fact)
+
+    # ------------------------------------------------------------------- what comes, and how
+
+    def headline(self, turning: Turning) -> str:
+        """What comes next, and how far it is ahead of what."""
+        found, place = turning.prediction, turning.position
+        names = {"token": self.token(self.trace.tokens[place]), "place": place}
+        if found.id is None:
+            candidates = [self.token(id) for id in found.candidates]
+            text = _("What comes after {token} (position {place}) cannot be told: {reason}.")
+            return text.format(**names, reason=words.undecided(candidates))
+        names["next"] = self.token(found.id)
+        if found.tied:
+            names["tied"] = words.some_of([self.token(id) for id in found.tied])
+            if found.proven:
+                text = _("After {token} (position {place}) comes {next}: the logits of {tied} are "
+                         "equal, proven, and the first of them is taken.")  # fmt: skip
+            else:
+                text = _("After {token} (position {place}) comes {next}: the logits of {tied} are "
+                         "equal, and the first of them is taken.")  # fmt: skip
+            return text.format(**names)
+        if turning.rival is None:
+            return _("After {token} (position {place}) comes {next}.").format(**names)
+        if found.proven:
+            text = _("After {token} (position {place}) comes {next}, ahead of {rival} by {lead}, "
+                     "proven.")  # fmt: skip
+        else:
+            text = _("After {token} (position {place}) comes {next}, ahead of {rival} by {lead}.")
+        names |= {"rival": self.token(turning.rival), "lead": self.apart(turning.lead)}
+        return text.format(**names)
+
+    def story(self, turning: Turning) -> str:
+        """Who leads after the embedding, and which steps turn it to whom."""
+        first = turning.readings[0].leader
+        if turning.turned is None:
+            at = [r.address for r in turning.readings if r.leader.id is None]
+            text = _("Which step turns it there cannot be told: who leads after {steps} is "
+                     "undecided.")  # fmt: skip
+            return text.format(steps=words.some_of(at))
+        start = _("nothing that is decided") if first.id is None else self.leader(first)
+        if not turning.changes:
+            text = _("The embedding alone already says {first}, and no step turns it away.")
+            return text.format(first=start)
+        turns = [self.turn(change) for change in turning.changes[-MOST_TURNS:]]
+        turns[-1] += ", " + self.distance(turning.changes[-1])
+        told = ", ".join(turns)
+        if hidden := len(turning.changes) - len(turns):
+            text = _("The embedding alone says {first}; after {count} other turns {told}.")
+            return text.format(first=start, count=words.whole(hidden), told=told)
+        return _("The embedding alone says {first}; {told}.").format(first=start, told=told)
+
+    def leader(self, found: Prediction) -> str:
+        """Who leads, and who is level with it."""
+        assert found.id is not None
+        token = self.token(found.id)
+        level = [self.token(id) for id in found.tied if id != found.id]
+        if not level:
+            return token
+        return _("{token} (level with {others})").format(token=token, others=words.some_of(level))
+
+    def turn(self, change: Change) -> str:
+        text = _("{part} turns it to {token}")
+        return text.format(part=self.name(change.part), token=self.token(change.new))
+
+    def distance(self, change: Change) -> str:
+        """From how far behind to how far ahead."""
+        before, after = self.apart(change.before), self.apart(change.after)
+        if _nothing(before):
+            text = _("from level with {old} to {after} ahead of it")
+        elif _nothing(after):
+            text = _("from {before} behind {old} to level with it")
+        else:
+            text = _("from {before} behind {old} to {after} ahead of it")
+        return text.format(before=before, after=after, old=self.token(change.old))
+
+    def shares(self, turning: Turning) -> str:
+        """What adds most to the lead, and what takes most from it."""
+        most, least = turning.foremost, turning.against
+        if turning.rival is None or turning.prediction.tied or most is None:
+            return ""
+        value = self.numerals.signed(most.value)
+        alike = [
+            self.name(one.part)
+            for one in turning.contributions
+            if one.value is not None and self.numerals.signed(one.value) == value
+        ]
+        names = {
+            "rival": self.token(turning.rival),
+            "parts": words.joined(alike),
+            "value": value if len(alike) == 1 else _("{value} each").format(value=value),
+        }
+        if least is None:
+            return _("The lead over {rival} comes above all from {parts} ({value}).").format(
+                **names
+            )
+        text = _("The lead over {rival} comes above all from {parts} ({value}); most is taken from "
+                 "it by {other} ({less}).")  # fmt: skip
+        names |= {"other": self.name(least.part), "less": self.numerals.signed(least.value)}
+        return text.format(**names)
+
+    # ------------------------------------------------------------------- what happens without it
+
+    def said(self, fact: Fact) -> Iterator[str]:
+        """What is to be expected without a part, by what it adds directly and nothing else."""
+        groups: dict[tuple[Any, ...], list[Check]] = {}
+        for check in fact.checks:
+            if check.said.id not in (fact.prediction.id, None):
+                groups.setdefault((check.said.id, check.said.tied), []).append(check)
+        for group in groups.values():
+            names = {"parts": self.names(group), "said": self.leader(group[0].said)}
+            yield _("Without what {parts} adds, {said} would lead.").format(**names)
+
+    def checks(self, fact: Fact) -> Iterator[str]:
+        """What happens without each part, beside what was said; parts of one fate together."""
+        told = fact.prediction
+        groups: dict[tuple[Any, ...], list[Check]] = {}
+        for check in fact.checks:
+            groups.setdefault(_fate(check), []).append(check)
+        changing = [group for group in groups.values() if group[0].found.id not in (told.id, None)]
+        undecided = [group for group in groups.values() if group[0].found.id is None]
+        staying = [group for group in groups.values() if group[0].found.id == told.id]
+        if staying and not changing and not undecided:
+            yield _("Checked: no single part is needed.")
+        shown = changing if len(changing) <= MOST_FATES else changing[: MOST_FATES - 1]
+        for group in shown:
+            yield self.changes(group, self.token(self.trace.tokens[fact.position]))
+        if rest := [check for group in changing[len(shown) :] for check in group]:
+            yield self.more_changes(rest)
+        for group in undecided:
+            yield self.open(group)
+        large = sum(len(group) > MOST_PARTS for group in staying)
+        for group in staying:
+            many = len(group) > MOST_PARTS and large == 1
+            yield self.stays(group, self.all_others(group, fact) if many else self.names(group))
+
+    def names(self, group: Iterable[Check]) -> str:
+        return either([self.name(check.part) for check in group])
+
+    def all_others(self, group: Sequence[Check], fact: Fact) -> str:
+        """A name for many parts, where they are all, or all but those told in other sentences."""
+        if len(group) == len(fact.checks):
+            text = _("any one of the {count} parts")
+        else:
+            text = _("any one of the other {count} parts")
+        return text.format(count=words.whole(len(group)))
+
+    def more_changes(self, checks: Sequence[Check]) -> str:
+        """Many parts without which the prediction is another one, each in its own way."""
+        text = _("Checked: without {parts} it is another token, too; {right} of these {count} as "
+                 "said.")  # fmt: skip
+        right = sum(check.as_said is True for check in checks)
+        count = words.whole(len(checks))
+        return text.format(parts=self.names(checks), right=words.whole(right), count=count)
+
+    def changes(self, group: Sequence[Check], token: str) -> str:
+        """The prediction is another one without the part."""
+        one = group[0]
+        names = {"parts": self.names(group), "token": token, "found": self.leader(one.found)}
+        if one.as_said:
+            text = _("Checked: without {parts} the prediction after {token} is {found}, as said.")
+        elif one.said.id is None:
+            text = _("Checked: without {parts} the prediction after {token} is {found}; what to "
+                     "expect was undecided.")  # fmt: skip
+        else:
+            names["said"] = self.leader(one.said)
+            text = _("Checked: without {parts} the prediction after {token} is {found}, not as "
+                     "said: by what is added directly it would be {said}.")  # fmt: skip
+        return text.format(**names)
+
+    def stays(self, group: Sequence[Check], parts: str) -> str:
+        """The prediction is the same without the part."""
+        one = group[0]
+        names = {"parts": parts, "found": self.leader(one.found)}
+        if one.as_said:
+            text = _("Without {parts} it stays {found}, as said.")
+        elif one.said.id is None:
+            text = _("Without {parts} it stays {found}; what to expect was undecided.")
+        else:
+            names["said"] = self.leader(one.said)
+            text = _("Without {parts} it stays {found}, not as said: by what is added directly it "
+                     "would be {said}.")  # fmt: skip
+        return text.format(**names)
+
+    def open(self, group: Sequence[Check]) -> str:
+        """Nobody knows what happens without the part."""
+        candidates = [self.token(id) for id in group[0].found.candidates]
+        text = _("Without {parts} the prediction cannot be told: {reason}.")
+        return text.format(parts=self.names(group), reason=words.undecided(candidates))
+
+
+def _nothing(number: str) -> bool:
+    """Whether it is 0: numbers that are not show a digit of theirs."""
+    return set(number) <= set("0.")
+
+
+def _fate(check: Check) -> tuple[Any, ...]:
+    """What makes two checks the same sentence."""
+    found, said = check.found, check.said
+    said_key = None if check.as_said else (said.id, said.tied)
+    return found.id, found.tied, found.candidates if found.id is None else (), said_key

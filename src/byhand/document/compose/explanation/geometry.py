@@ -1,0 +1,109 @@
+"""The section on geometry: the stream as a path among the directions of the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from byhand.document.compose.explanation.numerals import measure
+from byhand.document.compose.explanation.parts import Block, Drawing, Grid, Section, Told
+from byhand.document.compose.explanation.scope import Scope
+from byhand.document.words import whole, why_missing
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.explaining.geometry import Geometry, Path
+
+SMALL = 4  # dimensions of a stream whose positions are all told
+WIDEST_DRAWN = 2  # dimensions of a stream that characters can show
+WIDE, SMALL_PLANE, NARROW = 64, 44, 20  # characters of a plane: in full, in short, at least
+BESIDE = 14  # characters beside a plane
+MOST_TOKENS = 5  # directions whose angles stand side by side
+
+
+def section(scope: Scope) -> Section:
+    """The stream in the plane, or by its lengths and angles."""
+    return Section(
+        "geometry",
+        _("Where the stream goes"),
+        _(
+            "Each token is a direction: a row of the unembedding. The stream moves from its "
+            "embedding to its end, and the token whose region it ends in comes next."
+        ),
+        tuple(_blocks(scope, scope.found.geometry)),
+    )
+
+
+def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Block]:
+    yield from _drawings(scope, geometry)
+    paths = [path for path in geometry.paths if path.position == scope.found.position]
+    if scope.every or (scope.full and geometry.width <= SMALL):
+        paths = list(geometry.paths)
+    for path in paths:
+        yield _path(scope, geometry, path)
+        if path.ended is not None:
+            yield Told(why_missing(path.ended), "open")
+
+
+def _drawings(scope: Scope, geometry: Geometry) -> Iterator[Block]:
+    """The plane: drawn where it is read in a browser, in characters where the stream has two
+    dimensions."""
+    if scope.pictures:
+        from byhand.document.media.html.plane import figures
+
+        yield from (Drawing(svg=svg) for svg in figures(geometry))
+    elif geometry.width <= WIDEST_DRAWN and geometry.planes:
+        from byhand.document.media.terminal.plane import drawn, signs
+
+        wide = min(WIDE if scope.full else SMALL_PLANE, scope.width - BESIDE)
+        yield Drawing(tuple(drawn(geometry, max(wide, NARROW))), about=signs())
+    elif geometry.planes:
+        yield Told(_projected(geometry))
+
+
+def _projected(geometry: Geometry) -> str:
+    """What a picture of a wider stream would show, and what it would not."""
+    from byhand.document.media.html.plane_words import percent
+
+    if geometry.width == WIDEST_DRAWN + 1:
+        return _("--report draws the stream in its three coordinate planes")
+    seen = geometry.planes[0].projection
+    text = _(
+        "the two main directions keep {first} and {second} of the stream's spread on this text, "
+        "{away} is projected away; --report draws them"
+    )
+    return text.format(
+        first=percent(seen.kept[0]), second=percent(seen.kept[1]), away=percent(seen.away)
+    )
+
+
+def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
+    """Stop by stop: its length, how far it turned, its angle to each token's direction."""
+    chosen = list(geometry.directions)
+    if len(chosen) > MOST_TOKENS and not scope.every:
+        first = scope.found.compared
+        chosen.sort(key=lambda each: each.id not in first)
+        chosen = chosen[:MOST_TOKENS]
+    places = [geometry.directions.index(each) for each in chosen]
+    turned = [None, *(move.turned for move in path.moves)]
+    rows = []
+    for stop, turn in zip(path.stops, turned, strict=False):
+        cells = [stop.address, measure(stop.length), _degrees(turn)]
+        cells += [_degrees(stop.angles[at]) for at in places]
+        cells.append("" if stop.leads is None else scope.leader(stop.leads))
+        rows.append(tuple(cells))
+    hidden = len(geometry.directions) + geometry.left_out - len(chosen)
+    heads = (_("stream"), _("length"), _("turned"))
+    return Grid(
+        _("position {place}: length, turn, and the angle to each token's direction").format(
+            place=scope.where(path.position)
+        ),
+        (*heads, *(scope.token(each.id) for each in chosen), _("leads")),
+        tuple(rows),
+        (False, True, True, *[True] * len(chosen), False),
+        left_out=_("{count} more tokens").format(count=whole(hidden)) if hidden else "",
+    )
+
+
+def _degrees(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f}°"

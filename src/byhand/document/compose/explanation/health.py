@@ -1,0 +1,232 @@
+"""The sections on health and on the place of norms: sizes, entropies, ranks, dead units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from byhand.document.compose.explanation.numerals import measure, share
+from byhand.document.compose.explanation.parts import Block, Grid, Section, Told
+from byhand.document.compose.explanation.scope import Scope
+from byhand.document.words import joined, whole
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.explaining.health import Health, LayerHealth, Pattern, Size, Update
+    from byhand.explaining.norm_places import NormPlaces, PlaceRun
+
+MOST_PATTERNS = 24  # heads that are listed
+MOST_DEAD = 8  # units that are named
+
+
+def cosine(value: float | None) -> str:
+    """A rounded cosine: two decimals, whatever its size."""
+    return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"
+
+
+def _mean(size: Size | None) -> str:
+    return measure(None if size is None else size.mean)
+
+
+def part(value: float | None) -> str:
+    """A rounded share."""
+    return "–" if value is None else share(value)
+
+
+# ------------------------------------------------------------------ health
+
+
+def health_section(scope: Scope) -> Section:
+    """How the layers are doing."""
+    return Section(
+        "health",
+        _("How the layers are doing"),
+        _(
+            "Sizes are root mean squares, averaged over the positions. Added: the size of what a "
+            "side-trip adds over that of the stream; cosine: whether it goes along with the stream "
+            "(1), across (0) or against it (-1). Everything here is rounded."
+        ),
+        tuple(_health(scope, scope.found.health)),
+    )
+
+
+def _health(scope: Scope, health: Health) -> Iterator[Block]:
+    rows = []
+    if health.entering is not None:
+        rows.append((_("enters"), _mean(health.entering), *[""] * 6))
+    rows += [_layer(layer) for layer in health.layers]
+    yield Grid(
+        _("block by block"),
+        (
+            _("block"),
+            _("stream"),
+            _("attn added"),
+            _("cosine"),
+            _("MLP added"),
+            _("cosine"),
+            _("entropy"),
+            _("dead"),
+        ),
+        tuple(rows),
+        (False, *[True] * 7),
+    )
+    for layer in health.layers:
+        yield from _remarks(layer)
+    if scope.full:
+        yield from _patterns(scope, health)
+        yield from _units(health)
+
+
+def _layer(layer: LayerHealth) -> tuple[str, ...]:
+    shares = [each.mean_share_of_most for each in layer.patterns]
+    known = [each for each in shares if each is not None]
+    entropy = sum(known) / len(known) if known else None
+    units = layer.units
+    dead = "" if units is None else f"{whole(len(units.dead))}/{whole(units.count)}"
+    return (
+        str(layer.layer),
+        _mean(layer.stream),
+        *_update(layer.attention),
+        *_update(layer.mlp),
+        part(entropy) if layer.patterns else "",
+        dead,
+    )
+
+
+def _update(update: Update | None) -> tuple[str, str]:
+    if update is None:
+        return "", ""
+    return measure(update.mean_ratio), cosine(update.mean_cosine)
+
+
+def _remarks(layer: LayerHealth) -> Iterator[Told]:
+    name = f"block.{layer.layer}"
+    units = layer.units
+    if units is not None and units.dead:
+        few = [str(unit) for unit in units.dead[:MOST_DEAD]]
+        which = joined(few) + ("…" if len(units.dead) > MOST_DEAD else "")
+        if units.exact_zero:
+            text = _("{name}: units {which} are 0 at every position of this text")
+        else:
+            text = _("{name}: units {which} stay below 1/1000 of the largest on this text")
+        if len(units.dead) == 1:
+            text = (
+                _("{name}: unit {which} is 0 at every position of this text")
+                if units.exact_zero
+                else _("{name}: unit {which} stays below 1/1000 of the largest on this text")
+            )
+        yield Told(text.format(name=name, which=which))
+    if layer.not_finite:
+        text = _("{name}: not finite: {steps}")
+        yield Told(text.format(name=name, steps=joined(layer.not_finite)), "open")
+    if layer.missing:
+        text = _("{name}: no value: {steps}")
+        yield Told(text.format(name=name, steps=joined(layer.missing)), "open")
+
+
+def _units(health: Health) -> Iterator[Block]:
+    found = [(layer.layer, layer.units) for layer in health.layers if layer.units is not None]
+    if found:
+        yield Grid(
+            _(
+                "every MLP: its units, those that are dead on this text, and of all units at all "
+                "positions the share on the flat part of the activation (next to nothing comes "
+                "out) and on the straight one (what goes in comes out)"
+            ),
+            (_("block"), _("units"), _("dead"), _("flat"), _("straight")),
+            tuple(
+                (
+                    str(layer),
+                    whole(units.count),
+                    whole(len(units.dead)),
+                    part(units.flat),
+                    part(units.linear),
+                )
+                for layer, units in found
+            ),
+            (False, *[True] * 4),
+        )
+
+
+def _patterns(scope: Scope, health: Health) -> Iterator[Block]:
+    found = [(layer.layer, pattern) for layer in health.layers for pattern in layer.patterns]
+    if not found:
+        return
+    shown = found if scope.every else found[:MOST_PATTERNS]
+    hidden = len(found) - len(shown)
+    yield Grid(
+        _(
+            "every head: the entropy of its attention in nats and as a share of the most there can "
+            "be; the rank of its pattern; how much of it lies on the first token and on the own "
+            "one; how many rows lie on one token alone"
+        ),
+        (
+            _("heads"),
+            _("entropy"),
+            _("of most"),
+            _("eff. rank"),
+            _("rank"),
+            _("first"),
+            _("own"),
+            _("on one"),
+        ),
+        tuple(_pattern(layer, pattern) for layer, pattern in shown),
+        (False, *[True] * 7),
+        left_out=_("{count} more heads").format(count=whole(hidden)) if hidden else "",
+    )
+
+
+def _pattern(layer: int, pattern: Pattern) -> tuple[str, ...]:
+    rank = pattern.numerical_rank
+    return (
+        f"block.{layer}.attn[{pattern.head}]",
+        measure(pattern.mean_entropy),
+        part(pattern.mean_share_of_most),
+        measure(pattern.effective_rank),
+        "–" if rank is None else str(rank),
+        part(pattern.first),
+        part(pattern.own),
+        part(pattern.saturated),
+    )
+
+
+# ------------------------------------------------------------------ the place of norms
+
+
+def norms_section(scope: Scope) -> Section:
+    """The same weights with norms before and after the side-trips."""
+    return Section(
+        "norms",
+        _("Norms before or after"),
+        _(
+            "The same weights with every norm before its side-trip (pre) and after it (post). No "
+            "model was trained both ways: this shows what the place does to sizes, not which is "
+            "better."
+        ),
+        tuple(_norms(scope, scope.found.norm_places)),
+    )
+
+
+def _norms(scope: Scope, found: NormPlaces) -> Iterator[Block]:
+    if found.reason:
+        yield Told(found.reason)
+    if not found.runs:
+        return
+    heads = (_("after block"), *(_run_name(run) for run in found.runs))
+    layers = max(len(run.health.layers) for run in found.runs)
+    rows = []
+    rows.append((_("enters"), *(_mean(run.health.entering) for run in found.runs)))
+    for layer in range(layers):
+        rows.append((str(layer), *(_mean(run.health.layers[layer].stream) for run in found.runs)))
+    rows.append((_("next token"), *(_next(scope, run) for run in found.runs)))
+    right = (False, *[True] * len(found.runs))
+    yield Grid(_("size of the stream"), heads, tuple(rows), right)
+
+
+def _run_name(run: PlaceRun) -> str:
+    name = _("pre-norm") if run.place == "pre" else _("post-norm")
+    return _("{name} (its own)").format(name=name) if run.own else name
+
+
+def _next(scope: Scope, run: PlaceRun) -> str:
+    return "?" if run.next is None else scope.leader(run.next[scope.found.position])

@@ -1,0 +1,88 @@
+"""Numbers of an explanation as short text: signed, with the decimals that are proven or rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import floor, isfinite, log10
+from typing import Any
+
+from byhand.document.compose.forms import Forms
+from byhand.document.trace_parts import Cell
+from byhand.expression import write
+from byhand.numbers.enclosed.enclosure import Enclosure
+
+LONGEST = 10  # characters of an exact number in a column; a longer one is shown by its decimals
+FLOAT_DIGITS = 5  # significant digits of a float in a column
+MEASURE_DIGITS = 3  # of a rounded measure
+
+
+class Numerals:
+    """Writes the entries of one number system."""
+
+    def __init__(self, forms: Forms) -> None:
+        self.forms = forms
+
+    def text(self, entry: Any, *, short: bool = True) -> str:
+        """An entry: exact and short as it is, else its decimals; a float to a few digits.
+
+        Without `short`, an exact number comes as its decimals too, unless it is whole.
+        """
+        cell = self.forms.cell(entry)
+        if cell.radius is not None:
+            return f"{cell.decimal} ± {cell.radius}"
+        if cell.register == "rounded" and not isinstance(entry, Enclosure):
+            return self.rounded(entry, cell)
+        exact = exact_text(cell)
+        if exact is not None and (short or exact == "0" or cell.decimal is None):
+            return exact
+        return cell.decimal or ""
+
+    def column(self, entries: Iterable[Any]) -> list[str]:
+        """The entries of a column, with their signs: all of them exact, or all of them decimals."""
+        found = list(entries)
+        short = all(exact_text(self.forms.cell(entry)) is not None for entry in found)
+        return [self.signed(entry, short=short) for entry in found]
+
+    def rounded(self, entry: Any, cell: Cell) -> str:
+        """Floats have more digits than a column needs; a pencil's decimals are as they are."""
+        try:
+            return short_float(float(entry)) if hasattr(entry, "dtype") else cell.decimal or ""
+        except (TypeError, ValueError):
+            return cell.decimal or ""
+
+    def signed(self, entry: Any, *, short: bool = True) -> str:
+        """With its sign, + where it is not negative; 0 has none."""
+        text = self.text(entry, short=short)
+        return text if text.startswith("-") or text == "0" else f"+{text}"
+
+
+def exact_text(cell: Cell) -> str | None:
+    """A rational number that is short enough to stand in a column as it is."""
+    if cell.register != "exact" or (cell.form is None and cell.cut):
+        return None
+    text = cell.decimal if cell.form is None else write(cell.form)
+    return text if text is not None and len(text) <= LONGEST else None
+
+
+def short_float(value: float, digits: int = FLOAT_DIGITS) -> str:
+    """A float to some significant digits: 0.012346, 14.203, 1.2e-7."""
+    if not isfinite(value):
+        return str(value)
+    if not value:
+        return "0"
+    size = floor(log10(abs(value)))
+    if -4 <= size < 7:
+        return f"{value:.{max(digits - 1 - max(size, 0), 0)}f}"
+    return f"{value:.{min(digits - 1, 2)}e}".replace("e-0", "e-").replace("e+0", "e")
+
+
+def measure(value: float | None) -> str:
+    """A rounded measure; a dash where it is not defined."""
+    return "–" if value is None else short_float(value, MEASURE_DIGITS)
+
+
+def share(value: float) -> str:
+    """A share in per cent."""
+    if not isfinite(value):
+        return str(value)
+    return f"{100 * value:.0f}%" if value == 0 or abs(value) >= 0.01 else "<1%"

@@ -1,0 +1,57 @@
+"""What every section needs: the explanation, how much of it is shown, and the words for places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from byhand.document.compose.explanation.numerals import Numerals
+from byhand.document.compose.explanation.parts import together
+from byhand.document.compose.forms import Forms
+from byhand.document.words import token_label
+from byhand.numbers.base import Prediction
+
+if TYPE_CHECKING:
+    from byhand.explaining import Explanation
+
+
+@dataclass(frozen=True)
+class Scope:
+    """An explanation, and how much of it is to be shown.
+
+    `full`: all that a section has, as far as it can be read; `every`: nothing is folded at all.
+    """
+
+    found: Explanation
+    full: bool = False
+    every: bool = False
+    pictures: bool = False  # drawings as SVG; else in characters
+    width: int = 80  # of a terminal, for drawings in characters
+
+    @cached_property
+    def numerals(self) -> Numerals:
+        return Numerals(Forms(self.found.trace.numbers, digits=self.found.trace.digits))
+
+    def token(self, id: int) -> str:
+        return together(token_label(self.found.trace.token(id)))
+
+    def place(self, position: int) -> str:
+        """A position with its token: 2 C."""
+        return f"{position} {self.token(self.found.trace.tokens[position])}"
+
+    def where(self, position: int) -> str:
+        """A position in a sentence: 2 (C)."""
+        return f"{position} ({self.token(self.found.trace.tokens[position])})"
+
+    def leader(self, found: Prediction | None) -> str:
+        """Who leads, in a cell: ? where it is undecided, A = B where they tie."""
+        if found is None or found.id is None:
+            return "?"
+        if found.tied:
+            shown = [self.token(id) for id in found.tied[:3]]
+            return " = ".join(shown) + ("…" if len(found.tied) > 3 else "")
+        return self.token(found.id)
+
+    def number(self, entry: Any) -> str:
+        return self.numerals.text(entry)

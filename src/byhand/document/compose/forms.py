@@ -1,0 +1,213 @@
+"""The forms an entry can be shown in, asked from its number system: tree, working, decimals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+from byhand.document.trace_parts import MASKED, Cell, Letter
+from byhand.errors import Undecided
+from byhand.expression import (
+    Entry,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Product,
+    Quotient,
+    leaves,
+    write,
+)
+from byhand.numbers.base import Numbers
+from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.tracing import Trace
+
+PLACES = 4  # decimals shown beside a form
+DIGITS = 6  # significant digits of an enclosure, where no number of them was asked for
+WIDEST_FORM = 60  # characters of a form in a table; a wider one is shown by its decimals
+CONSTANTS = ("e", "pi")
+
+
+class Writes(Protocol):
+    """A writer of exact-or-named values (see `numbers.exact`)."""
+
+    def label(self, value: Any, entry: Entry) -> None: ...
+    def in_place(self, value: Any, width: int) -> Expression | None: ...
+    def simplified(self, value: Any) -> Expression: ...
+    def worked(self, value: Any) -> Expression: ...
+    def definitions(self) -> Any: ...
+
+
+class Forms:
+    """Cells of one number system's entries; letters are defined in the order of their use."""
+
+    def __init__(self, numbers: Numbers, places: int = PLACES, digits: int | None = None) -> None:
+        self.numbers = numbers
+        self.places = places
+        self.digits = digits or DIGITS
+        self.writer: Writes | None = numbers.writer() if hasattr(numbers, "writer") else None
+
+    def label(self, trace: Trace, *first: Entry) -> None:
+        """Letters are named after the entries they stand for; of equal ones, the first."""
+        if self.writer is None:
+            return
+        for leaf in first:
+            self.writer.label(trace.steps[leaf.address].at(leaf.index), leaf)
+        for worked in trace:
+            for index, entry in worked.entries():
+                if entry is not None and entry.fraction is None:
+                    self.writer.label(entry, Entry(worked.address, index))
+
+    def cell(self, entry: Any, *, form: bool = True, worked: bool = False) -> Cell:
+        """The entry as a table shows it: short, and without letters, which need definitions.
+
+        Without `form`, a number that is not rational comes as its decimals alone.
+        """
+        if entry is None or self.writer is None or self.numbers.register(entry) == "enclosed":
+            return self.full(entry)
+        register, decimal = self.numbers.register(entry), self.decimal(entry)
+        cut = entry.fraction is not None and Fraction(decimal) != entry.fraction
+        tree = self.in_place(entry) if form or entry.fraction is not None else None
+        if tree is None and cut:  # too wide for a table; without it the decimals would be all of it
+            tree = self.writer.simplified(entry)
+        if tree is None or any(letters_in(tree)):
+            return Cell(register, decimal=decimal, cut=cut)
+        line = self.writer.worked(entry) if worked and not wide(tree) else tree
+        told = line != tree and not isinstance(line, Number) and not any(letters_in(line))
+        return Cell(register, tree, line if told else None, decimal, cut=cut)
+
+    def in_place(self, entry: Any) -> Expression | None:
+        """The simplified form, unless it is too wide for a table."""
+        return None if self.writer is None else self.writer.in_place(entry, WIDEST_FORM)
+
+    def full(self, entry: Any) -> Cell:
+        """The entry in every form that its number system gives, letters among them."""
+        if entry is None:
+            return MASKED
+        if isinstance(entry, Enclosure):
+            return enclosed_cell(entry, self.digits)
+        register = self.numbers.register(entry)
+        if self.writer is None:
+            text = self.text(entry)
+            return Cell(register, decimal=text, cut=_cut(text, entry))
+        if register == "enclosed":
+            middle, radius = entry.interval(self.places)
+            return Cell(register, decimal=middle, radius=radius)
+        form, worked = self.writer.simplified(entry), self.writer.worked(entry)
+        decimal = self.decimal(entry)
+        return Cell(
+            register,
+            None if is_letter(form) else form,
+            None if worked == form or isinstance(worked, Number) else worked,
+            decimal,
+            cut=entry.fraction is not None and Fraction(decimal) != entry.fraction,
+        )
+
+    def text(self, entry: Any) -> str:
+        """An entry of a system that has one form only."""
+        write = getattr(self.numbers, "text", str)
+        return str(write(entry))
+
+    def decimal(self, entry: Any) -> str:
+        """Proven decimals; one significant digit where they would be zeros alone."""
+        shown: str = entry.decimal(self.places)
+        if set(shown) <= set("-0.") and entry.fraction != 0:
+            try:
+                return str(entry.significant(1))
+            except Undecided:  # not separated from 0: the zeros are what is proven
+                return shown
+        return shown
+
+    # ------------------------------------------------------------------ letters
+
+    def letters(self, trees: Iterable[Expression | None]) -> tuple[Letter, ...]:
+        """The definitions of the letters in some trees, and of the letters in those."""
+        return self.definitions([n for tree in trees if tree is not None for n in letters_in(tree)])
+
+    def letter_decimal(self, definition: Any) -> str:
+        """The decimals of what a letter stands for; middle ± radius where it is a range."""
+        if definition.value.register == "enclosed":
+            return str(definition.decimal(self.places))
+        return self.decimal(definition.value)
+
+    def definitions(self, names: Iterable[str]) -> tuple[Letter, ...]:
+        """The definitions of some letters, and of the letters in those, in the order of use."""
+        todo = list(names)
+        if not todo or self.writer is None:
+            return ()
+        known = self.writer.definitions()
+        found: dict[str, Letter] = {}
+        for name in todo:  # grows as definitions bring further letters
+            if name in known and name not in found:
+                definition = known[name]
+                found[name] = Letter(name, definition.expression, self.letter_decimal(definition))
+                todo.extend(letters_in(definition.expression))
+        return tuple(found.values())
+
+
+def _cut(text: str, entry: Any) -> bool:
+    """Whether a text does not say all of an entry; what is no number is said in full."""
+    try:
+        return Fraction(text) != Fraction(entry if isinstance(entry, Fraction) else float(entry))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return False
+
+
+def wide(tree: Expression) -> bool:
+    """Whether a form is too wide for a table."""
+    return len(write(tree)) > WIDEST_FORM
+
+
+def letters_in(tree: Expression) -> Iterable[str]:
+    """The letters of a tree in the order of their appearance."""
+    names = (leaf.text for leaf in leaves(tree) if isinstance(leaf, Name))
+    return dict.fromkeys(name for name in names if name not in CONSTANTS)
+
+
+def is_letter(tree: Expression) -> bool:
+    """A letter or a multiple of one: it stands for the entry, and says nothing new of it."""
+    match tree:
+        case Name(text=text):
+            return text not in CONSTANTS
+        case Negative(of=x) | Quotient(top=x, bottom=Number()) | Product(factors=(Number(), x)):
+            return is_letter(x)
+        case _:
+            return False
+
+
+def enclosed_cell(entry: Enclosure, digits: int) -> Cell:
+    """Proven digits, as many as were asked for.
+
+    A number that is known exactly and has no more digits than that is shown as it is; one that is
+    not known narrowly enough, with its radius.  So the number of digits never misleads.
+    """
+    middle, radius = entry.interval(digits)
+    if radius == "0":
+        return Cell("exact", decimal=middle)
+    if entry.proves(digits):
+        return Cell("enclosed", decimal=entry.decimal(digits))
+    return Cell("enclosed", decimal=middle, radius=radius)
+
+
+def range_cell(entry: Any, places: int = PLACES) -> Cell:
+    """An exact-or-named value that is known within a range: no digits beyond its radius."""
+    middle, radius = entry.interval(places)
+    if radius not in ("0", "∞"):
+        first = -Decimal(radius).adjusted()  # the place of the radius's first digit
+        middle, radius = entry.interval(min(max(first, 0), places))
+    return Cell("enclosed", decimal=middle, radius=radius)
+
+
+def margin_cell(entry: Enclosure, digits: int) -> Cell:
+    """How far a token is ahead: so many digits, or as many as its proof has brought along."""
+    cell = enclosed_cell(entry, digits)
+    if cell.radius is None or not entry.proves(1):
+        return cell
+    return Cell("enclosed", decimal=entry.decimal(digits))
+
+
+def rational_cell(value: Fraction | int) -> Cell:
+    """A plain rational number, such as an id."""
+    return Cell("exact", Number(Fraction(value)))

@@ -1,0 +1,49 @@
+"""What was to be proven and is not: which numbers and which next tokens, and how close they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from byhand.document import words
+from byhand.document.compose.listing import INDENT
+from byhand.document.words import whole
+from byhand.language import _
+from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.missing_bits import Unproven
+    from byhand.proving import Proof
+
+MOST = 10  # that are told one by one
+MOST_TOKENS = 4  # that may be the next one
+NARROW = 3  # significant digits of how close two logits are
+
+
+def lines(trace: Trace) -> Iterator[str]:
+    """One line each for the first of them, then how many more there are."""
+    proof = trace.proof
+    assert proof is not None
+    yield _("not proven to {digits} digits, with {bits} bits:").format(
+        digits=proof.digits, bits=whole(proof.bits)
+    )
+    for one in proof.undecided[:MOST]:
+        yield INDENT + line(one, proof, trace)
+    if (more := proof.count - len(proof.undecided[:MOST])) > 0:
+        yield INDENT + _("and {count} more").format(count=whole(more))
+
+
+def line(one: Unproven, proof: Proof, trace: Trace) -> str:
+    """What is open, and how close it is."""
+    if one.asked == "next":
+        tokens = [words.token_label(trace.token(id)) for id in one.candidates]
+        text = _("{address}: {tokens}, {distance} apart")
+        return text.format(
+            address=one.address,
+            tokens=words.some_of(tokens, MOST_TOKENS),
+            distance=" ± ".join(one.enclosure.interval(NARROW)),
+        )
+    shown = " ± ".join(one.enclosure.interval(proof.digits))
+    if one.enclosure.contains(0):
+        return _("{address} = {shown}, perhaps zero").format(address=one.address, shown=shown)
+    return f"{one.address} = {shown}"

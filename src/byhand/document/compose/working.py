@@ -1,0 +1,315 @@
+"""The working inside one number: in short names, with the values written in, and what it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice, product
+from math import inf, isnan, log, nan
+from typing import Any
+
+import numpy as np
+
+from byhand.address import Address, read_address, within, write_index
+from byhand.document import words
+from byhand.document.compose.forms import DIGITS, Forms, rational_cell
+from byhand.document.compose.given import symbol_of, weight_cell
+from byhand.document.media.terminal.layout import plain
+from byhand.document.trace_parts import MASKED, Cell, Mark, Part, WorkingLine
+from byhand.errors import AddressError, nearest
+from byhand.expression import (
+    Entry,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Sum,
+    leaves,
+    substitute,
+    write,
+)
+from byhand.language import _
+from byhand.numbers.base import ABSENT, Printed, Unknown
+from byhand.plan import WEIGHT, Plan, Step
+from byhand.tracing import Trace, Worked
+from byhand.weights import Weights
+from byhand.working import Working
+
+MOST_LINES = 64  # of one address with slices
+MOST_TERMS = 12  # of one sum; of a longer one the largest are shown
+SHOWN_TERMS = 6
+WIDEST_VALUE = 24  # characters of a form written in; a wider one is shown by its decimals
+ELLIPSIS = Name("…")
+
+Index = tuple[int, ...]
+
+
+def workings(trace: Trace, address: str) -> Iterator[Part]:
+    """The working of the entry at an address, or of each entry of a slice."""
+    return Workings(trace).parts(read_address(address))
+
+
+def shape_at(wanted: Address, plan: Plan, weights: Weights) -> tuple[int, ...]:
+    """The shape of the step or weight of an address; an AddressError where there is none, or where
+    the index lies outside it."""
+    weight = wanted.name.startswith(WEIGHT)
+    shape = weight_shape(wanted.name, weights) if weight else plan[wanted.name].shape
+    within(wanted, shape)
+    return shape
+
+
+def weight_shape(address: str, weights: Weights) -> tuple[int, ...]:
+    """The shape of the weight at weight.NAME; an AddressError with the nearest."""
+    name = address.removeprefix(WEIGHT)
+    if name not in weights:
+        raise AddressError(
+            _("there is no weight {name}").format(name=repr(address)),
+            hint=nearest(address, [WEIGHT + known for known in weights]),
+        )
+    return weights[name].shape
+
+
+class Workings:
+    """The lines of working of one trace, whose letters are named once for all of them."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.forms = Forms(trace.numbers, digits=trace.digits)
+        self.forms.label(trace)
+        written_in = min(self.forms.digits, DIGITS)  # a line of long numbers tells nobody anything
+        self.inner = Forms(trace.numbers, digits=written_in) if trace.digits else self.forms
+        given = {
+            name: trace.steps[name].value for name in ("tokens", "target") if name in trace.steps
+        }
+        self.working = Working(trace.plan, given, self.absent)
+
+    def absent(self, address: str, index: Index) -> bool:
+        worked = self.trace.steps[address]
+        return worked.missing is None and worked.at(index) is ABSENT
+
+    def parts(self, wanted: Address) -> Iterator[Part]:
+        indices = self.indices(wanted)
+        for index in islice(indices, MOST_LINES):
+            if wanted.name.startswith(WEIGHT):
+                yield self.weight(wanted.name, index)
+            else:
+                yield self.entry(self.trace.worked(wanted), index)
+        if rest := sum(1 for _index in indices):
+            yield Mark("more", _("… left out: {count} more entries").format(count=rest))
+
+    def indices(self, wanted: Address) -> Iterator[Index]:
+        """The entries an address stands for; whole axes where the index does not reach."""
+        shape = shape_at(wanted, self.trace.plan, self.trace.model.weights)
+        index = (*within(wanted, shape), *(slice(None) for _axis in shape[len(wanted.index) :]))
+        places = [
+            range(size)[place] if isinstance(place, slice) else (place,)
+            for place, size in zip(index, shape, strict=True)
+        ]
+        return product(*places)
+
+    # ------------------------------------------------------------------ weights
+
+    def weight(self, address: str, index: Index) -> WorkingLine:
+        name, cell = address + write_index(index), self.weight_cell(address, index)
+        if isinstance(self.weight_entry(address, index), Unknown):
+            text = _("{name} is unknown").format(name=address)
+            return WorkingLine(name, cell=cell, marks=(Mark("more", text),), missing=True)
+        return WorkingLine(name, cell=cell)
+
+    def weight_cell(self, address: str, index: Index) -> Cell:
+        return weight_cell(self.weight_entry(address, index))
+
+    def weight_entry(self, address: str, index: Index) -> Any:
+        return self.trace.model.weights[address.removeprefix(WEIGHT)].data[index]
+
+    # ------------------------------------------------------------------ steps
+
+    def entry(self, worked: Worked, index: Index) -> WorkingLine:
+        name = worked.address + write_index(index)
+        if worked.step.op == "given":
+            value = worked.value[index[0]] if index else worked.value
+            text = self.token(value)
+            return WorkingLine(name, cell=rational_cell(value), marks=(Mark("more", text),))
+        if worked.step.op == "argmax":
+            return self.next(name, worked, index[0])
+        symbols = self.working.of(worked.address, index)
+        cell = MASKED if worked.missing else self.forms.full(worked.at(index))
+        line = WorkingLine(name, cell=cell)
+        if symbols is None:
+            return line
+        shown, left_out = self.shortened(symbols)
+        names = short_names(worked.step, shown, self.trace)
+        values, decimals = self.with_values(shown)
+        marks = []
+        if left_out:
+            marks.append(left_out_mark(left_out))
+        if worked.missing is not None:
+            marks.append(Mark("more", words.why_missing(worked.missing)))
+        return WorkingLine(
+            name,
+            symbols=substitute(shown, lambda leaf: renamed(leaf, names)),
+            values=values,
+            decimals=decimals,
+            cell=cell,
+            sources=tuple((short, address) for address, short in names.items()),
+            letters=self.forms.letters([cell.form]),
+            marks=tuple(marks),
+            missing=worked.missing is not None,
+        )
+
+    def next(self, name: str, worked: Worked, position: int) -> WorkingLine:
+        if worked.missing is not None:
+            why = Mark("more", words.why_missing(worked.missing))
+            return WorkingLine(name, cell=MASKED, marks=(why,), missing=True)
+        found = worked.value[position]
+        if found.id is None:
+            text = words.undecided(
+                [words.token_label(self.trace.token(id)) for id in found.candidates]
+            )
+            return WorkingLine(name, cell=MASKED, marks=(Mark("open", text),), missing=True)
+        text = self.token(found.id)
+        if self.trace.proof is not None:
+            text += ", " + (_("proven") if found.proven else _("not proven"))
+        return WorkingLine(name, cell=rational_cell(found.id), marks=(Mark("more", text),))
+
+    def token(self, id: int) -> str:
+        return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
+
+    # ------------------------------------------------------------------ the terms that matter
+
+    def shortened(self, tree: Expression) -> tuple[Expression, int]:
+        """A tree of whose longest sums the largest terms are shown; how many were left out."""
+        match tree:
+            case Sum(terms=terms) if len(terms) > MOST_TERMS:
+                sizes = [self.size(term) for term in terms]
+                largest = sorted(range(len(terms)), key=lambda k: -sizes[k])[:SHOWN_TERMS]
+                shown = (terms[k] for k in sorted(largest))
+                return Sum((*shown, ELLIPSIS)), len(terms) - SHOWN_TERMS
+            case Quotient(top=top, bottom=bottom):
+                above, left_out = self.shortened(top)
+                below, also = self.shortened(bottom)
+                return Quotient(above, below), left_out + also
+            case Product(factors=(Sum() as first, *rest)):
+                short, left_out = self.shortened(first)
+                return Product((short, *rest)), left_out
+            case Sum(terms=(first, *rest)):
+                short, left_out = self.shortened(first)
+                return Sum((short, *rest)), left_out
+            case _:
+                return tree, 0
+
+    def size(self, term: Expression) -> float:
+        """About how large a term is, as a logarithm; infinite where that is not known."""
+        match term:
+            case Entry():
+                return logarithm(self.near(term))
+            case Power(base=Name("e"), exponent=Entry() as exponent):
+                return self.near(exponent)
+            case Power(base=base, exponent=Number(value=exponent)):
+                return float(exponent) * self.size(base)
+            case Product(factors=factors):
+                return sum(map(self.size, factors))
+            case _:
+                return inf
+
+    def near(self, leaf: Entry) -> float:
+        """A float near an entry, to tell which terms are large; NaN where nothing is known."""
+        from byhand.explaining.approximations import near_entry  # not needed for a short sum
+
+        if leaf.address.startswith(WEIGHT):
+            return near_entry(self.weight_value(leaf))
+        worked = self.trace.steps[leaf.address]
+        return nan if worked.missing is not None else near_entry(worked.at(leaf.index))
+
+    def weight_value(self, leaf: Entry) -> Any:
+        """A weight as a number; an expression, such as √2/2, in the numbers of the trace."""
+        entry = self.weight_entry(leaf.address, leaf.index)
+        match entry:
+            case Unknown():
+                return ABSENT
+            case Printed(value=value):
+                return value
+            case float() | Fraction() | np.generic() | None:
+                return entry
+        numbers = self.trace.numbers
+        return numbers.entries(numbers.admit(np.array([entry], dtype=object)))[0]
+
+    # ------------------------------------------------------------------ values written in
+
+    def with_values(self, tree: Expression) -> tuple[Expression | None, bool]:
+        """The tree with its entries' values; and whether some of them are decimals."""
+        written = {leaf: self.value_of(leaf) for leaf in leaves(tree) if isinstance(leaf, Entry)}
+        if any(value is None for value in written.values()):
+            return None, False
+        known = {leaf: value for leaf, value in written.items() if value is not None}
+
+        def change(leaf: Name | Entry) -> Expression:
+            return known[leaf][0] if isinstance(leaf, Entry) else leaf
+
+        return substitute(tree, change), any(decimal for _tree, decimal in known.values())
+
+    def value_of(self, leaf: Entry) -> tuple[Expression, bool] | None:
+        """(the value as a tree, whether it is a decimal); None where it is not known."""
+        if leaf.address.startswith(WEIGHT):
+            cell = self.weight_cell(leaf.address, leaf.index)
+        else:
+            worked = self.trace.steps[leaf.address]
+            if worked.missing is not None:
+                return None
+            cell = self.step_cell(worked, leaf.index)
+        if cell.form is not None and (cell.decimal is None or short(cell)):
+            return cell.form, False
+        if cell.decimal is None:
+            return None
+        negative = cell.decimal.startswith("-")
+        decimal = Name(cell.decimal.removeprefix("-"))
+        whole = cell.register in ("rounded", "exact") and not cell.cut
+        return (Negative(decimal) if negative else decimal), not whole
+
+    def step_cell(self, worked: Worked, index: Index) -> Cell:
+        """An entry of a step as it is written into a line."""
+        return self.inner.cell(worked.at(index))
+
+
+def short(cell: Cell) -> bool:
+    """Whether a form is short enough to be written into another."""
+    if cell.register == "exact":
+        return plain(cell)
+    return cell.form is not None and len(write(cell.form)) <= WIDEST_VALUE
+
+
+def logarithm(x: float) -> float:
+    """ln |x|; infinite where x is not known."""
+    if isnan(x):
+        return inf
+    return log(abs(x)) if x else -inf
+
+
+def left_out_mark(count: int) -> Mark:
+    """How many terms of a long sum are not shown."""
+    return Mark("more", _("… left out: {count} smaller terms").format(count=count))
+
+
+def short_names(step: Step, tree: Expression, trace: Trace) -> dict[str, str]:
+    """The addresses that a tree reads, each by the short name it has in its step's formula."""
+    roles = {address: role for role, address in step.inputs.items()}
+    addresses = dict.fromkeys(leaf.address for leaf in leaves(tree) if isinstance(leaf, Entry))
+    names = {
+        address: symbol_of(step, roles[address], address)
+        if address.startswith(WEIGHT)
+        else address.rpartition(".")[2]
+        for address in addresses
+    }
+    often = Counter(names.values())
+    return {
+        address: ".".join(address.split(".")[-2:]) if often[name] > 1 or name.isdigit() else name
+        for address, name in names.items()
+    }
+
+
+def renamed(leaf: Name | Entry, names: dict[str, str]) -> Expression:
+    return Entry(names[leaf.address], leaf.index) if isinstance(leaf, Entry) else leaf

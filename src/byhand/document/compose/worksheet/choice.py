@@ -1,0 +1,143 @@
+"""Which lines of a pencil book are left blank: spread over its passages, the same for a seed.
+
+A row is asked for as a whole where it is short and all of it is shown; else single entries are.
+Of a model that is too large to be worked by hand, only what a few shown numbers give is asked for:
+a sum, a bend, the shares of a short row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import TypeVar
+
+from byhand.address import read_address
+from byhand.document.book import Book, Page, Passage
+from byhand.document.compose.worksheet.given import inputs_beside
+from byhand.document.compose.worksheet.sheet import VALUES, Blank
+from byhand.document.parts import Number, NumberRow, NumberTable
+from byhand.plan import Plan
+
+PAGES = ("tokens", "attention", "block", "next")  # those with steps to be worked out
+GIVEN = ("tokens", "target", "next")  # steps that hold ids
+LONGEST_ROW = 8  # entries
+BY_HAND = ("add", "activate", "softmax")  # of a larger model
+
+Lines = Mapping[str, tuple[Blank, ...]]
+T = TypeVar("T")
+
+
+def lines_to_ask(book: Book, plan: Plan, *, everything: bool) -> Lines:
+    """What may be asked for at each passage, by its id; each number once."""
+    found: dict[str, tuple[Blank, ...]] = {}
+    seen: set[str] = set()
+    shown = {address for page in book.pages if page.slug in PAGES for address in _shown(page)}
+
+    def fits(blank: Blank) -> bool:
+        inputs = {a for place in blank.places for a in inputs_beside(place, plan)}
+        return not seen & set(blank.places) and (everything or inputs <= shown)
+
+    for page in book.pages:
+        if page.slug in PAGES:
+            for passage in page.passages:
+                lines = [blank for blank in _of(passage, plan, everything) if fits(blank)]
+                seen.update(place for blank in lines for place in blank.places)
+                if lines:
+                    found[passage.id] = tuple(lines)
+    return found
+
+
+def _shown(page: Page) -> Iterator[str]:
+    """The addresses of all numbers on a page."""
+    for passage in page.passages:
+        for part in passage.show:
+            if isinstance(part, NumberTable):
+                yield from (number.address for row in part.rows for number in row.numbers)
+
+
+def spread(
+    lines: Lines,
+    count: int,
+    random: Random,
+    given_away_by: Callable[[Blank], Iterable[frozenset[str]]],
+) -> list[Blank]:
+    """So many lines, taken in turn from one passage after the other, each time by chance.
+
+    A line that others give away waits until those are blank too.
+    """
+    left = {passage: _shuffled(blanks, random) for passage, blanks in lines.items()}
+    chosen: list[Blank] = []
+    asked: set[str] = set()
+    before = -1
+    while before < len(chosen) < count:
+        before = len(chosen)
+        for passage in _shuffled([name for name, blanks in left.items() if blanks], random):
+            secret = (
+                b for b in reversed(left[passage]) if all(x <= asked for x in given_away_by(b))
+            )
+            blank = next(secret, None) if len(chosen) < count else None
+            if blank is not None:
+                left[passage].remove(blank)
+                chosen.append(blank)
+                asked.update(blank.places)
+    return chosen
+
+
+def _shuffled(items: Sequence[T], random: Random) -> list[T]:
+    found = list(items)
+    random.shuffle(found)
+    return found
+
+
+def _of(passage: Passage, plan: Plan, everything: bool) -> Iterator[Blank]:
+    for part in passage.show:
+        if not isinstance(part, NumberTable) or part.kind != "step":
+            continue
+        step = plan[read_address(part.address).name]
+        if step.address in GIVEN or (not everything and not _by_hand(step.op, step.shape)):
+            continue
+        for row in part.rows:
+            yield from _lines(row, part)
+
+
+def _by_hand(op: str, shape: tuple[int, ...]) -> bool:
+    return op in BY_HAND and (op != "softmax" or shape[-1] <= LONGEST_ROW)
+
+
+def _lines(row: NumberRow, table: NumberTable) -> Iterator[Blank]:
+    """The row as one line; entry by entry where it is long, or not all of it is shown."""
+    shown = [number for number in row.numbers if not number.cell.masked]
+    if any(number.cell.decimal is None for number in shown) or not shown:
+        return
+    full = len(row.numbers) == (table.shape[-1] if table.axes[-1] != "pos" else 1)
+    if len(shown) > 1 and full and len(shown) <= LONGEST_ROW and _side_by_side(shown):
+        yield _blank(_row_address(shown, len(row.numbers)), shown)
+    elif len(shown) > 1 or table.axes[-1] != "key":  # a single key has the share 1
+        for number in shown:
+            yield _blank(number.address, [number], row=False)
+
+
+def _blank(address: str, numbers: Sequence[Number], row: bool = True) -> Blank:
+    answers = tuple(number.cell.decimal or "" for number in numbers)
+    return Blank(address, VALUES, tuple(n.address for n in numbers), answers, row)
+
+
+def _side_by_side(shown: Sequence[Number]) -> bool:
+    """Whether no masked entry stands between them: one address names them all."""
+    return _place(shown[-1]) - _place(shown[0]) == len(shown) - 1
+
+
+def _place(number: Number) -> int:
+    """The index of a number in its row."""
+    place = read_address(number.address).index[-1]
+    assert isinstance(place, int)
+    return place
+
+
+def _row_address(shown: Sequence[Number], length: int) -> str:
+    """x[3]; of a row that is masked before or behind some place, x[0,1,:2] or x[0,1,1:3]."""
+    name, _bracket, index = shown[0].address.rstrip("]").partition("[")
+    row = index.rpartition(",")[0]
+    start = _place(shown[0])
+    cut = f",{start or ''}:{start + len(shown)}" if len(shown) < length else ""
+    return f"{name}[{row}{cut}]"

@@ -1,0 +1,139 @@
+"""Questions about counts and shapes: tables of which some lines are left blank.
+
+A side of a shape is asked for by the count that says how long its axis is, so that
+`byhand check` can mark it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from random import Random
+
+from byhand.document.book import Book
+from byhand.document.compose.worksheet.sheet import Asked, Blank, Questions, Size
+from byhand.document.parts import ParameterTable, ShapeTable
+from byhand.document.words import whole
+from byhand.language import _
+
+SIZES = {  # axis → the count that says how long it is
+    "d": "count.d_model",
+    "head": "count.heads",
+    "kv_head": "count.kv_heads",
+    "d_head": "count.d_head",
+    "d_ff": "count.d_ff",
+    "vocab": "count.vocabulary",
+}
+HEADS = {"head", "kv_head"}
+TOLD = ("d", "d_head")  # axes whose lengths stand in laws: a mean divides by d, scores by √d_head
+
+
+def counts_of(book: Book, known: Collection[str]) -> list[Asked]:
+    """Every component of the model, and the totals, as far as their counts can be claimed."""
+    lines: list[Asked] = []
+    for part in (part for passage in book.passages for part in passage.show):
+        if isinstance(part, ParameterTable):
+            lines += [
+                Asked(line.address, line.part, line.formula, whole(line.count), line.tensors)
+                for line in part.lines
+            ]
+            lines += [Asked(address, text, "", whole(n)) for address, text, n in part.totals]
+            break
+    return [line for line in lines if line.address in known]
+
+
+def shapes_of(
+    book: Book, known: dict[str, int], random: Random, *, beside_values: bool
+) -> list[Asked]:
+    """One side of the shape of some step, for each size that all layers agree on.
+
+    Beside values, only sizes that laws and sentences need not tell: not the width of the stream or
+    of a head, by which they divide, nor that there is one of something.
+    """
+    found = []
+    steps = [
+        line
+        for passage in book.passages
+        for part in passage.show
+        if isinstance(part, ShapeTable)
+        for line in part.lines
+    ]
+    for axis, address in SIZES.items():
+        lines = [line for line in steps if axis in line.axes]
+        told = beside_values and (axis in TOLD or known.get(address) == 1)
+        if lines and address in known and not told:
+            line = random.choice(lines)
+            sides = tuple(map(Size, line.axes, line.shape))
+            value = whole(known[address])
+            found.append(Asked(address, axis, "", value, (line.address,), sides))
+    return found
+
+
+def sizes_asked(shapes: Sequence[Asked], asked: Sequence[Blank]) -> tuple[Size, ...]:
+    """The sizes that a sheet asks for."""
+    addresses = {blank.address for blank in asked}
+    return tuple(
+        side
+        for line in shapes
+        if line.address in addresses
+        for side in line.sides
+        if side.axis == line.label
+    )
+
+
+def axes_hidden(sizes: Collection[Size]) -> frozenset[str]:
+    """The axes whose lengths a sheet does not print: heads of keys are usually as many as heads."""
+    asked = {size.axis for size in sizes}
+    return frozenset(asked | HEADS if asked & HEADS else asked)
+
+
+def blanks_of(lines: Sequence[Asked], kind: str) -> list[Blank]:
+    """Each line as one that may be left blank."""
+    return [
+        Blank(line.address, kind, (line.address,), (re.sub(r"\D", "", line.value),), row=False)
+        for line in lines
+    ]
+
+
+def questions_of(
+    counts: Sequence[Asked], shapes: Sequence[Asked], asked: Sequence[Blank]
+) -> Iterator[Questions]:
+    """The tables in which something is asked for.
+
+    Of shapes, only what is; of counts also the others, but none that says what is asked for: where
+    nothing is shared, the total is the number of unique parameters too.
+    """
+    addresses = {blank.address for blank in asked}
+    if any(line.address in addresses for line in counts):
+        secret = {line.value for line in counts if line.address in addresses}
+        yield Questions(
+            "counts",
+            _("Counted to the digit"),
+            _("How many parameters has each part of the model?"),
+            (_("component"), _("formula"), _("count")),
+            tuple(each for each in counts if each.address in addresses or each.value not in secret),
+        )
+    hidden = axes_hidden(sizes_asked(shapes, asked))
+    lines = tuple(_with_sides(line, hidden) for line in shapes if line.address in addresses)
+    if lines:
+        yield Questions(
+            "shapes",
+            _("Shapes"),
+            _("How long is the axis that has a question mark?"),
+            (_("axis"), _("shape"), _("length")),
+            lines,
+        )
+
+
+def _with_sides(line: Asked, hidden: Collection[str]) -> Asked:
+    """The line with its shape; of what other lines ask for, only the name of the axis."""
+    sides = (
+        f"{side.axis} ?"
+        if side.axis == line.label
+        else side.axis
+        if side.axis in hidden
+        else f"{side.axis} {side.length}"
+        for side in line.sides
+    )
+    return replace(line, detail=" × ".join(sides))

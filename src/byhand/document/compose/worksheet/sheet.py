@@ -1,0 +1,160 @@
+"""What a worksheet is made of: passages with what is given, and the lines that are left blank."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from shlex import quote
+
+from byhand.document.book import Book
+from byhand.errors import UsageError
+from byhand.language import _, whole
+
+VALUES, SHAPES, COUNTS = "values", "shapes", "counts"
+KINDS = (VALUES, SHAPES, COUNTS)
+USUAL_BLANKS, MOST_BLANKS = 24, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Questioning:
+    """What a worksheet asks for: so many lines, of which kinds, rounded how, chosen by which seed.
+
+    Without `decimals`, so many that no divisor is rounded to 0.
+    """
+
+    blanks: int = USUAL_BLANKS
+    which: Collection[str] = KINDS
+    decimals: int | None = None
+    seed: int = 0
+
+    @classmethod
+    def asked(
+        cls,
+        *,
+        blanks: int | None = None,
+        which: Collection[str] | None = None,
+        decimals: int | None = None,
+        seed: int | None = None,
+    ) -> Questioning:
+        """As a user says it; None is the usual.  A UsageError says what does not fit."""
+        found = cls(
+            USUAL_BLANKS if blanks is None else blanks,
+            KINDS if which is None else tuple(dict.fromkeys(which)),
+            decimals,
+            seed or 0,
+        )
+        found.refuse()
+        return found
+
+    def refuse(self) -> None:
+        """A UsageError where no worksheet can be like this."""
+        if not 1 <= self.blanks <= MOST_BLANKS:
+            raise UsageError(
+                _("a worksheet needs blanks"),
+                expected=_("a whole number from {least} to {most}").format(
+                    least=1, most=whole(MOST_BLANKS)
+                ),
+                found=str(self.blanks),
+            )
+        for kind in self.which or ("",):
+            if kind not in KINDS:
+                raise UsageError(
+                    _("a worksheet cannot ask for {what}").format(what=repr(kind)),
+                    expected=", ".join(KINDS),
+                    found=repr(kind),
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """A line to be filled in: one address of the claims, one mark.
+
+    `places` are the addresses of its numbers, each with its answer; a line of one number that is
+    no row has one place, its own address.
+    """
+
+    address: str  # block.0.attn.scores[0,3], count.total, next[3]
+    kind: str  # one of KINDS
+    places: tuple[str, ...]
+    answers: tuple[str, ...]  # with a decimal point
+    row: bool = True  # whether the claims have a list here
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long an axis is."""
+
+    axis: str  # d_ff
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A line that is printed on the sheet, as the claims have it; worth nothing."""
+
+    address: str
+    value: str  # a number, or nested lists of them, with blanks where numbers are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A line of a table of questions: a component with its count, a step with a side of its shape.
+
+    What is not asked for is given.
+    """
+
+    address: str  # of the count: count.block.0.attention, count.d_ff
+    label: str
+    detail: str  # the formula, the axes
+    value: str  # as the language writes it
+    where: tuple[str, ...] = ()  # addresses of tensors or steps
+    sides: tuple[Size, ...] = ()  # of the step whose side is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """A table of questions about counts or shapes."""
+
+    id: str
+    title: str
+    sentence: str
+    heads: tuple[str, str, str]
+    lines: tuple[Asked, ...]
+
+
+@dataclass(frozen=True)
+class Worksheet:
+    """A worksheet and its key at once: whoever shows it decides whether answers are seen.
+
+    `book` holds the passages, in the pencil system and without whatever would give a blank away;
+    `workings` is the book with everything in it, for the key.
+    """
+
+    book: Book
+    workings: Book
+    blanks: tuple[Blank, ...]
+    questions: tuple[Questions, ...]
+    text: str
+    target: str | None
+    decimals: int | None  # None: no value is asked for
+    seed: int
+    given: tuple[Given, ...] = ()
+    tokens: Mapping[str, str] = field(default_factory=dict)  # next[3] → the word
+    sizes: tuple[Size, ...] = ()  # those asked for
+    called: str = ""  # what the reader calls the model on the command line
+
+    @cached_property
+    def answers(self) -> Mapping[str, str]:
+        """The answer to each place that is blank."""
+        return {p: a for b in self.blanks for p, a in zip(b.places, b.answers, strict=True)}
+
+    @property
+    def command(self) -> str:
+        """What marks the sheet, where it is filled in as worksheet.yaml."""
+        return f"byhand check {quote(self.called)} worksheet.yaml"
+
+    @property
+    def marks(self) -> int:
+        """How many marks there are to win."""
+        return len(self.blanks)

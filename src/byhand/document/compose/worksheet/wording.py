@@ -1,0 +1,86 @@
+"""What a worksheet says of itself, and which workings its key shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from byhand.document.book import Passage
+from byhand.document.compose.worksheet.questions import axes_hidden
+from byhand.document.compose.worksheet.sheet import Blank, Size, Worksheet
+from byhand.document.parts import Number, NumberTable
+from byhand.document.words import axes_text
+from byhand.language import _
+
+MOST_WORKINGS = 4  # of one line: the others go the same way
+
+
+def heading(sheet: Worksheet, key: bool) -> str:
+    if key:
+        return _("{model}: key to the worksheet").format(model=sheet.book.model)
+    return _("{model}: worksheet").format(model=sheet.book.model)
+
+
+def instructions(sheet: Worksheet, key: bool) -> Iterator[str]:
+    """How to fill it in; of the key, how it was made."""
+    yield _("The text is `{text}`.").format(text=sheet.text)
+    if sheet.decimals is not None:
+        if key:
+            yield _("Every line is rounded to {count} decimals, half away from zero.").format(
+                count=sheet.decimals
+            )
+        else:
+            yield _(
+                "Fill in the blanks. Round every line to {count} decimals, half away from zero, "
+                "and go on with the rounded numbers."
+            ).format(count=sheet.decimals)
+    elif not key:
+        yield _("Fill in the blanks.")
+    if not key:
+        yield _(
+            "Each line is worth one mark; a line that follows from your own lines above is right."
+        )
+        yield _("Then `{command}` marks what you wrote.").format(command=sheet.command)
+
+
+def axes_asked(table: NumberTable, sizes: Collection[Size]) -> str:
+    """The axes of a table: pos 4 × d_ff ?, where the sheet asks for the length of d_ff."""
+    asked = axes_hidden(sizes)
+    if not asked & set(table.axes):
+        return axes_text(table.axes, table.shape)
+    sides = zip(table.axes, table.shape, strict=True)
+    return " × ".join(f"{axis} {'?' if axis in asked else length}" for axis, length in sides)
+
+
+def of_passage(sheet: Worksheet, passage: Passage) -> list[Blank]:
+    """The blanks that stand in a passage."""
+    here = {
+        number.address
+        for part in passage.show
+        if isinstance(part, NumberTable)
+        for row in part.rows
+        for number in row.numbers
+    }
+    return [blank for blank in sheet.blanks if blank.places[0] in here]
+
+
+def workings_of(sheet: Worksheet, blanks: Sequence[Blank]) -> Iterator[Number]:
+    """The numbers of some blanks whose working is known; of long rows the first few.
+
+    What a line says in short names is said of its first number: the others go the same way.
+    """
+    known = {
+        number.address: number
+        for passage in sheet.workings.passages
+        for part in passage.show
+        if isinstance(part, NumberTable)
+        for row in part.rows
+        for number in row.numbers
+    }
+    for blank in blanks:
+        found = [known[place] for place in blank.places if place in known]
+        found = [number for number in found if number.working is not None][:MOST_WORKINGS]
+        yield from found[:1]
+        for number in found[1:]:
+            assert number.working is not None
+            yield replace(number, working=replace(number.working, symbols=None, sources=()))

@@ -1,0 +1,341 @@
+"""One walk over formula trees, for every medium that draws them.
+
+`Drawing` knows how a formula is read: where brackets are needed, which sign stands before a term,
+that 2·e is written 2e, that W_q is W with a q below.  How a fraction, a root or a letter *looks* is
+left to `html.mathml` and `typst.maths`, which say only that.
+
+What a bracket holds together in text, a fraction line or a root holds together in a drawing; so
+brackets stand only where the drawing needs them.  Nothing is computed and nothing is simplified.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import isqrt
+
+from byhand.document.media.terminal.layout import plain
+from byhand.document.numerals import in_full
+from byhand.document.parts import Line, Matrix
+from byhand.document.trace_parts import Cell
+from byhand.expression import (
+    Call,
+    Entry,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Sum,
+    write,
+)
+
+SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a drawn piece holds together
+GREEK = {"pi": "π", "gamma": "γ", "beta": "β", "mu": "μ", "sigma": "σ", "eps": "ε"}
+LONGEST_FORM = 28  # characters of a form in a table; a longer one is shown by its decimals
+WIDEST_FORM = 15  # signs of such a form beside each other
+WIDEST_LINE = 64  # signs of a line of matrices
+SHORT_LINE = 24  # characters of a line in which such a root is worth a line of its own
+_SQUARE = re.compile(r"√([0-9]+)")
+_NUMERAL = re.compile(r"[0-9]+(\.[0-9]+)?")
+_SCIENTIFIC = re.compile(r"([0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
+_NUMBERED = re.compile(r"([A-Za-zα-ωΑ-Ω])([0-9]+)")
+
+Drawn = tuple[str, int]  # what is drawn, and how tightly it holds together
+
+
+class Drawing(ABC):
+    """Draws trees with the decimal sign of a language.
+
+    With `finite`, a fraction that a short decimal says in full is drawn as that: 0.3 for 3/10.
+    """
+
+    times: str  # the dot between factors
+    nothing: str  # between factors that stand beside each other: 2e
+    plus: str
+    minus: str  # between two terms
+    negative: str  # before the first of them
+    solidus: str  # between the parts of a fraction within a line
+
+    def __init__(self, point: str = ".", *, finite: bool = False) -> None:
+        self.point = point
+        self.finite = finite
+
+    def draw(self, tree: Expression) -> str:
+        """The tree, without what makes it a formula of its own."""
+        return self.drawn(tree)[0]
+
+    def numeral(self, text: str) -> str:
+        """A decimal numeral: its sign apart, its point as the language writes it."""
+        signed, digits = text.startswith(("-", "−")), text.lstrip("-−")
+        if match := _SCIENTIFIC.fullmatch(digits):
+            ten = self.raised(self.digits("10"), self.numeral(str(int(match[2]))))
+            body = self.numeral(match[1]) + self.times + ten
+        else:
+            body = self.digits(digits.replace(".", self.point))
+        return self.negative + body if signed else body
+
+    def identifier(self, text: str) -> str:
+        """A name; what follows an underscore or a letter's number stands below."""
+        if text.endswith("ᵀ") and len(text) > 1:
+            return self.transposed(self.identifier(text[:-1]))
+        head, _bar, below = text.partition("_")
+        if not below and (match := _NUMBERED.fullmatch(text)):
+            head, below = match[1], match[2]
+        if below and head:
+            return self.lowered(self.identifier(head), below)
+        return self.letter(GREEK.get(text, text))
+
+    # ------------------------------------------------------------------ what each medium says
+
+    @abstractmethod
+    def digits(self, text: str) -> str:
+        """Digits, with the decimal sign that they have."""
+
+    def decimals(self, text: str) -> str:
+        """Decimals that say a fraction in full."""
+        return self.numeral(text)
+
+    @abstractmethod
+    def letter(self, text: str) -> str:
+        """A letter slanted, a word upright."""
+
+    @abstractmethod
+    def dots(self, text: str) -> str | None:
+        """A name that is a sign (…, ·) and no name; None where it is one."""
+
+    @abstractmethod
+    def transposed(self, drawn: str) -> str: ...
+
+    @abstractmethod
+    def lowered(self, drawn: str, below: str) -> str:
+        """W_q: a drawn name, and the text below it."""
+
+    @abstractmethod
+    def indexed(self, entry: Entry) -> str:
+        """q[0,1] as q with its index below; of W_q[0,1] W, and below it q and 0,1."""
+
+    @abstractmethod
+    def raised(self, base: str, exponent: str) -> str: ...
+
+    def raised_entry(self, entry: Entry, exponent: str) -> str:
+        """A power of q[0,1], whose index and exponent may have to share a place."""
+        return self.raised(self.indexed(entry), exponent)
+
+    @abstractmethod
+    def fraction(self, top: str, bottom: str) -> str:
+        """A fraction of whole numbers."""
+
+    @abstractmethod
+    def quotient(self, top: Expression, bottom: Expression) -> str: ...
+
+    @abstractmethod
+    def root(self, inside: Expression) -> Drawn: ...
+
+    @abstractmethod
+    def total(self, of: str) -> str:
+        """∑ before what it adds up."""
+
+    @abstractmethod
+    def size(self, of: str) -> str:
+        """Between bars."""
+
+    @abstractmethod
+    def function(self, name: str, argument: str) -> str: ...
+
+    @abstractmethod
+    def bracketed(self, drawn: str) -> str: ...
+
+    # ------------------------------------------------------------------ the walk
+
+    def drawn(self, tree: Expression) -> Drawn:
+        """A tree, and how tightly it holds together."""
+        match tree:
+            case Number(value=value):
+                return self._number(value)
+            case Name(text=text):
+                return self._name(text)
+            case Entry():
+                return (self.indexed(tree) if tree.index else self.identifier(tree.address)), ATOM
+            case Negative(of=x):
+                return self.negative + self.at_least(x, PRODUCT), SUM
+            case Sum(terms=()):
+                return self.digits("0"), ATOM
+            case Product(factors=()):
+                return self.digits("1"), ATOM
+            case Sum(terms=(only,)) | Product(factors=(only,)):
+                return self.drawn(only)
+            case Sum(terms=terms):
+                return "".join(self.summands(terms)), SUM
+            case Product(factors=factors):
+                return self._product(factors), PRODUCT
+            case Quotient(top=a, bottom=b):
+                return self.quotient(a, b), PRODUCT
+            case Power(base=a, exponent=b):
+                return self._power(a, b), POWER
+            case Call(function="sqrt", argument=x):
+                return self.root(x)
+            case Call(function="Σ", argument=x):
+                return self.total(self.at_least(x, PRODUCT)), PRODUCT
+            case Call(function="abs", argument=x):
+                return self.size(self.draw(x)), ATOM
+            case Call(function=f, argument=x):
+                return self.function(f, self.draw(x)), ATOM
+
+    def at_least(self, tree: Expression, strength: int) -> str:
+        """A tree that holds together so tightly, in brackets where it does not by itself."""
+        drawn, own = self.drawn(tree)
+        return drawn if own >= strength else self.bracketed(drawn)
+
+    def _number(self, value: Fraction) -> Drawn:
+        if value < 0:
+            return self.negative + self._number(-value)[0], SUM
+        if value.denominator == 1:
+            return self.digits(str(value.numerator)), ATOM
+        if self.finite and (text := in_full(value)):
+            return self.decimals(text), ATOM
+        return self.fraction(str(value.numerator), str(value.denominator)), PRODUCT
+
+    def _name(self, text: str) -> Drawn:
+        if _NUMERAL.fullmatch(text):
+            return self.numeral(text), ATOM
+        if _SCIENTIFIC.fullmatch(text):
+            return self.numeral(text), PRODUCT
+        dots = self.dots(text)
+        return (self.identifier(text) if dots is None else dots), ATOM
+
+    def _power(self, base: Expression, exponent: Expression) -> str:
+        raised = self._in_line(exponent)
+        if isinstance(base, Entry) and base.index:
+            return self.raised_entry(base, raised)
+        return self.raised(self.at_least(base, ATOM), raised)
+
+    def _in_line(self, tree: Expression) -> str:
+        """An exponent: a plain fraction in it is written with a slash, a tower would be tiny."""
+        match tree:
+            case Number(value=value) if value.denominator != 1 and not self.finite:
+                sign = self.negative if value < 0 else ""
+                return sign + self._slashed(abs(value.numerator), value.denominator)
+            case Negative(of=Number() | Quotient() as inner):
+                return self.negative + self._in_line(inner)
+            case Quotient(top=Number(value=a), bottom=Number(value=b)) if (
+                a >= 0 and a.denominator == b.denominator == 1
+            ):
+                return self._slashed(a, b)
+            case _:
+                return self.draw(tree)
+
+    def _slashed(self, top: Fraction | int, bottom: Fraction | int) -> str:
+        return self.digits(str(top)) + self.solidus + self.digits(str(bottom))
+
+    def summands(self, terms: Sequence[Expression]) -> Iterator[str]:
+        """The terms of a sum one by one, each with its sign before it."""
+        for place, term in enumerate(terms):
+            sign = self.plus if place else ""
+            match term:
+                case Negative(of=x):
+                    sign, term = (self.minus if place else self.negative), x
+                case Number(value=value) if value < 0:
+                    sign, term = (self.minus if place else self.negative), Number(-value)
+            yield sign + self.at_least(term, PRODUCT)
+
+    def _product(self, factors: Sequence[Expression]) -> str:
+        """Factors with a dot between, but 2e, 2√3 and 2(1 + e) as people write them."""
+        lead = factors[0]
+        whole_lead = isinstance(lead, Number) and lead.value.denominator == 1 and lead.value >= 0
+        drawn = ""
+        for place, factor in enumerate(factors):
+            bare = place == 1 and whole_lead and _may_follow_a_number(factor)
+            between = "" if place == 0 else self.nothing if bare else self.times
+            drawn += between + self.at_least(factor, PRODUCT)
+        return drawn
+
+
+def _may_follow_a_number(tree: Expression) -> bool:
+    match tree:
+        case Call(function="sqrt") | Sum(terms=(_, _, *_)) | Name(text="e" | "pi"):
+            return True
+        case Power(base=Name(text="e")):
+            return True
+        case _:
+            return False
+
+
+# ------------------------------------------------------------------ numbers in formulas
+
+
+def in_a_table(cell: Cell) -> bool:
+    """Whether a number is shown by its form: it is short, or there is nothing else."""
+    if cell.form is None:
+        return False
+    if cell.decimal is None:
+        return True
+    if cell.register == "exact":
+        return plain(cell)
+    text = write(cell.form)
+    return len(text) <= LONGEST_FORM and _width(text) <= WIDEST_FORM
+
+
+def cell_tree(cell: Cell, brief: bool = False) -> Expression:
+    """The number as one leaf or form of a formula; where `brief`, a named one by its decimals."""
+    by_decimals = brief and cell.register == "named" and cell.decimal is not None
+    if cell.form is not None and in_a_table(cell) and not by_decimals:
+        return cell.form
+    text = cell.decimal or ""
+    tree: Expression = Name(text.lstrip("-"))
+    return Negative(tree) if text.startswith("-") else tree
+
+
+def says_no_more(tree: Expression, before: str) -> bool:
+    """Whether a line only repeats the one before, or it with a root of a square taken: √4 is 2."""
+    text = write(tree)
+    return text == before or (len(text) > SHORT_LINE and text == _SQUARE.sub(_taken, before))
+
+
+def _taken(root: re.Match[str]) -> str:
+    whole = isqrt(int(root[1]))
+    return str(whole) if whole * whole == int(root[1]) else root[0]
+
+
+def too_wide(line: Line) -> bool:
+    """Whether the forms in a line of matrices do not fit beside each other."""
+    wide = 0
+    for piece in line:
+        if isinstance(piece, Matrix):
+            columns = zip(*piece.rows, strict=True)
+            wide += sum(max(map(_signs, column)) + 2 for column in columns) + 2
+    return wide > WIDEST_LINE
+
+
+def _signs(cell: Cell) -> int:
+    """About how many signs a number has beside each other."""
+    return _width(write(cell_tree(cell)))
+
+
+def _width(form: str) -> int:
+    """About how many signs a form is wide when its fractions are drawn."""
+    return max(map(len, form.replace("√(", "√").strip("()").split("/")))
+
+
+def shortened(cell: Cell, brief: bool = False) -> bool:
+    """Whether `cell_tree` shows a number by decimals that are not all of it."""
+    if cell.masked or cell.decimal is None:
+        return False
+    if in_a_table(cell) and not (brief and cell.register == "named"):
+        return False
+    return cell.cut or cell.register != "exact"
+
+
+def rounded_line(line: Line, brief: bool) -> bool:
+    """Whether some number in a line of matrices is not shown in full: then = is ≈."""
+    return any(
+        shortened(cell, brief)
+        for piece in line
+        if isinstance(piece, Matrix)
+        for row in piece.rows
+        for cell in row
+    )

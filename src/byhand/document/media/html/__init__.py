@@ -1,0 +1,15 @@
+"""A book as pages for a browser: files that open from disk and need nothing else.
+
+    page        the pages: head, passages, foot          figure    the whole pass as a drawing
+    parts       tables and the other parts of a passage  strips    tensors as colours
+    numbers     one number with its working              mathml    expression trees as formulas
+    rechecking  the workings as data, for the badge      book.css  book.js
+
+No library, no network, no build step; the script is classic and inline, since modules do not
+load from disk.  What a page says, it says without the script too: that adds stepping with keys,
+what a strip holds under the pointer, and the badge which works the numbers out again.
+"""
+
+from byhand.document.media.html.page import pages, write_book
+
+__all__ = ["pages", "write_book"]

@@ -1,0 +1,362 @@
+"""The figure of the whole pass: the residual stream as the central line, attention leaving it to
+the left and coming back, the MLP to the right.  What a passage works out is marked.
+
+The figure is drawn once a page (`Figures.drawn`) and every passage shows it with its own marks on
+it, so nothing depends on a script.  Layers that a passage does not enter are folded into one
+station.  On a narrow screen a strip of dots takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import groupby
+
+from byhand.document.book import Node, Spine
+from byhand.document.compose.book.beside import Beside, Room, beside
+from byhand.language import _
+
+PITCH = 23  # from row to row
+CENTRE = 130  # of the stream
+LANES = {"attn": 65, "mlp": 195}  # of the side-trips
+EDGE = 250  # where the drawing ends and the numbers begin
+HALF = 9  # of a station's height
+SIGN = 5.8  # width of a sign of a number
+ROOM = Room(each=18, together=44, alone=40)
+MOST_TOLD = 5  # stations that a caption names
+TOP = 16
+DOT, DOTS_HIGH = 13, 44  # of the strip
+
+Folded = tuple[int, ...]  # the layers that are drawn in full
+
+
+@dataclass(frozen=True)
+class Station:
+    """A row of the figure: a node, or several layers folded into one."""
+
+    id: str
+    label: str
+    kind: str
+    trip: str
+    layers: tuple[int, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def adds(self) -> bool:
+        """Whether something comes back to the stream here."""
+        return self.kind == "stream" and self.label.startswith("+")
+
+    @property
+    def feeds(self) -> bool:
+        """The table of positions, which is added to the stream and does not come from it."""
+        return self.nodes[0].steps == ("embed.position",)
+
+
+@dataclass
+class Figures:
+    """The figures of one page: how each is folded, drawn when it is first needed."""
+
+    spine: Spine
+    labels: Sequence[str]  # of the positions
+    finite: bool = False  # fractions as decimals, where these say them in full
+    used: dict[Folded, list[Station]] = field(default_factory=dict)
+    beside: Beside = field(default_factory=Beside)
+
+    def __post_init__(self) -> None:
+        self.beside = beside(self.spine.nodes, self.finite, ROOM)
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Signs of each position's numbers; none: there is no room."""
+        return self.beside.widths
+
+    def of(self, steps: tuple[str, ...], *, looks_back: bool = False) -> str:
+        """The figure with the stations of these steps marked."""
+        lit = set(self.spine.lit(steps))
+        full = self.unfolded(lit)
+        rows = self.used.setdefault(full, list(stations(self.spine, full)))
+        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
+        label = _whole_pass(marked)
+        wide, high = self.width, _height(rows)
+        name = _name(full)
+        bands = "".join(_band(rows.index(row), wide) for row in marked)
+        marks = "".join(self._mark(rows.index(row), row) for row in marked)
+        dots = "".join(_dot(place, row, True) for place, row in enumerate(rows) if row in marked)
+        short = ", ".join(dict.fromkeys(_caption(marked)))
+        text = _("spoken of here: {what}") if looks_back else _("worked out here: {what}")
+        caption = escape(text.format(what=short)) if short else ""
+        label = escape(label)
+        return (
+            f'<svg class="pass" role="img" aria-label="{label}" viewBox="0 0 {wide} {high}">'
+            f'{bands}<use href="#{name}"/>{marks}</svg>'
+            f'<svg class="dots" role="img" aria-label="{label}"'
+            f' viewBox="0 0 {len(rows) * DOT + DOT} {DOTS_HIGH}">'
+            f'<use href="#{name}-dots"/>{dots}</svg>'
+            f'<figcaption><i class="swatch"></i>{caption}</figcaption>'
+        )
+
+    def linked(self, links: Mapping[str, str], steps: tuple[str, ...] = ()) -> str:
+        """The figure, each station a link to where it is worked out; those of `steps` marked."""
+        lit = set(self.spine.lit(steps))
+        rows = list(stations(self.spine, self.unfolded(lit)))
+        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
+        drawn = [_band(rows.index(row), self.width) for row in marked]
+        drawn += [f'<path class="line" d="M{CENTRE} {_y(0)}V{_y(len(rows) - 1)}"/>', *_trips(rows)]
+        drawn += self._heads()
+        for place, row in enumerate(rows):
+            station = self._mark(place, row) if row in marked else _station(place, row)
+            found = [links[step] for node in row.nodes for step in node.steps if step in links]
+            if found:
+                label = escape(_told(row))
+                here = ' aria-current="step"' if row in marked else ""
+                ids = escape(" ".join(node.id for node in row.nodes))
+                station = (
+                    f'<a href="{escape(found[0])}" aria-label="{label}" data-station="{ids}"{here}>'
+                    f"{station}</a>"
+                )
+            drawn += [station, *self._numbers(place, row)]
+        label = escape(_whole_pass(marked))
+        return (
+            f'<svg class="pass" role="group" aria-label="{label}"'
+            f' viewBox="0 0 {self.width} {_height(rows)}">{"".join(drawn)}</svg>'
+        )
+
+    def inline(self, steps: tuple[str, ...]) -> str:
+        """The figure by itself, which shares nothing with others on its page."""
+        lit = set(self.spine.lit(steps))
+        rows = list(stations(self.spine, self.unfolded(lit)))
+        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
+        bands = "".join(_band(rows.index(row), self.width) for row in marked)
+        marks = "".join(self._mark(rows.index(row), row) for row in marked)
+        label = escape(_whole_pass(marked))
+        return (
+            f'<svg class="pass" role="img" aria-label="{label}"'
+            f' viewBox="0 0 {self.width} {_height(rows)}">'
+            f"{bands}{''.join(self._whole(rows))}{marks}</svg>"
+        )
+
+    def unfolded(self, lit: set[str]) -> Folded:
+        """The one layer that is drawn in full; none where several are marked."""
+        if self.spine.layers == 1:
+            return (0,)
+        layers = {node.layer for node in self.spine.nodes if node.id in lit} - {None}
+        return tuple(layer for layer in layers if layer is not None) if len(layers) == 1 else ()
+
+    def drawn(self) -> Iterator[str]:
+        """What the figures of this page share, to stand once in it."""
+        if not self.used:
+            return
+        yield '<svg width="0" height="0" class="drawn" aria-hidden="true" focusable="false"><defs>'
+        for full, rows in self.used.items():
+            yield f'<g class="fig" id="{_name(full)}">{"".join(self._whole(rows))}</g>'
+            yield f'<g id="{_name(full)}-dots">{"".join(_strip(rows))}</g>'
+        yield "</defs></svg>"
+
+    # ------------------------------------------------------------------ the drawing
+
+    @property
+    def width(self) -> int:
+        if not self.columns:
+            return EDGE
+        return round(EDGE + sum(self.columns) * SIGN + 14 * len(self.columns))
+
+    def starts(self) -> list[float]:
+        """Where the numbers of each position begin."""
+        place, found = EDGE + 8.0, []
+        for signs in self.columns:
+            found.append(place)
+            place += signs * SIGN + 14
+        return found
+
+    def _whole(self, rows: Sequence[Station]) -> Iterator[str]:
+        yield f'<path class="line" d="M{CENTRE} {_y(0)}V{_y(len(rows) - 1)}"/>'
+        yield from _trips(rows)
+        yield from self._heads()
+        for place, row in enumerate(rows):
+            yield _station(place, row)
+            yield from self._numbers(place, row)
+
+    def _heads(self) -> Iterator[str]:
+        for start, place in zip(self.starts(), self.beside.places, strict=True):
+            label = escape(self.labels[place])
+            yield f'<text class="head" x="{start:.0f}" y="{TOP - 5}">{label}</text>'
+
+    def _numbers(self, place: int, row: Station) -> Iterator[str]:
+        if not self.columns or len(row.nodes) != 1:
+            return
+        for position, start in zip(self.beside.places, self.starts(), strict=True):
+            text, register = self.beside.text(row.nodes[0], position)
+            if text:
+                y = _y(place) + 4
+                yield f'<text class="v {register}" x="{start:.0f}" y="{y}">{escape(text)}</text>'
+
+    def _mark(self, place: int, row: Station) -> str:
+        ids = " ".join(node.id for node in row.nodes)
+        return f'<g class="lit" data-node="{escape(ids)}">{_station(place, row)}</g>'
+
+
+def stations(spine: Spine, full: Folded) -> Iterator[Station]:
+    """The rows of the figure, with the other layers folded."""
+
+    def kind(node: Node) -> tuple[str, int]:
+        if node.layer is None or node.layer in full:
+            return "node", 0 if node.layer is None else node.layer + 1
+        return "folded", sum(node.layer > layer for layer in full)
+
+    for (drawn, _group), group in groupby(spine.nodes, key=kind):
+        nodes = tuple(group)
+        if drawn == "node":
+            for n in nodes:
+                own = () if n.layer is None else (n.layer,)
+                yield Station(n.id, n.label, n.kind, n.trip, own, (n,))
+            continue
+        for layers in _spans(sorted({n.layer for n in nodes if n.layer is not None})):
+            inside = tuple(n for n in nodes if n.layer in layers)
+            yield Station(f"block-{layers[0]}", _folded(layers), "folded", "", layers, inside)
+
+
+def _spans(layers: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Few layers one by one; of many the first, those between, and the last."""
+    if len(layers) <= 4:
+        yield from ((layer,) for layer in layers)
+        return
+    yield (layers[0],)
+    yield tuple(layers[1:-1])
+    yield (layers[-1],)
+
+
+def _folded(layers: Sequence[int]) -> str:
+    if len(layers) == 1:
+        return _("block {layer}").format(layer=layers[0])
+    return _("blocks {first}–{last}").format(first=layers[0], last=layers[-1])
+
+
+# ------------------------------------------------------------------ geometry
+
+
+def _y(place: int) -> int:
+    return TOP + PITCH // 2 + place * PITCH
+
+
+def _height(rows: Sequence[Station]) -> int:
+    return _y(len(rows) - 1) + PITCH // 2 + 4
+
+
+def _lane(row: Station) -> int:
+    if row.feeds:
+        return LANES["mlp"]
+    return LANES[row.trip] if row.kind == "trip" and row.trip in LANES else CENTRE
+
+
+def _trips(rows: Sequence[Station]) -> Iterator[str]:
+    """The lines of the side-trips: away from the stream, through their stations, and back."""
+    for (kind, trip, _layers), group in groupby(
+        enumerate(rows), key=lambda pair: (pair[1].kind, pair[1].trip, pair[1].layers)
+    ):
+        places = [place for place, _row in group]
+        if kind == "folded":
+            yield from _bumps(places)
+        for place in places:
+            if rows[place].feeds:
+                lane, y = LANES["mlp"], _y(place)
+                yield (
+                    f'<path class="trip" d="M{lane} {y}C{lane} {y + PITCH - 6} {CENTRE}'
+                    f' {y + PITCH - 16} {CENTRE} {y + PITCH}"/>'
+                )
+        if kind != "trip" or trip not in LANES:
+            continue
+        lane, first, last = LANES[trip], places[0], places[-1]
+        leaves, back = _y(first) - PITCH + 7, _y(last) + PITCH  # it leaves below the name there
+        yield (
+            f'<path class="trip" d="M{CENTRE} {leaves}C{CENTRE} {leaves + 9} {lane} {leaves + 4}'
+            f" {lane} {_y(first)}V{_y(last)}C{lane} {back - 6} {CENTRE} {back - 16}"
+            f' {CENTRE} {back}"/>'
+        )
+
+
+def _bumps(places: Iterable[int]) -> Iterator[str]:
+    """A folded layer: both side-trips in small."""
+    for place in places:
+        y = _y(place)
+        for side in (-1, 1):
+            x = CENTRE + side * 15
+            yield f'<path class="trip" d="M{CENTRE} {y - 9}Q{x} {y - 7} {x} {y}T{CENTRE} {y + 9}"/>'
+
+
+def _band(place: int, wide: int) -> str:
+    y = _y(place) - PITCH / 2
+    return (
+        f'<rect class="band" x="0" y="{y}" width="{wide}" height="{PITCH}" rx="4"/>'
+        f'<path class="pointer" d="M0 {y + 6}l7 {PITCH / 2 - 6}l-7 {PITCH / 2 - 6}z"/>'
+    )
+
+
+def _station(place: int, row: Station) -> str:
+    x, y = _lane(row), _y(place)
+    if row.adds:
+        return (
+            f'<circle class="node" cx="{x}" cy="{y}" r="7"/>'
+            f'<path class="plus" d="M{x - 4} {y}h8M{x} {y - 4}v8"/>'
+            f'<text class="beside" x="{x + 14}" y="{y + 4}">{escape(row.label)}</text>'
+        )
+    if row.kind in ("stream", "folded") and not row.feeds:
+        size = 5 if row.kind == "stream" else 4
+        return (
+            f'<circle class="node" cx="{x}" cy="{y}" r="{size}"/>'
+            f'<text class="beside" x="{x + (14 if row.kind == "stream" else 24)}" y="{y + 4}">'
+            f"{escape(row.label)}</text>"
+        )
+    half = min(max(len(row.label) * 3.1 + 9, 26), 56)
+    return (
+        f'<rect class="node {row.kind}" x="{x - half:.1f}" y="{y - HALF}" width="{2 * half:.1f}"'
+        f' height="{2 * HALF}" rx="{4 if row.kind == "end" else HALF}"/>'
+        f'<text x="{x}" y="{y + 4}">{escape(row.label)}</text>'
+    )
+
+
+def _strip(rows: Sequence[Station]) -> Iterator[str]:
+    yield f'<path class="line" d="M{DOT} {DOTS_HIGH // 2}H{len(rows) * DOT}"/>'
+    for place, row in enumerate(rows):
+        yield _dot(place, row, False)
+
+
+def _dot(place: int, row: Station, lit: bool) -> str:
+    x = (place + 1) * DOT
+    y = DOTS_HIGH // 2 + (
+        {"attn": -13, "mlp": 13}.get(row.trip, 0) if row.kind == "trip" else 13 * row.feeds
+    )
+    drawn = f'<circle class="node" cx="{x}" cy="{y}" r="{5 if lit else 3}"/>'
+    return f'<g class="lit">{drawn}</g>' if lit else drawn
+
+
+# ------------------------------------------------------------------ words and numbers
+
+
+def _name(full: Folded) -> str:
+    return "-".join(("pass", *map(str, full)))
+
+
+def _told(row: Station) -> str:
+    """A station for those who hear the page."""
+    if row.kind == "folded" or not row.layers:
+        return row.label
+    where = {"attn": _("attention"), "mlp": _("MLP")}.get(row.trip, "")
+    block = _("block {layer}").format(layer=row.layers[0])
+    return " ".join(filter(None, (block, where, row.label)))
+
+
+def _whole_pass(marked: Sequence[Station]) -> str:
+    """The figure for those who hear the page."""
+    if not marked:
+        return _("The whole pass")
+    told = ", ".join(map(_told, marked))
+    return _("The whole pass; worked out here: {what}").format(what=told)
+
+
+def _caption(marked: Sequence[Station]) -> Iterator[str]:
+    """What is marked; of many stations the first and the last."""
+    if len(marked) <= MOST_TOLD:
+        yield from (row.label for row in marked)
+    else:
+        yield from (marked[0].label, "…", marked[-1].label)

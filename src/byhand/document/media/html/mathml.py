@@ -1,0 +1,158 @@
+"""How formulas look in MathML Core, which browsers draw themselves.  The walk over the trees, with
+its brackets and signs, is `document.mathematics`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+from byhand.document.mathematics import ATOM, POWER, PRODUCT, Drawing, Drawn
+from byhand.expression import Entry, Expression, Quotient, Sum, write
+
+LONG_SUM = 4  # terms of a sum above a fraction line
+LONGEST_BELOW = 5  # terms of a sum below a fraction line
+APPLY = "<mo>&#x2061;</mo>"
+_SINGLE = re.compile(r"<(mn|mi)(?: class=\"exact\")?>[^<]*</\1>")
+
+
+class Mathml(Drawing):
+    """Draws trees as MathML.
+
+    With `annotated`, formulas carry their text form too, which `expression.parse` reads back: it
+    is what a copied formula is, and what a test compares.
+    """
+
+    times, nothing = "<mo>⋅</mo>", "<mo>&#x2062;</mo>"
+    plus, minus, negative = "<mo>+</mo>", "<mo>−</mo>", '<mo form="prefix">−</mo>'
+    solidus = "<mo>/</mo>"
+
+    def __init__(self, point: str = ".", *, finite: bool = False, annotated: bool = False) -> None:
+        super().__init__(point, finite=finite)
+        self.annotated = annotated
+
+    def formula(self, *sides: Expression | str, display: bool = False) -> str:
+        """One formula; strings among the sides are names, or the signs between them (=, ≈, →)."""
+        drawn = "".join(
+            self._between(side) if isinstance(side, str) else self.draw(side) for side in sides
+        )
+        if self.annotated:
+            text = " ".join(side if isinstance(side, str) else write(side) for side in sides)
+            note = f'<annotation encoding="text/plain">{escape(text)}</annotation>'
+            drawn = f"<semantics><mrow>{drawn}</mrow>{note}</semantics>"
+        block = ' display="block"' if display else ""
+        return f"<math{block}>{drawn}</math>"
+
+    def matrix(self, rows: Sequence[Sequence[Expression]]) -> str:
+        """A matrix (or a row of one) in brackets."""
+        lines = "".join(
+            f"<mtr>{''.join(f'<mtd>{self.draw(cell)}</mtd>' for cell in row)}</mtr>" for row in rows
+        )
+        return self.bracketed(f"<mtable>{lines}</mtable>")
+
+    def broken(self, sign: str, tree: Expression) -> str:
+        """A formula behind a sign; between the terms of a sum the line may end."""
+        match tree:
+            case Sum(terms=()):
+                return self.formula(sign, tree)
+            case Sum(terms=(only,)):
+                return self.broken(sign, only)
+            case Sum(terms=terms):
+                first, *rest = self.summands(terms)
+                pieces = [self._between(sign) + first, *map(_infix, rest)]
+            case Quotient(top=Sum(terms=terms), bottom=bottom) if len(terms) >= LONG_SUM:
+                # a fraction cannot go on below: (a + b + …)/√16
+                first, *rest = self.summands(terms)
+                pieces = [f"{self._between(sign)}<mo>(</mo>{first}", *map(_infix, rest)]
+                pieces[-1] += f"<mo>)</mo>{self.solidus}{self.at_least(bottom, POWER)}"
+            case Quotient(top=top, bottom=Sum(terms=terms)) if len(terms) > LONGEST_BELOW:
+                first, *rest = self.summands(terms)
+                before = f"{self._between(sign)}{self.at_least(top, PRODUCT)}{self.solidus}"
+                pieces = [f"{before}<mo>(</mo>{first}", *map(_infix, rest)]
+                pieces[-1] += "<mo>)</mo>"
+            case _:
+                return self.formula(sign, tree)
+        return " ".join(f"<math>{piece}</math>" for piece in pieces)
+
+    def line(self, pieces: Sequence[str]) -> str:
+        """Pieces that are drawn already, displayed; a line may end between any two of them."""
+        first, *rest = pieces
+        drawn = (first, *map(_infix, rest))
+        return "".join(f'<math displaystyle="true">{piece}</math>' for piece in drawn)
+
+    def _between(self, text: str) -> str:
+        """What stands between the sides of a formula, or a name that is one of them."""
+        if not text:
+            return ""
+        return self.identifier(text) if text[:1].isalpha() else f"<mo>{escape(text)}</mo>"
+
+    # ------------------------------------------------------------------ how the pieces look
+
+    def digits(self, text: str) -> str:
+        return f"<mn>{escape(text)}</mn>"
+
+    def decimals(self, text: str) -> str:
+        return f'<mn class="exact">{text.replace(".", self.point)}</mn>'
+
+    def letter(self, text: str) -> str:
+        return f"<mi>{escape(text)}</mi>"
+
+    def dots(self, text: str) -> str | None:
+        return "<mo>…</mo>" if text == "…" else None
+
+    def transposed(self, drawn: str) -> str:
+        return f"<msup>{drawn}<mi>T</mi></msup>"
+
+    def lowered(self, drawn: str, below: str) -> str:
+        inner = f"<mn>{below}</mn>" if below.isdigit() else f"<mi>{escape(below)}</mi>"
+        return f"<msub>{drawn}{inner}</msub>"
+
+    def indexed(self, entry: Entry) -> str:
+        name, below = self._name_and_index(entry)
+        return f"<msub>{name}{below}</msub>"
+
+    def _name_and_index(self, entry: Entry) -> tuple[str, str]:
+        index = f"<mtext>{','.join(map(str, entry.index))}</mtext>"
+        head, _bar, below = entry.address.partition("_")
+        if not head or not below:
+            return self.identifier(entry.address), index
+        inner = f'<mi>{escape(below)}</mi><mspace width="0.2em"/>{index}'
+        return self.identifier(head), f"<mrow>{inner}</mrow>"
+
+    def raised(self, base: str, exponent: str) -> str:
+        return f"<msup>{_row(base)}{_row(exponent)}</msup>"
+
+    def raised_entry(self, entry: Entry, exponent: str) -> str:
+        name, below = self._name_and_index(entry)
+        return f"<msubsup>{name}{below}{_row(exponent)}</msubsup>"
+
+    def fraction(self, top: str, bottom: str) -> str:
+        return f"<mfrac><mn>{top}</mn><mn>{bottom}</mn></mfrac>"
+
+    def quotient(self, top: Expression, bottom: Expression) -> str:
+        return f"<mfrac>{_row(self.draw(top))}{_row(self.draw(bottom))}</mfrac>"
+
+    def root(self, inside: Expression) -> Drawn:
+        return f"<msqrt>{self.draw(inside)}</msqrt>", ATOM
+
+    def total(self, of: str) -> str:
+        return f"<mo>∑</mo>{of}"
+
+    def size(self, of: str) -> str:
+        return f"<mrow><mo>|</mo>{of}<mo>|</mo></mrow>"
+
+    def function(self, name: str, argument: str) -> str:
+        return f"<mi>{escape(name)}</mi>{APPLY}{self.bracketed(argument)}"
+
+    def bracketed(self, drawn: str) -> str:
+        return f"<mrow><mo>(</mo>{drawn}<mo>)</mo></mrow>"
+
+
+def _infix(drawn: str) -> str:
+    """A sign that opens a formula but stands between two: with room on both sides."""
+    return drawn.replace("<mo>", '<mo form="infix">', 1)
+
+
+def _row(drawn: str) -> str:
+    """One element, as fractions and scripts need: a row around anything that may be several."""
+    return drawn if _SINGLE.fullmatch(drawn) else f"<mrow>{drawn}</mrow>"

@@ -1,0 +1,131 @@
+"""A marking as data: the JSON document of `byhand check --json`.
+
+    {"model", "follows", "passed", "summary",
+     "texts": [{"text", "label", "tokens", "precision", "follows", "passed", "first_error",
+                "lines": [{"address", "name", "source", "verdict", "follows", "share", "times",
+                           "unusual", "entries", "outside", "reason", "like", "uses",
+                           "worst": {"address", "index", "claimed", "expected", "allowed",
+                                     "difference"},
+                           "suspects": [{"kind", "sentence", "change", "share", "times"}]}],
+                "unmatched": [{"name", "source", "reason", "hint", "misfit"}]}]}
+
+`follows`: nothing was found that does not follow; `passed`: all was judged too, and something was.
+A verdict is one of right, carried, unsupported, error, unjudged.  What JSON has no number for is
+text: "inf", "-inf", "nan".
+"""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, TextIO
+
+from byhand.checking.claims import Unmatched
+from byhand.checking.verdicts import Marked, MarkedText, Marking, Suspect, Worst
+from byhand.document.media.terminal.marking import summary
+
+
+def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
+    """Writes the document, a line of working a line; `further` is added to its end."""
+    data = {**document_of(marking), **further}
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+    def listed(values: list[Any]) -> str:
+        return "[\n" + ",\n".join(map(text, values)) + "\n]" if values else "[]"
+
+    def fields(facts: dict[str, Any], lists: tuple[str, ...]) -> str:
+        return ",\n".join(
+            f"{text(key)}: {listed(value) if key in lists else text(value)}"
+            for key, value in facts.items()
+        )
+
+    texts = data.pop("texts")
+    inside = ",\n".join("{\n" + fields(each, ("lines", "unmatched")) + "\n}" for each in texts)
+    to.write("{\n" + fields(data, ()) + ',\n"texts": [\n' + inside + "\n]\n}\n")
+
+
+def document_of(marking: Marking) -> dict[str, Any]:
+    """The document as Python data."""
+    return {
+        "model": marking.model,
+        "follows": marking.follows,
+        "passed": marking.passed,
+        "summary": summary(marking),
+        "texts": [_text(text) for text in marking.texts],
+    }
+
+
+def _text(text: MarkedText) -> dict[str, Any]:
+    first = text.first_error
+    return {
+        "text": text.text,
+        "label": text.label,
+        "tokens": list(map(int, text.tokens)),
+        "precision": text.precision,
+        "follows": text.follows,
+        "passed": text.passed,
+        "first_error": None if first is None else first.address,
+        "lines": [_line(line) for line in text.lines],
+        "unmatched": [_unmatched(each) for each in text.unmatched],
+    }
+
+
+def _line(line: Marked) -> dict[str, Any]:
+    return {
+        "address": line.address,
+        "name": line.claim.name,
+        "source": line.claim.source,
+        "verdict": line.verdict.name.lower(),
+        "follows": line.verdict.follows,
+        "share": number(line.share),
+        "times": number(line.times),
+        "unusual": line.unusual,
+        "entries": line.entries,
+        "outside": line.outside,
+        "worst": None if line.worst is None else _worst(line, line.worst),
+        "reason": line.reason,
+        "like": line.like,
+        "uses": list(line.uses),
+        "suspects": [_suspect(suspect) for suspect in line.suspects],
+    }
+
+
+def _worst(line: Marked, worst: Worst) -> dict[str, Any]:
+    return {
+        "address": line.worst_address,
+        "index": list(map(int, worst.index)),
+        "claimed": number(worst.claimed),
+        "expected": number(worst.expected),
+        "allowed": number(worst.allowed),
+        "difference": number(worst.difference),
+    }
+
+
+def _suspect(suspect: Suspect) -> dict[str, Any]:
+    return {
+        "kind": suspect.kind,
+        "sentence": suspect.sentence,
+        "change": suspect.change,
+        "share": number(suspect.share),
+        "times": number(suspect.times),
+    }
+
+
+def _unmatched(each: Unmatched) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "source": each.source,
+        "reason": each.reason,
+        "hint": each.hint,
+        "misfit": each.misfit,
+    }
+
+
+def number(value: float | None) -> float | str | None:
+    """A number that JSON has, or its name."""
+    if value is None:
+        return None
+    value = float(value)
+    return value if isfinite(value) else str(value)

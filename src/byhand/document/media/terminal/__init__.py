@@ -1,0 +1,1 @@
+"""Parts as text for a terminal of a given width; readable without colour."""

@@ -1,0 +1,352 @@
+"""Parts → text for a terminal of a given width; readable without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from byhand.document import words
+from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
+from byhand.document.media.terminal.layout import MASK, fit, plain
+from byhand.document.trace_parts import (
+    Cell,
+    Given,
+    Letter,
+    Loss,
+    Mark,
+    NotWorked,
+    Part,
+    Prediction,
+    Predictions,
+    Stage,
+    StepPart,
+    Table,
+    Title,
+    WorkingLine,
+)
+from byhand.expression import write
+from byhand.language import _
+
+INDENT = "  "
+MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
+LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
+LONGEST_EXACT = 24  # characters of an exact number in a sentence; else its decimals are told
+
+
+@dataclass
+class Terminal:
+    """Writes parts as lines, none longer than `width` as far as words and numbers can be broken."""
+
+    width: int = 80
+    ink: Ink = field(default_factory=Ink)
+    told: set[str] = field(default_factory=set)  # letters already defined
+    brief: str | None = None  # the first entry whose form had no room
+
+    def lines(self, parts: Iterable[Part]) -> Iterator[str]:
+        """The document, line by line."""
+        for part in parts:
+            yield from self.part(part)
+
+    def part(self, part: Part) -> Iterator[str]:
+        match part:
+            case Title():
+                yield from self.title(part)
+            case Stage():
+                yield from self.stage(part)
+            case StepPart():
+                yield from self.step(part)
+            case NotWorked():
+                yield from self.not_worked(part)
+            case Predictions():
+                yield from self.predictions(part)
+            case Loss():
+                yield from self.loss(part)
+            case WorkingLine():
+                yield from self.working(part)
+            case Mark():
+                yield from self.mark(part)
+
+    def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
+        """Words broken at the width; `first` stands before the first line."""
+        lead = indent if first is None else first
+        yield from wrap(
+            text,
+            self.width,
+            initial_indent=lead,
+            subsequent_indent=indent,
+            break_long_words=True,
+            break_on_hyphens=False,
+        )
+
+    # ------------------------------------------------------------------ title and stages
+
+    def title(self, title: Title) -> Iterator[str]:
+        yield self.ink(title.name, "strong")
+        if title.about:
+            yield from self.paragraph(words.told(title.about))
+        yield ""
+        room = max((width_of(name) for name, _fact in title.facts), default=0)
+        for name, fact in title.facts:
+            lead = f"{INDENT}{padded(name, room)}  "
+            yield from self.paragraph(fact, " " * width_of(lead), lead)
+        signs = list(legend(title))
+        if signs:
+            yield ""
+        for sign, register, text in signs:
+            lead = f"{INDENT}{padded(sign, 1)}  "
+            first, *rest = self.paragraph(text, " " * len(lead), lead)
+            yield first.replace(sign, self.ink(sign, register), 1) if sign else first
+            yield from rest
+        for note in title.notes:
+            yield ""
+            yield from self.paragraph(words.told(note))
+
+    def stage(self, stage: Stage) -> Iterator[str]:
+        yield ""
+        yield ""
+        rule = "─" * (self.width - width_of(stage.title) - 4)
+        title = self.ink(stage.title, "stage")
+        yield f"{self.ink('──', 'quiet')} {title} {self.ink(rule, 'quiet')}"
+        for line in self.paragraph(stage.about, INDENT):
+            yield self.ink(line, "quiet")
+        if not stage.about:
+            yield ""
+
+    # ------------------------------------------------------------------ steps
+
+    def step(self, step: StepPart) -> Iterator[str]:
+        yield ""
+        yield from self.header(step)
+        yield from self.given(step.given)
+        for table in step.tables:
+            yield from self.table(table, step)
+        for mark in step.marks:
+            yield from self.mark(mark)
+
+    def header(self, step: StepPart) -> Iterator[str]:
+        """Address and formula at the left, axes and register at the right, on a line if it fits."""
+        right = words.axes_text(step.axes, step.shape)
+        sign = register_sign(step.register)
+        tail = f"{right}   {sign}".rstrip()
+        left = f"{step.address} = {words.formula_text(step.formula)}"
+        said = self.ink(step.address, "strong") + left[len(step.address) :]
+        end = self.ink(right, "quiet") + ("   " + self.ink(sign, step.register) if sign else "")
+        room = self.width - width_of(left) - width_of(tail)
+        if room >= 2:
+            yield said + " " * room + end
+        else:
+            yield from self.broken(left, step.address)
+            yield from self.at_the_right(right, sign, step.register)
+        if step.also:
+            also = _("also called {names}").format(names=", ".join(step.also))
+            for line in self.paragraph(also, INDENT * 2, INDENT):
+                yield self.ink(line, "quiet")
+
+    def at_the_right(self, axes: str, sign: str, register: str | None) -> Iterator[str]:
+        """Axes and register on a line of their own, or on two where they do not fit on one."""
+        room = self.width - width_of(f"{axes}   {sign}".rstrip())
+        if sign and room >= 0:
+            yield " " * room + self.ink(axes, "quiet") + "   " + self.ink(sign, register)
+            return
+        for text, kind in ((axes, "quiet"), (sign, register)):
+            if text:
+                yield " " * (self.width - width_of(text)) + self.ink(text, kind)
+
+    def broken(self, left: str, address: str) -> Iterator[str]:
+        lines = list(self.paragraph(left, INDENT, ""))
+        yield lines[0].replace(address, self.ink(address, "strong"), 1)
+        yield from lines[1:]
+
+    def given(self, weights: Iterable[Given]) -> Iterator[str]:
+        """The weights a step reads: those that a word describes on one line, then the tables."""
+        if said := [f"{given.name} = {given.word}" for given in weights if given.table is None]:
+            text = _("with {what}").format(what=", ".join(said))
+            for line in self.paragraph(text, INDENT * 2, INDENT):
+                yield self.ink(line, "quiet")
+        for given in weights:
+            if given.table is not None:
+                yield from self.weight_table(given.name, given.table)
+
+    def weight_table(self, name: str, table: Table) -> Iterator[str]:
+        lead = INDENT + _("with {what}").format(what=f"{name} =") + " "
+        fitted = fit(table, self.width - width_of(lead), Ink(), signs=False)
+        for place, line in enumerate(fitted.lines):
+            text = (lead if place == 0 else " " * width_of(lead)) + line
+            yield self.ink(text.rstrip(), "quiet")
+
+    def table(self, table: Table, step: StepPart) -> Iterator[str]:
+        if table.title:
+            yield self.ink(INDENT + table.title, "quiet")
+        fitted = fit(table, self.width - len(INDENT), self.ink)
+        for line in fitted.lines:
+            yield (INDENT + line).rstrip()
+        if fitted.brief and self.brief is None:
+            self.brief = step.address
+            yield from self.hint(step, table)
+        if table.left_out:
+            text = _("left out: {what}").format(what=table.left_out)
+            yield self.ink(f"{INDENT}… {text}", "quiet")
+
+    def hint(self, step: StepPart, table: Table) -> Iterator[str]:
+        """Where the forms are that had no room; said once."""
+        before = 1 if step.axes[0] in ("head", "kv_head") else 0
+        index = [0] * len(step.axes)
+        index[before] = table.rows[-1].place
+        address = f"{step.address}[{','.join(map(str, index))}]"
+        text = _("≈ decimals, proven; the form of each is shown by --at '{address}'")
+        for line in self.paragraph(text.format(address=address), INDENT):
+            yield self.ink(line, "quiet")
+
+    def letters(self, part: Loss | WorkingLine) -> Iterator[str]:
+        """The letters whose forms were shown and which have not been told."""
+        for letter in part.letters:
+            if letter.name not in self.told:
+                self.told.add(letter.name)
+                yield from self.letter(letter)
+
+    def letter(self, letter: Letter) -> Iterator[str]:
+        definition = write(letter.definition)
+        if len(definition) > LONGEST_DEFINITION:
+            definition = _("a sum of {count} signs").format(count=len(definition))
+        text = f"{definition} ≈ {letter.decimal}"
+        lead = INDENT + _("where {name} =").format(name=letter.name) + " "
+        yield from self.paragraph(text, " " * len(lead), lead)
+
+    def mark(self, mark: Mark) -> Iterator[str]:
+        sign = MARKS.get(mark.kind, "")
+        indent = INDENT + "  " * bool(sign)
+        for line in self.paragraph(mark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
+            yield self.ink(line, mark.kind)
+
+    def not_worked(self, part: NotWorked) -> Iterator[str]:
+        yield ""
+        yield from self.paragraph(part.reason)
+        for step in part.steps:
+            left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
+            right = words.axes_text(step.axes, step.shape)
+            room = self.width - width_of(left) - width_of(right)
+            if room >= 2:
+                yield f"{left}{' ' * room}{self.ink(right, 'quiet')}"
+            else:
+                yield from self.paragraph(left.strip(), INDENT * 2, INDENT)
+
+    # ------------------------------------------------------------------ the end of the spine
+
+    def predictions(self, part: Predictions) -> Iterator[str]:
+        yield ""
+        yield from self.header(part.step)
+        room = max((width_of(p.label) for p in part.predictions), default=0)
+        also = max((width_of(p.token or "?") for p in part.predictions), default=0)
+        for found in part.predictions:
+            token = padded(found.token or "?", also)
+            lead = f"{INDENT}{padded(found.label, room)}  →  {token}   "
+            yield from self.paragraph(verdict(found), " " * width_of(lead), lead)
+
+    def loss(self, part: Loss) -> Iterator[str]:
+        yield ""
+        yield from self.header(part.step)
+        text = _("after position {after} the text goes on with {target}")
+        yield from self.paragraph(text.format(after=part.after, target=part.target), INDENT)
+        yield from self.equation(part.cell)
+        yield from self.letters(part)
+
+    def equation(self, cell: Cell, lead: str = "") -> Iterator[str]:
+        """A number, one form a line."""
+        for sign, text in forms_of(cell):
+            yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
+
+    def working(self, part: WorkingLine) -> Iterator[str]:
+        yield ""
+        head = self.ink(part.address, "strong")
+        sign = register_sign(part.cell.register)
+        end = self.ink(sign, part.cell.register)
+        room = self.width - width_of(part.address) - width_of(sign)
+        if sign and room >= 2:
+            yield head + " " * room + end
+        else:
+            yield head
+            yield from [" " * (self.width - width_of(sign)) + end] * bool(sign)
+        before = ""
+        for sign, tree in (("=", part.symbols), ("≈" if part.decimals else "=", part.values)):
+            text = "" if tree is None else write(tree)
+            if text and text != before:
+                yield from self.paragraph(text, INDENT * 2, f"{INDENT}{sign} ")
+            before = text
+        for sign, text in () if part.missing else forms_of(part.cell, worked=False):
+            if text != before:
+                yield from self.paragraph(text, INDENT * 2, f"{INDENT}{sign} " if sign else INDENT)
+        said = [f"{name} = {address}" for name, address in part.sources if name != address]
+        if said:
+            text = _("where {names}").format(names=", ".join(said))
+            for line in self.paragraph(text, INDENT * 2, INDENT):
+                yield self.ink(line, "quiet")
+        yield from self.letters(part)
+        for mark in part.marks:
+            yield from self.mark(mark)
+
+
+def verdict(found: Prediction) -> str:
+    """What is known of the next token, in words."""
+    if found.token is None:
+        return words.undecided(found.candidates)
+    proof = _("proven") if found.proven else _("not proven")
+    if found.tied:
+        text = _("{tokens} tie; the lowest id is taken, {proof}")
+        return text.format(tokens=words.some_of(found.tied), proof=proof)
+    if found.margin is None:
+        return proof
+    return _("ahead by {margin}, {proof}").format(margin=one_line(found.margin), proof=proof)
+
+
+def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:
+    """(sign, register, meaning) of the signs that this document uses."""
+    for register in title.registers:
+        about = words.register_about(register)
+        if register == "enclosed" and title.digits is not None:
+            about = words.digits_about(title.digits)
+        yield SIGNS[register], register, about
+    if "named" in title.registers:
+        yield "≈", None, _("decimals: within one unit of the last place, proven")
+    if title.masked:
+        yield MASK, None, words.masked(title.only_later)
+
+
+def register_sign(register: str | None) -> str:
+    """The register in a word, with its sign."""
+    if register is None:
+        return ""
+    return f"{SIGNS[register]} {words.register_word(register)}".strip()
+
+
+def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
+    """(sign, text) of each form of a number."""
+    if cell.masked:
+        yield "", _("masked: absent, not a number")
+    elif cell.radius is not None:
+        yield "=", f"{cell.decimal} ± {cell.radius}"
+    elif cell.register == "rounded":
+        yield "≈", cell.decimal or ""
+    else:
+        if worked and cell.worked is not None:
+            yield "=", write(cell.worked)
+        if cell.form is not None:
+            yield "=", write(cell.form)
+        if cell.decimal is not None and not plain(cell):
+            yield "=" if decimal_alone(cell) else "≈", cell.decimal
+
+
+def decimal_alone(cell: Cell) -> bool:
+    """An exact number that its decimal says in full."""
+    return cell.register == "exact" and cell.form is None and not cell.cut
+
+
+def one_line(cell: Cell) -> str:
+    """The shortest honest text of a number: an exact one itself, else its decimals."""
+    if cell.radius is not None:
+        return f"{cell.decimal} ± {cell.radius}"
+    if cell.register == "rounded" or decimal_alone(cell):
+        return cell.decimal or ""
+    exact = None if cell.form is None or cell.register != "exact" else write(cell.form)
+    if exact is not None and (len(exact) <= LONGEST_EXACT or cell.decimal is None):
+        return exact
+    return f"≈ {cell.decimal}"

@@ -1,0 +1,219 @@
+"""The plane in characters: a small drawing for the terminal that needs no colour.
+
+The letters strewn over it say which token wins there; a line of dots is the way of a position from
+its embedding (o) past its stops (+) to its end (@), which is labelled with what is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from byhand.document.compose.explanation.parts import together
+from byhand.document.media.html.label_places import Spot, within
+from byhand.document.media.html.plane_words import axis_names, decimal, end_label
+from byhand.document.media.html.shapes import tick
+from byhand.document.words import token_label
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.explaining.geometry import Geometry
+    from byhand.explaining.planes import Plane
+
+WIDE = 64  # signs
+SQUARE = 0.5  # a sign's width, in its heights
+BETWEEN = (6, 3)  # signs and lines from letter to letter of a region
+MOST_PATHS = 6
+MARGIN = 5  # signs for the numbers at the left; a longer one has an exponent
+
+
+def drawn(geometry: Geometry, wide: int = WIDE) -> list[str]:
+    """The lines of each plane's drawing, one below the other."""
+    return [line for plane in geometry.planes for line in _plane(geometry, plane, wide)]
+
+
+def signs() -> str:
+    """What the signs of a drawing mean; lines are broken between them alone."""
+    told = _("o embedding   + after a step   @ the end   letters: who wins there")
+    return "   ".join(map(together, told.split("   ")))
+
+
+class _Sheet:
+    """Lines of signs, of which each is written once: what comes first stays."""
+
+    def __init__(self, plane: Plane, wide: int) -> None:
+        frame = plane.frame
+        self.wide = wide
+        self.high = max(6, round(wide * SQUARE * float(frame.height / frame.width)))
+        self.left, self.top = float(frame.left), float(frame.top)
+        self.step = (float(frame.width) / wide, float(frame.height) / self.high)
+        self.signs: dict[tuple[int, int], str] = {}
+
+    def cell(self, at: Spot) -> tuple[int, int]:
+        across, up = self.step
+        return int((at[0] - self.left) / across // 1), int((self.top - at[1]) / up // 1)
+
+    def centre(self, column: int, row: int) -> Spot:
+        across, up = self.step
+        return self.left + (column + 0.5) * across, self.top - (row + 0.5) * up
+
+    def put(self, cell: tuple[int, int], sign: str) -> None:
+        if 0 <= cell[0] < self.wide and 0 <= cell[1] < self.high:
+            self.signs.setdefault(cell, sign)
+
+    def write(self, cell: tuple[int, int], text: str) -> bool:
+        """A word to the right of a cell, or to its left, or a line up or down: where it is free."""
+        column, row = cell
+        for down in (0, -1, 1, -2, 2):
+            for start in (column + 2, column - 1 - len(text), column - len(text) // 2):
+                cells = [(start + i, row + down) for i in range(-1, len(text) + 1)]
+                inside = (
+                    start >= 0 and start + len(text) <= self.wide and 0 <= row + down < self.high
+                )
+                if inside and not any(each in self.signs for each in cells):
+                    for i, sign in enumerate(text):
+                        self.put((start + i, row + down), sign)
+                    return True
+        return False
+
+    def lines(self) -> Iterator[str]:
+        for row in range(self.high):
+            yield "".join(self.signs.get((column, row), " ") for column in range(self.wide))
+
+
+def _plane(geometry: Geometry, plane: Plane, wide: int) -> Iterator[str]:
+    unit = tick(max(float(plane.frame.width), float(plane.frame.height)))
+    bottom, top = float(plane.frame.top - plane.frame.height), float(plane.frame.top)
+    heights = [k * unit for k in range(-20, 21) if bottom <= k * unit <= top]
+    margin = max(MARGIN, *(len(_label(height, unit)) for height in heights))
+    sheet = _Sheet(plane, wide - (margin - MARGIN))
+    _ways(geometry, plane, sheet)
+    _regions(geometry, plane, sheet)
+    _axes(sheet)
+    rows = {sheet.cell((sheet.left, height))[1]: height for height in heights}
+    across, up = axis_names(plane)
+    before = " " * (margin + 1)
+    yield f"{before} {up}"
+    yield f"{before}┌" + "─" * sheet.wide + "┐"
+    for row, line in enumerate(sheet.lines()):
+        number = _label(rows[row], unit) if row in rows else ""
+        yield f"{number:>{margin}} {'┤' if number else '│'}{line}│"
+    yield f"{before}└" + "".join(_border(sheet, unit)) + "┘"
+    yield f"{before} " + "".join(_numbers(sheet, unit)).rstrip()
+    yield " " * (margin + 2 + max(0, sheet.wide - len(across))) + across
+
+
+def _label(number: float, unit: float) -> str:
+    """A number at an axis; with an exponent where it would not fit beside the drawing."""
+    text = decimal(number, unit)
+    if len(text) <= MARGIN:
+        return text
+    mantissa, _e, exponent = f"{number:.1e}".partition("e")
+    text = f"{mantissa.removesuffix('.0')}e{int(exponent)}"
+    return text.replace("-", "−").replace(".", _("."))
+
+
+def _ways(geometry: Geometry, plane: Plane, sheet: _Sheet) -> None:
+    paths = list(zip(geometry.paths, plane.points, strict=True))[-MOST_PATHS:]
+    for path, points in paths:
+        cells = [sheet.cell(point) for point in points]
+        if cells and path.last is not None:
+            sheet.put(cells[-1], "@")
+        if cells:
+            sheet.put(cells[0], "o")
+        for cell in cells[1:-1]:
+            sheet.put(cell, "+")
+    for _path, points in paths:
+        for one, two in pairwise(points):
+            for cell in _between(sheet.cell(one), sheet.cell(two)):
+                sheet.put(cell, "·")
+    for path, points in paths:
+        if points and path.last is not None:
+            sheet.write(
+                sheet.cell(points[-1]), _name(path.token, path.position) + end_label(path, geometry)
+            )
+    for path, points in paths:
+        if points:
+            sheet.write(sheet.cell(points[0]), _name(path.token, path.position))
+
+
+def _name(token: str, position: int) -> str:
+    return token_label(token) + str(position).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+
+
+def _between(one: tuple[int, int], two: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    count = max(abs(two[0] - one[0]), abs(two[1] - one[1]))
+    for i in range(1, count):
+        yield (
+            round(one[0] + (two[0] - one[0]) * i / count),
+            round(one[1] + (two[1] - one[1]) * i / count),
+        )
+
+
+def _regions(geometry: Geometry, plane: Plane, sheet: _Sheet) -> None:
+    """A letter of the winning token every few signs, in staggered rows; over nothing else."""
+    if not plane.regions:
+        return
+    outlines = [
+        (
+            token_label(geometry.trace.token(region.token))[:1],
+            [[(float(x), float(y)) for x, y in line] for line in region.outlines],
+        )
+        for region in plane.regions
+    ]
+    across, down = BETWEEN
+    for row in range(1, sheet.high, down):
+        for column in range(2 + (row // down % 2) * (across // 2), sheet.wide, across):
+            around = [(column + k, row) for k in (-1, 0, 1)]
+            if any(cell in sheet.signs for cell in around):
+                continue
+            at = sheet.centre(column, row)
+            for letter, lines in outlines:
+                if sum(within(at, line) for line in lines) % 2:
+                    sheet.put((column, row), letter)
+    _edges(sheet, [lines for _letter, lines in outlines])
+
+
+def _edges(sheet: _Sheet, regions: list[list[list[Spot]]]) -> None:
+    """A colon wherever the next sign to the right or the line below belongs to another region."""
+
+    def winner(column: int, row: int) -> int:
+        at = sheet.centre(column, row)
+        return next(
+            (i for i, lines in enumerate(regions) if sum(within(at, one) for one in lines) % 2), -1
+        )
+
+    won = [[winner(column, row) for column in range(sheet.wide)] for row in range(sheet.high)]
+    for row in range(sheet.high):
+        for column in range(sheet.wide):
+            right = column + 1 < sheet.wide and won[row][column + 1] != won[row][column]
+            below = row + 1 < sheet.high and won[row + 1][column] != won[row][column]
+            if right or below:
+                sheet.put((column, row), ":")
+
+
+def _axes(sheet: _Sheet) -> None:
+    """A cross where the zero vector lies."""
+    sheet.put(sheet.cell((0.0, 0.0)), "┼")
+
+
+def _places(sheet: _Sheet, unit: float) -> dict[int, float]:
+    found = {sheet.cell((k * unit, sheet.top))[0]: k * unit for k in range(-20, 21)}
+    return {column: number for column, number in found.items() if 0 <= column < sheet.wide}
+
+
+def _border(sheet: _Sheet, unit: float) -> Iterator[str]:
+    places = _places(sheet, unit)
+    for column in range(sheet.wide):
+        yield "┬" if column in places else "─"
+
+
+def _numbers(sheet: _Sheet, unit: float) -> list[str]:
+    line = [" "] * (sheet.wide + 6)
+    for column, number in _places(sheet, unit).items():
+        text = _label(number, unit)
+        start = max(0, column - len(text) // 2)
+        if not "".join(line[max(0, start - 1) : start + len(text)]).strip():
+            line[start : start + len(text)] = text
+    return line

@@ -1,0 +1,58 @@
+"""Words in lines of a given width, as a terminal counts it: wide signs take two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from byhand.document.compose.explanation.parts import HARD_SPACE
+from byhand.document.media.terminal.ink import width_of
+
+
+def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator[str]:
+    """The text in lines of at most so many columns, broken at its blanks.
+
+    A word that is wider than a line is cut; blanks within a line stay as they are, hard ones become
+    blanks.  `first` stands before the first line, `indent` before every other.
+    """
+    if not text.strip():
+        return
+    lead, line, gap = first, "", ""
+    for word in _words(text):
+        if not word.strip(" "):
+            gap = word
+            continue
+        if line and width_of(lead + line + gap + word) > width:
+            yield _shown(lead, line)
+            lead, line, gap = indent, "", ""
+        line += gap * bool(line) + word
+        gap = ""
+        while (
+            width_of(lead + line) > width and len(pieces := _cut(line, width - width_of(lead))) > 1
+        ):
+            yield _shown(lead, pieces[0])
+            lead, line = indent, pieces[1]
+    yield _shown(lead, line)
+
+
+def _words(text: str) -> Iterator[str]:
+    """Words and the blanks between them, in turn."""
+    word = ""
+    for sign in text:
+        if word and (sign == " ") != (word[-1] == " "):
+            yield word
+            word = ""
+        word += sign
+    if word:
+        yield word
+
+
+def _cut(word: str, width: int) -> tuple[str, ...]:
+    """As much of a word as fits, and the rest; at least one sign."""
+    at = 1
+    while at < len(word) and width_of(word[: at + 1]) <= width:
+        at += 1
+    return (word[:at], word[at:]) if at < len(word) else (word,)
+
+
+def _shown(lead: str, line: str) -> str:
+    return (lead + line).replace(HARD_SPACE, " ").rstrip()

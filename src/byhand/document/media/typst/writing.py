@@ -1,0 +1,66 @@
+"""A source of Typst → a PDF, which appears whole or not at all.
+
+The file is accessible where it can be (PDF/UA-1: tagged, with texts for formulas and figures), and
+the same book gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from byhand.document.book import Book
+from byhand.document.files import put_in_place
+from byhand.document.media.typst.pages import typst_source
+from byhand.errors import InputError
+from byhand.language import _
+
+ACCESSIBLE = "ua-1"
+DESIGN = ("book.typ", "explained.typ")
+
+
+def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
+    """Typesets a book.  An InputError says what to install where Typst is missing."""
+    put_in_place(Path(path), typeset(typst_source(book)))
+
+
+def typeset(source: str) -> bytes:
+    """The PDF of a source.
+
+    The fonts that come with Typst are the same everywhere, so they are tried first; where signs
+    are missing in them, those of the system take their place, and what even they lack is drawn
+    as a box, which an accessible file may not have.
+    """
+    typst = _typst()
+    whole = (design() + "\n" + source).encode()
+    for own_fonts, standards in ((True, [ACCESSIBLE]), (False, [ACCESSIBLE]), (False, [])):
+        try:
+            found = typst.compile(
+                whole, format="pdf", ignore_system_fonts=own_fonts, pdf_standards=standards
+            )
+        except typst.TypstError as error:
+            if not standards or "could not be displayed" not in str(error):
+                raise
+        else:
+            assert isinstance(found, bytes)
+            return found
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def design() -> str:
+    """How a book looks, as the beginning of a source."""
+    folder = resources.files(__package__)
+    return "".join(folder.joinpath(name).read_text("utf-8") for name in DESIGN)
+
+
+def _typst() -> Any:
+    try:
+        import typst
+    except ModuleNotFoundError:
+        raise InputError(
+            _("PDF is typeset with Typst, which is not installed"),
+            hint=_("pip install 'byhand[pdf]'"),
+        ) from None
+    return typst

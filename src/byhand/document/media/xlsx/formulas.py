@@ -1,0 +1,230 @@
+"""An expression of entries → the formula of a cell.
+
+What stands in neighbouring cells is read as a range: a long dot product is SUMPRODUCT of two rows,
+or MMULT of a row and a column; a short one is written out, as a person would.  Every function here
+is older than Excel 2010 and is known to LibreOffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+from byhand.document.media.xlsx.cells import Cell, refer
+from byhand.expression import (
+    Call,
+    Entry,
+    Expression,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Sum,
+)
+
+WRITTEN_OUT = 4  # products of a sum that are written out; more are a range
+ADDED_UP = 2  # likewise for plain terms and squares
+MOST_DIGITS = 15  # of a number in a formula: Excel keeps no more
+
+FUNCTIONS = {
+    "sqrt": "SQRT",
+    "exp": "EXP",
+    "ln": "LN",
+    "sin": "SIN",
+    "cos": "COS",
+    "tanh": "TANH",
+    "erf": "ERF",
+}
+
+SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a piece of formula holds together
+RIGHT, DOWN = (0, 1), (1, 0)
+
+Where = Callable[[Entry], Cell]
+Piece = tuple[str, int]
+
+
+def formula(tree: Expression, where: Where, sheet: str = "") -> str:
+    """The formula of a tree, without its =, as it stands on the sheet; `where` finds the entries.
+
+    >>> from byhand.expression import parse
+    >>> at = lambda entry: Cell("", 4, entry.index[0])
+    >>> formula(parse("(x[0] + x[1] + x[2])/3 - x[4]^2"), at)
+    'SUM(A5:C5)/3-E5^2'
+    """
+    return _Writer(where, sheet).piece(tree)[0]
+
+
+def number(value: Fraction) -> Piece:
+    """A rational number as a decimal where that is exact and short, else as a quotient."""
+    sign = "-" if value < 0 else ""
+    level = SUM if sign else ATOM
+    decimal = terminating(abs(value))
+    if decimal is not None:
+        return sign + decimal, level
+    if max(len(str(abs(value.numerator))), len(str(value.denominator))) <= MOST_DIGITS:
+        return f"{value.numerator}/{value.denominator}", SUM if sign else PRODUCT
+    return repr(float(value)).upper(), level
+
+
+def terminating(value: Fraction) -> str | None:
+    """The decimal that is exactly this number (not negative), where it has few digits.
+
+    >>> terminating(Fraction(1, 5)), terminating(Fraction(1, 100000)), terminating(Fraction(1, 3))
+    ('0.2', '0.00001', None)
+    """
+    places = 0
+    while places <= MOST_DIGITS and (value * 10**places).denominator != 1:
+        places += 1
+    digits = str(int(value * 10**places))
+    if places > MOST_DIGITS or len(digits) > MOST_DIGITS:
+        return None
+    if not places:
+        return digits
+    digits = digits.rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}"
+
+
+class _Writer:
+    """Writes trees for one sheet.  A piece is its text and how tightly it holds together."""
+
+    def __init__(self, where: Where, sheet: str) -> None:
+        self.where = where
+        self.sheet = sheet
+
+    def refer(self, first: Cell, last: Cell | None = None) -> str:
+        return refer(first, last, sheet=self.sheet)
+
+    def piece(self, tree: Expression) -> Piece:
+        match tree:
+            case Number(value=value):
+                return number(value)
+            case Name(text="e"):
+                return "EXP(1)", ATOM
+            case Name(text="pi"):
+                return "PI()", ATOM
+            case Name(text=text):
+                raise ValueError(f"a letter in a formula: {text}")
+            case Entry():
+                return self.refer(self.where(tree)), ATOM
+            case Call(function="relu", argument=x):
+                return f"MAX(0,{self.piece(x)[0]})", ATOM
+            case Call(function=name, argument=x):
+                return f"{FUNCTIONS[name]}({self.piece(x)[0]})", ATOM
+            case Power(base=Name(text="e"), exponent=x):
+                return f"EXP({self.piece(x)[0]})", ATOM
+            case Power(base=base, exponent=exponent):
+                # in a spreadsheet 2^3^2 is 64 and -2^2 is 4, so nothing is left to precedence
+                return f"{self.held(base, ATOM)}^{self.held(exponent, ATOM)}", POWER
+            case Negative(of=x):
+                return f"-{self.held(x, ATOM)}", SUM
+            case Product(factors=factors):
+                first, *others = factors
+                rest = [self.held(factor, POWER) for factor in others]
+                return "*".join([self.held(first, PRODUCT), *rest]), PRODUCT
+            case Quotient(top=top, bottom=bottom):
+                return f"{self.held(top, PRODUCT)}/{self.held(bottom, POWER)}", PRODUCT
+            case Sum(terms=terms):
+                return self.sum(terms)
+
+    def held(self, tree: Expression, level: int) -> str:
+        """The piece, in brackets where it does not hold together as tightly as it must."""
+        text, own = self.piece(tree)
+        return text if own >= level else f"({text})"
+
+    def sum(self, terms: Sequence[Expression]) -> Piece:
+        pieces = list(self.pieces(terms))
+        if len(pieces) == 1:
+            return pieces[0]
+        first, *others = (text for text, _level in pieces)
+        signed = (text if text.startswith("-") else f"+{text}" for text in others)
+        return first + "".join(signed), SUM
+
+    def pieces(self, terms: Sequence[Expression]) -> Iterator[Piece]:
+        """The terms, those that lie in neighbouring cells as one piece."""
+        done = 0
+        while done < len(terms):
+            term, taken = terms[done], self.run(terms[done:])
+            if taken is not None:
+                yield taken[0], ATOM
+                done += taken[1]
+                continue
+            if done and isinstance(term, Negative):  # a - b*c needs no brackets, -(b*c) does
+                yield f"-{self.held(term.of, PRODUCT)}", SUM
+            else:
+                yield self.piece(term)
+            done += 1
+
+    def run(self, terms: Sequence[Expression]) -> tuple[str, int] | None:
+        """The longest run at the start that is worth a range, and how many terms it takes."""
+        match terms[0]:
+            case Entry():
+                (cells,) = self.columns(terms, _entry)
+                if len(cells) > ADDED_UP:
+                    return f"SUM({self.refer(cells[0], cells[-1])})", len(cells)
+            case Power(base=Entry(), exponent=Number(value=power)) if power == 2:
+                (cells,) = self.columns(terms, _square)
+                if len(cells) > ADDED_UP:
+                    return f"SUMSQ({self.refer(cells[0], cells[-1])})", len(cells)
+            case Product(factors=(Entry(), Entry())):
+                left, right = self.columns(terms, _pair)
+                if len(left) > WRITTEN_OUT:
+                    one, other = (self.refer(x[0], x[-1]) for x in (left, right))
+                    if _way(left) == _way(right):
+                        return f"SUMPRODUCT({one},{other})", len(left)
+                    if _way(left) == DOWN:
+                        one, other = other, one
+                    return f"SUM(MMULT({one},{other}))", len(left)
+        return None
+
+    def columns(
+        self, terms: Sequence[Expression], read: Callable[[Expression], tuple[Entry, ...] | None]
+    ) -> list[list[Cell]]:
+        """The cells of the first terms as long as each lies next to the one before."""
+        runs: list[list[Cell]] = []
+        ways: list[tuple[int, int] | None] = []
+        for term in terms:
+            entries = read(term)
+            if entries is None:
+                break
+            cells = [self.where(entry) for entry in entries]
+            if not runs:
+                runs = [[cell] for cell in cells]
+                continue
+            steps = [_step(run[-1], cell) for run, cell in zip(runs, cells, strict=True)]
+            ways = ways or steps
+            if steps != ways or not all(step in (RIGHT, DOWN) for step in steps):
+                break
+            for run, cell in zip(runs, cells, strict=True):
+                run.append(cell)
+        return runs
+
+
+def _entry(term: Expression) -> tuple[Entry, ...] | None:
+    return (term,) if isinstance(term, Entry) else None
+
+
+def _square(term: Expression) -> tuple[Entry, ...] | None:
+    match term:
+        case Power(base=Entry() as entry, exponent=Number(value=power)) if power == 2:
+            return (entry,)
+    return None
+
+
+def _pair(term: Expression) -> tuple[Entry, ...] | None:
+    match term:
+        case Product(factors=(Entry() as x, Entry() as y)):
+            return x, y
+    return None
+
+
+def _step(last: Cell, cell: Cell) -> tuple[int, int] | None:
+    """How far down and to the right of the last cell this one lies; None: on another sheet."""
+    if cell.sheet != last.sheet:
+        return None
+    return cell.row - last.row, cell.column - last.column
+
+
+def _way(run: Sequence[Cell]) -> tuple[int, int] | None:
+    return _step(run[0], run[1])

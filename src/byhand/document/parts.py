@@ -1,0 +1,397 @@
+"""What a passage shows: numbers with their addresses, tables, strips, patterns, counts, formulas.
+
+    Number · NumberRow · NumberTable      a number with its address, its forms and its working
+    HeatStrip · AttentionPattern          larger tensors as colours
+    StreamLine · Predictions · …          what a page tells beside them; `Part` is any of these
+                                          and of those in `explained_parts`
+    Formula · Matrix · Sign · Word        the law, and this model's numbers in it
+
+What holds them together (passages, pages, the figure) is in `book`.  Everything is data:
+expression trees, words in the language of the book, and plain arrays of floats.  Nothing
+computes, nothing is escaped, and no width is known.
+
+How to read the trees (`byhand.expression`): in a formula, `Name("W_q")` is W with the index q,
+`Name("Eᵀ")` is E transposed, a longer name such as `scores` stands upright as a word, and
+`Entry("q", (0, 1, 0))` is q with its index.  `Call` may have any function's name (softmax, mean,
+argmax); `Call("Σ", x)` is a sum without brackets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.document.explained_parts import ExplainedPart
+from byhand.document.trace_parts import Cell, Letter, WorkingLine
+from byhand.expression import Expression
+
+Floats = npt.NDArray[np.float32]
+
+
+# ------------------------------------------------------------------ numbers with their addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number: where it is, what it is, and how it comes about.
+
+    A masked entry has no register (`cell.masked`).  `working` is there where the whole working
+    fits into the book; of a weight or an id there is none.  `claim` says what a document prints
+    here, where that does not follow.
+    """
+
+    address: str  # block.0.attn.scores[0,1,1]
+    cell: Cell
+    working: WorkingLine | None = None
+    claim: Checked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRow:
+    """A row of a table; `place` is its index, `register` the weakest of the whole row."""
+
+    place: int
+    label: str
+    register: str | None
+    numbers: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberTable:
+    """Numbers in rows and columns: a step, one head of it, a weight, or a window of these.
+
+    `columns` are the indices shown and `heads` the words above them (none: the indices say
+    enough).  `shape` and `axes` are those of the whole; `left_out` says what is not shown.
+    `word` stands instead of rows: identity, zeros, unknown.
+    """
+
+    address: str  # block.0.attn.scores; of one head block.0.attn.scores[1]
+    title: str  # "head 1"; of a weight the short name it has in the formula, W_q
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    columns: tuple[int, ...]
+    heads: tuple[str, ...]
+    rows: tuple[NumberRow, ...]
+    left_out: str = ""
+    word: str = ""
+    kind: str = "step"  # "step", "weight"
+    asked: bool = False  # whether the reader has asked for these numbers
+
+
+@dataclass(frozen=True, slots=True)
+class HeatStrip:
+    """A larger tensor as colours: every entry, or where it is too large a coarser picture.
+
+    `values` are rows of floats (two axes; heads stand one below the other, `blocks` of them), NaN
+    where an entry is masked.  With `pooled` = (r, c) each value is the entry furthest from 0 of r
+    rows and c columns.  `reach` is the largest size of an entry: the end of the colours, which
+    are symmetric about 0.
+    """
+
+    address: str
+    title: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    values: Floats
+    reach: float
+    labels: tuple[str, ...] = ()  # beside the rows of each block
+    heads: tuple[str, ...] = ()  # above the columns, where they have words
+    blocks: int = 1
+    pooled: tuple[int, int] = (1, 1)
+    left_out: str = ""
+    kind: str = "step"  # "step", "weight"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadPattern:
+    """Where one head looks: a share for each query (row) and key (column), NaN where masked."""
+
+    address: str  # block.0.attn.weights[1]
+    head: int
+    values: Floats
+    numbers: tuple[tuple[Number, ...], ...] = ()  # the same with their forms, pencil-sized only
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionPattern:
+    """Which position looks at which, head by head."""
+
+    address: str
+    labels: tuple[str, ...]  # of the positions
+    patterns: tuple[HeadPattern, ...]
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A place on the residual stream, or the side-trip that adds to it between two of them.
+
+    `size` is the length of the vector, `numbers` its entries (or the first of them).
+    """
+
+    address: str
+    label: str
+    kind: str  # "stream": the stream itself; "trip": what attention or the MLP adds
+    layer: int | None
+    size: float
+    register: str | None
+    numbers: tuple[Number, ...]
+    trip: str = ""  # "attn" or "mlp" where it is a side-trip
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLine:
+    """One position's way along the residual stream, with what each side-trip adds to it."""
+
+    position: int
+    label: str
+    stops: tuple[Stop, ...]
+    left_out: str = ""
+
+
+# ------------------------------------------------------------------ other parts
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What comes next after one position."""
+
+    position: int
+    label: str
+    token: str | None  # None: undecided
+    margin: Cell | None
+    proven: bool
+    sentence: str  # the whole of it in words, ties and candidates included
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The next token after each position (or after the positions shown)."""
+
+    address: str
+    predictions: tuple[Predicted, ...]
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A word with its logit and its probability."""
+
+    token: str
+    id: int
+    logit: Number
+    probability: Number
+    target: bool = False
+    share: float = 0.0  # the probability as a float, for a bar
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The words that may come next after one position, the likeliest first."""
+
+    position: int
+    label: str
+    candidates: tuple[Candidate, ...]
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterLine:
+    """One component of the model: 4·d² = 4·64² = 16,384, in 2 layers."""
+
+    address: str  # count.block.0.attention
+    part: str  # in words: attention, biases of the MLP
+    layers: tuple[int, ...]  # empty outside the blocks
+    tensors: tuple[str, ...]  # addresses of the weights, of the first of the layers
+    formula: str
+    numbers: str
+    count: int  # of one layer
+    total: int  # of all of them
+    share: float  # of all parameters
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterTable:
+    """The inventory of a model, to the digit."""
+
+    lines: tuple[ParameterLine, ...]
+    totals: tuple[tuple[str, str, int], ...]  # address, in words, count
+    symbols: tuple[tuple[str, int, str], ...]  # d, 64, "width of the residual stream"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeLine:
+    """A step without its numbers."""
+
+    address: str
+    formula: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeTable:
+    """Steps and their shapes; equal layers once, `times` of them."""
+
+    lines: tuple[ShapeLine, ...]
+    times: tuple[int, ...]  # beside each line: in how many layers it occurs
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a tensor that is too large to be shown is like."""
+
+    address: str
+    shape: tuple[int, ...]
+    least: float
+    greatest: float
+    mean: float
+    deviation: float
+    zeros: int  # entries that are 0
+    largest: str  # the address of the entry furthest from 0
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsTable:
+    """The statistics of several tensors."""
+
+    lines: tuple[Statistics, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterLine:
+    """The registers of a step, position by position; `crossings` are "leaves", "returns" or ""."""
+
+    address: str
+    registers: tuple[str | None, ...]
+    crossings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterMap:
+    """The whole pass as registers: a row a step, a column a position."""
+
+    labels: tuple[str, ...]  # of the positions
+    lines: tuple[RegisterLine, ...]
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """A number whose form has letters in it that stand for long values, and what these are."""
+
+    name: str
+    form: Expression
+    letters: tuple[Letter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A printed number or line of somebody's working, with its verdict.
+
+    `verdict` is a word of `Verdict` by its name: RIGHT, CARRIED, UNSUPPORTED, ERROR, UNJUDGED;
+    `word` says it in the language of the book.  `told` are further sentences: the worst entry,
+    the suspect, what to change, where it stands.
+    """
+
+    address: str
+    verdict: str
+    sign: str  # ✓ → ~ ✗ ?
+    word: str
+    claimed: str  # as it is printed
+    expected: str  # what follows from the lines above; empty where nothing is known
+    told: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTable:
+    """The claims of a document about the steps of a passage, or all of them."""
+
+    title: str
+    lines: tuple[Checked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Short facts side by side: a word and what it is."""
+
+    facts: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is not shown here, why, and how to see it."""
+
+    text: str
+    command: str = ""  # byhand trace … --at …
+
+
+Part = (
+    NumberTable
+    | HeatStrip
+    | AttentionPattern
+    | StreamLine
+    | Predictions
+    | Candidates
+    | ParameterTable
+    | ShapeTable
+    | StatisticsTable
+    | RegisterMap
+    | Definitions
+    | CheckedTable
+    | Facts
+    | LeftOut
+    | ExplainedPart
+)
+
+
+# ------------------------------------------------------------------ formulas
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A sign between the pieces of a line: =, ·, +, →."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix or a row in brackets, entry by entry; `address` is what it is a part of."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the vocabulary in a line."""
+
+    text: str
+
+
+Piece = Expression | Matrix | Sign | Word
+Line = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """The law of a step, the same with this model's numbers, and one entry written out.
+
+    `symbols` is the law: q = x·W_q.  `numbers` is the same line of one position with its rows and
+    matrices written out, as far as they are small enough; `earlier` are such lines of positions
+    before it, each with its label, and `label` is then that of `numbers`.  `worked` is one entry,
+    from its short names over its numbers to its value: the dot product as a person writes it.
+    """
+
+    address: str  # of the step
+    symbols: Line
+    numbers: Line = ()
+    worked: WorkingLine | None = None
+    earlier: tuple[tuple[str, Line], ...] = ()
+    label: str = ""

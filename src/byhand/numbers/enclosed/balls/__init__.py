@@ -1,0 +1,1 @@
+"""Arb balls: every number a ball that contains the real value, entry by entry."""

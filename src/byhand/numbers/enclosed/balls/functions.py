@@ -1,0 +1,70 @@
+"""Functions of Arb balls: each returns a ball that contains the function's value of every number in
+its argument, at the working precision.  What is not finite gives what is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flint import arb, fmpq
+
+from byhand.numbers.enclosed.balls.ranges import ANY_SHARE, WIDE, increasing, shares
+
+
+def softmax_row(row: list[arb]) -> list[arb]:
+    """Returns balls that contain the softmax of every row of numbers in these balls.
+
+    Shifted by one number, the largest midpoint, which softmax does not see.
+    """
+    if len(row) == 1:
+        return [arb(1)]
+    if not all(score.is_finite() for score in row):
+        return [ANY_SHARE] * len(row)
+    if any(score.rad() > WIDE for score in row):
+        return shares(row)
+    top = row[0].mid()
+    for score in row:
+        if score.mid() > top:
+            top = score.mid()
+    powers = [(score - top).exp() for score in row]
+    total = sum(powers[1:], powers[0])
+    return [power / total for power in powers]
+
+
+def relu(x: arb) -> arb:
+    """max(0, x); of a ball across zero, the ball of what may remain."""
+    if x > 0:
+        return x
+    if x <= 0:
+        return arb(0)
+    return x.nonnegative_part() if x.is_finite() else x
+
+
+def sigmoid(x: arb) -> arb:
+    """1/(1 + e^-x), by whichever power is small."""
+    return increasing(_sigmoid, x)
+
+
+def _sigmoid(x: arb) -> arb:
+    if x.mid() < 0:
+        power = x.exp()
+        return power / (1 + power)
+    return 1 / (1 + (-x).exp())
+
+
+def _gelu() -> Callable[[arb], arb]:
+    factor = -1 / arb(2).sqrt()
+    return lambda x: x * (x * factor).erfc() / 2
+
+
+def _gelu_tanh() -> Callable[[arb], arb]:
+    factor = 2 * (2 / arb.pi()).sqrt()  # (1 + tanh u)/2 is the sigmoid of 2u
+    cubic = arb(fmpq(44715, 10**6))
+    return lambda x: x * sigmoid(factor * x * (1 + cubic * x * x))
+
+
+ACTIVATIONS: dict[str, Callable[[], Callable[[arb], arb]]] = {
+    "relu": lambda: relu,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda: lambda x: x * sigmoid(x),
+}

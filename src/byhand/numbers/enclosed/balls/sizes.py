@@ -1,0 +1,64 @@
+"""How large Arb balls are, and how far floats are from them: exponents are taken as they are."""
+
+from __future__ import annotations
+
+from math import isfinite, ldexp, log2
+
+import numpy as np
+from flint import arb
+
+from byhand.numbers.base import ABSENT, Array
+from byhand.numbers.enclosed.distance import Apart
+from byhand.numbers.enclosed.enclosure import WIDEST, Enclosure, Logs, binary_size
+
+FARTHEST = 2**62  # of a binary exponent in an array; what is farther is bounded by it
+
+
+def apart_from(balls: Array, floats: Logs) -> Apart:
+    """How far floats are, at least, from the numbers of an array of balls."""
+    pairs = zip(balls.ravel(), floats.ravel().tolist(), strict=True)
+    found = [(0.0, 0, 0.0, 0) if x is ABSENT else _apart(x, number) for x, number in pairs]
+    least, exponents, sizes, tops = zip(*found, strict=True)
+    return Apart(
+        np.array(least, np.float64).reshape(floats.shape),
+        np.array(exponents, np.int64).reshape(floats.shape),
+        np.array(sizes, np.float64).reshape(floats.shape),
+        np.array(tops, np.int64).reshape(floats.shape),
+    )
+
+
+def _apart(x: arb, number: float) -> tuple[float, int, float, int]:
+    """(mantissa and exponent of the least distance, mantissa and exponent of the largest |x|)."""
+    if not x.is_finite():
+        return 0.0, 0, np.inf, 0
+    size, top = map(int, x.abs_upper().man_exp())
+    largest, top = _upward(size, -size.bit_length()), top + size.bit_length()
+    if top > FARTHEST:
+        largest, top = np.inf, 0
+    top = max(top, -FARTHEST)
+    if not isfinite(number):
+        return np.inf, 0, largest, top
+    least, exponent = map(int, (x - arb(number)).abs_lower().man_exp())
+    more = max(least.bit_length() - 53, 0)  # bits that a float64 has no room for
+    if exponent < -FARTHEST:
+        return 0.0, 0, largest, top
+    return float(least >> more), min(exponent + more, FARTHEST), largest, top
+
+
+def _upward(man: int, exp: int) -> float:
+    """man · 2^exp as a float64, rounded up; man is not negative."""
+    more = max(man.bit_length() - 53, 0)
+    return ldexp(float(-(-man >> more)), exp + more)
+
+
+def magnitudes(x: arb) -> tuple[float, float]:
+    """log2 of |midpoint| and of the radius, as the enclosure of the ball will have them."""
+    if not x.is_finite():
+        return -np.inf, np.inf
+    man, exp = map(int, x.mid().man_exp())
+    rad_man, rad_exp = map(int, x.rad().man_exp())
+    if max(exp, rad_exp) > WIDEST // 2 or min(exp, rad_exp) < -WIDEST:  # an absurd size
+        enclosure = Enclosure.of(x)
+        return binary_size(abs(enclosure.mid)), binary_size(enclosure.rad)
+    middle = log2(abs(man)) + exp if man else -np.inf
+    return middle, log2(rad_man) + rad_exp if rad_man else -np.inf

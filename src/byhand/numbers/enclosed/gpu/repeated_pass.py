@@ -1,0 +1,113 @@
+"""A pass over tokens of one length, prepared once and then done again for other tokens.
+
+The first time the host makes its decisions and keeps them (decisions.py).  From then on nothing is
+asked on the way, so that on a GPU the whole pass becomes one graph, which runs without the host.
+What kept decisions claim is compared with the numbers of each pass; where a comparison fails, the
+pass is worked out as usual.  So every result is either checked as a whole or an ordinary one.
+
+Results of a graph lie where the next pass writes its own: read them before the next call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from byhand.numbers.enclosed.gpu.decisions import (
+    CannotRepeat,
+    Noting,
+    Repeating,
+    answered_by,
+)
+from byhand.numbers.enclosed.limbs.values import Enclosed, as_it_stands
+from byhand.numbers.enclosed.limbs.weights import Token
+
+Steps = Mapping[str, Any]  # steps by address, worked out (evaluate.Worked)
+QUESTIONS = 1 << 16  # numbers that may be compared in a pass
+
+
+class RepeatedPass:
+    """work(tokens) for texts as long as the first one; everything in it is done on one device."""
+
+    def __init__(
+        self, work: Callable[[Sequence[int]], Steps], tokens: Sequence[int], device: Any
+    ) -> None:
+        import torch
+
+        self._torch: Any = torch
+        self._work = work
+        self._ids = torch.tensor(list(tokens), device=device)
+        self._tokens = Token.row(tokens, self._ids)
+        self._most = torch.zeros(QUESTIONS, dtype=torch.float64, device=device)
+        self._noted: Noting | None = Noting()
+        self._graph: Any = None
+        self.asked = 0  # questions that a pass does not ask any more
+        self.fallen_back = 0  # passes whose comparisons failed, and that were worked out as usual
+        try:
+            with answered_by(self._noted):
+                self._worked_out()
+            self.asked = len(self._noted.kept)
+            if self._ids.is_cuda:
+                torch.cuda.synchronize()
+                self._graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self._graph):
+                    self._again()
+                self._remember()
+        except CannotRepeat:
+            self._noted = None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether passes are repeated at all."""
+        return self._noted is not None
+
+    def __call__(self, tokens: Sequence[int]) -> Steps:
+        """The same for these tokens: enclosures that hold, by checks of their own."""
+        if self._noted is None or len(tokens) != len(self._tokens):
+            return self._work(tokens)
+        self._ids.copy_(self._torch.tensor(list(tokens)))
+        if self._repeated():
+            # copies, so that what is worked out from them later is not kept for another text
+            return {
+                address: replace(step, value=copy(step.value))
+                for address, step in self._made.items()
+            }
+        self.fallen_back += 1
+        return self._work(tokens)
+
+    def _repeated(self) -> bool:
+        """Does the pass again; whether all that was kept holds."""
+        if self._graph is not None:
+            self._graph.replay()
+            return bool(self._held)
+        try:
+            self._again()
+        except CannotRepeat:
+            return False
+        self._remember()
+        return bool((self._values <= self._bounds).all())
+
+    def _worked_out(self) -> Steps:
+        """All values with their bounds."""
+        return {
+            address: replace(step, value=as_it_stands(step.value))
+            if isinstance(step.value, Enclosed)
+            else step
+            for address, step in self._work(self._tokens).items()
+        }
+
+    def _again(self) -> None:
+        assert self._noted is not None
+        torch, repeating = self._torch, Repeating(self._noted)
+        with answered_by(repeating):
+            self._made = self._worked_out()
+        values, self._limits = repeating.claimed()
+        self._values = torch.cat(values)
+        self._bounds = self._most[: len(self._limits)]
+        self._held = (self._values <= self._bounds).all()  # what is not a number holds nothing
+
+    def _remember(self) -> None:
+        """What the numbers must not exceed, where they are compared."""
+        self._bounds.copy_(self._torch.tensor(self._limits, dtype=self._torch.float64))

@@ -1,0 +1,237 @@
+"""Kernels of the GPU that walk along rows: one program for each row, as far as the row reaches.
+
+As in kernels.py the array code runs once on recorded rows; here a program does it for one piece of
+its row after another, and gathers sums and maxima of the row on the way.  It may read and write
+
+    entries   limbs (n, …): each row begins at a place of its own, and so does each limb
+    rows      numbers of the row, the same for all its entries, (n, rows)
+    keys      numbers of the column, the same for some rows, (groups, columns)
+    tables    of functions (polynomials.py)
+
+Sums of integers are exact in any order; who asks for sums of other numbers pays for every order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from byhand.numbers.enclosed.gpu import kernels
+from byhand.numbers.enclosed.gpu.recording import Columns, Recorder, Row, Rows
+from byhand.numbers.enclosed.limbs.engine import Array
+
+BLOCK = 128
+LEAST = -1.7e308  # below every number
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What a program makes of one piece of a row."""
+
+    out: Rows
+    sums: Sequence[Row] = ()
+    largest: Sequence[Row] = ()
+    place_of_largest: Row | None = None  # the value, and where it is largest
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a program finds: limbs, numbers of the row and of columns, powers of two, tables."""
+
+    entries: list[Rows]
+    rows: list[Rows]
+    keys: list[Row]
+    powers: list[Row]
+    tables: list[Any]
+    place: Row  # of the entry in its row
+
+
+Program = Callable[..., Noted]  # (Given, *settings)
+
+
+@dataclass(frozen=True, slots=True)
+class Lying:
+    """Where the rows of an array of limbs begin, and how far the next limb is: (rows,) integers."""
+
+    limbs: Array
+    n: int
+    starts: Array
+    steps: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How far to walk: `seen` entries of each row count, up to `stop` are written (0 beyond)."""
+
+    seen: Array  # (rows,) integers
+    stop: Array
+    rows: int
+    columns: int
+    rows_of_a_group: int  # so many rows share the numbers of columns
+
+
+def plain_walk(like: Array) -> tuple[Walk, Callable[[Array], Lying]]:
+    """Along all entries of arrays (n, rows, columns) that lie like this one."""
+    _n, rows, columns = like.shape
+    ends = like.new_zeros(rows, dtype=_integers(like, 32)) + columns
+    starts = like.new_zeros(rows, dtype=_integers(like, 64)) + columns
+    starts = starts.cumsum(0) - columns
+    steps = like.new_zeros(rows, dtype=_integers(like, 64)) + rows * columns
+
+    def lying(array: Array) -> Lying:
+        return Lying(array.contiguous(), int(array.shape[0]), starts, steps)
+
+    return Walk(ends, ends, rows, columns, rows), lying
+
+
+def _integers(like: Array, bits: int) -> Any:
+    import torch
+
+    return getattr(torch, f"int{bits}")
+
+
+def worked(
+    program: Program,
+    settings: tuple[Any, ...],
+    walk: Walk,
+    entries: Sequence[Lying],
+    out: Lying,
+    *,
+    rows: Sequence[Array] = (),
+    keys: Sequence[Array] = (),
+    powers: Sequence[int] = (),
+    tables: Sequence[tuple[Any, Array]] = (),
+    results: int,
+) -> Array:
+    """Runs the program along all rows; its sums, maxima and the place: (results, rows)."""
+    shape = Shape(
+        tuple(lying.n for lying in entries),
+        tuple(int(array.shape[0]) for array in rows),
+        len(keys),
+        len(powers),
+        tuple((plain, tuple(array.shape)) for plain, array in tables),
+    )
+    kernel = _kernel(program, settings, shape)
+    found = walk.seen.new_empty((max(1, results), walk.rows), dtype=out.limbs.dtype)
+    pointers = [walk.seen, walk.stop]
+    for lying in (*entries, out):
+        pointers += [lying.limbs, lying.starts, lying.steps]
+    pointers += [*rows, *keys, *(array for _plain, array in tables), found]
+    numbers = [walk.rows, walk.columns, walk.rows_of_a_group, *powers]
+    kernels.launch(kernel, walk.rows, pointers, numbers)
+    return found[:results]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a kernel depends on besides its program."""
+
+    entries: tuple[int, ...]
+    rows: tuple[int, ...]
+    keys: int
+    powers: int
+    tables: tuple[tuple[Any, tuple[int, ...]], ...]
+
+
+@lru_cache(1024)
+def _kernel(program: Program, settings: tuple[Any, ...], shape: Shape) -> Any:
+    return kernels.compiled(source_of(program, settings, shape))
+
+
+def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
+    recorder = Recorder()
+    given = Given(
+        [Rows(recorder, [Row(recorder, f"x{a}_{i}") for i in range(n)])
+         for a, n in enumerate(shape.entries)],
+        [Rows(recorder, [Row(recorder, f"r{a}_{i}") for i in range(n)])
+         for a, n in enumerate(shape.rows)],
+        [Row(recorder, f"k{a}_0") for a in range(shape.keys)],
+        [Row(recorder, f"p{a}_0") for a in range(shape.powers)],
+        [_table(recorder, f"table{a}", plain, size)
+         for a, (plain, size) in enumerate(shape.tables)],
+        Row(recorder, "here"),
+    )  # fmt: skip
+    made = program(given, *settings)
+    used = set(_NAMES.findall("\n".join([*recorder.lines, *(row.name for row in made.out.rows)])))
+    lying = [f"a{a}" for a in range(len(shape.entries))]
+    arguments = ["seen_of", "stop_of"]
+    for name in (*lying, "out"):
+        arguments += [name, f"{name}_starts", f"{name}_steps"]
+    arguments += [f"rows{a}" for a in range(len(shape.rows))]
+    arguments += [f"keys{a}" for a in range(shape.keys)]
+    arguments += [f"table{a}" for a in range(len(shape.tables))]
+    arguments += ["found", "count", "columns", "share", *(f"e{a}" for a in range(shape.powers))]
+    head = [
+        "row = tl.program_id(0).to(tl.int64)",
+        "seen = tl.load(seen_of + row)",
+        "stop = tl.load(stop_of + row)",
+        f"zero = tl.zeros(({BLOCK},), tl.float64)",
+        f"lane = tl.arange(0, {BLOCK})",
+        "wide = lane.to(tl.int64) * 0",
+    ]
+    for name in (*lying, "out"):
+        head.append(f"{name}_at = {name} + tl.load({name}_starts + row)")
+        head.append(f"{name}_step = tl.load({name}_steps + row)")
+    for a, n in enumerate(shape.rows):
+        for i in range(n):
+            if f"r{a}_{i}" in used:
+                head.append(f"r{a}_{i} = zero + tl.load(rows{a} + count * {i} + row)")
+    for a in range(shape.keys):
+        head.append(f"keys{a}_at = keys{a} + (row // share) * columns")
+    for a in range(shape.powers):
+        head.append(f"p{a}_0 = ((wide + e{a} + 1023) << 52).to(tl.float64, bitcast=True)")
+    gathered = [f"sum{i}" for i in range(len(made.sums))]
+    maxima = [f"most{i}" for i in range(len(made.largest))]
+    head += [f"{name} = zero" for name in gathered]
+    head += [f"{name} = zero + {LEAST!r}" for name in maxima]
+    if made.place_of_largest is not None:
+        head += [f"best = zero + {LEAST!r}", "place = zero"]
+    body = ["at = start + lane", "inside = at < stop", "visible = at < seen"]
+    body.append("here = at.to(tl.float64)")
+    for a, n in enumerate(shape.entries):
+        for i in range(n):
+            if f"x{a}_{i}" in used:
+                body.append(f"x{a}_{i} = tl.load(a{a}_at + a{a}_step * {i} + at, visible, 0.0)")
+    body += [f"k{a}_0 = tl.load(keys{a}_at + at, visible, 0.0)" for a in range(shape.keys)]
+    body += recorder.lines
+    for i, row in enumerate(made.out.rows):
+        body.append(
+            f"tl.store(out_at + out_step * {i} + at, tl.where(visible, {row.name}, 0.0), inside)"
+        )
+    for name, row in zip(gathered, made.sums, strict=True):
+        body.append(f"{name} = {name} + tl.where(visible, {row.name}, 0.0)")
+    for name, row in zip(maxima, made.largest, strict=True):
+        body.append(f"{name} = tl.maximum({name}, tl.where(visible, {row.name}, {LEAST!r}))")
+    if made.place_of_largest is not None:
+        value = made.place_of_largest.name
+        body.append(f"better = visible & ({value} > best)")
+        body.append(f"best = tl.where(better, {value}, best)")
+        body.append("place = tl.where(better, here, place)")
+    tail = [f"tl.max({name}, 0)" for name in maxima]
+    tail = [f"tl.sum({name}, 0)" for name in gathered] + tail
+    if made.place_of_largest is not None:
+        tail.append("tl.min(tl.where(best == tl.max(best, 0), place, 1e300), 0)")
+    rest = [f"tl.store(out_at + out_step * {i} + at, zero, at < stop)"
+            for i in range(len(made.out.rows))]  # fmt: skip
+    lines = [
+        f"def kernel({', '.join(arguments)}):",
+        *head,
+        f"for start in range(0, seen, {BLOCK}):",
+        *("    " + line for line in body),
+        f"for start in range((seen + {BLOCK - 1}) // {BLOCK} * {BLOCK}, stop, {BLOCK}):",
+        "    at = start + lane",
+        *("    " + line for line in rest),
+        *(f"tl.store(found + count * {i} + row, {line})" for i, line in enumerate(tail)),
+    ]
+    return "\n    ".join(lines) + "\n"
+
+
+def _table(recorder: Recorder, name: str, plain: Any, size: tuple[int, ...]) -> Any:
+    part = Columns(recorder, name, size)
+    return part if plain is None else replace(plain, rows=part)
+
+
+_NAMES = re.compile(r"\b[xr]\d+_\d+\b")

@@ -1,0 +1,71 @@
+"""The representation of fixed-point numbers in limbs (limbs.py says what they are)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from byhand.numbers.enclosed.limbs.engine import Array, Engine, module_of
+
+WIDTH = 22
+BASE = 2.0**WIDTH
+SMALL = 2.0**-WIDTH  # one limb down
+BALANCED = 2.0 ** (WIDTH - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """An array of numbers in fixed point: limbs (n, *shape), value Σ limbs[i]·2^(top - 22(i+1))."""
+
+    limbs: Array
+    top: int
+
+    @property
+    def n(self) -> int:
+        return int(self.limbs.shape[0])
+
+    @property
+    def low(self) -> int:
+        """Every value is a multiple of 2^low."""
+        return self.top - WIDTH * self.n
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.limbs.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def engine(self) -> Engine:
+        return module_of(self.limbs)
+
+    def __getitem__(self, index: Any) -> Digits:
+        """As an array of values is indexed; the limbs come along."""
+        index = index if isinstance(index, tuple) else (index,)
+        return Digits(self.limbs[(slice(None), *index)], self.top)
+
+    def reshape(self, *shape: int) -> Digits:
+        return Digits(self.limbs.reshape(self.n, *shape), self.top)
+
+    def moveaxis(self, source: int, target: int) -> Digits:
+        """Axes counted without that of the limbs, from 0."""
+        source, target = source % self.ndim, target % self.ndim
+        return Digits(self.engine.moveaxis(self.limbs, source + 1, target + 1), self.top)
+
+    def swapaxes(self, one: int, other: int) -> Digits:
+        one, other = one % self.ndim, other % self.ndim
+        return Digits(self.limbs.swapaxes(one + 1, other + 1), self.top)
+
+    def contiguous(self) -> Digits:
+        return Digits(self.engine.contiguous(self.limbs), self.top)
+
+    def broadcast(self, *shape: int) -> Digits:
+        limbs = self.limbs.reshape(self.n, *(1,) * (len(shape) - self.ndim), *self.shape)
+        return Digits(self.engine.broadcast(limbs, (self.n, *shape)), self.top)

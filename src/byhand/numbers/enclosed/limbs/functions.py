@@ -1,0 +1,159 @@
+"""The elementwise functions of a transformer on limbs, each with its written error bound.
+
+Every function takes midpoints (Digits) and the grid of the result, 2^low, and gives Digits on that
+grid with |result - f(x)| <= ERROR[name]·2^low for every entry.  Derivations: polynomials.py,
+exponential.py, roots.py, angles.py, and numbers/README.md.  What an argument's own radius does to
+the result is not worked out here.
+
+Arguments and results whose `low` is `aligned(low)` are fastest: nothing has to be shifted then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from byhand.numbers.enclosed.gpu import fused
+from byhand.numbers.enclosed.limbs import coefficients, exponential, polynomials, roots
+from byhand.numbers.enclosed.limbs.arithmetic import BASE, HALF, WIDTH, Digits, add, regrid
+from byhand.numbers.enclosed.limbs.coefficients import STEP, Tabled
+from byhand.numbers.enclosed.limbs.engine import Array, in_pieces
+from byhand.numbers.enclosed.limbs.polynomials import on_device, table_of
+from byhand.numbers.enclosed.limbs.roots import inverse_root, reciprocal, root
+
+__all__ = [
+    "ERROR",
+    "aligned",
+    "erf",
+    "exp",
+    "gelu",
+    "gelu_tanh",
+    "inverse_root",
+    "reciprocal",
+    "root",
+    "silu",
+    "tanh",
+    "worked",
+]
+
+# In units of 2^low.  Results off the aligned grid are worked on the next finer one, at most half
+# as coarse, and rounded: half of these and HALF, which is no more.
+ERROR: Mapping[str, float] = {
+    "exp": exponential.ERROR,
+    "tanh": polynomials.ERROR,
+    "erf": polynomials.ERROR,
+    "gelu": polynomials.ERROR + HALF,  # the ramp may be added apart, and the sum rounded
+    "gelu_tanh": polynomials.ERROR + HALF,
+    "silu": polynomials.ERROR + HALF,
+    "reciprocal": roots.ERROR,
+    "root": roots.ERROR,
+    "inverse_root": roots.ERROR,
+}
+
+
+def aligned(low: int) -> int:
+    """The coarsest aligned grid that is not coarser than 2^low (nor than 2^-STEP)."""
+    return -STEP - WIDTH * max(0, -(-(-STEP - low) // WIDTH))
+
+
+def exp(x: Digits, low: int) -> Digits:
+    """e^x for x <= 1/4."""
+    arguments, (least, most) = _arguments(x)
+    if most > exponential.MOST:
+        raise ValueError("exp is for arguments up to 1/4")
+    last = _last(low)
+    points, near = exponential.tables(last, _reach(-least), x.limbs)
+    limbs = worked(exponential.evaluate, (points, near), arguments, last)
+    return _on_grid(limbs, low)
+
+
+def tanh(x: Digits, low: int) -> Digits:
+    """tanh x."""
+    return _tabled(coefficients.TANH, x, low)
+
+
+def erf(x: Digits, low: int) -> Digits:
+    """erf x = (2/√π)·∫_0^x e^(-t²) dt."""
+    return _tabled(coefficients.ERF, x, low)
+
+
+def gelu(x: Digits, low: int) -> Digits:
+    """x·Φ(x) = x·(1 + erf(x/√2))/2."""
+    return _tabled(coefficients.GELU, x, low)
+
+
+def gelu_tanh(x: Digits, low: int) -> Digits:
+    """x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2."""
+    return _tabled(coefficients.GELU_TANH, x, low)
+
+
+def silu(x: Digits, low: int) -> Digits:
+    """x/(1 + e^-x)."""
+    return _tabled(coefficients.SILU, x, low)
+
+
+def _tabled(function: Tabled, x: Digits, low: int) -> Digits:
+    arguments, (least, most) = _arguments(x)
+    last = _last(low)
+    table = on_device(table_of, (function, last, _reach(max(-least, most))), x.limbs)
+    plain = not function.ramp or x.top <= WIDTH - STEP
+    evaluate = polynomials.evaluate if plain else polynomials.without_ramp
+    limbs = worked(evaluate, (table,), arguments, last)
+    made = _on_grid(limbs, aligned(low))
+    if not plain:  # values beyond limb 0: the ramp is added apart
+        up = x.engine.positive(arguments[0])
+        made = add(made, Digits(x.limbs * up, x.top), aligned(low))
+    return made if made.low == low else regrid(made, low=low)
+
+
+def _arguments(x: Digits) -> tuple[Array, tuple[float, float]]:
+    """Limbs on the aligned grid, limb 0 of weight 2^-STEP, and the range of limb 0.
+
+    What is larger than limb 0 holds is kept to its largest size, 2^21, where every function of a
+    table stands still.
+    """
+    engine = x.engine
+    fine = x if aligned(x.low) == x.low else regrid(x, low=aligned(x.low))
+    if fine.top == WIDTH - STEP:
+        limbs = fine.limbs
+    elif fine.top < WIDTH - STEP:
+        limbs = regrid(fine, WIDTH - STEP, fine.low).limbs
+    else:
+        above = (fine.top - WIDTH + STEP) // WIDTH
+        first = fine.limbs[0]
+        for i in range(1, above + 1):
+            first = first * BASE + fine.limbs[i]
+        first = engine.clip(first, -BASE / 2, BASE / 2)
+        limbs = engine.concatenate([first[None], fine.limbs[above + 1 :]])
+    return limbs, engine.range(limbs[0])
+
+
+def _reach(largest: float) -> int:
+    """So many points of a table: few sizes, so that few tables are made."""
+    return next(1 << k for k in (10, 12, 14, 16, 22) if largest <= 1 << k)
+
+
+def _last(low: int) -> int:
+    return (-STEP - aligned(low)) // WIDTH
+
+
+def worked(
+    function: Callable[..., Array], tables: Sequence[Any], arguments: Array, last: int
+) -> Array:
+    """function(*tables, limbs), positions 0 … last: one kernel on a GPU, else piece by piece."""
+    if isinstance(arguments, np.ndarray):
+        made = None
+    else:
+        flat = arguments.reshape(arguments.shape[0], -1).contiguous()
+        made = fused.worked(function, tables, flat, last + 1)
+    if made is None:
+        return in_pieces(lambda piece: (function(*tables, piece),), [arguments], [last + 1])[0]
+    return made.reshape(last + 1, *arguments.shape[1:])
+
+
+def _on_grid(limbs: Array, low: int) -> Digits:
+    """Limbs from position 0 on, brought to the grid 2^low."""
+    made = Digits(limbs, WIDTH - STEP)
+    return made if made.low == low else regrid(made, low=low)

@@ -1,0 +1,450 @@
+"""Proven enclosures at the scale of real models: the operations and their radius rules.
+
+Midpoints are digits in limbs (`limbs`), products are exact (`products`), functions carry a written
+error (`functions`).  How far the real value may be from the midpoint is known as one Euclidean ball
+for each row (token, or token and head), and entry by entry where that is tighter (`values`).  Each
+operation says how the radius grows and why; `numbers/README.md` has the rules in one place.
+
+Two things happen to a radius in every operation:
+
+    rho     of what is read is carried along: the operation's Lipschitz constant times it
+    local   the operation's own rounding of midpoints is added
+
+Digits far below the radius are not worked out: the grid of a result is the radius of an entry less
+GUARD bits.  So the work falls from layer to layer as the radius grows.
+
+Attention is in `attention`, the next token and the loss are in `endings`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from byhand.errors import InputError
+from byhand.expression import Expression
+from byhand.language import _
+from byhand.numbers.base import Array, Note
+from byhand.numbers.enclosed.distance import Apart
+from byhand.numbers.enclosed.enclosure import Enclosing, Logs
+from byhand.numbers.enclosed.limbs import (
+    arithmetic,
+    attention,
+    elementwise,
+    indexing,
+    matrices,
+    norms,
+    prediction,
+)
+from byhand.numbers.enclosed.limbs import positions as places
+from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits, without_empty_limbs
+from byhand.numbers.enclosed.limbs.constants import Constant
+from byhand.numbers.enclosed.limbs.distances import apart_from
+from byhand.numbers.enclosed.limbs.engine import module_of
+from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, length, plus, times
+from byhand.numbers.enclosed.limbs.values import (
+    Enclosed,
+    Origin,
+    entries_of,
+)
+from byhand.numbers.enclosed.limbs.weights import Weight, read_weight, tensors
+
+COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
+GUARD = 5  # bits below the radius of an entry that are still worked out
+
+UNEVEN = 1.5  # a gain this far above its root mean square is taken into the norm of what follows
+LOST = -8  # the grid of what nothing is known of: its digits do not matter
+
+# The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
+SLOPES = {"relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "silu": 1.0999, "identity": 1.0}
+
+
+class Limbs(Enclosing):
+    """Enclosures of float models: NumPy, or torch on a device.  `bits` is the finest grid."""
+
+    uniform: ClassVar[str | None] = "enclosed"
+    limit: ClassVar[int] = 480  # squares of the finest grid are still floats
+
+    def __init__(self, bits: int, device: str | None = None) -> None:
+        super().__init__()
+        if not 1 <= bits <= self.limit:
+            raise InputError(
+                _("the precision is out of range"),
+                expected=_("1 to {most} bits").format(most=self.limit),
+                found=str(bits),
+            )
+        self.bits = bits
+        self.device: Any = None
+        if device is not None:
+            self.device = tensors().find_device(device)
+
+    @property
+    def name(self) -> str:
+        place = "" if self.device is None else f" on {self.device}"
+        return f"enclosures, {self.bits} bits{place}"
+
+    def at(self, bits: int) -> Self:
+        """The same system at another precision; what one has admitted the other reads as well."""
+        other = type(self)(bits)
+        other.device = self.device
+        return other
+
+    # ------------------------------------------------------------------- values in and out
+
+    def admit(self, data: Any) -> Array:
+        return read_weight(data, self.device)
+
+    def admit_frequencies(self, data: Any) -> Array:
+        """As they are given: expressions, fractions or floats; angles are worked out from them."""
+        return tuple(np.asarray(data).ravel().tolist())
+
+    def entries(self, value: Array) -> Array:
+        return entries_of(value) if isinstance(value, Enclosed | Weight) else value
+
+    def magnitudes(self, value: Array) -> tuple[Logs, Logs]:
+        value = self.enclosed(value)
+        engine = value.digits.engine
+        with np.errstate(divide="ignore"):
+            middles = np.log2(np.abs(engine.to_numpy(value.approx)))
+            box = value.box
+            if box is None:
+                return middles, np.full(value.shape, -math.inf)
+            radii = np.log2(engine.to_numpy(box))
+        if value.hidden is not None:
+            hidden = np.asarray(engine.to_numpy(value.hidden))
+            middles, radii = (np.where(hidden, -math.inf, logs) for logs in (middles, radii))
+        return middles, radii
+
+    def apart(self, value: Array, floats: Logs) -> Apart:
+        return apart_from(self.enclosed(value), floats)
+
+    def take_rows(self, x: Array, places: Sequence[int]) -> Array:
+        return indexing.rows(self.enclosed(x), places)
+
+    def take_columns(self, x: Array, places: Sequence[int]) -> Array:
+        return indexing.columns(self.enclosed(x), places)
+
+    def stack_rows(self, parts: Sequence[Array]) -> Array:
+        return indexing.stack([self.enclosed(part) for part in parts])
+
+    def enclosed(self, x: Array) -> Enclosed:
+        """A value; a weight that stands in for one is known exactly."""
+        if isinstance(x, Enclosed):
+            return x
+        hidden = None if x.hidden is None else x.digits.engine.constant(x.hidden, x.digits.limbs)
+        if x.ndim < 2:  # one number for each row: there is no row to be rounded along
+            return Enclosed(x.digits, hidden=hidden)
+        return self.settled(x.digits, hidden=hidden)
+
+    # ------------------------------------------------------------------- grids
+
+    def grid(self, radius: Bound, width: int = 1) -> int:
+        """The grid for rows of this Euclidean radius; the finest for what is known exactly."""
+        least = _least(radius)
+        if least is None:
+            endless = radius is not None and _endless(radius)
+            return max(-self.bits, LOST) if endless else -self.bits
+        wanted = exponent_of(least / math.sqrt(width)) - GUARD
+        return min(COARSEST, max(-self.bits, wanted))
+
+    def settled(self, digits: Digits, ball: Bound = None, **more: Any) -> Enclosed:
+        """Exact digits as they are, or rounded to the grid that their radius asks for."""
+        low = self.grid(ball, digits.shape[-1] if digits.ndim else 1)
+        if digits.low >= low:
+            return Enclosed(digits, ball, **more)
+        local = HALF * math.ldexp(1.0, low)
+        rounded = arithmetic.regrid(digits, low=low)
+        box = more.pop("box", None)
+        if box is not None:
+            more["box"] = lambda: plus(box(), local)
+        return Enclosed(rounded, self.rows(plus(ball, spread(local, digits)), digits), **more)
+
+    def rows(self, bound: Bound, digits: Digits) -> Bound:
+        """One bound for each row, where all rows may share one."""
+        if isinstance(bound, float):
+            return norms.constant(digits, digits.shape[:-1], bound)
+        return bound
+
+    def constant(self, value: Expression | Fraction) -> Constant:
+        return Constant.of(value, self.bits + 64)
+
+    # ------------------------------------------------------------------- embedding and sums
+
+    def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
+        rows = self.settled(table.rows(ids))
+        return rows if scale is None else self.scaled(rows, self.constant(scale))
+
+    def scaled(self, x: Enclosed, factor: Constant) -> Enclosed:
+        """x·c: |c|·rho, and ‖x‖ times what is not known of c."""
+        if factor.power is not None:  # a power of two moves the point
+            size = math.ldexp(1.0, factor.power)
+            ball = times(x.ball, size)
+            box = (lambda: times(x.box, size)) if x.has_box else None
+            return Enclosed(
+                arithmetic.shift(x.digits, factor.power), ball, box=box, hidden=x.hidden
+            )
+        ball = times(x.ball, factor.size)
+        if factor.error:
+            ball = plus(ball, times(x.norms, factor.error))
+        low = self.grid(ball, x.width)
+        exact = x.digits.low + factor.digits(x.digits.limbs).low
+        low = max(low, exact)
+        digits = without_empty_limbs(
+            arithmetic.multiply(x.digits, factor.digits(x.digits.limbs), low)
+        )
+        local = PRODUCT * math.ldexp(1.0, low) if low > exact else None
+        return Enclosed(
+            digits, self.rows(plus(ball, spread(local, digits)), digits), hidden=x.hidden
+        )
+
+    def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
+        return places.sinusoid(self, positions, width, base)
+
+    def add(self, x: Array, y: Array) -> Array:
+        """rho_x + rho_y."""
+        x, y = self.enclosed(x), self.enclosed(y)
+        ball = plus(x.ball, y.ball)
+        exact = min(x.digits.low, y.digits.low)
+        low = max(exact, self.grid(ball, x.width))
+        digits = without_empty_limbs(arithmetic.add(x.digits, y.digits, low))
+        local = HALF * math.ldexp(1.0, low) if low > exact else None
+        box = (lambda: plus(x.box, y.box, local)) if x.has_box or y.has_box else None
+        ball = self.rows(plus(ball, spread(local, digits)), digits)
+        return Enclosed(digits, ball, box=box)
+
+    def multiply(self, x: Array, y: Array) -> Array:
+        """xy - ab = a(y - b) + b(x - a) + (x - a)(y - b): so max|a|·rho_y + max|b|·rho_x + both."""
+        x, y = self.enclosed(x), self.enclosed(y)
+        ball = plus(times(x.most, y.ball), times(y.most, x.ball), times(x.ball, y.ball))
+        exact = x.digits.low + y.digits.low
+        low = max(exact, self.grid(ball, x.width))
+        digits = without_empty_limbs(arithmetic.multiply(x.digits, y.digits, low))
+        local = PRODUCT * math.ldexp(1.0, low) if low > exact else None
+
+        def box() -> Bound:
+            one, other = abs(x.approx) * (1 + 2.0**-48), abs(y.approx) * (1 + 2.0**-48)
+            return plus(times(one, y.box), times(other, x.box), times(x.box, y.box), local)
+
+        ball = self.rows(plus(ball, spread(local, digits)), digits)
+        return Enclosed(digits, ball, box=box if x.has_box or y.has_box else None)
+
+    # ------------------------------------------------------------------- norms
+
+    def mean(self, x: Array) -> Array:
+        return norms.mean(self, self.enclosed(x))
+
+    def center(self, x: Array, mean: Array) -> Array:
+        return norms.center(self, self.enclosed(x), self.enclosed(mean))
+
+    def mean_square(self, x: Array) -> Array:
+        return norms.mean_square(self, self.enclosed(x))
+
+    def root(self, x: Array, *, eps: Fraction) -> Array:
+        return norms.root(self, self.enclosed(x), eps)
+
+    def normalize(self, x: Array, by: Array) -> Array:
+        made, zero = norms.normalize(self, self.enclosed(x), self.enclosed(by))
+        for index in zero:
+            self.notes.append(Note("zero-variance", index))
+        return made
+
+    def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
+        """max|gain|·rho; entry by entry |gain_j| times the radius."""
+        x = self.enclosed(x)
+        factor = None if gain is None else gain.largest
+        ball = x.ball if factor is None else times(x.ball, factor)
+        digits, exact = x.digits, x.digits.low
+        if gain is not None:
+            exact += gain.digits.low
+        if bias is not None:
+            exact = min(exact, bias.digits.low)
+        coarse = ball
+        if gain is not None and _uneven(gain):  # most entries are far better known than the ball
+            coarse = times(x.ball, gain.typical)
+        low = max(exact, self.grid(coarse, x.width))
+        error: Bound = None
+        if gain is not None:
+            inner = low if bias is None else min(low, max(bias.digits.low, low - 1))
+            inner = max(inner, digits.low + gain.digits.low)
+            if inner > digits.low + gain.digits.low:
+                error = PRODUCT * math.ldexp(1.0, inner)
+            digits = without_empty_limbs(arithmetic.multiply(digits, gain.digits, inner))
+        if bias is not None:
+            finer = min(digits.low, bias.digits.low)
+            digits = without_empty_limbs(arithmetic.add(digits, bias.digits, max(low, finer)))
+            if low > finer:
+                error = plus(error, HALF * math.ldexp(1.0, low))
+        local = self.rows(spread(error, digits), digits)
+
+        def box() -> Bound:
+            radius = x.box
+            if gain is not None:
+                radius = times(radius, abs(x.digits.engine.floats(gain.floats)))
+            return plus(radius, error)
+
+        origin = None
+        if gain is not None and _uneven(gain):
+            origin = Origin("affine", x, local, gain)
+        return Enclosed(
+            digits,
+            self.rows(plus(ball, local), digits),
+            box=box if x.has_box else None,
+            origin=origin,
+        )
+
+    # ------------------------------------------------------------------- products
+
+    def linear(
+        self,
+        x: Array,
+        weight: Array,
+        *,
+        bias: Array | None = None,
+        layout: str,
+        heads: int | None = None,
+    ) -> Array:
+        """‖W‖₂·rho for the row, ‖w_j‖·rho for entry j, and for a head the norm of its columns."""
+        x = self.enclosed(x)
+        rows = self.merge_heads(x) if x.ndim == 3 else x
+        made = matrices.times_matrix(self, rows, weight, layout, bias)
+        if heads is None:
+            return made
+        width = made.width // heads
+        return self.split_heads(made, start=0, heads=heads, width=width, stride=width)
+
+    def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
+        """The rows of a head are parts of the rows; their own radius where it is known."""
+        x = self.enclosed(x)
+        places = [start + head * stride for head in range(heads)]
+        stacked = [x.digits.limbs[..., place : place + width] for place in places]
+        engine = x.digits.engine
+        if stride == width:
+            last = start + heads * width
+            whole = x.digits.limbs[..., start:last].reshape(x.digits.n, -1, heads, width)
+            digits = Digits(engine.moveaxis(whole, 2, 1), x.digits.top)
+        else:
+            digits = Digits(
+                engine.concatenate([part[:, None] for part in stacked], 1), x.digits.top
+            )
+        if x.exact:
+            return Enclosed(digits)
+        return Enclosed(digits, x.parts(places, width))
+
+    def merge_heads(self, x: Array) -> Array:
+        """The squares of the heads' radii add up."""
+        x = self.enclosed(x)
+        heads, positions, width = x.shape
+        digits = x.digits.swapaxes(0, 1).reshape(positions, heads * width)
+        return Enclosed(digits, None if x.exact else length(x.ball, 0))
+
+    def join(self, x: Array, y: Array) -> Array:
+        x, y = self.enclosed(x), self.enclosed(y)
+        digits = arithmetic.stack([x.digits, y.digits], axis=1)
+        if x.exact and y.exact:
+            return Enclosed(digits)
+        balls = [
+            norms.constant(part.digits, part.shape[:-1], 0.0) if part.exact else part.ball
+            for part in (x, y)
+        ]
+        return Enclosed(digits, digits.engine.concatenate(balls, 1))
+
+    def rotate(
+        self,
+        x: Array,
+        *,
+        frequencies: Array | None = None,
+        positions: Sequence[int],
+        width: int,
+        base: Fraction,
+        pairing: str,
+    ) -> Array:
+        return places.rotate(self, self.enclosed(x), frequencies, positions, width, base, pairing)
+
+    # ------------------------------------------------------------------- attention
+
+    def scores(
+        self,
+        q: Array,
+        k: Array,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        scale: Expression | None = None,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        factor = None if scale is None else self.constant(scale)
+        settings = attention.Settings(table, slopes, factor, mask, queries, keys)
+        return attention.scores(self, self.enclosed(q), self.enclosed(k), settings)
+
+    def softmax(self, x: Array) -> Array:
+        return attention.softmax(self, self.enclosed(x))
+
+    def mix(self, weights: Array, v: Array) -> Array:
+        return attention.mix(self, self.enclosed(weights), self.enclosed(v))
+
+    def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
+        return matrices.head_outputs(self, self.enclosed(mixed), weight, layout)
+
+    # ------------------------------------------------------------------- activations and the end
+
+    def activate(self, x: Array, *, kind: str) -> Array:
+        """The largest slope times rho, for the row and entry by entry."""
+        if kind not in SLOPES:
+            raise InputError(_("there is no activation {name}").format(name=repr(kind)))
+        x = self.enclosed(x)
+        if kind == "identity":
+            return x
+        slope = SLOPES[kind]
+        ball = x.ball if slope == 1.0 else times(x.ball, slope)
+        if kind == "relu":
+            digits, local = elementwise.relu(x.digits), None  # exact
+        else:
+            low = self.grid(ball, x.width)
+            digits, local = elementwise.activation(kind, x.digits, low)
+            digits = without_empty_limbs(digits)
+        box = (lambda: plus(times(x.box, slope), local)) if x.has_box else None
+        ball = self.rows(plus(ball, spread(local, digits)), digits)
+        return Enclosed(digits, ball, box=box)
+
+    def argmax(self, x: Array) -> Any:
+        """A list of predictions; in a pass that is repeated a sequence, made when it is read."""
+        return prediction.predictions(self.enclosed(x))
+
+    def loss(self, probs: Array, *, target: int) -> Array:
+        return prediction.loss(self, self.enclosed(probs), target)
+
+
+def _uneven(gain: Weight) -> bool:
+    """Whether a gain stretches some entries much more than others."""
+    return gain.largest > UNEVEN * gain.typical
+
+
+def spread(local: Bound, digits: Digits) -> Bound:
+    """The Euclidean length of a row whose entries are each off by at most `local`."""
+    if local is None:
+        return None
+    return times(math.sqrt(digits.shape[-1]) * (1 + 2.0**-50), local)
+
+
+def _least(radius: Bound) -> float | None:
+    """The smallest radius that says something: neither zero nor infinite."""
+    if radius is None:
+        return None
+    if isinstance(radius, float):
+        return radius if 0.0 < radius < math.inf else None
+    if not math.prod(radius.shape):
+        return None
+    least = module_of(radius).least_above_zero(radius)
+    return least if least < math.inf else None
+
+
+def _endless(radius: Bound) -> bool:
+    if isinstance(radius, float):
+        return radius == math.inf
+    return module_of(radius).holds(radius == math.inf)

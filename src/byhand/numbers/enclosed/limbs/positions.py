@@ -1,0 +1,90 @@
+"""Positions: sines and cosines that are added, and RoPE, which turns pairs of entries.
+
+A turn keeps lengths, so the radius stays; a sine or cosine that is off by t moves a pair by at most
+√2·t times its length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byhand.numbers.enclosed.limbs import arithmetic, elementwise
+from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits
+from byhand.numbers.enclosed.limbs.engine import Array
+from byhand.numbers.enclosed.limbs.norms import constant
+from byhand.numbers.enclosed.limbs.radii import plus, times
+from byhand.numbers.enclosed.limbs.values import Enclosed
+from byhand.numbers.enclosed.limbs.weights import tensors
+
+if TYPE_CHECKING:
+    from byhand.numbers.enclosed.limbs.operations import Limbs
+
+FINEST = -836  # the grid of sines and cosines, where values are huge and digits many
+
+
+def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
+    low = -system.bits
+    like = _like(system)
+    cos, sin, off = elementwise.turns(positions, width, base, None, low, like)
+    engine = cos.engine
+    shared = arithmetic.stack([sin.reshape(*sin.shape, 1), cos.reshape(*cos.shape, 1)], axis=2)
+    digits = shared.reshape(len(positions), width)
+    ball = constant(digits, digits.shape[:-1], math.sqrt(width) * (1 + 2.0**-50) * off)
+    return Enclosed(Digits(engine.contiguous(digits.limbs), digits.top), ball)
+
+
+def _like(system: Limbs) -> Array:
+    """An array of the device that the system works on."""
+    here = np.zeros(1)
+    return here if system.device is None else tensors().from_numpy(here).to(system.device)
+
+
+def rotate(
+    system: Limbs,
+    x: Enclosed,
+    frequencies: Sequence[Any] | None,
+    positions: Sequence[int],
+    width: int,
+    base: Fraction,
+    pairing: str,
+) -> Enclosed:
+    source = x.digits
+    low = system.grid(x.ball, x.width)
+    size = math.frexp(x.digits.engine.largest(x.norms))[1]
+    fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
+    fine = max(fine, FINEST)
+    cos, sin, off = elementwise.turns(positions, width, base, frequencies, fine, source.limbs)
+    if pairing == "half":
+        a, b = source[..., : width // 2], source[..., width // 2 : width]
+    else:
+        a, b = source[..., 0:width:2], source[..., 1:width:2]
+    one = arithmetic.subtract(
+        arithmetic.multiply(a, cos, low - 1), arithmetic.multiply(b, sin, low - 1)
+    )
+    other = arithmetic.add(
+        arithmetic.multiply(a, sin, low - 1), arithmetic.multiply(b, cos, low - 1)
+    )
+    rounding = 2 * PRODUCT * math.ldexp(1.0, low - 1)
+    if pairing == "half":
+        parts = [one, other]
+    else:
+        pairs = arithmetic.stack([part.reshape(*part.shape, 1) for part in (one, other)], axis=-1)
+        parts = [pairs.reshape(*pairs.shape[:-2], width)]
+    turned = (
+        arithmetic.stack([*parts, source[..., width:]], axis=-1)
+        if x.width > width
+        else (arithmetic.stack(parts, axis=-1))
+    )
+    exact_low = turned.low
+    digits = turned
+    if exact_low < low:
+        digits = arithmetic.regrid(turned, low=low)
+        rounding = plus(rounding, HALF * math.ldexp(1.0, low))
+    local = times(math.sqrt(x.width) * (1 + 2.0**-50), rounding)
+    moved = times(x.norms, 1.5 * off)  # √2 < 1.5
+    return Enclosed(digits, plus(x.ball, moved, local))

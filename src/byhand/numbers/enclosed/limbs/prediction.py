@@ -1,0 +1,278 @@
+"""The end of a pass: the next token with its proof, and the loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from byhand.numbers.base import Prediction
+from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.numbers.enclosed.gpu import kernels
+from byhand.numbers.enclosed.gpu.decisions import Now, answers
+from byhand.numbers.enclosed.gpu.recording import Row, Rows
+from byhand.numbers.enclosed.gpu.row_kernels import Given, Noted, plain_walk, worked
+from byhand.numbers.enclosed.limbs import arithmetic, integers
+from byhand.numbers.enclosed.limbs.arithmetic import WIDTH, Digits
+from byhand.numbers.enclosed.limbs.array_code import horner
+from byhand.numbers.enclosed.limbs.engine import NUMPY
+from byhand.numbers.enclosed.limbs.integers import Near, TooNear
+from byhand.numbers.enclosed.limbs.norms import by_entry
+from byhand.numbers.enclosed.limbs.radii import over, plus
+from byhand.numbers.enclosed.limbs.values import Enclosed, as_it_stands, entries_of, rational_radius
+
+if TYPE_CHECKING:
+    from byhand.numbers.enclosed.limbs.operations import Limbs
+
+
+FEW = 1000  # numbers that may be largest are told apart one by one
+
+# ------------------------------------------------------------------ the largest logit
+
+
+def predictions(x: Enclosed) -> Sequence[Prediction]:
+    """The next token after each row: floats find the few that may be it, integers decide."""
+    if x.digits.engine is not NUMPY:
+        return _brought_over(x) if isinstance(answers(), Now) else Leading(x)
+    near, box = x.approx, x.box
+    entries = entries_of(x)
+    return [
+        _predict(entries[row], *_range(near[row], None if box is None else box[row]))
+        for row in range(len(near))
+    ]
+
+
+def _range(near: Any, radii: Any) -> tuple[Any, Any]:
+    """Bounds from below and from above of numbers near these."""
+    # both are off by their rounding alone, which 2^-48 of their size is far above
+    margin = abs(near) * 2.0**-48
+    if radii is not None:
+        margin = radii + margin
+    upper = near + margin
+    upper += abs(upper) * 2.0**-50 + 2.0**-1000
+    lower = near - margin
+    lower -= abs(lower) * 2.0**-50 + 2.0**-1000
+    return lower, upper
+
+
+class Leading(Sequence[Prediction]):
+    """Next tokens found on the device, in a pass without the host.
+
+    `ids` come from floats alone: no other number's upper bound reaches the lower bound of this one.
+    Whole predictions are made when one is asked for.
+    """
+
+    def __init__(self, x: Enclosed) -> None:
+        self._x = as_it_stands(x)
+        self._made: list[Prediction] | None = None
+        limbs_here = x.digits.limbs
+        if kernels.here(limbs_here) and x.box is not None:
+            place, others = _leaders_by_kernel(x)
+        else:
+            lower, upper = _range(x.approx, x.box)
+            best, place = lower.max(-1)
+            others = (upper >= best[..., None]).sum(-1) - 1
+        self._found = place.where(others == 0, -1)
+
+    def __copy__(self) -> Leading:
+        """Of a pass that was done again: what is read is made anew."""
+        made = object.__new__(Leading)
+        made._x, made._found, made._made = copy(self._x), self._found, None
+        return made
+
+    def ids(self) -> list[int]:
+        """The proven next token of each row; -1 where floats alone do not prove it."""
+        found: list[int] = self._found.tolist()
+        return found
+
+    @overload
+    def __getitem__(self, index: int) -> Prediction: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Prediction]: ...
+    def __getitem__(self, index: Any) -> Any:
+        if self._made is None:
+            self._made = _brought_over(self._x)
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return self._x.shape[0]
+
+
+def _leaders_by_kernel(x: Enclosed) -> tuple[Any, Any]:
+    """Where each row's lower bound is largest, and how many others' upper bounds reach it."""
+    walk, lying = plain_walk(x.digits.limbs)
+    both = [lying(x.digits.limbs), lying(x.box[None])]
+    nothing = lying(x.digits.limbs)
+    unit = [x.digits.top - WIDTH]
+    best, place = worked(leader_program, (), walk, both, nothing, powers=unit, results=2)
+    rows = [best[None].contiguous()]
+    (reaching,) = worked(reach_program, (), walk, both, nothing, rows=rows, powers=unit, results=1)
+    return place.long(), reaching - 1.0
+
+
+def leader_program(given: Given) -> Noted:
+    lower, _upper = _bounds_noted(given)
+    return Noted(Rows(lower.engine, []), largest=[lower], place_of_largest=lower)
+
+
+def reach_program(given: Given) -> Noted:
+    _lower, upper = _bounds_noted(given)
+    best = given.rows[0].rows[0]
+    reaches = upper.engine.note(f"tl.where({upper.name} >= {best.name}, 1.0, 0.0)")
+    return Noted(Rows(upper.engine, []), sums=[Row(upper.engine, reaches)])
+
+
+def _bounds_noted(given: Given) -> tuple[Any, Any]:
+    digits, radii = given.entries
+    near = horner(digits)
+    near *= given.powers[0]
+    return _range(near, radii.rows[0])
+
+
+def _brought_over(x: Enclosed) -> list[Prediction]:
+    """The same from a device, of which only what may be largest or second is brought here.
+
+    What is not below the second largest lower bound of its row: with or without the largest one,
+    no other number is ever among those that may lead.
+    """
+    engine = x.digits.engine
+    near, box = x.approx, x.box
+    if not x.digits.size:
+        return []
+    lower, upper = _range(near, box)
+    second = lower.topk(min(2, x.width), -1).values[:, -1:]
+    leads = upper >= second
+    counts = engine.to_numpy(leads.sum(-1))
+    few = counts <= FEW
+    if not few.all():
+        leads = leads & engine.constant(few, near)[:, None]
+    rows, columns = leads.nonzero(as_tuple=True)
+    picked = Digits(x.digits.limbs[:, rows, columns], x.digits.top)
+    wanted = [rows, columns, lower[rows, columns], upper[rows, columns], picked.limbs]
+    wanted += [] if box is None else [box[rows, columns]]
+    number, token, low, high, limb, *radii = map(engine.to_numpy, wanted)
+    mids = arithmetic.to_fractions(Digits(limb, x.digits.top))
+    starts = np.searchsorted(number, np.arange(x.shape[0] + 1)).tolist()
+    found = []
+    for row in range(x.shape[0]):
+        if not few[row]:  # hardly anything is known
+            bounds = None if box is None else box[row : row + 1]
+            part = by_entry(x.digits[row : row + 1], bounds)
+            one, other = (engine.to_numpy(bound[row]) for bound in (lower, upper))
+            found.append(_predict(entries_of(part)[0], one, other))
+            continue
+        here = slice(starts[row], starts[row + 1])
+        known: list[Any] = [Fraction(0)] * (here.stop - here.start)
+        if radii:
+            known = [rational_radius(float(radius)) for radius in radii[0][here]]
+        numbers = [Enclosure(mid, rad) for mid, rad in zip(mids[here], known, strict=True)]
+        found.append(_renamed(_predict(numbers, low[here], high[here]), token[here]))
+    return found
+
+
+def _renamed(found: Prediction, tokens: Any) -> Prediction:
+    """The prediction among some tokens, told in terms of all."""
+
+    def all_of(places: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(int(tokens[place]) for place in places)
+
+    best = None if found.id is None else int(tokens[found.id])
+    return replace(found, id=best, tied=all_of(found.tied), candidates=all_of(found.candidates))
+
+
+def _predict(row: Any, lower: Any, upper: Any) -> Prediction:
+    leaders = _may_lead(lower, upper)
+    numbers = {int(k): row[int(k)] for k in leaders} if len(leaders) < FEW else None
+    if numbers is None:
+        return Prediction(None, None, proven=False, candidates=tuple(map(int, leaders)))
+    first = list(numbers)
+    if len(first) > 1:
+        highest = max(number.lower for number in numbers.values())
+        first = [k for k, number in numbers.items() if number.upper >= highest]
+    best = first[0]
+    if len(first) > 1:
+        tied = all(numbers[k].rad == 0 for k in first)
+        if not tied:
+            return Prediction(None, None, proven=False, candidates=tuple(first))
+        zero = Enclosure(Fraction(0), Fraction(0))
+        return Prediction(best, zero, proven=True, tied=tuple(first))
+    if len(lower) == 1:
+        return Prediction(best, None, proven=True)
+    if len(lower) == 2:
+        rest = np.array([1 - best])
+    else:
+        others = np.arange(len(lower)) != best
+        rest = np.flatnonzero(others)[_may_lead(lower[others], upper[others])]
+    second = [row[int(k)] for k in rest[:FEW]]
+    if len(rest) > FEW or any(number.rad == math.inf for number in second):
+        return Prediction(best, None, proven=True)
+    if len(second) == 1:
+        one, other = numbers[best], second[0]
+        return Prediction(best, Enclosure(one.mid - other.mid, one.rad + other.rad), proven=True)
+    low = numbers[best].lower - max(number.upper for number in second)
+    high = numbers[best].upper - max(number.lower for number in second)
+    return Prediction(best, Enclosure((low + high) / 2, (high - low) / 2), proven=True)
+
+
+def _may_lead(lower: Any, upper: Any) -> Any:
+    """The indices of what nothing else is proven to exceed."""
+    return np.flatnonzero(upper >= lower.max())
+
+
+# ------------------------------------------------------------------ the loss
+
+
+def loss(system: Limbs, probs: Enclosed, target: int) -> Enclosed:
+    """-ln p = ln Σ e^(x_j - shift) - (x_t - shift), straight from the logits.
+
+    If no logit is off by more than R, ln of the sum is not either: R + the radius of x_t.
+    """
+    bits = system.bits + 32
+    origin = probs.origin
+    if origin is None or origin.kind != "softmax":
+        return _from_share(system, probs, target, bits)
+    trail, logits = origin.more, origin.source
+    sums = _near(trail.sums[-1:], trail.off, bits)
+    gone = arithmetic.subtract(logits.digits[-1:, target : target + 1], trail.shift[-1:])
+    value = integers.ln(sums) - _near(gone.reshape(1), 0.0, bits)
+    box = None
+    if not logits.exact:
+        own = logits.box[-1:, target]
+        box = plus(trail.widest[-1:], own)
+    return _single(value, box, probs)
+
+
+def _from_share(system: Limbs, probs: Enclosed, target: int, bits: int) -> Enclosed:
+    share = probs.digits[-1:, target]
+    near = _near(share, 0.0, bits)
+    radius = None if probs.box is None else probs.box[-1:, target]
+    try:
+        value = -integers.ln(near)
+    except TooNear:
+        return _single(Near(0, 0, bits), probs.norms[-1:] * 0.0 + math.inf, probs)
+    if radius is None:
+        return _single(value, None, probs)
+    below = arithmetic.approx(share) * (1 - 2.0**-50) - radius * (1 + 2.0**-50)
+    return _single(value, over(radius, below), probs)
+
+
+def _near(one: Digits, error: float, bits: int) -> Near:
+    """A single number as an integer with its error."""
+    value = int(np.asarray(arithmetic.to_integers(one), object).ravel()[0])
+    shift = bits + one.low
+    mid = value << shift if shift >= 0 else value >> -shift
+    off = math.ceil(Fraction(error) * 2**bits) + (0 if shift >= 0 else 1)
+    return Near(mid, off, bits)
+
+
+def _single(value: Near, box: Any, probs: Enclosed) -> Enclosed:
+    digits = arithmetic.from_integers([value.mid], -value.bits, probs.digits.limbs)
+    own = math.ldexp(float(value.error + 1), -value.bits)
+    engine = digits.engine
+    bound = engine.zeros((1,), digits.limbs) + own
+    return by_entry(digits, plus(bound, box))

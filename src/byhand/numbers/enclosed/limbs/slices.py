@@ -1,0 +1,142 @@
+"""Weight matrices cut once into slices of 22-bit integers, for exact products (products.py).
+
+Memory: slices are kept in float64, two of them for nearly all float32 weights: 16 bytes for each
+weight beside the weight itself (8 for bfloat16).  float32 would hold 22-bit integers as well, but
+to widen them again for every product costs a fifth of its time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from byhand.numbers.enclosed.limbs.arithmetic import BASE
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.radii import length
+
+COLUMNS = 1024  # of a tile on a processor
+COLUMNS_ELSEWHERE = 8192  # of a tile on a GPU
+BLOCK = 256  # inputs whose column norms are kept together: 256·2^42 always passes the certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice of a tile, (inputs, columns); `columns` None: all of the tile's."""
+
+    columns: Any  # an index array where the data is
+    data: Array
+    norms: tuple[float, ...]  # the largest column norm of each BLOCK of inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    start: int
+    stop: int
+    slices: tuple[Slice, ...]
+
+
+class Matrix:
+    """A matrix (inputs, outputs) of floats as exact slices."""
+
+    def __init__(self, floats: Array) -> None:
+        engine = module_of(floats)
+        self.inputs, self.outputs = map(int, floats.shape)
+        self.top = _top(_largest(floats))
+        width = COLUMNS if engine is NUMPY else COLUMNS_ELSEWHERE
+        parts = -(-self.outputs // width)
+        width = -(-self.outputs // parts)
+        self.tiles = tuple(
+            Tile(start, stop := min(start + width, self.outputs), self._cut(floats[:, start:stop]))
+            for start in range(0, self.outputs, width)
+        )
+        self._column_norms: dict[int, float] = {}
+        self.checks = _checks_of(engine, self.tiles, floats)
+        self.blocks = [
+            slice(start, min(start + BLOCK, self.inputs)) for start in range(0, self.inputs, BLOCK)
+        ]
+
+    def column_norm(self, t: int) -> float:
+        """A bound of the norm of every column of slice t."""
+        if t not in self._column_norms:
+            norms = [tile.slices[t].norms for tile in self.tiles if t < len(tile.slices)]
+            self._column_norms[t] = max(map(joint, norms), default=0.0)
+        return self._column_norms[t]
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the slices take."""
+        return sum(math.prod(s.data.shape) * 8 for tile in self.tiles for s in tile.slices)
+
+    def _cut(self, part: Array) -> tuple[Slice, ...]:
+        """22 bits at a time; from the second slice on only the columns that have some left."""
+        engine = module_of(part)
+        rest = engine.floats(part)
+        made: list[Slice] = []
+        columns: Any = None
+        exponent = -self.top
+        rest *= math.ldexp(1.0, exponent) if abs(exponent) < 1000 else 1.0
+        while not made or rest.shape[1]:
+            rest *= BASE
+            integers = engine.rint(rest)
+            rest -= integers
+            index = None if columns is None else engine.constant(columns, rest)
+            made.append(_slice(engine, index, integers))
+            left = engine.to_numpy(
+                (rest != 0).any(0) if engine is NUMPY else (rest != 0).any(dim=0)
+            )
+            if left.all():
+                continue
+            kept = np.flatnonzero(left)
+            columns = kept if columns is None else columns[kept]
+            rest = rest[:, engine.constant(kept, rest)]
+        return tuple(made)
+
+
+def _largest(floats: Array) -> float:
+    if floats.shape[0] == 0 or floats.shape[1] == 0:
+        return 0.0
+    return float(abs(floats).max())
+
+
+def _top(largest: float) -> int:
+    """The exponent such that what is at most `largest` has a first limb of at most 2^21."""
+    return math.frexp(largest)[1] + 1 if largest else 0
+
+
+def _slice(engine: Engine, columns: Any, integers: Array) -> Slice:
+    norms = [
+        engine.largest(length(integers[start : start + BLOCK].T))
+        for start in range(0, integers.shape[0], BLOCK)
+    ]
+    return Slice(columns, integers, tuple(norms))
+
+
+@lru_cache(1 << 14)
+def joint(norms: tuple[float, ...]) -> float:
+    """A bound of the norm of what has these norms part by part."""
+    return float(length(np.array(norms))) if norms else 0.0
+
+
+def _checks_of(engine: Engine, tiles: tuple[Tile, ...], like: Array) -> Tile:
+    """A tile of the sums of all tiles, two columns for each."""
+    slices = []
+    for t in range(max((len(tile.slices) for tile in tiles), default=0)):
+        parts = []
+        for tile in tiles:
+            if t < len(tile.slices):
+                parts.append(check_columns(engine, tile.slices[t].data))
+            else:
+                parts.append(engine.zeros((like.shape[0], 2), tile.slices[0].data))
+        slices.append(_slice(engine, None, engine.concatenate(parts, 1)))
+    return Tile(0, 2 * len(tiles), tuple(slices))
+
+
+def check_columns(engine: Engine, integers: Array) -> Array:
+    """(…, columns) → (…, 2): lo and hi, with lo + 2^22·hi the sum of at most 2^30 columns."""
+    sums = engine.sum(integers, integers.ndim - 1)[..., None]
+    high = engine.rint(sums * (1.0 / BASE))
+    return engine.concatenate([sums - high * BASE, high], integers.ndim - 1)

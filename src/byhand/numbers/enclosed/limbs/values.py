@@ -1,0 +1,230 @@
+"""What travels between the operations of `Limbs`: enclosed arrays with their radii.
+
+An `Enclosed` is an array of midpoints (`Digits`) and what is known about how far the real values
+are from them:
+
+    ball   for each row along the last axis, the Euclidean length of (real - midpoint)
+    box    for each entry, |real - midpoint|; the radius of an entry is the smaller of the two
+
+None says: no difference.  Either may be worked out only when it is asked for.  Weights are in
+weight.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.numbers.enclosed.limbs.arithmetic import (
+    APPROX,
+    Digits,
+    approx,
+    magnitude,
+    to_fractions,
+)
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limbs.radii import Bound, largest, length
+from byhand.numbers.enclosed.limbs.weights import Weight
+
+NEAR = 1.0 + 2 * APPROX  # from an approximation to a bound of what it approximates
+BEYOND = 420  # values are below 2^420, else nothing is said of them: no product leaves float64
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which operation made a value of which one, where a later operation can make use of it.
+
+    `local` bounds |midpoint - operation(midpoints of the source)|, row by row.
+    """
+
+    kind: str  # "mean" | "mean_square" | "root" | "affine" | "softmax"
+    source: Enclosed
+    local: Bound = None
+    more: Any = None
+
+
+Lazy = Any  # a Bound, or a function without arguments that gives one
+
+
+class Enclosed:
+    """An array whose real values are proven to lie near its midpoints."""
+
+    __slots__ = ("_approx", "_ball", "_box", "_norms", "_parts", "digits", "hidden", "origin")
+
+    def __init__(
+        self,
+        digits: Digits,
+        ball: Lazy = None,
+        *,
+        box: Lazy = None,
+        hidden: Array = None,
+        parts: Callable[[tuple[int, ...], int], Array] | None = None,
+        origin: Origin | None = None,
+    ) -> None:
+        if digits.top > BEYOND and magnitude(digits) >= 2.0**BEYOND:
+            digits = Digits(digits.engine.zeros((1, *digits.shape), digits.limbs), 0)
+            ball = digits.engine.zeros(digits.shape[:-1], digits.limbs) + math.inf
+            box, parts, origin = None, None, None
+        self.digits = digits
+        self.hidden = hidden  # True where an entry is absent, of the whole shape; None: nowhere
+        self.origin = origin
+        self._ball = ball
+        self._box = box
+        self._parts = parts
+        self._norms: Array = None
+        self._approx: Array = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.digits.shape
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def width(self) -> int:
+        return self.shape[-1]
+
+    @property
+    def exact(self) -> bool:
+        return self._ball is None
+
+    @property
+    def ball(self) -> Bound:
+        if callable(self._ball):
+            self._ball = self._ball()
+        return self._ball
+
+    @property
+    def box(self) -> Bound:
+        """Bounds entry by entry: the smaller of ball and box; None: exact."""
+        if self.exact:
+            return None
+        if callable(self._box):
+            self._box = self._box()
+        if self._box is None:
+            return module_of(self.ball).broadcast(self.ball[..., None], self.shape)
+        return self._box
+
+    @property
+    def has_box(self) -> bool:
+        return self._box is not None
+
+    def parts(self, starts: Sequence[int], width: int) -> Array:
+        """Bounds for so many columns of each row, one row of bounds for each start."""
+        if self._parts is None:
+            return module_of(self.ball).broadcast(self.ball, (len(starts), *self.ball.shape))
+        return self._parts(tuple(starts), width)
+
+    @property
+    def approx(self) -> Array:
+        """The midpoints, each within APPROX of itself."""
+        if self._approx is None:
+            self._approx = approx(self.digits)
+        return self._approx
+
+    @property
+    def norms(self) -> Array:
+        """A bound of the Euclidean length of each row of midpoints."""
+        if self._norms is None:
+            self._norms = length(self.approx) * NEAR
+        return self._norms
+
+    @property
+    def most(self) -> Array:
+        """A bound of the largest |midpoint| of each row."""
+        return largest(abs(self.approx)) * NEAR
+
+
+def as_it_stands(x: Enclosed) -> Enclosed:
+    """The same, with nothing left to be worked out from other values; who made it is forgotten."""
+    if x.exact:
+        return Enclosed(x.digits, hidden=x.hidden)
+    if not x.has_box:
+        return Enclosed(x.digits, x.ball, hidden=x.hidden)
+    box = x.box
+    return Enclosed(x.digits, lambda: length(box), box=box, hidden=x.hidden)
+
+
+class Entries:
+    """An enclosed array to be indexed: single entries are `Enclosure`s, made when asked for."""
+
+    def __init__(self, digits: Digits, radii: Callable[[], Any], hidden: Any) -> None:
+        self._digits = digits
+        self._radii = radii
+        self._hidden = hidden
+        self.shape = digits.shape
+        self.ndim = digits.ndim
+        self.size = digits.size
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        """An entry (masked where it is absent) or, for fewer indices, a part of the array."""
+        hidden = None if self._hidden is None else self._hidden[index]
+        digits = self._digits[index]
+        if digits.ndim:
+            return Entries(digits, lambda: _at(self._radii(), index), hidden)
+        if hidden is not None and bool(hidden):
+            return np.ma.masked
+        radius = _at(self._radii(), index)
+        mid = to_fractions(digits.reshape(1))[0]
+        return Enclosure(mid, Fraction(0) if radius is None else rational_radius(float(radius)))
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def tolist(self) -> Any:
+        return [row.tolist() if isinstance(row, Entries) else row for row in self]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        made = np.empty(self.shape, dtype=object)
+        for index in np.ndindex(*self.shape):
+            made[index] = self[index]
+        return made
+
+    def __repr__(self) -> str:
+        first: Any = self
+        while isinstance(first, Entries) and len(first):
+            first = first[0]
+        more = "…" if self.size > 1 else ""
+        return "[" * self.ndim + f"{first}{more}" + "]" * self.ndim
+
+
+def _at(radii: Any, index: Any) -> Any:
+    return None if radii is None else radii[index]
+
+
+def rational_radius(radius: float) -> Fraction | float:
+    """The radius as it stands in an Enclosure."""
+    return math.inf if math.isinf(radius) else Fraction(radius)
+
+
+def entries_of(value: Enclosed | Weight) -> Entries:
+    """Any value of `Limbs` to be indexed on this machine."""
+    if isinstance(value, Weight):
+        return Entries(value.digits, lambda: None, value.hidden)
+    engine = value.digits.engine
+    digits = value.digits
+    if engine is not NUMPY:
+        digits = Digits(engine.to_numpy(digits.limbs), digits.top)
+    hidden = value.hidden
+    if hidden is not None and not isinstance(hidden, np.ndarray):
+        hidden = engine.to_numpy(hidden)
+    kept: list[Any] = []
+
+    def radii() -> Any:
+        if not kept:
+            box = value.box
+            kept.append(None if box is None else module_of(box).to_numpy(box))
+        return kept[0]
+
+    return Entries(digits, radii, hidden)

@@ -1,0 +1,134 @@
+"""What a person can take away from a State: its model as a model file, or one page of it.
+
+The file reads back to the very model that was shown.  The page is the book in a single file: it
+opens from disk, and needs nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+from byhand.document.book import Book, Page
+from byhand.document.compose.book.edition import LARGE, Edition, bind
+from byhand.document.compose.book.numbers import Showing
+from byhand.document.media.html.page import EXPLAINED, pages
+from byhand.errors import InputError
+from byhand.evaluate import Progress
+from byhand.files.writing import write_model
+from byhand.language import _, spoken
+from byhand.model import Model
+from byhand.serving.edits import edited
+from byhand.serving.requests import a_state, only
+from byhand.serving.states import Library, State
+from byhand.serving.worked_state import Pass, pass_of
+
+EDITED = "edited"
+ONE_PAGE = EXPLAINED  # the chapter whose pages can show what any chapter has
+OVERVIEW = "whole"  # the chapter that tells in short what the others tell
+MOST_EDITS_SAID = 12  # of the edits, on a page
+MOST_SHOWN = 60_000  # characters of a model file that is printed on a page
+
+
+def file(library: Library, request: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+    """The model of a State as a model file, with its text and target as the default ones."""
+    only(request, "state")
+    state = a_state(request, "state")
+    name, text = _kept(state, edited(state, library).model)
+    return {"name": name, "text": text}
+
+
+def _kept(state: State, model: Model) -> tuple[str, str]:
+    """The name of a model file and what is in it."""
+    if state.text is not None:
+        model.vocabulary.encode(state.text)  # refused here rather than when the file is read
+        model = replace(model, text=state.text)
+    if state.target is not None:
+        model.vocabulary.id(state.target)
+        model = replace(model, target=state.target)
+    name = file_name(model.name, state)
+    if state.edited:
+        model = replace(model, spec=replace(model.spec, name=name))
+    return f"{name}.yaml", write_model(model)
+
+
+def share(
+    library: Library, request: Mapping[str, Any], progress: Progress | None
+) -> dict[str, Any]:
+    """A State as one page, everything in it."""
+    only(request, "state")
+    state = a_state(request, "state")
+    found = pass_of(state, library, None, progress)
+    if found.edition.scale == LARGE:
+        raise InputError(
+            _("this model is too large for one page"),
+            hint=_("byhand book writes it as several pages"),
+        )
+    return {"name": f"{file_name(found.model.name, state)}.html", "html": _page(found)}
+
+
+def file_name(name: str, state: State) -> str:
+    """A name that every disk can hold; of an edited model, said so."""
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "model"
+    return f"{plain}-{EDITED}" if state.edited and not plain.endswith(EDITED) else plain
+
+
+def _page(found: Pass) -> str:
+    """The passages of every page of the book, one after the other; then the model file."""
+    edition, state = found.edition, found.state
+    name, text = _kept(state, found.model)
+    whole = Edition(
+        trace=edition.trace,
+        inventory=edition.inventory,
+        scale=edition.scale,
+        showing=Showing(
+            edition.trace,
+            everything=edition.everything,
+            claims={},
+            window=edition.showing.window,
+        ),
+        command=found.command_for(name if state.edited or state.name is None else state.name),
+    )
+    book = bind(whole, spoken())
+    single = replace(book, pages=(_joined(book, state),))
+    html = pages(single)[f"{ONE_PAGE}.html"]
+    # The other files of a book are not there: what leads to them leads to the top.
+    html = re.sub(r'href="[a-z]+\.html(#[^"]*)?"', 'href="#main"', html)
+    return html.replace("</main>", f"{_model_file(name, text)}</main>", 1)
+
+
+def _joined(book: Book, state: State) -> Page:
+    """Every chapter; of the overview what is given, so that all workings have room on one page."""
+    passages = tuple(
+        passage
+        for page in book.pages
+        for passage in page.passages[: 1 if page.slug == OVERVIEW else None]
+    )
+    about = " ".join(said for said in (book.about, _edits(state)) if said)
+    return Page(ONE_PAGE, book.title, about, passages)
+
+
+def _edits(state: State) -> str:
+    """What was changed of the model, so that nobody takes it for the one of that name."""
+    made = [f"`{key} = {value}`" for key, value in (*state.architecture, *state.weights)]
+    if not made:
+        return ""
+    more = f" + {len(made) - MOST_EDITS_SAID}" if len(made) > MOST_EDITS_SAID else ""
+    return _("Changed by hand: {edits}.").format(edits=", ".join(made[:MOST_EDITS_SAID]) + more)
+
+
+def _model_file(name: str, text: str) -> str:
+    """The model itself, to read where it is short, and to take away."""
+    data = "data:application/yaml;base64," + b64encode(text.encode()).decode()
+    shown = f"<pre>{escape(text)}</pre>" if len(text) <= MOST_SHOWN else ""
+    about = _("Everything on this page follows from this file; byhand opens it.")
+    return (
+        f'<section id="model-file" tabindex="-1" aria-labelledby="model-file-title">'
+        f'<h2 id="model-file-title">{escape(_("The model file"))}</h2><p>{escape(about)} '
+        f'<a download="{escape(name)}" href="{data}">{escape(name)}</a>'
+        f"</p>{shown}</section>"
+    )

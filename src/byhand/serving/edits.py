@@ -1,0 +1,225 @@
+"""State → Model: the model of a State with everything that was edited in it.
+
+First the architecture is changed (`architectures`), then the weights are made to fit (`fitting`),
+then single entries are set, each written as a model file writes it: 0.2, -3/2, sqrt(2)/2, unknown.
+What was done beyond the edits themselves is said in words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from byhand.address import Address, read_address, within, write_index
+from byhand.errors import AddressError, ByhandError, InputError, nearest
+from byhand.files import scalars
+from byhand.files.literals import Literals
+from byhand.files.tree import List, Scalar, Table
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import Printed
+from byhand.plan import WEIGHT
+from byhand.serving.architectures import changed_spec
+from byhand.serving.cache import Remembered
+from byhand.serving.fitted_weights import fitted
+from byhand.serving.states import Library, State, base_model
+from byhand.spec import Parameter, parameters
+from byhand.weights import Data, Tensor, Weights
+
+MOST_COPIED = 20_000_000  # numbers of a tensor of which an entry can be edited
+FLOAT_DIGITS = 25  # of an expression, before it is rounded to a float
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A model with the edits of a State in it, and what was done to make it fit."""
+
+    model: Model
+    notes: tuple[str, ...] = ()
+
+
+_EDITED: Remembered[Edited] = Remembered(12)
+
+
+def edited(state: State, library: Library) -> Edited:
+    """The model that a State is about."""
+    key = (
+        library.number,
+        state.name,
+        state.file,
+        state.weights,
+        state.architecture,
+        state.own_target,
+        state.language,
+    )
+    return _EDITED.of(key, lambda: _edit(state, library))
+
+
+def _edit(state: State, library: Library) -> Edited:
+    model = base_model(state, library)
+    notes: list[str] = []
+    if state.architecture:
+        spec = changed_spec(model.spec, state.architecture)
+        weights, said = fitted(model.weights, spec)
+        notes += said
+        model = replace(model, spec=spec, weights=weights)
+    if state.weights:
+        before = base_model(state, library)
+        weights, said = _with_entries(model, before, state.weights)
+        notes += said
+        model = replace(model, weights=weights)
+    if not state.own_target:
+        model = replace(model, target=None)  # what was said counts, even if it is nothing
+    return Edited(model, tuple(notes))
+
+
+# ------------------------------------------------------------------ single entries
+
+
+def _with_entries(
+    model: Model, before: Model, entries: tuple[tuple[str, str], ...]
+) -> tuple[Weights, tuple[str, ...]]:
+    tensors = dict(model.weights)
+    wanted = {parameter.name: parameter for parameter in parameters(model.spec)}
+    earlier = {parameter.name: parameter for parameter in parameters(before.spec)}
+    copies: dict[str, Data] = {}
+    notes: dict[str, None] = {}
+    for said, text in entries:
+        address = read_address(said.removeprefix(WEIGHT))
+        here = wanted.get(address.name)
+        if here is None or _outside(address, here):
+            there = earlier.get(address.name)
+            if there is None or _outside(address, there):
+                raise _no_place(address, here, wanted)
+            note = _("The edit of `{address}` has no place in this architecture.")
+            notes[note.format(address=str(address))] = None
+            continue
+        index = tuple(int(place) for place in within(address, here.shape) if isinstance(place, int))
+        try:
+            entry = _entry(text, here, tensors[address.name].data, index)
+        except ByhandError as error:
+            error.where = WEIGHT + str(address)
+            raise
+        if rounded := _rounded(text, entry, address):
+            notes[rounded] = None
+        for name in _set(tensors, copies, address.name, index, entry):
+            note = _("`{other}` is the same as `{name}`: both were changed.")
+            notes[note.format(other=name, name=address.name)] = None
+    return Weights(tensors), tuple(notes)
+
+
+def _outside(address: Address, parameter: Parameter) -> bool:
+    """Whether the index is not that of one entry."""
+    if len(address.index) != len(parameter.shape):
+        return True
+    return not all(
+        isinstance(place, int) and -size <= place < size
+        for place, size in zip(address.index, parameter.shape, strict=True)
+    )
+
+
+def _no_place(
+    address: Address, parameter: Parameter | None, wanted: dict[str, Parameter]
+) -> AddressError:
+    if parameter is None:
+        return AddressError(
+            _("this model has no weight {name}").format(name=repr(address.name[:80])),
+            where=f"weights.{str(address)[:80]}",
+            hint=nearest(address.name[:80], wanted),
+        )
+    last = tuple(size - 1 for size in parameter.shape)
+    return AddressError(
+        _("this is not the address of one number"),
+        where=f"weights.{str(address)[:80]}",
+        expected=_("an address from {first} to {last}").format(
+            first=parameter.name + write_index((0,) * len(last)),
+            last=parameter.name + write_index(last),
+        ),
+        found=str(address)[:80],
+    )
+
+
+def _entry(text: str, parameter: Parameter, data: Data, index: tuple[int, ...]) -> Any:
+    """The entry that a text stands for, in the grammar of the tensor it is for."""
+    node = Scalar("weights", 1, parameter.name, text.strip())
+    if data.dtype != np.dtype(object):
+        return _float(node, data)
+    one = Parameter(parameter.name, (1,), parameter.axes[-1:], parameter.part, parameter.kind)
+    row = List("weights", 1, parameter.name, (node,))
+    printed = next((x.places for x in data.flat if isinstance(x, Printed)), None)
+    if printed is not None:
+        table = Table("weights", 1, parameter.name, {"values": row})
+        return Literals().read_printed(table, one, printed)[0]
+    masked = parameter.name.endswith(".score_table")
+    return Literals().read(row, one, masked=masked)[0]
+
+
+def _float(node: Scalar, data: Data) -> Any:
+    """The float of the tensor's format that is nearest to a number."""
+    if data.size > MOST_COPIED:
+        raise InputError(
+            _("this weight is too large to be edited"),
+            expected=_("at most {count} numbers").format(count=f"{MOST_COPIED:,}"),
+            found=f"{data.size:,}",
+        )
+    value = scalars.value_of(node)
+    if not isinstance(value, Fraction):
+        from byhand.numbers.exact import Exact
+
+        value = Fraction(str(Exact().scalar(value).decimal(FLOAT_DIGITS)))
+    with np.errstate(over="ignore"):
+        try:
+            found = data.dtype.type(float(value))
+        except OverflowError:
+            found = data.dtype.type(np.inf)
+    if not np.isfinite(found):
+        raise InputError(
+            _("the number is too large for {format}").format(format=data.dtype.name),
+            expected=_("a finite number"),
+            found=node.text[:60],
+        )
+    return found
+
+
+def _rounded(text: str, entry: Any, address: Address) -> str | None:
+    """That a float does not hold just what was written."""
+    if not isinstance(entry, np.generic):
+        return None
+    try:
+        same = Fraction(text.strip()) == Fraction(float(entry))
+    except (ValueError, ZeroDivisionError):
+        same = False
+    if same:
+        return None
+    return _("`{address}` holds floats: {text} became {found}.").format(
+        address=str(address), text=text.strip(), found=repr(float(entry))
+    )
+
+
+def _set(
+    tensors: dict[str, Tensor],
+    copies: dict[str, Data],
+    name: str,
+    index: tuple[int, ...],
+    entry: Any,
+) -> list[str]:
+    """Sets an entry, in every tensor that has the same parameters; returns the other ones."""
+    owner = tensors[name].same_as or name
+    family = [other for other, t in tensors.items() if other == owner or t.same_as == owner]
+    if name not in family:
+        family = [name]
+    first = tensors[name].data
+    turned = {
+        other: tensors[other].shape != first.shape or tensors[other].data.strides != first.strides
+        for other in family
+    }
+    if name not in copies:
+        copy = np.array(first)
+        for other in family:
+            copies[other] = copy.T if turned[other] else copy
+            tensors[other] = Tensor(other, copies[other], tensors[other].same_as)
+    copies[name][index] = entry
+    return [other for other in family if other != name]

@@ -1,0 +1,186 @@
+"""One number of a State: its working as HTML, what it comes from, and who reads it.
+
+What a number comes from follows from the plan and the working alone: `ancestors` goes from each
+entry to the entries its expression is made of, weights among them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import Any
+
+from byhand.address import Address, read_address, within, write_index
+from byhand.document.compose.book.numbers import weight_shape
+from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html.numbers import Inscriber
+from byhand.document.parts import Number
+from byhand.errors import AddressError
+from byhand.evaluate import Progress
+from byhand.expression import Entry, leaves
+from byhand.files.writing import entry_text, float_text
+from byhand.language import _
+from byhand.plan import WEIGHT, Step
+from byhand.serving.requests import a_state, needed_text, only
+from byhand.serving.states import Library, State
+from byhand.serving.worked_state import Pass, pass_of
+from byhand.working import Working
+
+MOST_ANCESTORS = 2_000
+MOST_READERS = 400
+MOST_SEARCHED = 6_000  # entries of steps that are asked whether they read a number
+
+Index = tuple[int, ...]
+
+
+def number(library: Library, request: Mapping[str, Any], progress: Progress | None) -> Any:
+    """One number by its address."""
+    only(request, "state", "address")
+    found = pass_of(a_state(request, "state"), library, None, progress)
+    name, index = entry_named(found, needed_text(request, "address"))
+    address = name + write_index(index)
+    lit = list(_ancestors(found, name, index))
+    steps = dict.fromkeys(one.partition("[")[0] for one in lit)
+    own = [step for step in (name, *steps) if not step.startswith(WEIGHT)]
+    return {
+        "address": address,
+        "html": _told(found, name, index),
+        "weight": _weight_text(found, name, index),
+        "ancestors": lit,
+        "ancestor_steps": list(steps),
+        "nodes": list(found.spine.lit(tuple(own))),
+        "readers": list(_readers(found, name, index)),
+        "passage": _passage(found, name),
+    }
+
+
+def ancestors(
+    state: State, address: str, library: Library, progress: Progress | None = None
+) -> tuple[str, ...]:
+    """The addresses of all numbers that a number is made of, the nearest first."""
+    found = pass_of(state, library, None, progress)
+    return tuple(_ancestors(found, *entry_named(found, address)))
+
+
+# ------------------------------------------------------------------ which number
+
+
+def entry_named(found: Pass, text: str) -> tuple[str, Index]:
+    """The step or weight, and the index of one entry of it."""
+    wanted = read_address(text)
+    if wanted.name.startswith(WEIGHT):
+        name, shape = wanted.name, weight_shape(found.trace, wanted.name)
+    else:
+        worked = found.trace.worked(wanted)
+        name, shape = worked.address, worked.step.shape
+    index = within(wanted, shape)
+    whole = tuple(place for place in index if isinstance(place, int))
+    if len(whole) != len(shape):
+        raise _not_one(wanted, shape)
+    return name, whole
+
+
+def _not_one(wanted: Address, shape: tuple[int, ...]) -> AddressError:
+    example = wanted.name + write_index((0,) * len(shape))
+    return AddressError(
+        _("this is not the address of one number"),
+        where=str(wanted)[:80],
+        expected=_("an address such as {example}").format(example=example),
+    )
+
+
+def _passage(found: Pass, name: str) -> str | None:
+    """Where the number is worked out; of a weight, where it is read first."""
+    from byhand.serving.passages import passage_id
+
+    step = name
+    if name.startswith(WEIGHT):
+        step = found.edition.first_reader.get(name.removeprefix(WEIGHT), "")
+    topic = found.topic_of.get(step)
+    return None if topic is None else passage_id(found, topic)
+
+
+# ------------------------------------------------------------------ its working
+
+
+def _told(found: Pass, name: str, index: Index) -> str:
+    showing = found.in_full
+    address = name + write_index(index)
+    if name.startswith(WEIGHT):
+        figure = Number(address, showing.inside.weight_cell(name, index))
+    else:
+        figure = showing.number(found.trace.steps[name], index)
+    pen = Inscriber(Mathml(_("."), finite=found.edition.showing.by_decimals))
+    return "".join(pen.told(figure, address))
+
+
+def _weight_text(found: Pass, name: str, index: Index) -> dict[str, str] | None:
+    """A weight as a model file writes it, to be edited."""
+    if not name.startswith(WEIGHT):
+        return None
+    own = name.removeprefix(WEIGHT)
+    tensor = found.model.weights[own]
+    entry = tensor.data[index]
+    text = float_text(float(entry)) if tensor.floats else entry_text(entry)
+    return {"address": own + write_index(index), "text": text}
+
+
+# ------------------------------------------------------------------ what it comes from
+
+
+def _working(found: Pass) -> Working:
+    working: Working = found.in_full.inside.working
+    return working
+
+
+def _made_of(found: Pass, name: str, index: Index) -> Iterator[tuple[str, Index]]:
+    """The entries that one entry is an expression of; of a prediction, the logits."""
+    if name.startswith(WEIGHT):
+        return
+    step = found.trace.plan[name]
+    if step.op == "argmax":
+        read = step.reads[0]
+        yield from ((read, (*index, i)) for i in range(found.trace.plan[read].shape[-1]))
+        return
+    tree = _working(found).of(name, index)
+    if tree is not None:
+        yield from ((leaf.address, leaf.index) for leaf in leaves(tree) if isinstance(leaf, Entry))
+
+
+def _ancestors(found: Pass, name: str, index: Index) -> Iterator[str]:
+    seen: set[tuple[str, Index]] = {(name, index)}
+    waiting = deque([(name, index)])
+    count = 0
+    while waiting:
+        for one in _made_of(found, *waiting.popleft()):
+            if one in seen:
+                continue
+            seen.add(one)
+            count += 1
+            if count > MOST_ANCESTORS:
+                return
+            yield one[0] + write_index(one[1])
+            waiting.append(one)
+
+
+def _readers(found: Pass, name: str, index: Index) -> Iterator[str]:
+    """The entries whose own line has this number in it; of many steps, the first."""
+    searched = count = 0
+    for step in found.trace.plan:
+        if name not in step.reads or step.op in ("given",):
+            continue
+        searched += prod(step.shape)
+        if searched > MOST_SEARCHED:
+            return
+        for at in _entries(step):
+            if (name, index) in _made_of(found, step.address, at):
+                count += 1
+                if count > MOST_READERS:
+                    return
+                yield step.address + write_index(at)
+
+
+def _entries(step: Step) -> Iterator[Index]:
+    return product(*map(range, step.shape))

@@ -1,0 +1,376 @@
+"""Practice: the page hides a number, a person works it out, and `byhand.checking` marks it.
+
+Without an answer, a line is chosen by a seed and asked for, with everything it is made of.  With
+an answer, the line is judged from those numbers as they were shown, so that what follows from
+them is right.  What the number should have been is never said unless it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from random import Random
+from typing import Any
+
+from byhand.address import write_index
+from byhand.checking.claims import Sheet
+from byhand.checking.marking import mark
+from byhand.checking.reading.written import entry_of
+from byhand.checking.verdicts import Marked, Verdict
+from byhand.document import words
+from byhand.document.compose.book.spoken_numbers import rational_of
+from byhand.document.compose.book.strips import near, near_weight
+from byhand.document.compose.trace import COPIES
+from byhand.document.media.html.mathml import Mathml
+from byhand.document.numerals import localised
+from byhand.errors import InputError
+from byhand.evaluate import Progress
+from byhand.expression import Entry, leaves
+from byhand.files.tree import Scalar
+from byhand.language import _
+from byhand.numbers.base import ABSENT
+from byhand.plan import WEIGHT, Step
+from byhand.serving.arithmetic_slips import slip_of
+from byhand.serving.number import entry_named
+from byhand.serving.passages import passage_id
+from byhand.serving.requests import a_flag, a_place, a_state, a_text, needed_text, only
+from byhand.serving.states import Library
+from byhand.serving.views import number_text
+from byhand.serving.worked_state import Pass, pass_of
+from byhand.tracing import Worked
+
+RIGHT, ROUNDING, WRONG, UNREAD, UNJUDGED = "right", "rounding", "wrong", "unread", "unjudged"
+SIGN = {RIGHT: "✓", ROUNDING: "≈", WRONG: "✗", UNREAD: "?", UNJUDGED: "?"}
+MOST_TERMS = 12  # numbers that a line to be worked out is made of
+MOST_GIVEN = 64  # numbers that an answer is judged from
+MOST_TRIES = 12  # entries of a step that are looked at
+DECIMALS = 3  # that are asked for
+SHOWN = 4  # decimals of the numbers given
+SEVERAL = 2  # times too large or too small, from which on that is said
+NEAR_MISS = 5  # units of the last decimal written, within which a mistake may be one of rounding
+LONGEST_ANSWER = 200
+
+Index = tuple[int, ...]
+
+
+def practice(
+    library: Library, request: Mapping[str, Any], progress: Progress | None
+) -> dict[str, Any]:
+    """A line to be worked out; with an answer, how it is marked."""
+    only(request, "state", "seed", "passage", "address", "answer", "reveal")
+    found = pass_of(a_state(request, "state"), library, None, progress)
+    if request.get("answer") is None:
+        if request.get("address") is None:
+            return ask(found, a_place(request, "seed") or 0, a_text(request, "passage"))
+        name, index = entry_named(found, needed_text(request, "address"))
+        return question(found, name, index)
+    name, index = entry_named(found, needed_text(request, "address"))
+    said = needed_text(request, "answer")
+    if len(said) > LONGEST_ANSWER:
+        raise InputError(
+            _("this text is too long"),
+            where="answer",
+            expected=_("at most {count} characters").format(count=LONGEST_ANSWER),
+        )
+    return judged(found, name, index, said, reveal=a_flag(request, "reveal"))
+
+
+# ------------------------------------------------------------------ what is asked
+
+
+def ask(found: Pass, seed: int, passage: str | None = None) -> dict[str, Any]:
+    """A line chosen by a seed, of the whole pass or of one passage."""
+    steps = list(_askable(found, passage)) or list(_askable(found, None))
+    random = Random(seed)
+    random.shuffle(steps)  # each step as often as any other, however many numbers it has
+    for worked in steps:
+        for _try in range(MOST_TRIES):
+            index = tuple(random.randrange(size) for size in worked.step.shape)
+            if _worth(found, worked, index):
+                return question(found, worked.address, index)
+    raise InputError(
+        _("there is no line here that a person could work out"),
+        hint=_("practise with a smaller model"),
+    )
+
+
+def _askable(found: Pass, passage: str | None) -> Iterator[Worked]:
+    """The steps that may have lines worth working out."""
+    for worked in found.trace:
+        step = worked.step
+        if worked.missing is not None or worked.whole or step.op in (*COPIES, "given"):
+            continue
+        if passage is None or passage_id(found, found.topic_of[step.address]) == passage:
+            yield worked
+
+
+def _worth(found: Pass, worked: Worked, index: Index) -> bool:
+    """Whether a line is made of several numbers, and not of too many."""
+    if worked.at(index) is ABSENT:
+        return False
+    return 1 < len(_given(found, worked.address, index)) <= MOST_TERMS
+
+
+def _given(found: Pass, name: str, index: Index) -> tuple[tuple[str, Index], ...]:
+    """The numbers that a line is made of, each once."""
+    tree = found.in_full.inside.working.of(name, index)
+    if tree is None:
+        return ()
+    entries = (leaf for leaf in leaves(tree) if isinstance(leaf, Entry))
+    return tuple(dict.fromkeys((leaf.address, tuple(leaf.index)) for leaf in entries))
+
+
+def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
+    """What is asked: the line with its letters, and the numbers that stand for them."""
+    worked = found.trace.steps.get(name)
+    if worked is None or worked.missing is not None:
+        raise InputError(_("there is no working of this number"), where=name + write_index(index))
+    line = None if worked.whole else found.in_full.line(worked, index)
+    html = ""
+    if line is not None and line.symbols is not None:
+        html = Mathml(_(".")).broken("=", line.symbols)
+    sources = () if line is None else line.sources
+    return {
+        "address": name + write_index(index),
+        "passage": passage_id(found, found.topic_of[name]),
+        "question": _("What is `{address}`?").format(address=name + write_index(index)),
+        "formula": worked.step.formula,
+        "html": html,
+        "names": [{"short": short, "address": full} for short, full in sources],
+        "given": [
+            {"address": one.address, "text": localised(one.text)}
+            for one in shown(found, name, index)
+        ],
+        "decimals": DECIMALS,
+    }
+
+
+@dataclass(frozen=True)
+class Given:
+    """A number as the person sees it: a fraction, or decimals."""
+
+    address: str
+    text: str
+
+
+def shown(found: Pass, name: str, index: Index) -> list[Given]:
+    """The numbers of a line as they are given to whoever works it out."""
+    return [
+        Given(address + write_index(at), _as_given(found, address, at))
+        for address, at in _given(found, name, index)[:MOST_GIVEN]
+    ]
+
+
+def _as_given(found: Pass, address: str, at: Index) -> str:
+    showing = found.in_full
+    if address.startswith(WEIGHT):
+        cell = showing.inside.weight_cell(address, at)
+    else:
+        cell = showing.cell(found.trace.steps[address], at)
+    value = rational_of(cell.form)
+    if value is not None and len(str(value)) <= 2 * SHOWN:
+        return str(value)
+    return cell.decimal or ""
+
+
+# ------------------------------------------------------------------ how it is marked
+
+
+@dataclass(frozen=True)
+class _Claims:
+    """An answer and the numbers it was worked out from, as somebody's sheet."""
+
+    sheet_made: Sheet
+
+    def sheet(self) -> Sheet:
+        return self.sheet_made
+
+
+def judged(
+    found: Pass, name: str, index: Index, said: str, *, reveal: bool = False
+) -> dict[str, Any]:
+    """The verdict on an answer, in words; the number itself only where it is asked for."""
+    address = name + write_index(index)
+    text = _plain(said)
+    result: dict[str, Any] = {"address": address, "answer": said}
+    try:
+        line = _marked(found, name, index, text)
+    except InputError as error:
+        return result | _verdict(UNREAD, [error.message, error.hint or error.expected or ""])
+    expected = _expected(found, name, index)
+    if line is None or line.verdict is Verdict.UNJUDGED:
+        result |= _verdict(UNJUDGED, [] if line is None else [line.reason])
+    elif line.verdict is not Verdict.ERROR:
+        result |= _verdict(RIGHT, [])
+    else:
+        result |= _wrong(found, line, text, expected, reveal)
+    if reveal:
+        result["expected"] = expected.text
+    return result
+
+
+def _plain(said: str) -> str:
+    """The answer with a minus and a point as byhand reads them, whatever the language writes."""
+    text = said.strip().replace("−", "-")
+    return text.replace(",", ".") if re.fullmatch(r"~?[-+]?\d+,\d+%?", text) else text
+
+
+def _marked(found: Pass, name: str, index: Index, text: str) -> Marked | None:
+    """The answer judged from the numbers that were given with the question."""
+    address = name + write_index(index)
+    lines = {
+        one.address: one.text
+        for one in shown(found, name, index)
+        if not one.address.startswith(WEIGHT) and one.text
+    }
+    lines[address] = text
+    entries = tuple(
+        entry_of(each, Scalar(_("answer"), 0, each, written)) for each, written in lines.items()
+    )
+    target = found.trace.target
+    sheet = Sheet(
+        _("answer"),
+        entries,
+        text=found.trace.text,
+        target=None if target is None else found.trace.token(target),
+    )
+    marking = mark(found.model, [_Claims(sheet)])
+    return next((line for line in marking if line.claim.name == address), None)
+
+
+@dataclass(frozen=True)
+class _True:
+    """The number that was to be found."""
+
+    text: str
+    value: float | None
+
+
+def _expected(found: Pass, name: str, index: Index) -> _True:
+    worked = found.trace.steps[name]
+    if worked.missing is not None:
+        return _True("", None)
+    if worked.whole:
+        at = worked.value[index[0]] if index else worked.value
+        id = at if isinstance(at, int) else at.id
+        return _True("" if id is None else words.token_label(found.trace.token(id)), None)
+    number = found.in_full.number(worked, index)
+    return _True(number_text(number), float(near(worked)[index]))
+
+
+def _wrong(found: Pass, line: Marked, text: str, expected: _True, reveal: bool) -> dict[str, Any]:
+    """An answer that does not follow: what the mistake may be, or at least which way it lies."""
+    if _near_miss(line, text, expected):
+        return _verdict(ROUNDING, [])
+    suspect = line.suspects[0] if line.suspects else None
+    if suspect is None and (slip := _slip(found, line, text)):
+        return _verdict(WRONG, [slip]) | {"suspect": slip}
+    if suspect is None or (not reveal and gives_away(suspect.sentence, expected.value)):
+        step = found.trace.plan[line.claim.name.partition("[")[0]]
+        return _verdict(WRONG, list(_which_way(step, line, expected)))
+    change = suspect.change
+    if not reveal and gives_away(change, expected.value):
+        change = ""
+    return _verdict(WRONG, [suspect.sentence]) | {
+        "suspect": suspect.sentence,
+        "change": change or None,
+    }
+
+
+def _slip(found: Pass, line: Marked, text: str) -> str | None:
+    """A slip in this one line that makes the number."""
+    name, index = entry_named(found, line.claim.name)
+    tree = found.in_full.inside.working.of(name, index)
+    if tree is None:
+        return None
+
+    @cache
+    def value(entry: Entry) -> float:
+        if entry.address.startswith(WEIGHT):
+            own = found.model.weights[entry.address.removeprefix(WEIGHT)].data
+            places = tuple(slice(place, place + 1) for place in entry.index)
+            return float(near_weight(own[places]).item())
+        return float(near(found.trace.steps[entry.address])[tuple(entry.index)])
+
+    return slip_of(tree, value, text)
+
+
+def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
+    """Of a mistake that is none of the usual ones: how it shows, and where to look for it."""
+    if line.worst is not None and expected.value is not None:
+        claimed, value = line.worst.claimed, expected.value
+        if claimed * value < 0:
+            yield _("The sign is another one, and the size too.")
+        elif claimed == value:
+            pass
+        elif abs(claimed) > SEVERAL * abs(value):
+            yield _("Your number is several times too large in size.")
+        elif SEVERAL * abs(claimed) < abs(value):
+            yield _("Your number is several times too small in size.")
+        elif claimed > value:
+            yield _("Your number is too large.")
+        else:
+            yield _("Your number is too small.")
+    if not line.suspects:
+        yield _("No mistake that byhand knows makes this number.")
+    if advice := _advice(step):
+        yield advice
+
+
+def _advice(step: Step) -> str:
+    """How a line of this kind is worked out, piece by piece."""
+    match step.op:
+        case "linear" | "scores" | "mix":
+            return _("Write the products one under the other, each with its sign, then add them.")
+        case "softmax":
+            return _("First e to the power of every score, then their sum, then the share.")
+        case "mean" | "mean_square":
+            return _("Add up first, then divide by how many there are.")
+        case "normalize":
+            return _("Divide what was centred by the standard deviation.")
+    return ""
+
+
+def _near_miss(line: Marked, text: str, expected: _True) -> bool:
+    """Whether only the last decimals are off."""
+    match = re.fullmatch(r"[-+]?\d*\.(\d+)", text)
+    if match is None or line.worst is None or expected.value is None:
+        return False
+    unit = Fraction(1, 10 ** len(match[1]))
+    away = abs(Fraction(text) - Fraction(expected.value))
+    return away <= NEAR_MISS * unit and 10 * away <= abs(Fraction(expected.value))
+
+
+def gives_away(sentence: str, value: float | None) -> bool:
+    """Whether a sentence has the number in it, or one that is nearly it."""
+    if value is None:
+        return False
+    bare = re.sub(
+        r"[\w.]*[a-z]\w*(\.\w+)*(\[[^\]]*\])?", " ", sentence
+    )  # addresses hold digits too
+    for written in re.findall(r"[-−]?\d+(?:[.,]\d+)?", bare):
+        found = float(written.replace("−", "-").replace(",", "."))
+        if abs(found - value) <= 0.01 * abs(value):
+            return True
+    return False
+
+
+def _verdict(kind: str, sentences: list[str]) -> dict[str, Any]:
+    said = {
+        RIGHT: _("right"),
+        ROUNDING: _("nearly: only the last decimals are off"),
+        WRONG: _("this does not follow"),
+        UNREAD: _("this cannot be read"),
+        UNJUDGED: _("this cannot be judged"),
+    }
+    return {
+        "verdict": kind,
+        "sign": SIGN[kind],
+        "word": said[kind],
+        "sentences": [sentence for sentence in sentences if sentence],
+        "suspect": None,
+        "change": None,
+    }

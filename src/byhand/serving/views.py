@@ -1,0 +1,306 @@
+"""What the page shows of a State: one passage, the map, the prediction, the stream, attention.
+
+look(library, request)      one passage and everything around it
+models(library, request)    which models there are, and what can be edited in them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from byhand.counting import count
+from byhand.document import words
+from byhand.document.compose.book.edition import TOY_PARAMETERS
+from byhand.document.compose.book.prediction import candidates, predicted
+from byhand.document.compose.book.strips import near, pattern_of
+from byhand.document.compose.book.topics import Topic
+from byhand.document.compose.book.whole import stops
+from byhand.document.media.html.figure import Figures
+from byhand.document.media.terminal.layout import plain
+from byhand.document.numerals import localised
+from byhand.document.parts import Candidate, Number
+from byhand.evaluate import Progress, pencil_sized
+from byhand.expression import write
+from byhand.model import Model
+from byhand.serving.changes import MOST_ADDRESSES, addresses, changes
+from byhand.serving.edits import edited
+from byhand.serving.passages import outline, passage_data, passage_id, topic_named
+from byhand.serving.requests import a_flag, a_place, a_state, a_text, only
+from byhand.serving.settings import settings
+from byhand.serving.states import Library, State
+from byhand.serving.tables import tables
+from byhand.serving.worked_state import Pass, pass_of
+from byhand.tokens import Ids, Vocabulary
+
+MOST_WORDS = 512  # of a vocabulary
+MOST_PATTERNS = 16  # heads whose attention is shown
+SHORT, MOST_DRAWN = 4, 1_024  # numbers of a stream that is written out; that is drawn
+MOST_MOVED = 12  # words whose probability is compared
+
+
+def look(library: Library, request: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+    """One passage of a State, and what stands around it."""
+    only(request, "state", "passage", "position", "before", "weights")
+    state = a_state(request, "state")
+    before = a_state(request, "before") if request.get("before") is not None else None
+    found = pass_of(state, library, a_place(request, "position"), progress)
+    topic = topic_named(found, a_text(request, "passage"))
+    answer = {
+        "model": model_data(found.model, state.name),
+        "notes": list(found.notes),
+        "text": found.trace.text,
+        "tokens": [
+            {"place": place, "id": id, "text": words.token_label(found.trace.token(id))}
+            for place, id in enumerate(found.trace.tokens)
+        ],
+        "position": found.position,
+        "numbers": found.trace.numbers.name if state.digits is None else f"digits {state.digits}",
+        "numbers_about": words.numbers_name(found.trace.numbers, found.trace.proof),
+        "map": _map(found, topic),
+        "passages": outline(found),
+        "passage": passage_data(found, topic),
+        "next": next_of(found),
+        "loss": loss_of(found),
+        "stream": _stream(found),
+        "attention": list(_attention(found, topic)),
+        "changed": None if before is None else _changed(found, before, library, progress),
+    }
+    if a_flag(request, "weights"):
+        answer["weights"] = list(tables(found.model))
+    return answer
+
+
+# ------------------------------------------------------------------ models
+
+
+def models(library: Library, request: Mapping[str, Any], progress: Progress | None) -> Any:
+    """Every model of the library."""
+    return {"models": [model_data(library.open(name), name) for name in library.names]}
+
+
+def model_data(model: Model, name: str | None) -> dict[str, Any]:
+    """What a model is, and what of it can be edited."""
+    spec, tokens = model.spec, model.vocabulary.tokens
+    total = count(spec, model.weights).total
+    return {
+        "name": name or model.name,
+        "title": model.name,
+        "about": words.told(model.about),
+        "text": model.text,
+        "target": model.target,
+        "kind": _kind(model),
+        "vocabulary": [words.token_label(token) for token in tokens[:MOST_WORDS]],
+        "vocab": spec.vocab,
+        "context": spec.context,
+        "layers": len(spec.blocks),
+        "parameters": total,
+        "exact": pencil_sized(model),
+        "large": total > TOY_PARAMETERS,
+        "edit": {
+            "weights": total <= TOY_PARAMETERS,
+            "architecture": settings(spec),
+        },
+    }
+
+
+def _kind(model: Model) -> str:
+    match model.vocabulary:
+        case Vocabulary(kind=kind):
+            return kind
+        case Ids():
+            return "ids"
+    return "subwords"
+
+
+# ------------------------------------------------------------------ around the passage
+
+
+def _map(found: Pass, topic: Topic) -> str:
+    """The whole pass as a drawing; each station leads to its passage."""
+    showing = found.edition.showing
+    links = {
+        address: f"#{passage_id(found, other)}"
+        for other in found.topics
+        for address in other.addresses
+    }
+    figures = Figures(found.spine, showing.labels, showing.by_decimals)
+    return figures.linked(links, topic.addresses)
+
+
+def next_of(found: Pass) -> dict[str, Any] | None:
+    """What comes after the position that is followed."""
+    trace, edition, place = found.trace, found.edition, found.position
+    probs = trace.steps.get("probs")
+    if trace.next is None or probs is None or probs.missing is not None:
+        return None
+    told = predicted(edition, place, trace.next[place])
+    return {
+        "place": place,
+        "token": told.token,
+        "id": trace.next[place].id,
+        "proven": told.proven,
+        "sentence": told.sentence,
+        "margin": None if told.margin is None else edition.showing.cell_said(told.margin),
+        "candidates": [_candidate(one) for one in candidates(edition, place).candidates],
+    }
+
+
+def loss_of(found: Pass) -> dict[str, Any] | None:
+    """The loss of the target, where there is one: as text, and as a float for a bar."""
+    trace = found.trace
+    worked = trace.steps.get("loss")
+    if worked is None or worked.missing is not None or trace.target is None:
+        return None
+    number = found.edition.showing.number(worked, (0,))
+    return {
+        "target": words.token_label(trace.token(trace.target)),
+        "address": number.address,
+        "text": number_text(number),
+        "value": float(near(worked)[0]),
+    }
+
+
+def _candidate(one: Candidate) -> dict[str, Any]:
+    return {
+        "token": one.token,
+        "id": one.id,
+        "share": one.share,
+        "probability": number_text(one.probability),
+        "logit": number_text(one.logit),
+        "addresses": [one.logit.address, one.probability.address],
+        "target": one.target,
+    }
+
+
+def number_text(number: Number) -> str:
+    """A number in few signs: a fraction by its form, everything else by its decimals."""
+    cell = number.cell
+    if cell.form is not None and (cell.decimal is None or plain(cell)):
+        return localised(write(cell.form))
+    text = localised(cell.decimal or "")
+    return text if cell.radius is None else f"{text} ± {localised(cell.radius)}"
+
+
+def _stream(found: Pass) -> dict[str, Any]:
+    """The followed position's row at every station."""
+    return {
+        "place": found.position,
+        "label": found.edition.showing.labels[found.position],
+        "stops": [
+            {
+                "address": stop.address,
+                "label": stop.label,
+                "kind": stop.kind,
+                "layer": stop.layer,
+                "trip": stop.trip,
+                "size": stop.size,
+                "register": stop.register,
+                "row": _row(found, stop.address),
+                "numbers": [
+                    {"address": number.address, "text": number_text(number)}
+                    for number in stop.numbers
+                ],
+            }
+            for stop in stops(found.edition, found.position)
+        ],
+    }
+
+
+def _row(found: Pass, address: str) -> list[float] | None:
+    """Floats near all of a row, for a picture of it; None where it is short or far too long."""
+    if not SHORT < found.model.spec.d_model <= MOST_DRAWN:
+        return None
+    worked = found.trace.steps[found.trace.plan.known[address]]
+    return [float(x) for x in near(worked)[found.position]]
+
+
+def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
+    """Where heads look; of many, those of the block that the passage is in."""
+    steps = [worked for worked in found.trace if worked.address.endswith(".attn.weights")]
+    if sum(worked.step.shape[0] for worked in steps) > MOST_PATTERNS and steps:
+        layer = 0 if topic.layer is None else topic.layer
+        steps = [worked for worked in steps if worked.address.split(".")[1] == str(layer)]
+    for worked in steps:
+        if worked.missing is not None:
+            continue
+        pattern = pattern_of(found.edition.showing, worked, forms=False)
+        for head in pattern.patterns[:MOST_PATTERNS]:
+            yield {
+                "address": head.address,
+                "layer": int(worked.address.split(".")[1]),
+                "head": head.head,
+                "labels": list(pattern.labels),
+                "values": [[None if np.isnan(x) else float(x) for x in row] for row in head.values],
+            }
+
+
+# ------------------------------------------------------------------ what changed
+
+
+def _changed(
+    found: Pass, state: State, library: Library, progress: Progress | None
+) -> dict[str, Any]:
+    """Which numbers are others than in the State before, and how the prediction moved."""
+    earlier = pass_of(state, library, None, progress)
+    before, after = earlier.trace, found.trace
+    steps = changes(before, after)
+    return {
+        "count": sum(step.count for step in steps),
+        "addresses": list(islice(addresses(steps), MOST_ADDRESSES)),
+        "steps": [{"address": step.address, "count": step.count} for step in steps],
+        "nodes": list(found.spine.lit(tuple(step.address for step in steps))),
+        "first": steps[0].address if steps else None,
+        "next": _moved(before, after, found.position),
+        "loss": {"before": loss_of(earlier), "after": loss_of(found)},
+        "weights": _edited_weights(found.model, edited(state, library).model),
+    }
+
+
+def _moved(before: Any, after: Any, place: int) -> dict[str, Any] | None:
+    """The words after a position and their probabilities, then and now."""
+    if not (before.next and after.next):
+        return None
+    then = min(place, len(before.tokens) - 1)
+    if before.model.spec.vocab != after.model.spec.vocab:
+        return None
+    old, new = near(before.steps["probs"])[then], near(after.steps["probs"])[place]
+    order = np.argsort(-np.maximum(np.nan_to_num(old), np.nan_to_num(new)), kind="stable")
+    token = [
+        None if found.id is None else words.token_label(after.token(found.id))
+        for found in (before.next[then], after.next[place])
+    ]
+    return {
+        "before": token[0],
+        "after": token[1],
+        "words": [
+            {
+                "token": words.token_label(after.token(int(id))),
+                "id": int(id),
+                "before": float(old[id]),
+                "after": float(new[id]),
+            }
+            for id in order[:MOST_MOVED]
+        ],
+    }
+
+
+def _edited_weights(now: Model, then: Model) -> list[str]:
+    """The weights of which some entry is another."""
+    found = []
+    for name, tensor in now.weights.items():
+        other = then.weights.get(name)
+        if other is tensor:
+            continue
+        if other is None or other.shape != tensor.shape or not _alike(tensor.data, other.data):
+            found.append(name)
+    return found
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if one.dtype != other.dtype:
+        return False
+    return all(a is b or a == b for a, b in zip(one.flat, other.flat, strict=True))

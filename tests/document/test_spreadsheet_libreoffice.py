@@ -1,0 +1,65 @@
+"""LibreOffice, where it is installed, recalculates saved spreadsheets: the long test.
+
+It starts from wrong results beside every formula, and works each formula out itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from recalculating import by_libreoffice, change, type_token, without_results
+from test_spreadsheet import assert_says, float64, job_of, saved, with_weight
+
+import byhand
+from byhand.document.media.xlsx import formulas, save_spreadsheet
+from byhand.evaluate import prepare
+from byhand.model import Model
+from byhand.numbers.floats import Floats
+from oracles.architectures import spread
+
+pytestmark = [
+    pytest.mark.skipif(not os.environ.get("BYHAND_LONG"), reason="long: set BYHAND_LONG=1"),
+    pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"), [("tiny", 90), ("journey", 270), ("abc", 130), ("minigpt", 20_000)]
+)
+def test_libreoffice_recalculates_every_number(name: str, numbers: int, tmp_path: Path) -> None:
+    trace = byhand.trace(name)
+    found = by_libreoffice(saved(trace, tmp_path), tmp_path)
+    assert assert_says(found, float64(trace.model)) > numbers
+
+
+def test_libreoffice_follows_a_changed_weight_and_token(journey: Model, tmp_path: Path) -> None:
+    path = tmp_path / "journey.xlsx"
+    save_spreadsheet(byhand.trace("journey"), path)
+    change(path, "weight.block.0.mlp.out", 2, 0, 4)
+    type_token(path, 3, "dog")
+    without_results(path)
+    other = with_weight(journey, "block.0.mlp.out", (2, 0), Fraction(4))
+    trace = prepare(other, "the cat sat dog", Floats("float64"), target="mat").work()
+    assert assert_says(by_libreoffice(path, tmp_path), trace) > 270
+
+
+def test_without_recalculation_the_wrong_results_would_be_seen(tmp_path: Path) -> None:
+    """The test above can fail: told to trust what stands in the file, LibreOffice shows that."""
+    path = saved(byhand.trace("tiny"), tmp_path)
+    found = by_libreoffice(path, tmp_path, recalculate=False)
+    assert found.table("logits")[0][0] == -987654.5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_libreoffice_recalculates_random_models(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, case in enumerate(spread(15, seed=seed)):
+        monkeypatch.setattr(formulas, "WRITTEN_OUT", (4, 1)[number % 2])
+        job = job_of(case)
+        found = by_libreoffice(saved(job, tmp_path), tmp_path)
+        assert assert_says(found, job.work()) > 4, case
