@@ -23,8 +23,8 @@ from byhand.document.parts import (
     Predictions,
     RegisterMap,
     StreamLine,
+    WorkingLine,
 )
-from byhand.document.trace_parts import WorkingLine
 from byhand.expression import (
     Call,
     Expression,

@@ -20,8 +20,7 @@ from byhand.document.media.html.rechecking import numbers_in
 from byhand.document.media.typst import typst_source
 from byhand.document.media.typst.explained import on_paper
 from byhand.document.media.typst.writing import typeset
-from byhand.document.parts import LeftOut, Number, NumberTable
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, LeftOut, Number, NumberTable
 from byhand.explaining.attribution import attribute
 from byhand.explaining.circuits import circuits
 from byhand.language import speaking

@@ -20,7 +20,6 @@ from byhand.document.compose.book.strips import near, pattern_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.book.whole import stops
 from byhand.document.media.html.figure import Figures
-from byhand.document.media.terminal.layout import plain
 from byhand.document.numerals import localised
 from byhand.document.parts import Candidate, Number
 from byhand.evaluate import Progress, pencil_sized
@@ -179,7 +178,7 @@ def _candidate(one: Candidate) -> dict[str, Any]:
 def number_text(number: Number) -> str:
     """A number in few signs: a fraction by its form, everything else by its decimals."""
     cell = number.cell
-    if cell.form is not None and (cell.decimal is None or plain(cell)):
+    if cell.form is not None and (cell.decimal is None or cell.plain):
         return localised(write(cell.form))
     text = localised(cell.decimal or "")
     return text if cell.radius is None else f"{text} ± {localised(cell.radius)}"

@@ -21,14 +21,15 @@ from shlex import quote
 from typing import Any
 
 from byhand import evaluate, models
-from byhand.address import read_address, within
+from byhand.address import read_address
 from byhand.counting import Inventory, count
 from byhand.document import words
 from byhand.document.book import Book
 from byhand.document.compose.book.claims import Claims, document_of, mark_claims
-from byhand.document.compose.book.numbers import Showing, weight_shape
+from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.topics import Topic, topics
 from byhand.document.compose.window import Window
+from byhand.document.compose.working import shape_at
 from byhand.document.parts import Checked
 from byhand.language import _, speaking
 from byhand.model import Model
@@ -295,12 +296,7 @@ def _usual(model: Model) -> Numbers:
 
 def _known(trace: Trace, address: str) -> None:
     """Refuses an address that stands for nothing, before a book is made."""
-    wanted = read_address(address)
-    if wanted.name.startswith(WEIGHT):
-        shape = weight_shape(trace, wanted.name)
-    else:
-        shape = trace.worked(wanted).step.shape
-    within(wanted, shape)
+    shape_at(read_address(address), trace.plan, trace.model.weights)
 
 
 def _claims(model: Model, trace: Trace, claims: Sequence[Any] | None) -> tuple[Any, ...]:
