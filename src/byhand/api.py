@@ -291,8 +291,7 @@ def book(
     "shapes", "counts" or some of them; another `seed` chooses others.  The numbers are chosen as
     for `trace`, the `language` is "en", "es" or the one spoken.
     """
-    from byhand.document.compose.book.edition import make_edition
-    from byhand.document.publication import Wanted, publish, questioning
+    from byhand.editions import Wanted, make_edition, publish, questioning
     from byhand.language import speaking
 
     Chosen(exact, digits, decimals, float, device).refuse_comparison()

@@ -14,7 +14,6 @@ import numpy as np
 
 from byhand.counting import count
 from byhand.document import words
-from byhand.document.compose.book.edition import TOY_PARAMETERS
 from byhand.document.compose.book.prediction import candidates, predicted
 from byhand.document.compose.book.strips import near, pattern_of
 from byhand.document.compose.book.topics import Topic
@@ -22,6 +21,7 @@ from byhand.document.compose.book.whole import stops
 from byhand.document.media.html.figure import Figures
 from byhand.document.numerals import localised
 from byhand.document.parts import Candidate, Number
+from byhand.editions import TOY_PARAMETERS
 from byhand.evaluate import Progress, pencil_sized
 from byhand.expression import write
 from byhand.model import Model

@@ -16,13 +16,14 @@ from byhand import evaluate
 from byhand.address import write_index
 from byhand.counting import count
 from byhand.document.book import Spine
-from byhand.document.compose.book.edition import PENCIL, WINDOWS, Edition, command_on, scale_of
+from byhand.document.compose.book.edition import PENCIL, Edition
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.tables import Index
 from byhand.document.media.html.figure import ROOM
 from byhand.document.parts import Cell, Number
+from byhand.editions import WINDOWS, command_on, scale_of
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.model import Model

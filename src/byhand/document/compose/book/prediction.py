@@ -309,9 +309,8 @@ def _by_name(letter: Letter) -> tuple[str, int]:
 
 def _as_printed(edition: Edition, target: str) -> Iterator[str]:
     """Where the numbers of a document would lead, where they are not those of the model."""
-    found = edition.claims.printed_end() if edition.claims and edition.everything else None
-    if found is not None:
-        address, share, loss = found
+    if edition.printed_end is not None:
+        address, share, loss = edition.printed_end
         yield _(
             "{source} prints another row at the end of the stream, `{address}`. From that row the "
             "probability of `{target}` would be {share} and the loss {loss}."
