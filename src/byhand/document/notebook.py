@@ -23,12 +23,12 @@ from byhand.document.compose.book.prediction import predicted
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.window import Window
 from byhand.document.media.html.figure import Figures
+from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.html.numbers import Inscriber, register_mark
+from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.parts import number_table
 from byhand.document.media.html.prose import left_out, prose, remark
 from byhand.document.media.html.tables import candidates, facts, predictions
-from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import in_full
 from byhand.document.parts import Number, Predictions
 from byhand.editions import edition_of
@@ -206,19 +206,13 @@ class _Cell:
 class _Plain(Inscriber):
     """Numbers without anything behind them: a page may hold many traces, and ids would clash."""
 
-    def here(self, address: str) -> str:
-        return ""
+    def here(self, address: str) -> None:
+        return None
 
-    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
-        cell, address = number.cell, escape(number.address)
-        if cell.masked:
-            return f'<{tag} class="masked">{MASK}</{tag}>'
-        mark = register_mark(cell.register) if marked else ""
-        shown = f'<span class="face">{self.face(cell)}</span>{mark}'
-        return (
-            f'<{tag} class="n {cell.register}" title="{address}"><span class="flat">{shown}'
-            f"</span></{tag}>"
-        )
+    def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
+        """What is shown of a number, with its address in words."""
+        flat = element("span", shown, class_="flat")
+        return element(tag, flat, class_=f"n {number.cell.register}", title=number.address)
 
 
 def _whole_plan(trace: Trace) -> Plan:

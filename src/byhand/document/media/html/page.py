@@ -15,6 +15,7 @@ from byhand.document import words
 from byhand.document.book import MOST_EMBEDDED, Book, Page, Passage
 from byhand.document.files import put_all
 from byhand.document.media.html.figure import Figures
+from byhand.document.media.html.markup import Markup
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.passages import passage_body
@@ -242,5 +243,5 @@ class _Sheet:
 class _Brief(Inscriber):
     """Numbers without their workings, for a page that would be too large with them."""
 
-    def popover(self, name: str, number: Number, anchor: str) -> str:
+    def popover(self, name: str, number: Number, anchor: str) -> Markup:
         return super().popover(name, replace(number, working=None), anchor)

@@ -10,6 +10,7 @@ from html import escape
 
 from byhand.document import words
 from byhand.document.media.html import strips
+from byhand.document.media.html.markup import opening
 from byhand.document.media.html.numbers import Inscriber, register_mark
 from byhand.document.media.html.prose import MARKS, left_out, prose, sentence
 from byhand.document.numerals import localised
@@ -37,7 +38,7 @@ def predictions(part: Predictions, pen: Inscriber) -> Iterator[str]:
         token = escape(found.token or "?")
         sign = "✓" if found.proven else ""
         yield (
-            f"<tr{pen.here(f'{part.address}[{found.position}]')}>"
+            f"{opening('tr', id=pen.here(f'{part.address}[{found.position}]'))}"
             f'<th scope="row">{escape(found.label)}</th><td class="token">{token}</td>'
             f'<td><span class="proven" aria-hidden="true">{sign}</span>'
             f" {prose(sentence(found.sentence))}</td></tr>"
@@ -159,7 +160,7 @@ def register_map(part: RegisterMap) -> Iterator[str]:
             told = f'<span class="sr"> {escape(crossed[crossing])}</span>' if crossing else ""
             arrow = f'<span class="crossing" aria-hidden="true">{sign}</span>' if crossing else ""
             square = '<span class="square" aria-hidden="true">■</span>'
-            mark = square * (register == "exact") + register_mark(register)
+            mark = square * (register == "exact") + str(register_mark(register))
             cells += f'<td class="{register} {crossing}">{mark}{arrow}{told}</td>'
         address = escape(line.address)
         yield f'<tr><th scope="row"><code class="address">{address}</code></th>{cells}</tr>'
