@@ -17,7 +17,7 @@ from pathlib import Path
 
 from byhand.address import write_index
 from byhand.document import words
-from byhand.document.book import Remark, Spine
+from byhand.document.book import Spine
 from byhand.document.compose.book.edition import edition_of
 from byhand.document.compose.book.prediction import candidates as likeliest
 from byhand.document.compose.book.prediction import predicted
@@ -31,7 +31,7 @@ from byhand.document.media.html.prose import left_out, prose, remark
 from byhand.document.media.html.tables import candidates, facts, predictions
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import in_full
-from byhand.document.parts import Number, Predictions
+from byhand.document.parts import Number, Predictions, Remark
 from byhand.expression import Number as Rational
 from byhand.forward import plan
 from byhand.language import _, spoken
