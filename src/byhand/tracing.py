@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand import decimals
+from byhand import decimals, display
 from byhand.address import Address, read_address, within
 from byhand.errors import AddressError, ByhandError, InputError, Undecided
 from byhand.language import _
@@ -168,7 +168,7 @@ def _plain(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(display.Shown):
     """The whole working of one text.
 
     >>> import byhand
@@ -342,14 +342,7 @@ class Trace:
 
         `names` is the style of the steps' names, one of `byhand.names.STYLES`.
         """
-        from byhand.golden import save  # a trace writes and shows itself, but needs neither
-
-        save(self, folder, names=names)
-
-    def _repr_html_(self) -> str:
-        from byhand.document.notebook import notebook_passage
-
-        return notebook_passage(self)
+        display.save(self, folder, names=names)
 
     def __repr__(self) -> str:
         shown = " ".join(self.token(id) for id in self.tokens)
