@@ -393,11 +393,9 @@ class Trace(Mapping[str, Any], Shown):
         display.save(self, folder, names=names)
 
     def __repr__(self) -> str:
-        shown = " ".join(self.token(id) for id in self.tokens)
-        lines = [f"Trace of {self.model.name} on {shown!r} ({self.numbers.name}): "
-                 f"{len(self.steps)} steps"]  # fmt: skip
-        for position, prediction in enumerate(self.next or []):
-            told = "?" if prediction.id is None else self.token(prediction.id)
-            proof = ", proven" if prediction.proven else ""
-            lines.append(f"  after {self.token(self.tokens[position])}: {told}{proof}")
-        return "\n".join(lines)
+        told = f"{len(self.steps)} steps"
+        if self.next:
+            found = self.next[-1]
+            word = "?" if found.id is None else repr(self.token(found.id))
+            told += f", next {word}" + ", proven" * found.proven
+        return f"<Trace of {self.model.name} on {self.text!r} ({self.numbers.name}): {told}>"
