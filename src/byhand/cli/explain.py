@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import DASHES, numbers_of, numbers_options
+from byhand.cli.choosing import DASHES, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import (
     Command,
@@ -134,6 +134,7 @@ def command(
     report: str | None,
     as_json: bool,
 ) -> int:
+    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written, save
     from byhand.explaining import explain
@@ -149,7 +150,7 @@ def command(
         found = explain(
             opened,
             text,
-            numbers_of(chosen, opened),
+            numbers_for(opened, chosen),
             digits=chosen.digits,
             position=position,
             token=token,

@@ -122,7 +122,10 @@ def loss(trace: Trace) -> dict[str, Any] | None:
     """The loss as a float or an enclosure, where there is a target."""
     if trace.loss is None or trace.target is None:
         return None
-    return {"target": trace.token(trace.target), **_number(trace.loss, trace.digits)}
+    return {
+        "target": trace.token(trace.target),
+        **_number(trace.steps["loss"].at((0,)), trace.digits),
+    }
 
 
 def _number(value: Any, digits: int | None) -> dict[str, Any]:
