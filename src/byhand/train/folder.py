@@ -195,6 +195,8 @@ class RunFolder:
             )
         names = {entry.name for entry in path.iterdir()} if path.exists() else set()
         ours = {name for name in names if name in (RUN, LOCK) or name.endswith(DRAFT)}
+        if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):
+            ours.add(CHECKPOINTS)  # of a run that ended before it had a manifest
         if MANIFEST in names and not resume:
             raise OutputError(
                 _("this folder holds a run already"),
