@@ -155,7 +155,7 @@ def _cells(part: Grid, at: int, row: Sequence[str]) -> Iterator[Markup]:
         strong = " strong" * ((at, place) in part.strong)
         shown = _text(column, text)
         if not place:
-            yield element("th", shown, scope="row")
+            yield element("th", text if at >= len(part.rows) else shown, scope="row")
         elif column.kind == "share" and text:
             percent = element("span", f"{round(float(text) * 100)} %", class_="sr")
             yield element("td", element("i", style=f"--share:{text}"), percent, class_="bar")
