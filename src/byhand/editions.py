@@ -34,7 +34,7 @@ from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition, Pr
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import shape_at
-from byhand.document.files import put_all
+from byhand.drafts import write_all
 from byhand.errors import UsageError
 from byhand.language import _, speaking, spoken
 from byhand.model import Model
@@ -247,7 +247,7 @@ def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path,
     All of it is made before the first file is written: what cannot be made leaves nothing behind.
     """
     target = Path(folder)
-    return put_all(files_of(edition, wanted, target), target)
+    return write_all(files_of(edition, wanted, target), target)
 
 
 def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]:

@@ -102,6 +102,7 @@ class Passage:
     remarks: tuple[Remark, ...] = ()
     layer: int | None = None
     looks_back: bool = False
+    brief: bool = False  # its tensors are too large to be shown, and told by their statistics
 
     @property
     def told_once(self) -> tuple[Part, ...]:

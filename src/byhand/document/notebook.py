@@ -117,7 +117,9 @@ class _Cell:
     def ending(self) -> Iterator[str]:
         """What comes next, and the loss; or why they are not known."""
         trace = self.trace
-        missing = next((worked.missing for worked in trace if worked.missing is not None), None)
+        missing = next(
+            (worked.missing for worked in trace.values() if worked.missing is not None), None
+        )
         if missing is not None:
             yield left_out(words.why_missing(missing))
         if trace.next:
@@ -142,7 +144,7 @@ class _Cell:
 
     def everything(self) -> Iterator[str]:
         """Every step with its numbers, folded away; of larger models, how to see one."""
-        told = [worked for worked in self.trace if not worked.whole]
+        told = [worked for worked in self.trace.values() if not worked.whole]
         if self.edition.everything:
             title = _("all {count} steps, number by number").format(count=len(told))
             yield f"<details><summary>{escape(title)}</summary>"
@@ -186,7 +188,9 @@ class _Cell:
 
     def going_on(self) -> Iterator[str]:
         """What to ask this trace, and where there is more."""
-        known = [worked for worked in self.trace if worked.missing is None and not worked.whole]
+        known = [
+            worked for worked in self.trace.values() if worked.missing is None and not worked.whole
+        ]
         lines = []
         if known:
             one = next((w for w in known if w.address.endswith("attn.weights")), known[-1])

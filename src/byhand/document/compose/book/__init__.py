@@ -68,7 +68,7 @@ def _told_on(edition: Edition, topic: Topic) -> ModuleType:
 def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
     """The pages of an edition, as a book, with or without what the numbers say."""
     trace = edition.trace
-    found = {r for worked in trace if not worked.whole for r in worked.row_registers}
+    found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
     return Book(
         model=words.printable(trace.model.name),
         text=words.printable(trace.text),

@@ -17,13 +17,13 @@ from byhand.document.parts import (
     AttentionPattern,
     Checked,
     CheckedTable,
+    Grid,
     HeatStrip,
     LeftOut,
     NumberRow,
     NumberTable,
     Part,
     Remark,
-    StatisticsTable,
 )
 from byhand.document.parts import Number as Figure
 from byhand.language import _
@@ -74,6 +74,7 @@ def passage(
             *claim_remarks(edition, (*topic.addresses, *also)),
         ),
         layer=topic.layer,
+        brief=edition.scale == LARGE and any(isinstance(part, Grid) for part in numbers),
     )
 
 
@@ -101,10 +102,9 @@ def numbers_of(edition: Edition, steps: Sequence[Worked]) -> Iterator[Part]:
     if not plain:
         return
     if edition.scale == LARGE:
-        found = (statistics(worked.address, near(worked)) for worked in plain)
-        lines = tuple(line for line in found if line is not None)
-        if lines:
-            yield StatisticsTable(lines)
+        found = statistics((worked.address, near(worked)) for worked in plain)
+        if found is not None:
+            yield found
     yield from edition.showing.tables(plain[-1])
     yield left_out(edition, plain)
 

@@ -40,7 +40,7 @@ from byhand.document.compose.worksheet.sheet import (
     Size,
     Worksheet,
 )
-from byhand.document.files import put_all
+from byhand.drafts import write_all
 from byhand.editions import TOY_ENTRIES, TOY_PARAMETERS, make_edition
 from byhand.errors import InputError
 from byhand.evaluate import prepare
@@ -72,7 +72,7 @@ def write_worksheet(
     """
     asking = Questioning.asked(blanks=blanks, which=which, decimals=decimals, seed=seed)
     files = worksheet_files(book, trace, asking, called or trace.model.name, pdf=pdf)
-    return put_all(files, Path(folder))
+    return write_all(files, Path(folder))
 
 
 def worksheet_files(
@@ -194,9 +194,9 @@ class _Maker:
         trace = self.trace
         lines = self._values() if self.decimals is not None else {}
         known = known_counts(trace.model)
-        counts = counts_of(self.book, known)
+        counts = counts_of(count(trace.model.spec, trace.model.weights), known)
         beside = bool(lines) and VALUES in asking.which
-        shapes = shapes_of(self.book, known, self.random, beside_values=beside)
+        shapes = shapes_of(trace.plan, known, self.random, beside_values=beside)
         asked = self._chosen(lines, counts, shapes, asking.blanks, asking.which)
         values = [b for blanks in lines.values() for b in blanks if b in asked]
         further = [
