@@ -130,7 +130,7 @@ class _Page:
         if passage.sentences:
             yield f"<p>{' '.join(map(prose, passage.sentences))}</p>"
         for law in passage.formulas:
-            yield from parts.formula(law, self.pen)
+            yield parts.formula(law, self.pen)
         yield '<div class="beside-each-other">'
         for part in passage.show:
             assert isinstance(part, NumberTable)
