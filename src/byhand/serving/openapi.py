@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byhand.language import LANGUAGES
+from byhand.options import FORMATS
 from byhand.serving.exchange import NDJSON
 from byhand.serving.questions import ASKED, MODELS, Kind, Question
-from byhand.options import FORMATS
 from byhand.serving.states import (
     LONGEST_ENTRY,
     LONGEST_FILE,

@@ -23,8 +23,7 @@ from byhand.language import LANGUAGES, _
 from byhand.model import Model
 from byhand.models import builtin_names, open_model
 from byhand.numbers.base import Numbers
-from byhand.options import FORMATS
-from byhand.options import Chosen
+from byhand.options import FORMATS, Chosen
 
 MOST_DIGITS, MOST_DECIMALS = 50, 12
 MOST_EDITS = 4_096  # weights of one State
