@@ -14,7 +14,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from byhand import forward
+from byhand import forward, repeating
 from byhand.errors import ByhandError, Undecided
 from byhand.evaluate import Job, pencil_sized, work_out
 from byhand.generating.generation import Chosen, Generation
@@ -31,7 +31,7 @@ from byhand.proving import (
     same_logits,
     tied,
 )
-from byhand.repeating import FEWEST, Passes, can_repeat, last_row
+from byhand.repeating import FEWEST, Passes, last_row
 from byhand.tracing import Worked
 
 Found = Chosen | ByhandError  # a token, or why it is not proven
@@ -93,7 +93,7 @@ class ProvenGeneration(Generation):
         full = -(-len(tokens) // BLOCK) * BLOCK
         full = full if context is None else min(full, context)
         times = 1 + min(full - len(tokens), self.last - len(tokens))
-        if not (self._causal and can_repeat(self.numbers)) or (
+        if not (self._causal and repeating.can_repeat(self.numbers)) or (
             times < FEWEST and full not in self._plans
         ):
             return super()._work_out()
