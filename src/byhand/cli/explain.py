@@ -136,7 +136,8 @@ def command(
 ) -> int:
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
-    from byhand.cli.saving import can_be_written, save
+    from byhand.cli.saving import can_be_written
+    from byhand.drafts import write_whole
     from byhand.explaining import explain
     from byhand.models import open_model
 
@@ -165,7 +166,8 @@ def command(
         report_page = None if page is None else page_of(found, only, every)
         tell = telling_of(found, only, every, as_json)
     if page is not None and report_page is not None:
-        save(page, report_page)  # before anything is printed: whoever reads that may stop reading
+        # before anything is printed: whoever reads that may stop reading
+        write_whole(page, report_page.encode())
         talk(_("the report is in {file}").format(file=page))
     tell()
     return status_of(found)

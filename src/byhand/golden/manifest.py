@@ -22,6 +22,7 @@ from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
+from byhand.version import __version__
 
 FORMAT, VERSION = "byhand trace", 1
 MANIFEST, VALUES, EXACT = "manifest.json", "values.safetensors", "exact.json"
@@ -49,8 +50,6 @@ class Names:
 
 def heading(trace: Trace, names: Names, exact: bool) -> dict[str, Any]:
     """What is known before any number is."""
-    from byhand import __version__
-
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.drafts import drafting, write_bytes, writing
+from byhand.drafts import folder_draft, write_bytes, writing
 from byhand.golden import manifest
 from byhand.golden.enclosed import in_floats, printed_radii
 from byhand.golden.layout import Form, TensorFile
@@ -44,7 +44,7 @@ def save(trace: Trace, folder: str | Path, *, names: str = BYHAND, exact_text: b
     are also written as text, unless `exact_text` says no.
     """
     target, called = Path(folder), Names(trace.plan, names)
-    with drafting(target, manifest.is_trace) as draft:
+    with folder_draft(target, manifest.is_trace) as draft:
         _write(trace, target, draft, called, exact_text)
 
 
@@ -65,7 +65,7 @@ def save_working(
     """
     target, called = Path(folder), Names(job.plan, names)
     format = _format(job.numbers)
-    with drafting(target, manifest.is_trace) as draft:
+    with folder_draft(target, manifest.is_trace) as draft:
         if digits is not None:
             from byhand.proving import prove
 
