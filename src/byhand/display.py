@@ -18,7 +18,8 @@ from typing import Any
 _DRAWN = {  # class → the function that draws one of its objects, as one piece of HTML
     "byhand.tracing:Trace": "byhand.document.notebook:notebook_passage",
 }
-_SAVED = {  # class → the function that writes one of its objects into a folder
+_SAVED = {  # class → the function that writes one of its objects to a path
+    "byhand.model:Model": "byhand.files.writing:save_model",
     "byhand.tracing:Trace": "byhand.golden:save",
 }
 
