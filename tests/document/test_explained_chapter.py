@@ -12,7 +12,7 @@ from books import checkpoint_sized
 
 import byhand
 from byhand.document.book import Book, Page
-from byhand.document.compose.book.edition import bind, edition_of, make_edition
+from byhand.document.compose.book import bind
 from byhand.document.compose.forms import Forms
 from byhand.document.explained_parts import Finding, LensTable, Picture, Terms, TextTable
 from byhand.document.media.html.page import pages as html_pages
@@ -20,8 +20,8 @@ from byhand.document.media.html.rechecking import numbers_in
 from byhand.document.media.typst import typst_source
 from byhand.document.media.typst.explained import on_paper
 from byhand.document.media.typst.writing import typeset
-from byhand.document.parts import LeftOut, Number, NumberTable
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, LeftOut, Number, NumberTable
+from byhand.editions import edition_of, make_edition
 from byhand.explaining.attribution import attribute
 from byhand.explaining.circuits import circuits
 from byhand.language import speaking

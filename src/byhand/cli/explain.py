@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import DASHES, numbers_of, numbers_options
+from byhand.cli.choosing import DASHES, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import (
     Command,
@@ -134,8 +134,10 @@ def command(
     report: str | None,
     as_json: bool,
 ) -> int:
+    from byhand.api import numbers_for
     from byhand.cli.progress import telling
-    from byhand.cli.saving import can_be_written, save
+    from byhand.cli.saving import can_be_written
+    from byhand.drafts import write_whole
     from byhand.explaining import explain
     from byhand.models import open_model
 
@@ -149,7 +151,7 @@ def command(
         found = explain(
             opened,
             text,
-            numbers_of(chosen, opened),
+            numbers_for(opened, chosen),
             digits=chosen.digits,
             position=position,
             token=token,
@@ -164,7 +166,8 @@ def command(
         report_page = None if page is None else page_of(found, only, every)
         tell = telling_of(found, only, every, as_json)
     if page is not None and report_page is not None:
-        save(page, report_page)  # before anything is printed: whoever reads that may stop reading
+        # before anything is printed: whoever reads that may stop reading
+        write_whole(page, report_page.encode())
         talk(_("the report is in {file}").format(file=page))
     tell()
     return status_of(found)

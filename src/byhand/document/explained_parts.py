@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from byhand.document.trace_parts import Cell
-
 if TYPE_CHECKING:
-    from byhand.document.parts import Number
+    from byhand.document.parts import Cell, Number
 
 
 @dataclass(frozen=True, slots=True)

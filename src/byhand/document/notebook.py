@@ -16,8 +16,7 @@ from itertools import islice
 
 from byhand.address import write_index
 from byhand.document import palette, words
-from byhand.document.book import Remark, Spine
-from byhand.document.compose.book.edition import edition_of
+from byhand.document.book import Spine
 from byhand.document.compose.book.prediction import candidates as likeliest
 from byhand.document.compose.book.prediction import predicted
 from byhand.document.compose.book.spine import spine
@@ -32,6 +31,7 @@ from byhand.document.media.html.tables import candidates, facts, predictions
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import in_full
 from byhand.document.parts import Number, Predictions
+from byhand.editions import edition_of
 from byhand.expression import Number as Rational
 from byhand.forward import plan
 from byhand.language import _, spoken
@@ -116,7 +116,9 @@ class _Cell:
     def ending(self) -> Iterator[str]:
         """What comes next, and the loss; or why they are not known."""
         trace = self.trace
-        missing = next((worked.missing for worked in trace if worked.missing is not None), None)
+        missing = next(
+            (worked.missing for worked in trace.values() if worked.missing is not None), None
+        )
         if missing is not None:
             yield left_out(words.why_missing(missing))
         if trace.next:
@@ -133,14 +135,15 @@ class _Cell:
         shown = found[-MOST_PREDICTIONS:]
         hidden = len(found) - len(shown)
         said = _("the first {count} positions").format(count=hidden) if hidden else ""
+        outline = self.edition.showing.outline(self.trace.steps["next"])
         yield from predictions(
-            Predictions("next", tuple(predicted(self.edition, *one) for one in shown), said),
+            Predictions(outline, tuple(predicted(self.edition, *one) for one in shown), said),
             self.pen,
         )
 
     def everything(self) -> Iterator[str]:
         """Every step with its numbers, folded away; of larger models, how to see one."""
-        told = [worked for worked in self.trace if not worked.whole]
+        told = [worked for worked in self.trace.values() if not worked.whole]
         if self.edition.everything:
             title = _("all {count} steps, number by number").format(count=len(told))
             yield f"<details><summary>{escape(title)}</summary>"
@@ -178,14 +181,15 @@ class _Cell:
             return
         for table in self.edition.showing.tables(worked):
             yield from number_table(table, self.pen)
-        for mark in self.edition.showing.document.marks(worked):
-            yield remark(Remark(mark.kind, mark.text, worked.address))
+        yield from map(remark, self.edition.showing.remarks(worked))
 
     # ------------------------------------------------------------------ and then
 
     def going_on(self) -> Iterator[str]:
         """What to ask this trace, and where there is more."""
-        known = [worked for worked in self.trace if worked.missing is None and not worked.whole]
+        known = [
+            worked for worked in self.trace.values() if worked.missing is None and not worked.whole
+        ]
         lines = []
         if known:
             one = next((w for w in known if w.address.endswith("attn.weights")), known[-1])

@@ -27,8 +27,7 @@ from byhand.document.explained_parts import (
 )
 from byhand.document.mathematics import cell_tree
 from byhand.document.numerals import localised
-from byhand.document.parts import Number, NumberRow, NumberTable
-from byhand.document.trace_parts import MASKED, Cell, WorkingLine
+from byhand.document.parts import MASKED, Cell, Number, NumberRow, NumberTable, WorkingLine
 from byhand.expression import Entry, Expression, Sum
 from byhand.language import _
 from byhand.numbers.base import ABSENT

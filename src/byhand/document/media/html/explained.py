@@ -17,8 +17,7 @@ from byhand.document.explained_parts import (
 )
 from byhand.document.media.html.numbers import Inscriber, register_mark
 from byhand.document.media.html.prose import left_out, prose, sentence
-from byhand.document.parts import Number
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Number
 from byhand.language import _
 
 SETTLED = "◂"

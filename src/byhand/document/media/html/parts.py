@@ -81,7 +81,7 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
         case LeftOut():
             yield left_out(part.text, part.command)
         case _:
-            yield from explained_part(part, pen)
+            yield from explained_part(part, pen)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from byhand.document.book import Remark
+from byhand.document.parts import Remark
 from byhand.language import _
 
 MARKS = {

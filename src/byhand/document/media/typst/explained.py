@@ -31,8 +31,7 @@ from byhand.document.media.typst.quoting import (
     yes,
 )
 from byhand.document.media.typst.strips import left_out
-from byhand.document.parts import Number
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Number
 from byhand.language import _
 
 SHORT = 14  # rows of a table that no page breaks

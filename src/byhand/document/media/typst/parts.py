@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from byhand.document.book import Remark
 from byhand.document.media.html.prose import defined_words, sentence
 from byhand.document.media.typst import strips
 from byhand.document.media.typst.explained import explained_value
@@ -35,6 +34,7 @@ from byhand.document.parts import (
     Part,
     Predictions,
     RegisterMap,
+    Remark,
     ShapeTable,
     StatisticsTable,
     Stop,
@@ -80,7 +80,7 @@ def part_value(part: Part, pen: Inscriber) -> str:
             named = {"command": string(part.command)} if part.command else {}
             return call("left-out", prose(sentence(part.text)), **named)
         case _:
-            return explained_value(part, pen)
+            return explained_value(part, pen)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ numbers
