@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.parts import (
@@ -24,13 +23,12 @@ from byhand.document.compose.explanation.parts import (
     Told,
 )
 from byhand.document.compose.explanation.sections import head, sections
+from byhand.document.media.html.style import style
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
 
-_HERE = Path(__file__).parent
-STYLES = (_HERE / "report.css", _HERE / "explanation_page.css")
 KINDS = {"fact": "fact", "open": "boxed unsupported", "closing": "boxed carried"}
 SIGNS = {"fact": "•", "open": "?", "closing": "="}
 
@@ -49,9 +47,7 @@ def _lines(head: Head, sections: Sequence[Section]) -> Iterator[str]:
     yield '<head><meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<title>{escape(title)}</title>"
-    yield "<style>"
-    yield from (path.read_text("utf-8") for path in STYLES)
-    yield "</style></head><body>"
+    yield f"<style>{style('report.css', 'explanation_page.css')}</style></head><body>"
     if sections:
         yield f'<a class="skip" href="#{sections[0].name}">{skip}</a>'
     yield f"<header><h1><small>byhand explain</small>{escape(head.name)}</h1>"
