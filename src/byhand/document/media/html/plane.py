@@ -8,20 +8,24 @@ same in words.  Numbers come from `explaining.geometry`; here they only find the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
-from importlib import resources
 from typing import TYPE_CHECKING
 
+from byhand.document import palette
 from byhand.document.media.html.plane_ground import Ground
 from byhand.document.media.html.plane_key import Key
 from byhand.document.media.html.plane_sheet import BELOW, LEFT, RIGHT, TOP, WIDE, Sheet
 from byhand.document.media.html.plane_ways import Ways
 from byhand.document.media.html.plane_words import description
 from byhand.document.media.html.shapes import rectangle
+from byhand.document.media.html.style import properties, text_of
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.explaining.geometry import Geometry
+
+GROUNDS = ("ink", "quiet", "line", "paper")
 
 
 def figures(geometry: Geometry, name: str = "plane") -> list[str]:
@@ -35,7 +39,18 @@ def figures(geometry: Geometry, name: str = "plane") -> list[str]:
 
 def style() -> str:
     """The style of the figures, which each of them carries."""
-    return resources.files(__package__).joinpath("plane.css").read_text("utf-8")
+    own = text_of("plane.css").replace("/* print */", properties(_named(palette.PRINTED)))
+    for case, colours in (("light", palette.LIGHT), ("dark", palette.DARK)):
+        own = own.replace(f"/* {case} */", properties(_named(colours, of_page=True)))
+    return own
+
+
+def _named(colours: Mapping[str, str], *, of_page: bool = False) -> dict[str, str]:
+    """The colours that a figure uses; those of the page around it go before its own."""
+    grounds = {f"p-{name}": colours[name] for name in GROUNDS}
+    if of_page:
+        grounds = {f"p-{name}": f"var(--{name}, {colours[name]})" for name in GROUNDS}
+    return grounds | {name: colour for name, colour in colours.items() if name.startswith("hue")}
 
 
 def _drawn(sheet: Sheet) -> str:

@@ -136,7 +136,8 @@ def predictions(part: Predictions, pen: Inscriber) -> str:
                     words(found.label),
                     f"strong({words(found.token or '?')})",
                     content(
-                        f"text(fill: right-colour, {string(sign)})", prose(sentence(found.sentence))
+                        f"text(fill: colours.right, {string(sign)})",
+                        prose(sentence(found.sentence)),
                     ),
                 ]
             )
@@ -199,8 +200,8 @@ def checked_table(part: CheckedTable, pen: Inscriber) -> str:
 
 
 def _checked(line: Checked) -> Iterator[str]:
-    colour = {"RIGHT": "right-colour", "CARRIED": "right-colour", "ERROR": "error-colour"}.get(
-        line.verdict, "warn-colour"
+    colour = {"RIGHT": "colours.right", "CARRIED": "colours.right", "ERROR": "colours.error"}.get(
+        line.verdict, "colours.warn"
     )
     yield array(
         [

@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from byhand.document.media.colours import MASKED, panels, runs, told
 from byhand.document.media.typst.quoting import array, call, content, string, words
 from byhand.document.numerals import localised, short_number
+from byhand.document.palette import HEAT, LIGHT
 from byhand.document.parts import AttentionPattern, Floats, HeadPattern, HeatStrip
 from byhand.document.words import axes_text
 from byhand.language import _
 
-COLOURS = (
-    "#2a5a8f", "#6795c3", "#a3c0de", "#d5e2ef", "#f1f1ed", "#f6dccb", "#ecb291", "#d67f4f",
-    "#a8461a",
-)  # fmt: skip
+COLOURS = {level - 4: LIGHT[name] for level, name in enumerate(HEAT)} | {MASKED: LIGHT["card"]}
 
 
 def heat_strip(strip: HeatStrip) -> str:
@@ -59,7 +57,7 @@ def picture(values: Floats, reach: float) -> str:
     for level, row, column, length in runs(values, reach):
         paths.setdefault(level, []).append(f"M{column} {row}h{length}v1h-{length}z")
     drawn = "".join(
-        f'<path fill="{"#fff" if level == MASKED else COLOURS[level + 4]}" d="{"".join(pieces)}"/>'
+        f'<path fill="{COLOURS[level]}" d="{"".join(pieces)}"/>'
         for level, pieces in sorted(paths.items())
     )
     return (
