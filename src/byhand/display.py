@@ -17,7 +17,7 @@ from typing import Any
 
 _DRAWN = {  # class → the function that draws one of its objects, as one piece of HTML
     "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
-    "byhand.tracing:Trace": "byhand.document.notebook:notebook_passage",
+    "byhand.tracing:Trace": "byhand.editions:notebook_passage",
     "byhand.tracing:Worked": "byhand.document.cells:step_cell",
 }
 _SAVED = {  # class → the function that writes one of its objects to a path

@@ -1,12 +1,13 @@
 """Notebook cells: a step, a number and the parts of a result, each a piece that stands by itself.
 
 A piece brings its own style, which reaches nothing else on the page, and needs no script and no
-ids.  The cell of a whole trace is in `notebook`.
+ids.  The cell of a whole trace is in `byhand.editions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from byhand.document import words
@@ -15,11 +16,10 @@ from byhand.document.compose.tables import Tables
 from byhand.document.compose.window import Window
 from byhand.document.media.html.markup import element
 from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html.notebook import Plain, framed
 from byhand.document.media.html.parts import draw
-from byhand.document.media.html.prose import left_out
-from byhand.document.notebook import Plain, style
-from byhand.document.parts import Part, WorkingLine
-from byhand.language import _, spoken
+from byhand.document.parts import NotWorked, Part, StepPart, WorkingLine
+from byhand.language import _
 from byhand.numbers.exact.value import Value
 from byhand.tracing import Worked
 
@@ -27,25 +27,17 @@ from byhand.tracing import Worked
 def parts_cell(parts: Iterable[Part], title: str = "") -> str:
     """Parts of a document as one piece of HTML, in the language spoken."""
     pen = _pen()
-    head = [str(element("p", title, class_="title"))] if title else []
-    return _framed([*head, *(line for part in parts for line in draw(part, pen))])
+    head = [element("p", title, class_="title")] if title else []
+    return framed(*head, *(piece for part in parts for piece in draw(part, pen)))
 
 
 def step_cell(worked: Worked) -> str:
     """A step: its law and its numbers, in tables whose rows and columns are numbered."""
-    return _framed(_step_lines(worked))
-
-
-def _step_lines(worked: Worked) -> Iterator[str]:
-    formula = words.formula_text(worked.step.formula)
-    law = f"{worked.address} = {formula}" if formula else worked.address
-    yield str(element("p", element("code", law), class_="law"))
+    step = worked.step
+    plain = StepPart(step.address, (), step.formula, step.axes, step.shape, worked.register)
     if worked.missing is not None:
-        yield left_out(words.why_missing(worked.missing))
-        return
-    pen = _pen()
-    for table in _StepTables(worked).tables(worked):
-        yield from draw(table, pen)
+        return parts_cell([NotWorked(words.why_missing(worked.missing), (plain,))])
+    return parts_cell([replace(plain, tables=tuple(_StepTables(worked).tables(worked)))])
 
 
 class _StepTables(Tables):
@@ -72,7 +64,7 @@ def value_cell(value: Value) -> str:
     forms = Forms(_Alone(value))  # type: ignore[arg-type]
     cell = forms.full(value)
     line = WorkingLine("", cell, letters=forms.letters([cell.worked, cell.form]))
-    return _framed(_pen().working(line))
+    return framed(*_pen().working(line))
 
 
 class _Alone:
@@ -92,8 +84,3 @@ class _Alone:
 
 def _pen() -> Plain:
     return Plain(Mathml(_("."), finite=True))
-
-
-def _framed(lines: Iterable[str]) -> str:
-    inside = "\n".join(lines)
-    return f'<div class="byhand" lang="{spoken()}"><style>{style()}</style>\n{inside}\n</div>'

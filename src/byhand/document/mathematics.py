@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import isqrt
 
@@ -289,6 +289,12 @@ def cell_tree(cell: Cell, brief: bool = False) -> Expression:
     text = cell.decimal or ""
     tree: Expression = Name(text.lstrip("-"))
     return Negative(tree) if text.startswith("-") else tree
+
+
+def by_decimals(cells: Iterable[Cell]) -> bool:
+    """Whether the exact ones among some numbers are decimals by nature: 0.2 rather than 3/4."""
+    values = (cell.form.value for cell in cells if isinstance(cell.form, Number))
+    return any(value.denominator % 5 == 0 and in_full(value) for value in values)
 
 
 def working_lines(line: WorkingLine) -> Iterator[Written]:

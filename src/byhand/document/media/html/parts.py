@@ -164,7 +164,7 @@ def title(part: Title, pen: Inscriber) -> Iterator[Markup]:
     """What is worked out: its name, a sentence, and facts."""
     yield element("p", part.name, class_="title")
     if part.about:
-        yield element("p", prose(part.about))
+        yield element("p", prose(words.told(part.about)))
     yield tables.facts(part.facts)
 
 
@@ -176,12 +176,22 @@ def stage(part: Stage, pen: Inscriber) -> Iterator[Markup]:
 
 def step(part: StepPart, pen: Inscriber) -> Iterator[Markup]:
     """A step: its law, its numbers, and what is to be said of them."""
-    formula = words.formula_text(part.formula)
-    law = f"{part.address} = {formula}" if formula else part.address
-    yield element("p", element("code", law), class_="law")
+    yield _law(part)
     for table in (*part.given, *part.tables):
         yield from number_table(table, pen)
     yield from map(remark, part.remarks)
+
+
+def _law(part: StepPart) -> Markup:
+    formula = words.formula_text(part.formula)
+    law = f"{part.address} = {formula}" if formula else part.address
+    return element("p", element("code", law), class_="law")
+
+
+def not_worked(part: NotWorked, pen: Inscriber) -> Iterator[Markup]:
+    """Steps without values, and why they have none."""
+    yield from map(_law, part.steps)
+    yield left_out(part.reason)
 
 
 def loss(part: Loss, pen: Inscriber) -> Iterator[Markup]:
@@ -254,7 +264,7 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
     Title: title,
     Stage: stage,
     StepPart: step,
-    NotWorked: lambda part, pen: [left_out(part.reason)],
+    NotWorked: not_worked,
     Predictions: tables.predictions,
     Candidates: tables.candidates,
     Loss: loss,

@@ -120,7 +120,7 @@ class _Page:
         yield "</main>"
         if not self.key:
             yield from self.saving()
-        yield from self.figures.drawn()
+        yield self.figures.drawn()
         yield "</body></html>"
 
     def passage(self, passage: Passage, number: int) -> Iterator[str]:
