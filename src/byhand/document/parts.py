@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from byhand.document.explained_parts import ExplainedPart
 from byhand.document.trace_parts import Cell, Letter, WorkingLine
+from byhand.document.verdict_parts import VerdictLine, VerdictTable
 from byhand.expression import Expression
 
 Floats = npt.NDArray[np.float32]
@@ -45,7 +46,7 @@ class Number:
     address: str  # block.0.attn.scores[0,1,1]
     cell: Cell
     working: WorkingLine | None = None
-    claim: Checked | None = None
+    claim: VerdictLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,33 +291,6 @@ class Definitions:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A printed number or line of somebody's working, with its verdict.
-
-    `verdict` is a word of `Verdict` by its name: RIGHT, CARRIED, UNSUPPORTED, ERROR, UNJUDGED;
-    `word` says it in the language of the book.  `told` are further sentences: the worst entry,
-    the suspect, what to change, where it stands.
-    """
-
-    address: str
-    verdict: str
-    sign: str  # ✓ → ~ ✗ ?
-    word: str
-    claimed: str  # as it is printed
-    expected: str  # what follows from the lines above; empty where nothing is known
-    told: tuple[str, ...] = ()
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedTable:
-    """The claims of a document about the steps of a passage, or all of them."""
-
-    title: str
-    lines: tuple[Checked, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """Short facts side by side: a word and what it is."""
 
@@ -331,6 +305,46 @@ class LeftOut:
     command: str = ""  # byhand trace … --at …
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table to be read.
+
+    `kind` says what its cells are: "words", a "number", an "address", a "formula", or a "share",
+    which is a number from 0 to 1 that is drawn as a bar.
+    """
+
+    head: str
+    kind: str = "words"
+
+    @property
+    def right(self) -> bool:
+        """Whether its cells stand to the right: numbers do."""
+        return self.kind == "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table to be read; its first column names the rows.
+
+    `totals` are rows below a line, `strong` the (row, column) of cells that matter most and `note`
+    what that means; `addresses` are those of the rows, where they have any.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    totals: tuple[tuple[str, ...], ...] = ()
+    strong: frozenset[tuple[int, int]] = frozenset()
+    note: str = ""
+    left_out: str = ""
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The words above the columns."""
+        return tuple(column.head for column in self.columns)
+
+
 Part = (
     NumberTable
     | HeatStrip
@@ -343,7 +357,7 @@ Part = (
     | StatisticsTable
     | RegisterMap
     | Definitions
-    | CheckedTable
+    | VerdictTable
     | Facts
     | LeftOut
     | ExplainedPart

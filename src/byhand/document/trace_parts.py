@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from byhand.document.verdict_parts import ClassTable, VerdictReport
 from byhand.expression import Expression
 
 
@@ -187,4 +188,15 @@ class WorkingLine:
     missing: bool = False  # the number could not be worked out; a mark says why
 
 
-Part = Title | Stage | StepPart | NotWorked | Predictions | Loss | WorkingLine | Mark
+Part = (
+    Title
+    | Stage
+    | StepPart
+    | NotWorked
+    | Predictions
+    | Loss
+    | WorkingLine
+    | Mark
+    | VerdictReport
+    | ClassTable
+)

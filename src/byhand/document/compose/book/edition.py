@@ -29,7 +29,7 @@ from byhand.document.compose.book.claims import Claims, document_of, mark_claims
 from byhand.document.compose.book.numbers import Showing, weight_shape
 from byhand.document.compose.book.topics import Topic, topics
 from byhand.document.compose.window import Window
-from byhand.document.parts import Checked
+from byhand.document.verdict_parts import VerdictLine
 from byhand.language import _, speaking
 from byhand.model import Model
 from byhand.models import is_builtin, open_model
@@ -60,7 +60,7 @@ class Edition:
     command: str  # how the reader calls byhand on the same: tiny, or tiny 'b a'
     called: str = ""  # what the reader calls the model: a name, or where it lies
     target: str | None = None  # where it was said and is not the model's own
-    checked: tuple[Checked, ...] = ()
+    checked: tuple[VerdictLine, ...] = ()
     claims_from: str = ""  # in words, as the subject of a sentence
     claims: Claims | None = None
     asked: tuple[str, ...] = ()  # addresses whose numbers are shown in any case
@@ -117,7 +117,7 @@ class Edition:
                     found.setdefault(read.removeprefix(WEIGHT), step.address)
         return found
 
-    def checked_of(self, steps: Sequence[str]) -> tuple[Checked, ...]:
+    def checked_of(self, steps: Sequence[str]) -> tuple[VerdictLine, ...]:
         """What a document prints of some steps (or weights, or counts), marked."""
         known = self.trace.plan.known
         found = []

@@ -25,9 +25,10 @@ from byhand.document.compose.trace import COPIES, Document, left_out_text
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import Workings, left_out_mark, renamed, short_names
 from byhand.document.numerals import in_full, localised
-from byhand.document.parts import Checked, NumberRow, NumberTable
 from byhand.document.parts import Number as Figure
+from byhand.document.parts import NumberRow, NumberTable
 from byhand.document.trace_parts import MASKED, Cell, WorkingLine
+from byhand.document.verdict_parts import VerdictLine
 from byhand.expression import Entry, substitute
 from byhand.expression import Expression as Tree
 from byhand.language import _
@@ -90,7 +91,7 @@ class Showing:
         trace: Trace,
         *,
         everything: bool,
-        claims: Mapping[str, Checked],
+        claims: Mapping[str, VerdictLine],
         window: Window,
         workings: bool = True,
     ) -> None:

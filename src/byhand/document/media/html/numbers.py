@@ -17,8 +17,9 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.media.terminal.layout import MASK, plain
 from byhand.document.numerals import localised
-from byhand.document.parts import Checked, Number, NumberTable
+from byhand.document.parts import Number, NumberTable
 from byhand.document.trace_parts import Cell, Letter, WorkingLine
+from byhand.document.verdict_parts import VerdictLine
 from byhand.expression import Expression, write
 from byhand.language import _
 
@@ -211,7 +212,7 @@ def register_mark(register: str | None, hidden: bool = False) -> str:
     return f'{shown}<span class="sr"> {escape(words.register_word(register))}</span>'
 
 
-def claim_sentence(claim: Checked) -> str:
+def claim_sentence(claim: VerdictLine) -> str:
     """What a document prints here, and that it does not follow."""
     text = _("printed: {claimed}; {verdict}").format(
         claimed=localised(claim.claimed), verdict=claim.word

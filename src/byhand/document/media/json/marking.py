@@ -17,12 +17,14 @@ text: "inf", "-inf", "nan".
 from __future__ import annotations
 
 import json
-from math import isfinite
 from typing import Any, TextIO
 
 from byhand.checking.claims import Unmatched
+from byhand.checking.gradebooks import Gradebook, decimal
+from byhand.checking.grading import Graded
 from byhand.checking.verdicts import Marked, MarkedText, Marking, Suspect, Worst
-from byhand.document.media.terminal.marking import summary
+from byhand.document.compose.marking import summary
+from byhand.document.media.json.records import number
 
 
 def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
@@ -123,9 +125,38 @@ def _unmatched(each: Unmatched) -> dict[str, Any]:
     }
 
 
-def number(value: float | None) -> float | str | None:
-    """A number that JSON has, or its name."""
-    if value is None:
-        return None
-    value = float(value)
-    return value if isfinite(value) else str(value)
+def gradebook_data(book: Gradebook) -> dict[str, Any]:
+    """A class as JSON has it; marks are decimals as text, as in the CSV."""
+    return {
+        "lines": list(book.lines),
+        "names": list(book.names or book.lines),
+        "sheets": [_sheet(sheet) for sheet in book.sheets],
+        "mistakes": [
+            {
+                "kind": mistake.kind,
+                "sentence": mistake.sentence,
+                "students": list(mistake.students),
+                "lines": list(mistake.lines),
+            }
+            for mistake in book.mistakes
+        ],
+    }
+
+
+def _sheet(sheet: Graded) -> dict[str, Any]:
+    return {
+        "student": sheet.student,
+        "total": decimal(sheet.total),
+        "out_of": decimal(sheet.out_of),
+        "percent": None if sheet.percent is None else decimal(sheet.percent, 1),
+        "marks": [
+            {
+                "address": line.address,
+                "mark": decimal(line.mark),
+                "out_of": decimal(line.out_of),
+                "outcome": line.outcome,
+                "comment": line.comment,
+            }
+            for line in sheet.lines
+        ],
+    }

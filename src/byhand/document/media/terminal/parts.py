@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from byhand.document import words
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
 from byhand.document.media.terminal.layout import MASK, fit, plain
+from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.trace_parts import (
     Cell,
     Given,
@@ -24,6 +25,7 @@ from byhand.document.trace_parts import (
     Title,
     WorkingLine,
 )
+from byhand.document.verdict_parts import ClassTable, VerdictReport
 from byhand.expression import write
 from byhand.language import _
 
@@ -65,6 +67,10 @@ class Terminal:
                 yield from self.working(part)
             case Mark():
                 yield from self.mark(part)
+            case VerdictReport():
+                yield from report_lines(part, self.width, self.ink)
+            case ClassTable():
+                yield from class_lines(part, self.width, self.ink)
 
     def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Words broken at the width; `first` stands before the first line."""
