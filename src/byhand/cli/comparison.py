@@ -57,9 +57,10 @@ def show_comparison(
 ) -> None:
     """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
     if as_json:
+        from byhand.document.media.json.comparison import comparison_data
         from byhand.document.media.json.trace import write_document
 
-        write_document(found.data(), sys.stdout)
+        write_document(comparison_data(found), sys.stdout)
         return
     from byhand.cli.printing import print_lines, print_parts
 

@@ -198,6 +198,6 @@ def print_text(generation: Generation) -> None:
 
 def print_json(generation: Generation) -> None:
     from byhand.cli.printing import print_data
-    from byhand.document.compose.generation import generation_data
+    from byhand.document.media.json.generation import generation_data
 
     print_data(generation_data(generation))

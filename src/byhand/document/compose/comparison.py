@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from byhand.address import read_address, write_index
 from byhand.document import words
@@ -31,13 +29,6 @@ from byhand.document.compose.ulps import (
 )
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
-from byhand.document.media.json.trace import (
-    enclosure_data,
-    float_data,
-    in_style,
-    proof_data,
-    step_record,
-)
 from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import before_point
 from byhand.document.media.terminal.parts import forms_of, one_line
@@ -321,61 +312,3 @@ class Compared:
             told = there and not part.missing and not part.cell.masked
             marks = (Mark("more", self.beside(read.name, index)),) if told else ()
             yield replace(part, marks=(*part.marks, *marks))
-
-    # ------------------------------------------------------------------ data
-
-    def data(self) -> dict[str, Any]:
-        """The comparison as JSON has it."""
-        trace = self.proven
-        steps = [self.step_data(step) for step in self.steps]
-        return {
-            "model": trace.model.name,
-            "numbers": self.floats.numbers.name,
-            "true": trace.numbers.name,
-            **proof_data(trace),
-            "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
-            "steps": in_style(steps, trace.plan, self.names),
-            "next": self.next_data(),
-        }
-
-    def step_data(self, step: StepComparison) -> dict[str, Any]:
-        true = self.proven.steps[step.address]
-        value, decimal = enclosure_data(true.at(step.at), self.digits)
-        found = np.asarray(self.floats.steps[step.address].at(step.at))
-        return {
-            **step_record(true.step),
-            "entries": step.entries,
-            "ulps": number_data(step.ulps),
-            "at": list(step.at),
-            "missed_zeros": [list(at) for at in step.missed_zeros],
-            "unclear": step.unclear,
-            "true": {"value": value, "decimal": decimal},
-            "float": float_data(found),
-            "digits": number_data(step.fewest_digits),
-            "usual_digits": number_data(step.usual_digits),
-        }
-
-    def next_data(self) -> list[dict[str, Any]] | None:
-        true, floats = self.proven.next, self.floats.next
-        if true is None or floats is None:
-            return None
-        return [
-            {
-                "position": position,
-                "id": one.id,
-                "token": None if one.id is None else self.proven.token(one.id),
-                "proven": one.proven,
-                "margin": None
-                if one.margin is None
-                else enclosure_data(one.margin, self.digits)[0],
-                "float_id": other.id,
-                "float_token": None if other.id is None else self.proven.token(other.id),
-                "same": one.id == other.id if one.proven else None,
-            }
-            for position, (one, other) in enumerate(zip(true, floats, strict=True))
-        ]
-
-
-def number_data(x: float) -> float | str:
-    """A float as JSON has it."""
-    return x if isfinite(x) else "inf"

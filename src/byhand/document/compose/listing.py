@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from byhand.document import words
 from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
@@ -151,35 +151,6 @@ def inventory_notes(inventory: Inventory) -> Iterator[str]:
         yield _("The head is tied: it is the token embedding again and adds nothing.")
     for name, owner in inventory.shared:
         yield _("{name} is {owner}, counted once under unique.").format(name=name, owner=owner)
-
-
-def inventory_data(inventory: Inventory) -> dict[str, Any]:
-    """The inventory as JSON has it."""
-    return {
-        "model": inventory.model,
-        "total": inventory.total,
-        "without_biases": inventory.without_biases,
-        "norms": inventory.norms,
-        "unique": inventory.unique,
-        "tied": inventory.tied,
-        "shared": [{"name": name, "same_as": owner} for name, owner in inventory.shared],
-        "lines": [_line_data(line) for line in inventory.lines],
-        "buffers": [_line_data(line) for line in inventory.buffers],
-        "numbers": inventory.numbers,
-    }
-
-
-def _line_data(line: Line) -> dict[str, Any]:
-    return {
-        "address": line.address,
-        "part": line.part,
-        "kind": line.kind,
-        "layer": line.layer,
-        "names": list(line.names),
-        "formula": line.formula,
-        "symbols": dict(line.symbols),
-        "count": line.count,
-    }
 
 
 # ------------------------------------------------------------------ a plan with its shapes
