@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from byhand.version import __version__
+
 if TYPE_CHECKING:
     from byhand.api import book, check, count, explain, generate, trace
     from byhand.capturing import capture
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from byhand.spec import ModelSpec
     from byhand.tracing import Trace
     from byhand.train.minigpt import MiniGPT
-
-__version__ = "0.1.0"
 
 _HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
     "ByhandError": "byhand.errors",

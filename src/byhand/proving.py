@@ -103,7 +103,7 @@ def prove(
     proof = Proof(digits, bits, tuple(short.reported(trace)), short.count, tuple(settled))
     trace = replace(trace, proof=proof)
     if sink:
-        for worked in trace:
+        for worked in trace.values():
             sink(worked)
     return trace
 

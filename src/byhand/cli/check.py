@@ -267,9 +267,9 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
 
 def save_report(marking: Marking, path: Path) -> None:
     """Writes the page of a marking, and says where it is."""
-    from byhand.cli.saving import save
     from byhand.document.compose.marking import report
     from byhand.document.media.html.report import page
+    from byhand.drafts import write_whole
 
-    save(path, page(report(marking, evidence=True)))
+    write_whole(path, page(report(marking, evidence=True)).encode())
     talk(_("the report is in {file}").format(file=path))

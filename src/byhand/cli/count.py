@@ -30,7 +30,8 @@ def command(model: str, as_json: bool) -> int:
     from byhand.cli.opening import architecture
     from byhand.cli.printing import print_lines
     from byhand.counting import count
-    from byhand.document.compose.listing import inventory_data, inventory_lines
+    from byhand.document.compose.listing import inventory_lines
+    from byhand.document.media.json.inventory import inventory_data
 
     spec, weights = architecture(model)
     inventory = count(spec, weights)

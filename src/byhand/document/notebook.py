@@ -17,7 +17,7 @@ from pathlib import Path
 
 from byhand.address import write_index
 from byhand.document import words
-from byhand.document.book import Remark, Spine
+from byhand.document.book import Spine
 from byhand.document.compose.book.edition import edition_of
 from byhand.document.compose.book.prediction import candidates as likeliest
 from byhand.document.compose.book.prediction import predicted
@@ -31,7 +31,7 @@ from byhand.document.media.html.prose import left_out, prose, remark
 from byhand.document.media.html.tables import candidates, facts, predictions
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import in_full
-from byhand.document.parts import Number, Predictions
+from byhand.document.parts import Number, Predictions, Remark
 from byhand.expression import Number as Rational
 from byhand.forward import plan
 from byhand.language import _, spoken
@@ -117,7 +117,9 @@ class _Cell:
     def ending(self) -> Iterator[str]:
         """What comes next, and the loss; or why they are not known."""
         trace = self.trace
-        missing = next((worked.missing for worked in trace if worked.missing is not None), None)
+        missing = next(
+            (worked.missing for worked in trace.values() if worked.missing is not None), None
+        )
         if missing is not None:
             yield left_out(words.why_missing(missing))
         if trace.next:
@@ -141,7 +143,7 @@ class _Cell:
 
     def everything(self) -> Iterator[str]:
         """Every step with its numbers, folded away; of larger models, how to see one."""
-        told = [worked for worked in self.trace if not worked.whole]
+        told = [worked for worked in self.trace.values() if not worked.whole]
         if self.edition.everything:
             title = _("all {count} steps, number by number").format(count=len(told))
             yield f"<details><summary>{escape(title)}</summary>"
@@ -186,7 +188,9 @@ class _Cell:
 
     def going_on(self) -> Iterator[str]:
         """What to ask this trace, and where there is more."""
-        known = [worked for worked in self.trace if worked.missing is None and not worked.whole]
+        known = [
+            worked for worked in self.trace.values() if worked.missing is None and not worked.whole
+        ]
         lines = []
         if known:
             one = next((w for w in known if w.address.endswith("attn.weights")), known[-1])

@@ -10,6 +10,7 @@ from byhand.numbers.written import point
 
 _DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 _SCIENTIFIC = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
+_MINUS = re.compile(r"(?<![\w.\]-])-(?=\d)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_PLACES = 6  # of a decimal that stands for a fraction
 
@@ -30,6 +31,15 @@ def with_decimal_sign(sentence: str) -> str:
     """A sentence whose numbers have a decimal point, as the language writes them; addresses, in
     which a point never stands between two digits, stay as they are."""
     return _DECIMAL_POINT.sub(_("."), sentence)
+
+
+def written(sentence: str) -> str:
+    """A sentence of plain numbers with these as the language writes them, minus signs too.
+
+    >>> written("most is taken by the MLP (-2.4926)")
+    'most is taken by the MLP (−2.4926)'
+    """
+    return with_decimal_sign(_MINUS.sub("−", sentence))
 
 
 def in_full(value: Fraction) -> str | None:

@@ -3,7 +3,9 @@
     Number · NumberRow · NumberTable      a number with its address, its forms and its working
     HeatStrip · AttentionPattern          larger tensors as colours
     StreamLine · Predictions · …          what a page tells beside them; `Part` is any of these
-                                          and of those in `explained_parts`
+    Column · Grid · Finding · Drawing     a table to be read, sentences, a picture
+    Terms · LensTable                     a logit as a sum, and what leads after every step
+    Section                               parts under a heading
     Formula · Matrix · Sign · Word        the law, and this model's numbers in it
 
 What holds them together (passages, pages, the figure) is in `book`.  Everything is data:
@@ -23,7 +25,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byhand.document.explained_parts import ExplainedPart
 from byhand.document.trace_parts import Cell, Letter, WorkingLine
 from byhand.document.verdict_parts import VerdictLine, VerdictTable
 from byhand.expression import Expression
@@ -40,13 +41,15 @@ class Number:
 
     A masked entry has no register (`cell.masked`).  `working` is there where the whole working
     fits into the book; of a weight or an id there is none.  `claim` says what a document prints
-    here, where that does not follow.
+    here, where that does not follow.  `short` is the number in a few characters, with its sign
+    where its table compares: a terminal shows that.
     """
 
-    address: str  # block.0.attn.scores[0,1,1]
+    address: str  # block.0.attn.scores[0,1,1]; empty where it has none of its own
     cell: Cell
     working: WorkingLine | None = None
     claim: VerdictLine | None = None
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +308,31 @@ class LeftOut:
     command: str = ""  # byhand trace … --at …
 
 
+# ------------------------------------------------------------------ words, and tables to be read
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence at a step or below a table.
+
+    `kind`: leaves, returns, stops, limit, open (not known), more, closing (how a sum closes);
+    "claim" where a printed number does not follow, "carried" where it follows from an error.
+    """
+
+    kind: str
+    text: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Sentences that belong together: what is found, and what is known about it."""
+
+    lead: str
+    told: tuple[str, ...] = ()
+    open: bool = False  # something is not known
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table to be read.
@@ -345,6 +373,85 @@ class Grid:
         return tuple(column.head for column in self.columns)
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A picture: SVG that needs nothing else, lines of characters, and the same in words."""
+
+    svg: str = ""
+    characters: tuple[str, ...] = ()
+    about: str = ""
+
+
+# ------------------------------------------------------------------ sums, and the lens
+
+
+@dataclass(frozen=True, slots=True)
+class TermLine:
+    """What one part of the model adds to some logits.
+
+    `numbers` has one for each token; `difference` is what tells the first token from the second,
+    and `size` the length of the bar: a share of the longest, from -1 to 1.
+    """
+
+    name: str  # of the source: block.0.attn.head_out[2]; else words
+    about: str  # the same in words
+    token: str  # the token behind the source, where there is one
+    numbers: tuple[Number, ...]
+    difference: Number | None
+    size: float
+    kind: str = "term"  # "term", "rest" (several terms put together), "sum"
+    largest: bool = False
+
+    @property
+    def added(self) -> Number:
+        """What the line adds to what is explained: to the lead, or to the logit alone."""
+        return self.numbers[0] if self.difference is None else self.difference
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A logit, or the lead of one over another, as a sum; `closing` says how it closes."""
+
+    title: str
+    tokens: tuple[str, ...]  # above the numbers
+    compared: str  # above the differences: A − B; empty where a logit stands alone
+    lines: tuple[TermLine, ...]
+    closes: str  # "exact", "proven", "rounded", "open"
+    closing: str
+    unknown: str = ""  # which terms are not known, in words
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far the bars go to the left and to the right of their axis."""
+        sizes = [line.size for line in self.lines if line.kind != "sum"]
+        return max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class LensLine:
+    """What the model would say if it ended after a step."""
+
+    step: str  # its address
+    leader: str  # the token; ? where it is undecided, A = B where they tie
+    probability: Number | None = None
+    share: float = 0.0  # the same as a float, for a bar
+    logits: tuple[Number, ...] = ()
+    place: str = ""  # of the first token among all, where there are more than a few
+    settled: bool = False  # from here on the last leader leads
+    missing: str = ""  # why nothing is known here
+
+
+@dataclass(frozen=True, slots=True)
+class LensTable:
+    """One position's stream after every step, read by the model's own end."""
+
+    title: str
+    tokens: tuple[str, ...]  # above the logits
+    lines: tuple[LensLine, ...]
+    placed: bool = False  # whether the place of the first token is told
+    note: str = ""  # what the mark beside a settled line means
+
+
 Part = (
     NumberTable
     | HeatStrip
@@ -360,8 +467,23 @@ Part = (
     | VerdictTable
     | Facts
     | LeftOut
-    | ExplainedPart
+    | Remark
+    | Finding
+    | Grid
+    | Drawing
+    | Terms
+    | LensTable
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts under a heading, with a sentence on what they are."""
+
+    name: str
+    title: str
+    about: str
+    parts: tuple[Part, ...]
 
 
 # ------------------------------------------------------------------ formulas

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from byhand.document.compose.book.edition import Edition, bind
 from byhand.document.compose.worksheet.sheet import Questioning
-from byhand.document.files import put_all
+from byhand.drafts import write_all
 from byhand.errors import UsageError
 from byhand.language import _, spoken
 from byhand.models import builtin_names
@@ -31,7 +31,7 @@ class Wanted:
 def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path, ...]:
     """Writes what is wanted into a folder and returns the paths, the index of the pages first."""
     target = Path(folder)
-    return put_all(files_of(edition, wanted, target), target)
+    return write_all(files_of(edition, wanted, target), target)
 
 
 def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]:

@@ -22,6 +22,7 @@ from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
+from byhand.version import __version__
 
 FORMAT, VERSION = "byhand trace", 1
 MANIFEST, VALUES, EXACT = "manifest.json", "values.safetensors", "exact.json"
@@ -49,8 +50,6 @@ class Names:
 
 def heading(trace: Trace, names: Names, exact: bool) -> dict[str, Any]:
     """What is known before any number is."""
-    from byhand import __version__
-
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -122,7 +121,10 @@ def loss(trace: Trace) -> dict[str, Any] | None:
     """The loss as a float or an enclosure, where there is a target."""
     if trace.loss is None or trace.target is None:
         return None
-    return {"target": trace.token(trace.target), **_number(trace.loss, trace.digits)}
+    return {
+        "target": trace.token(trace.target),
+        **_number(trace.steps["loss"].at((0,)), trace.digits),
+    }
 
 
 def _number(value: Any, digits: int | None) -> dict[str, Any]:

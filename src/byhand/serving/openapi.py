@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from byhand import __version__
 from byhand.language import LANGUAGES
 from byhand.serving.exchange import NDJSON
 from byhand.serving.questions import ASKED, MODELS, Kind, Question
@@ -18,6 +17,7 @@ from byhand.serving.states import (
     MOST_DIGITS,
     MOST_EDITS,
 )
+from byhand.version import __version__
 
 _SCALAR = {"type": ["string", "number", "boolean"], "maxLength": LONGEST_ENTRY}
 _TEXT_OR_NONE = {"type": ["string", "null"], "maxLength": LONGEST_TEXT}

@@ -99,7 +99,7 @@ def ask(found: Pass, seed: int, passage: str | None = None) -> dict[str, Any]:
 
 def _askable(found: Pass, passage: str | None) -> Iterator[Worked]:
     """The steps that may have lines worth working out."""
-    for worked in found.trace:
+    for worked in found.trace.values():
         step = worked.step
         if worked.missing is not None or worked.whole or step.op in (*COPIES, "given"):
             continue

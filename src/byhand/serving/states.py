@@ -23,8 +23,9 @@ from byhand.language import LANGUAGES, _
 from byhand.model import Model
 from byhand.models import builtin_names, open_model
 from byhand.numbers.base import Numbers
+from byhand.options import FORMATS as FLOATS
+from byhand.options import Chosen
 
-FLOATS = ("float64", "float32", "bfloat16", "float16")
 MOST_DIGITS, MOST_DECIMALS = 50, 12
 MOST_EDITS = 4_096  # weights of one State
 LONGEST_ENTRY = 400  # characters of one edited weight
@@ -81,8 +82,7 @@ class State:
     @property
     def digits(self) -> int | None:
         """How many significant digits are to be proven, where any are."""
-        kind, amount = _parts(self.numbers)
-        return amount if kind == "digits" else None
+        return Chosen.of(self.numbers or None).digits
 
     @property
     def edited(self) -> bool:
@@ -92,17 +92,7 @@ class State:
         """The number system asked for, or the one that suits the model."""
         from byhand.api import numbers_for
 
-        kind, amount = _parts(self.numbers)
-        match kind:
-            case "exact":
-                return numbers_for(model, exact=True)
-            case "digits":
-                return numbers_for(model, digits=amount)
-            case "decimals":
-                return numbers_for(model, decimals=amount)
-            case "":
-                return numbers_for(model)
-        return numbers_for(model, float=kind)
+        return numbers_for(model, Chosen.of(self.numbers or None))
 
 
 def read_state(data: Any, where: str = "state") -> State:

@@ -220,7 +220,7 @@ def _row(found: Pass, address: str) -> list[float] | None:
 
 def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
     """Where heads look; of many, those of the block that the passage is in."""
-    steps = [worked for worked in found.trace if worked.address.endswith(".attn.weights")]
+    steps = [worked for worked in found.trace.values() if worked.address.endswith(".attn.weights")]
     if sum(worked.step.shape[0] for worked in steps) > MOST_PATTERNS and steps:
         layer = 0 if topic.layer is None else topic.layer
         steps = [worked for worked in steps if worked.address.split(".")[1] == str(layer)]

@@ -73,7 +73,7 @@ class Document:
         shown = set(self.trace.plan.matching(only)) if only else set(self.trace.steps)
         yield self.title(shown)
         place, missing = None, list[Worked]()
-        for worked in self.trace:
+        for worked in self.trace.values():
             if worked.address not in shown or self.hidden(worked):
                 continue
             if worked.missing is not None:

@@ -23,7 +23,7 @@ from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.numbers.enclosed.limbs import angles, arithmetic, functions, integers
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.integers import Near
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.enclosed.limbs.products import (
@@ -58,7 +58,7 @@ def checks(device: str | None = None) -> Iterator[Check]:
 
 
 def _on(like: Array, where: str, device: str | None) -> Iterator[Check]:
-    engine = module_of(like)
+    engine = engine_of(like)
     random = np.random.default_rng(20)
     tests: tuple[tuple[str, Callable[[], str]], ...] = (
         (_("float64 rounds to nearest, ties to even"), lambda: _rounds(engine, like)),

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from byhand.numbers.exact.space import Space
 
 Monomial = tuple[int, ...]  # atom ids, one for each factor
-Operand = "Value | int | Fraction"
 Terms = tuple[tuple[Monomial, ...], tuple[fmpz, ...]]  # of a polynomial: exponents, coefficients
 Key = tuple[tuple[int, ...], Terms | None, Terms | None]
 
@@ -215,8 +214,23 @@ class Value:
         """Returns an Arb ball, computed with `bits` bits, that contains the real value."""
         return self.space.ball(self, bits)
 
-    def decimal(self, places: int) -> str:
-        """The value with so many decimals: within one unit of the last place, proven.
+    def __float__(self) -> float:
+        """The float64 nearest to the value; of an enclosed one, nearest to its middle."""
+        from byhand.numbers.exact.nearest import float_of
+
+        return float_of(self)
+
+    def __int__(self) -> int:
+        """The whole number next to the value on the way to 0: proven, or Undecided."""
+        if (fraction := self.fraction) is not None:
+            return int(fraction)
+        nearest = int(self.rounded(0))
+        if nearest and (self < nearest if nearest > 0 else self > nearest):
+            return nearest - 1 if nearest > 0 else nearest + 1
+        return nearest
+
+    def places(self, count: int) -> str:
+        """The value with so many digits behind the point: within one unit of the last, proven.
 
         It is the rounding half away from zero wherever that can be proven, which is always for a
         rational.  Values of more than 30 digits before the point come as by `significant`.
@@ -224,11 +238,11 @@ class Value:
         """
         from byhand.numbers.exact.decimals import decimal
 
-        return decimal(self, places)
+        return decimal(self, count)
 
-    def places(self, count: int) -> str:
-        """So many digits behind the point: another word for `decimal`, which says it of places."""
-        return self.decimal(count)
+    def decimal(self, places: int) -> str:
+        """The older word for `places`."""
+        return self.places(places)
 
     def significant(self, digits: int) -> str:
         """The value with so many significant digits: within one unit of the last, proven."""

@@ -238,7 +238,7 @@ def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
     from byhand.document.compose.book.spine import spine
 
     trace = edition.trace
-    found = {r for worked in trace if not worked.whole for r in worked.row_registers}
+    found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
     return Book(
         model=words.printable(trace.model.name),
         text=words.printable(trace.text),

@@ -76,7 +76,7 @@ def _registers(edition: Edition) -> Passage:
                     "nothing here is exact, and how close is not proven."
                 ).format(numbers=words.numbers_name(trace.numbers, trace.proof))
             ]
-    found = {r for worked in trace if not worked.whole for r in worked.row_registers}
+    found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
     if trace.numbers.uniform is None and "enclosed" in found:
         sentences.append(
             _(
@@ -119,7 +119,7 @@ def _map(edition: Edition) -> Passage:
             ),
             tuple(word(worked.address, place) for place in places),
         )
-        for worked in trace
+        for worked in trace.values()
         if worked.step.position_axis is not None
     )
     hidden = len(trace.tokens) - len(places)
@@ -130,7 +130,9 @@ def _map(edition: Edition) -> Passage:
             "and it can come back: where the names cancel."
         )
     ]
-    if missing := next((worked.missing for worked in trace if worked.missing is not None), None):
+    if missing := next(
+        (worked.missing for worked in trace.values() if worked.missing is not None), None
+    ):
         sentences.append(
             _("A question mark stands where a line is not known ({why}).").format(
                 why=words.why_missing(missing)

@@ -7,7 +7,7 @@ from itertools import islice, product
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.document import words
-from byhand.document.book import Passage, Remark
+from byhand.document.book import Passage
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.formulas import formula
 from byhand.document.compose.book.strips import near, statistics, strip_of
@@ -20,6 +20,7 @@ from byhand.document.parts import (
     NumberRow,
     NumberTable,
     Part,
+    Remark,
     StatisticsTable,
 )
 from byhand.document.parts import Number as Figure

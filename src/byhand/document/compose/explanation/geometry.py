@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.numerals import measure
-from byhand.document.compose.explanation.parts import Block, Drawing, Grid, Section, Told
-from byhand.document.compose.explanation.scope import Scope
+from byhand.document.compose.explanation.scope import Scope, numbers
+from byhand.document.parts import Column, Drawing, Grid, Part, Remark, Section
 from byhand.document.words import whole, why_missing
 from byhand.language import _
 
@@ -34,7 +34,7 @@ def section(scope: Scope) -> Section:
     )
 
 
-def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Block]:
+def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Part]:
     yield from _drawings(scope, geometry)
     paths = [path for path in geometry.paths if path.position == scope.found.position]
     if scope.every or (scope.full and geometry.width <= SMALL):
@@ -42,23 +42,25 @@ def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Block]:
     for path in paths:
         yield _path(scope, geometry, path)
         if path.ended is not None:
-            yield Told(why_missing(path.ended), "open")
+            yield Remark("open", why_missing(path.ended))
 
 
-def _drawings(scope: Scope, geometry: Geometry) -> Iterator[Block]:
+def _drawings(scope: Scope, geometry: Geometry) -> Iterator[Part]:
     """The plane: drawn where it is read in a browser, in characters where the stream has two
     dimensions."""
     if scope.pictures:
         from byhand.document.media.html.plane import figures
+        from byhand.document.media.html.plane_words import description
 
-        yield from (Drawing(svg=svg) for svg in figures(geometry))
+        for svg, plane in zip(figures(geometry), geometry.planes, strict=True):
+            yield Drawing(svg=svg, about=description(geometry, plane))
     elif geometry.width <= WIDEST_DRAWN and geometry.planes:
         from byhand.document.media.terminal.plane import drawn, signs
 
         wide = min(WIDE if scope.full else SMALL_PLANE, scope.width - BESIDE)
-        yield Drawing(tuple(drawn(geometry, max(wide, NARROW))), about=signs())
+        yield Drawing(characters=tuple(drawn(geometry, max(wide, NARROW))), about=signs())
     elif geometry.planes:
-        yield Told(_projected(geometry))
+        yield Remark("more", _projected(geometry))
 
 
 def _projected(geometry: Geometry) -> str:
@@ -93,14 +95,13 @@ def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
         cells.append("" if stop.leads is None else scope.leader(stop.leads))
         rows.append(tuple(cells))
     hidden = len(geometry.directions) + geometry.left_out - len(chosen)
-    heads = (_("stream"), _("length"), _("turned"))
+    heads = (_("length"), _("turned"), *(scope.token(each.id) for each in chosen))
     return Grid(
         _("position {place}: length, turn, and the angle to each token's direction").format(
             place=scope.where(path.position)
         ),
-        (*heads, *(scope.token(each.id) for each in chosen), _("leads")),
+        (*numbers(Column(_("stream"), "address"), heads), Column(_("leads"))),
         tuple(rows),
-        (False, True, True, *[True] * len(chosen), False),
         left_out=_("{count} more tokens").format(count=whole(hidden)) if hidden else "",
     )
 

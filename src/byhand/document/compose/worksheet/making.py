@@ -46,7 +46,7 @@ from byhand.document.compose.worksheet.sheet import (
     Size,
     Worksheet,
 )
-from byhand.document.files import put_all
+from byhand.drafts import write_all
 from byhand.errors import InputError
 from byhand.evaluate import prepare
 from byhand.language import _, speaking
@@ -77,7 +77,7 @@ def write_worksheet(
     """
     asking = Questioning.asked(blanks=blanks, which=which, decimals=decimals, seed=seed)
     files = worksheet_files(book, trace, asking, called or trace.model.name, pdf=pdf)
-    return put_all(files, Path(folder))
+    return write_all(files, Path(folder))
 
 
 def worksheet_files(

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from byhand.document import words
 from byhand.document.book import MOST_EMBEDDED, Book, Page, Passage
-from byhand.document.files import put_all
 from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
@@ -23,6 +22,7 @@ from byhand.document.media.html.rechecking import Workings, data_script, numbers
 from byhand.document.media.html.tables import facts
 from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.parts import Number
+from byhand.drafts import write_all
 from byhand.language import _, speaking
 
 _HERE = Path(__file__).parent
@@ -37,7 +37,7 @@ def write_book(book: Book, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     Each file is complete before it takes its name, so whoever reads meanwhile sees the old page
     or the new one.
     """
-    return put_all({name: text.encode() for name, text in pages(book).items()}, Path(folder))
+    return write_all({name: text.encode() for name, text in pages(book).items()}, Path(folder))
 
 
 def pages(book: Book) -> dict[str, str]:

@@ -7,22 +7,26 @@ Tables that only tell (counts, shapes, claims) are in `tables`, colours in `stri
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 
 from byhand.document import words
 from byhand.document.mathematics import cell_tree, rounded_line, too_wide
-from byhand.document.media.html import strips, tables
-from byhand.document.media.html.explained import explained_part
+from byhand.document.media.html import explained, strips, tables
 from byhand.document.media.html.numbers import Inscriber, register_mark
-from byhand.document.media.html.prose import defined_words, left_out
+from byhand.document.media.html.prose import defined_words, left_out, remark, told
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
     Definitions,
+    Drawing,
     Facts,
+    Finding,
     Formula,
+    Grid,
     HeatStrip,
     LeftOut,
+    LensTable,
     Line,
     Matrix,
     NumberTable,
@@ -30,11 +34,13 @@ from byhand.document.parts import (
     Part,
     Predictions,
     RegisterMap,
+    Remark,
     ShapeTable,
     Sign,
     StatisticsTable,
     Stop,
     StreamLine,
+    Terms,
     Word,
 )
 from byhand.document.verdict_parts import VerdictTable
@@ -80,8 +86,18 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
             yield from tables.facts(part.facts)
         case LeftOut():
             yield left_out(part.text, part.command)
-        case _:
-            yield from explained_part(part, pen)
+        case Remark():
+            yield remark(replace(part, text=told(part.text)))
+        case Finding():
+            yield explained.finding(part)
+        case Grid():
+            yield from explained.grid(part)
+        case Drawing():
+            yield f'<figure class="drawing">{part.svg}</figure>'
+        case Terms():
+            yield from explained.terms(part, pen)
+        case LensTable():
+            yield from explained.lens_table(part, pen)
 
 
 # ------------------------------------------------------------------ numbers

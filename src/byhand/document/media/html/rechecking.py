@@ -138,9 +138,10 @@ def slack_of(numbers: str) -> float:
 
 
 def numbers_in(part: Any) -> Iterator[Number]:
-    """Every number in a book, page or part, wherever it stands."""
+    """Every number in a book, page or part that has an address, wherever it stands."""
     if isinstance(part, Number):
-        yield part
+        if part.address:
+            yield part
     elif isinstance(part, tuple):
         for inner in part:
             yield from numbers_in(inner)

@@ -51,7 +51,7 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
     data = TraceData(trace)
     wanted = tuple(only)
     shown = set(trace.plan.matching(wanted)) if wanted else set(trace.steps)
-    steps = [data.step(worked) for worked in trace if worked.address in shown]
+    steps = [data.step(worked) for worked in trace.values() if worked.address in shown]
     next, loss = data.next(), data.loss()
     return {
         "model": trace.model.name,
@@ -220,7 +220,7 @@ class TraceData:
     def loss(self) -> dict[str, Any] | None:
         if self.trace.loss is None or self.trace.target is None:
             return None
-        value, decimal = self.value(self.trace.loss, "loss[0]")
+        value, decimal = self.value(self.trace.steps["loss"].at((0,)), "loss[0]")
         return {"target": self.trace.token(self.trace.target), "value": value, "decimal": decimal}
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from byhand.document.compose.explanation.parts import together
 from byhand.document.media.html.label_places import Spot, within
 from byhand.document.media.html.plane_words import axis_names, decimal, end_label
 from byhand.document.media.html.shapes import tick
-from byhand.document.words import token_label
+from byhand.document.words import together, token_label
 from byhand.language import _
 
 if TYPE_CHECKING:

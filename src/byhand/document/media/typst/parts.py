@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from byhand.document.book import Remark
-from byhand.document.media.html.prose import defined_words, sentence
-from byhand.document.media.typst import strips
-from byhand.document.media.typst.explained import explained_value
+from byhand.document.media.html.prose import defined_words, sentence, told
+from byhand.document.media.typst import explained, strips
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import (
     array,
@@ -25,18 +24,24 @@ from byhand.document.parts import (
     AttentionPattern,
     Candidates,
     Definitions,
+    Drawing,
     Facts,
+    Finding,
+    Grid,
     HeatStrip,
     LeftOut,
+    LensTable,
     NumberTable,
     ParameterTable,
     Part,
     Predictions,
     RegisterMap,
+    Remark,
     ShapeTable,
     StatisticsTable,
     Stop,
     StreamLine,
+    Terms,
 )
 from byhand.document.verdict_parts import VerdictLine, VerdictTable
 from byhand.document.words import axes_text, formula_text, whole
@@ -68,9 +73,9 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case RegisterMap():
             return register_map(part)
         case Definitions():
-            told = f"par(small({words(defined_words())}))"
+            lead = f"par(small({words(defined_words())}))"
             form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
-            return content(told, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
+            return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
         case VerdictTable():
             return checked_table(part)
         case Facts():
@@ -78,8 +83,18 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case LeftOut():
             named = {"command": string(part.command)} if part.command else {}
             return call("left-out", prose(sentence(part.text)), **named)
-        case _:
-            return explained_value(part, pen)
+        case Remark():
+            return remark(replace(part, text=told(part.text)))
+        case Finding():
+            return explained.finding(part)
+        case Grid():
+            return explained.grid(part)
+        case Drawing():
+            return call("picture", string(explained.on_paper(part.svg)), words(part.about))
+        case Terms():
+            return explained.terms(part, pen)
+        case LensTable():
+            return explained.lens_table(part, pen)
 
 
 # ------------------------------------------------------------------ numbers

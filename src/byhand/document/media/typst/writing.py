@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from byhand.document.book import Book
-from byhand.document.files import put_in_place
 from byhand.document.media.typst.pages import typst_source
+from byhand.drafts import write_whole
 from byhand.errors import InputError
 from byhand.language import _
 
@@ -23,7 +23,7 @@ DESIGN = ("book.typ", "explained.typ")
 
 def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
     """Typesets a book.  An InputError says what to install where Typst is missing."""
-    put_in_place(Path(path), typeset(typst_source(book)))
+    write_whole(Path(path), typeset(typst_source(book)), make_folder=True)
 
 
 def typeset(source: str) -> bytes:

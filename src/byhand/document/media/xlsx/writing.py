@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from byhand import forward
-from byhand.document.files import put_in_place
 from byhand.document.media.xlsx.cells import refer
 from byhand.document.media.xlsx.constants import refuse_unknown
 from byhand.document.media.xlsx.guide import Guide, guide_name, unique_labels
@@ -19,6 +18,7 @@ from byhand.document.media.xlsx.pages import PROBABILITY, TOKEN, lay_out
 from byhand.document.media.xlsx.remarks import Remarks
 from byhand.document.media.xlsx.sheets import Contents, Sheet
 from byhand.document.media.xlsx.values import Values
+from byhand.drafts import write_whole
 from byhand.errors import InputError
 from byhand.evaluate import Job
 from byhand.language import _
@@ -35,7 +35,7 @@ def save_spreadsheet(work: Trace | Job, path: str | Path) -> None:
     Of a trace with exact numbers, registers and boundaries are noted too.  An InputError says how
     large the file would be where that is too large, or which weight is unknown.
     """
-    put_in_place(Path(path), spreadsheet(work))
+    write_whole(Path(path), spreadsheet(work), make_folder=True)
 
 
 def spreadsheet(work: Trace | Job) -> bytes:

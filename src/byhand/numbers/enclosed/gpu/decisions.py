@@ -74,7 +74,7 @@ class Answers(ABC):
         return self.decide(choose, claims)
 
     @abstractmethod
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         """Said before the host reads what it cannot ask for again."""
 
 
@@ -86,7 +86,7 @@ class Now(Answers):
     ) -> Kept:
         return choose(self.room)
 
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         pass
 
 
@@ -105,7 +105,7 @@ class Noting(Answers):
         made: Kept = self.kept[-1]
         return made
 
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         raise CannotRepeat("the host has to look at all numbers")
 
 
@@ -136,7 +136,7 @@ class Repeating(Answers):
             raise CannotRepeat("less was asked than before")
         return self._values, self._most
 
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         raise CannotRepeat("the host has to look at all numbers")
 
 
@@ -157,7 +157,7 @@ def answered_by(who: Answers) -> Iterator[Answers]:
         _answers.pop()
 
 
-def looked_at(make: Callable[[], Kept]) -> Kept:
+def outside_the_pass(make: Callable[[], Kept]) -> Kept:
     """make(), which is done once and for all: its questions are no pass's."""
     if isinstance(answers(), Repeating):
         raise CannotRepeat("something was not there before")

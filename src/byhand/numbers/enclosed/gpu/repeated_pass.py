@@ -21,7 +21,7 @@ from byhand.numbers.enclosed.gpu.decisions import (
     Repeating,
     answered_by,
 )
-from byhand.numbers.enclosed.limbs.values import Enclosed, as_it_stands
+from byhand.numbers.enclosed.limbs.values import Enclosed, evaluated
 from byhand.numbers.enclosed.limbs.weights import Token
 
 Steps = Mapping[str, Any]  # steps by address, worked out (evaluate.Worked)
@@ -92,7 +92,7 @@ class RepeatedPass:
     def _worked_out(self) -> Steps:
         """All values with their bounds."""
         return {
-            address: replace(step, value=as_it_stands(step.value))
+            address: replace(step, value=evaluated(step.value))
             if isinstance(step.value, Enclosed)
             else step
             for address, step in self._work(self._tokens).items()

@@ -65,7 +65,7 @@ def sine_cosine(x: Digits, low: int) -> tuple[Digits, Digits]:
     quadrant = turns - 4 * engine.rint(turns * 0.25 - 0.375)  # 0, 1, 2 or 3
     odd = (quadrant == 1) | (quadrant == 3)
     down = 1 - 2 * engine.positive(quadrant - 2)  # sin(x + π) = -sin x
-    left = 1 - 2 * engine.positive(0.5 - engine.absolute(quadrant - 1.5) + 0.25)
+    left = 1 - 2 * engine.positive(0.5 - abs(quadrant - 1.5) + 0.25)
     made = engine.where(odd, cosine, sine) * down, engine.where(odd, sine, cosine) * left
     results = (Digits(part, WIDTH - STEP) for part in made)
     first, second = (part if part.low == low else regrid(part, low=low) for part in results)

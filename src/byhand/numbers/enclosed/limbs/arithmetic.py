@@ -44,7 +44,7 @@ from byhand.numbers.enclosed.limbs.conversions import (
     to_integers,
 )
 from byhand.numbers.enclosed.limbs.digits import BALANCED, BASE, SMALL, WIDTH, Digits
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
 __all__ = [
     "APPROX",
@@ -142,7 +142,7 @@ def settle(limbs: Array, top: int) -> Digits:
 
 def settled(limbs: Array, top: int) -> Digits:
     """The same for what is carried."""
-    engine = module_of(limbs)
+    engine = engine_of(limbs)
     while True:
         if engine.fits(limbs[0, ...], BALANCED):
             return Digits(limbs, top)
@@ -363,7 +363,7 @@ def total(x: Digits, axis: int) -> Digits:
     axis = axis % x.ndim
     if x.shape[axis] > 1 << 29:
         raise ValueError("too many terms for an exact sum of limbs")
-    return settle(x.engine.sum(x.limbs, axis + 1), x.top)
+    return settle(x.limbs.sum(axis + 1), x.top)
 
 
 def multiply(x: Digits, y: Digits, low: int | None = None) -> Digits:

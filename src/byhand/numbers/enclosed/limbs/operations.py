@@ -44,7 +44,7 @@ from byhand.numbers.enclosed.limbs import positions as places
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.limbs.constants import Constant
 from byhand.numbers.enclosed.limbs.distances import apart_from
-from byhand.numbers.enclosed.limbs.engine import module_of
+from byhand.numbers.enclosed.limbs.engine import engine_of
 from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, length, plus, times
 from byhand.numbers.enclosed.limbs.values import (
     Enclosed,
@@ -440,11 +440,11 @@ def _least(radius: Bound) -> float | None:
         return radius if 0.0 < radius < math.inf else None
     if not math.prod(radius.shape):
         return None
-    least = module_of(radius).least_above_zero(radius)
+    least = engine_of(radius).least_above_zero(radius)
     return least if least < math.inf else None
 
 
 def _endless(radius: Bound) -> bool:
     if isinstance(radius, float):
         return radius == math.inf
-    return module_of(radius).holds(radius == math.inf)
+    return engine_of(radius).holds(radius == math.inf)
