@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from math import inf, log10
-from pathlib import Path
 
 from byhand.document.media.html import heat
 from byhand.document.media.html.markup import Markup, element, escape, joined
-from byhand.document.parts import Facts, Grid
+from byhand.document.media.html.standalone import Frame, fact_list
+from byhand.document.parts import Grid
 from byhand.document.verdict_parts import (
     UNUSUAL,
     Signed,
@@ -27,35 +27,24 @@ from byhand.language import _
 
 MOST_OPEN = 3  # lines of a text that are told at once; the others open at a click
 LONGEST_TITLE = 60  # characters of a text in a link
-_HERE = Path(__file__).parent
 
 
 def page(report: VerdictReport) -> str:
     """The whole report."""
-    title = _("{model}: the working marked").format(model=report.title)
-    style, script = ((_HERE / name).read_text("utf-8") for name in ("report.css", "report.js"))
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", Markup(style)),
+    frame = Frame(
+        title=_("{model}: the working marked").format(model=report.title),
+        styles=("report.css",),
+        skip=("lines-0", _("to the table of all lines")),
+        scripts=("report.js",),
     )
-    body = element(
-        "body",
-        element("a", _("to the table of all lines"), class_="skip", href="#lines-0"),
-        _head(report),
-        element("main", *(_sheet(place, sheet) for place, sheet in enumerate(report.sheets))),
-        _foot(report),
-        element("script", Markup(script)),
-    )
-    return f"<!doctype html>\n{element('html', head, body, lang=_('en'))}\n"
+    sheets = (_sheet(place, sheet) for place, sheet in enumerate(report.sheets))
+    return frame.page((_head(report), element("main", *sheets), _foot(report)))
 
 
 def _head(report: VerdictReport) -> Markup:
     title = element("h1", element("small", "byhand check"), report.title)
     if len(report.sheets) == 1:
-        about = _facts(report.sheets[0].facts)
+        about = fact_list(report.sheets[0].facts.facts)
     else:
         links = (
             element(
@@ -87,7 +76,7 @@ def _sheet(place: int, sheet: VerdictSheet) -> Markup:
     notable.sort(key=lambda pair: pair[1].follows)  # what is wrong first
     parts = [element("h2", sheet.name or _("The spine"))]
     if sheet.name:
-        parts.append(_facts(sheet.facts))
+        parts.append(fact_list(sheet.facts.facts))
     parts += [_tally(sheet.tally), _spine(place, lines)]
     if notable:
         parts.append(element("h2", _("What does not follow, or is not usual")))
@@ -264,11 +253,6 @@ def _foot(report: VerdictReport) -> Markup:
 
 
 # ------------------------------------------------------------------ small things
-
-
-def _facts(facts: Facts) -> Markup:
-    pairs = (element("dt", name) + element("dd", fact) for name, fact in facts.facts)
-    return element("dl", *pairs, class_="facts")
 
 
 def _tally(counts: Iterable[Signed]) -> Markup:
