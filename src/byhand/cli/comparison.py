@@ -63,15 +63,10 @@ def show_comparison(
 
         write_document(comparison_data(found), sys.stdout)
         return
-    from byhand.cli.printing import print_lines, print_parts
+    from byhand.cli.printing import print_parts
 
     inside = [tuple(found.at(address)) for address in at]  # all of them, or an error
     if only or not at:
-        print_parts([found.title()])
-        print_lines(found.lines)
-        if only:
-            print_parts(found.parts())
-        else:
-            print_lines(found.closing)
+        print_parts(found.document())
     for parts in inside:
         print_parts(parts)

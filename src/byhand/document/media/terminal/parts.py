@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from byhand.document import words
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
-from byhand.document.media.terminal.layout import MASK, fit, plain
+from byhand.document.media.terminal.layout import MASK, before_point, fit, plain
+from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
+from byhand.document.parts import Facts, Finding, Grid
 from byhand.document.trace_parts import (
     Cell,
     Given,
@@ -69,6 +71,13 @@ class Terminal:
                 yield from self.mark(part)
             case VerdictReport():
                 yield from report_lines(part, self.width, self.ink)
+            case Grid():
+                yield ""
+                yield from grid_lines(part, self.width, self.ink)
+            case Finding():
+                yield from self.finding(part)
+            case Facts():
+                yield from self.facts(part)
             case ClassTable():
                 yield from class_lines(part, self.width, self.ink)
 
@@ -83,6 +92,27 @@ class Terminal:
             break_long_words=True,
             break_on_hyphens=False,
         )
+
+    # ------------------------------------------------------------------ words
+
+    def finding(self, part: Finding) -> Iterator[str]:
+        """A sentence, and below it what is known about it."""
+        yield ""
+        for line in self.paragraph(part.lead, INDENT):
+            yield self.ink(line, "strong" if part.told else None)
+        for text in part.told:
+            yield from self.paragraph(text, INDENT * 2, f"{INDENT}• ")
+
+    def facts(self, part: Facts) -> Iterator[str]:
+        """Words and what they are, below their title; the points of numbers below each other."""
+        yield ""
+        yield from self.paragraph(part.title, INDENT)
+        room = max(width_of(name) for name, _fact in part.facts)
+        numbers = all(set(fact[:1]) <= set("-0123456789≥") for _name, fact in part.facts)
+        before = max(before_point(fact) for _name, fact in part.facts) if numbers else 0
+        for name, fact in part.facts:
+            lead = INDENT * 2 + self.ink(padded(name, room), "quiet") + INDENT
+            yield lead + " " * (before - before_point(fact)) + fact
 
     # ------------------------------------------------------------------ title and stages
 
