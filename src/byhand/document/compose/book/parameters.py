@@ -101,8 +101,8 @@ def _table(edition: Edition) -> ParameterTable:
             for group in inventory.groups
         ),
         totals=tuple(
-            (address, wording.get(address, row[0]), counts[address])
-            for address, row in zip(addresses, found, strict=True)
+            (address, wording.get(address, name), counts[address])
+            for address, (name, _size) in zip(addresses, found, strict=True)
         ),
         symbols=_symbols(edition),
     )
