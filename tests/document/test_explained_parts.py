@@ -115,7 +115,7 @@ def test_a_name_and_a_number_that_do_not_fit_side_by_side_stand_one_below_the_ot
 @pytest.mark.parametrize("name", ["abc", "minigpt", "abc-walkthrough"])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     found = by_key(name)
-    parts = tuple(sections(found, [*USUAL, "stream", "norms"], width=width))
+    parts = tuple(sections(found, [*USUAL, "stream", "norms"]))
     told = lines(title(found), parts, width, Ink())
     assert [line for line in told if width_of(line) > width] == []
 

@@ -19,7 +19,7 @@ def lines(
     """The lines for a terminal; all that they tell is worked out before the first is there."""
     from byhand.document.media.terminal.explanation import lines
 
-    shown = tuple(sections(found, only, every=every, width=width))
+    shown = tuple(sections(found, only, every=every))
     return lines(title(found, only), shown, width, ink)
 
 
@@ -30,6 +30,6 @@ def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -
     from byhand.document.media.html.mathml import Mathml
     from byhand.document.media.html.numbers import Inscriber
 
-    shown = tuple(sections(found, only, every=every, full=True, pictures=True))
+    shown = tuple(sections(found, only, every=every, full=True))
     finite = edition_of(found.trace, workings=False).showing.by_decimals
     return page(title(found, only), shown, Inscriber(Mathml(_("."), finite=finite)))

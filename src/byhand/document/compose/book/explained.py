@@ -245,7 +245,7 @@ def _more_heads(count: int) -> str:
 
 def _geometry(edition: Edition, found: Explanation) -> Passage:
     """The stream as a path: drawn, and by its lengths and angles."""
-    section = geometry.section(Scope(found, full=True, pictures=True))
+    section = geometry.section(Scope(found, full=True))
     lit = _steps(edition, *STREAM, "logits", norms=True)
     earlier = len(edition.trace.tokens) - len(found.geometry.paths)
     if earlier <= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import defined_words, sentence, told
 from byhand.document.media.typst import explained, strips
 from byhand.document.media.typst.numbers import Inscriber
@@ -91,7 +92,7 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case Grid():
             return explained.grid(part)
         case Drawing():
-            return call("picture", string(explained.on_paper(part.svg)), words(part.about))
+            return call("picture", string(explained.on_paper(figure(part))), words(part.about))
         case Terms():
             return explained.terms(part, pen)
         case LensTable():

@@ -24,7 +24,7 @@ from byhand.numbers.enclosed.limbs.engine import NUMPY
 from byhand.numbers.enclosed.limbs.integers import Near, TooNear
 from byhand.numbers.enclosed.limbs.norms import by_entry
 from byhand.numbers.enclosed.limbs.radii import over, plus
-from byhand.numbers.enclosed.limbs.values import Enclosed, evaluated, entries_of, rational_radius
+from byhand.numbers.enclosed.limbs.values import Enclosed, entries_of, evaluated, rational_radius
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.limbs.operations import Limbs
