@@ -30,7 +30,7 @@ from byhand.document.words import together
 from byhand.explaining import Explanation
 from byhand.language import speak
 
-VOID = {"br", "meta", "rect", "path", "circle", "line", "use", "polygon", "polyline", "ellipse"}
+VOID = {"br", "meta"}
 TITLE = Title("model", "", (), (), masked=False)
 
 
