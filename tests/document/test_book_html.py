@@ -16,11 +16,11 @@ from samples import sample_book
 from validating import Elements
 
 from byhand.document.book import Book
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.html import page as html_page
 from byhand.document.media.html import write_book
 from byhand.document.media.html.page import pages
 from byhand.document.parts import NumberTable, Remark
+from byhand.editions import make_book
 from byhand.errors import OutputError
 from byhand.language import _, speaking
 

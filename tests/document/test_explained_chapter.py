@@ -12,7 +12,7 @@ from books import checkpoint_sized
 
 import byhand
 from byhand.document.book import Book, Page
-from byhand.document.compose.book.edition import bind, edition_of, make_edition
+from byhand.document.compose.book import bind
 from byhand.document.compose.forms import Forms
 from byhand.document.media.html.page import pages as html_pages
 from byhand.document.media.html.plane import figure
@@ -21,6 +21,7 @@ from byhand.document.media.typst import typst_source
 from byhand.document.media.typst.explained import on_paper
 from byhand.document.media.typst.writing import typeset
 from byhand.document.parts import (
+    Cell,
     Drawing,
     Finding,
     Grid,
@@ -29,7 +30,7 @@ from byhand.document.parts import (
     NumberTable,
     Terms,
 )
-from byhand.document.trace_parts import Cell
+from byhand.editions import edition_of, make_edition
 from byhand.explaining.attribution import attribute
 from byhand.explaining.circuits import circuits
 from byhand.language import speaking

@@ -24,8 +24,18 @@ from byhand.document.media.json.explanation import document_of, write_json
 from byhand.document.media.terminal.explanation import lines
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.wrapping import broken
-from byhand.document.parts import Column, Finding, Grid, Number, Part, Section, TermLine, Terms
-from byhand.document.trace_parts import Cell, Title
+from byhand.document.parts import (
+    Cell,
+    Column,
+    Finding,
+    Grid,
+    Number,
+    Part,
+    Section,
+    TermLine,
+    Terms,
+    Title,
+)
 from byhand.document.words import together
 from byhand.explaining import Explanation
 from byhand.language import speak

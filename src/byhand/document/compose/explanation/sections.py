@@ -18,8 +18,7 @@ from byhand.document.compose.explanation import (
     lens,
 )
 from byhand.document.compose.explanation.scope import Scope
-from byhand.document.parts import Section
-from byhand.document.trace_parts import Title
+from byhand.document.parts import Section, Title
 from byhand.language import _
 
 if TYPE_CHECKING:

@@ -100,6 +100,8 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
             yield from explained.terms(part, pen)
         case LensTable():
             yield from explained.lens_table(part, pen)
+        case _:
+            raise TypeError(f"a page has no {type(part).__name__}")
 
 
 # ------------------------------------------------------------------ numbers

@@ -17,8 +17,7 @@ from typing import Any
 
 from byhand.document.book import Book, Page
 from byhand.document.numerals import in_full
-from byhand.document.parts import Drawing, Number
-from byhand.document.trace_parts import Cell, WorkingLine
+from byhand.document.parts import Cell, Drawing, Number, WorkingLine
 from byhand.expression import Call, Entry, Expression, Name, Negative, Power, Product, Quotient, Sum
 from byhand.expression import Number as Rational
 from byhand.expression.trees import parts_of

@@ -26,8 +26,8 @@ from byhand.document.parts import (
     Section,
     TermLine,
     Terms,
+    Title,
 )
-from byhand.document.trace_parts import Title
 from byhand.document.words import HARD_SPACE
 from byhand.language import _
 

@@ -97,6 +97,8 @@ def part_value(part: Part, pen: Inscriber) -> str:
             return explained.terms(part, pen)
         case LensTable():
             return explained.lens_table(part, pen)
+        case _:
+            raise TypeError(f"a page has no {type(part).__name__}")
 
 
 # ------------------------------------------------------------------ numbers
