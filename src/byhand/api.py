@@ -335,8 +335,7 @@ def book(
     >>> files[0].name
     'index.html'
     """
-    from byhand.document.compose.book.edition import make_edition
-    from byhand.document.publication import Wanted, publish, questioning
+    from byhand.editions import Wanted, make_edition, publish, questioning
     from byhand.language import speaking
 
     chosen = Chosen.of(numbers, device, **spelled)

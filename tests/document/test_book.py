@@ -10,8 +10,8 @@ from math import cos, erf, exp, isclose, log, pi, sin, sqrt, tanh
 import pytest
 
 from byhand.document.book import Book, Passage
-from byhand.document.compose.book import STEP_PAGES
-from byhand.document.compose.book.edition import Edition, bind, make_edition
+from byhand.document.compose.book import STEP_PAGES, bind
+from byhand.document.compose.book.edition import Edition
 from byhand.document.parts import (
     AttentionPattern,
     HeatStrip,
@@ -22,9 +22,10 @@ from byhand.document.parts import (
     Predictions,
     RegisterMap,
     StreamLine,
+    WorkingLine,
 )
-from byhand.document.trace_parts import WorkingLine
 from byhand.document.verdict_parts import VerdictTable
+from byhand.editions import make_edition
 from byhand.expression import (
     Call,
     Expression,

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 import byhand
 from byhand.document.compose.forms import enclosed_cell
 from byhand.document.compose.trace import document
-from byhand.document.compose.unproven import lines
+from byhand.document.compose.unproven import unproven
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
 from byhand.document.media.json.trace import document_of, enclosure_data
-from byhand.document.trace_parts import Cell, StepPart, Title, WorkingLine
+from byhand.document.parts import Cell, StepPart, Title, WorkingLine
 from byhand.document.words import some_of, undecided
 from byhand.evaluate import prepare
 from byhand.expression import write
@@ -94,7 +94,7 @@ def test_the_title_tells_the_precision_and_the_tables_the_digits_asked_for() -> 
 def test_no_position_leaves_the_exact_numbers_where_there_are_none() -> None:
     trace = byhand.trace("journey", digits=3)
     assert trace.crossings == ()
-    assert all(not part.marks for part in document(trace) if isinstance(part, StepPart))
+    assert all(not part.remarks for part in document(trace) if isinstance(part, StepPart))
 
 
 def test_values_written_into_a_working_are_short_and_the_result_is_not() -> None:
@@ -128,15 +128,16 @@ def test_the_first_of_what_is_not_proven_are_told_and_the_rest_counted() -> None
         Unproven("logits[0,1]", "digits", Enclosure(Fraction(0), Fraction(1, 10**30))),
         *(Unproven(f"probs[{i},0]", "digits", near) for i in range(20)),
     )
-    unproven = replace(trace, proof=Proof(12, 4096, open_ones, 1234))
-    told = list(lines(unproven))
-    assert told[0] == "not proven to 12 digits, with 4,096 bits:"
-    assert told[1] == "  next[1]: cat and sat, 0 ± 1e-20 apart"
-    assert told[2] == "  logits[0,0] = 0.3333 ± 0.00014"
-    assert told[3] == "  logits[0,1] = 0 ± 1e-30, perhaps zero"
-    assert told[11] == "  and 1,224 more"
-    assert len(told) == 12
-    undecided = document_of(unproven)["undecided"]
+    open_trace = replace(trace, proof=Proof(12, 4096, open_ones, 1234))
+    found = unproven(open_trace)
+    assert found.lead == "not proven to 12 digits, with 4,096 bits:"
+    assert found.told[:3] == (
+        "next[1]: cat and sat, 0 ± 1e-20 apart",
+        "logits[0,0] = 0.3333 ± 0.00014",
+        "logits[0,1] = 0 ± 1e-30, perhaps zero",
+    )
+    assert found.told[10:] == ("and 1,224 more",)
+    undecided = document_of(open_trace)["undecided"]
     assert undecided["count"] == 1234
     assert undecided["first"][0] == {
         "address": "next[1]",

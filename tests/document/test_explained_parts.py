@@ -24,13 +24,23 @@ from byhand.document.media.json.explanation import document_of, write_json
 from byhand.document.media.terminal.explanation import lines
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.wrapping import broken
-from byhand.document.parts import Column, Finding, Grid, Number, Part, Section, TermLine, Terms
-from byhand.document.trace_parts import Cell, Title
+from byhand.document.parts import (
+    Cell,
+    Column,
+    Finding,
+    Grid,
+    Number,
+    Part,
+    Section,
+    TermLine,
+    Terms,
+    Title,
+)
 from byhand.document.words import together
 from byhand.explaining import Explanation
 from byhand.language import speak
 
-VOID = {"br", "meta", "rect", "path", "circle", "line", "use", "polygon", "polyline", "ellipse"}
+VOID = {"br", "meta"}
 TITLE = Title("model", "", (), (), masked=False)
 
 
@@ -115,7 +125,7 @@ def test_a_name_and_a_number_that_do_not_fit_side_by_side_stand_one_below_the_ot
 @pytest.mark.parametrize("name", ["abc", "minigpt", "abc-walkthrough"])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     found = by_key(name)
-    parts = tuple(sections(found, [*USUAL, "stream", "norms"], width=width))
+    parts = tuple(sections(found, [*USUAL, "stream", "norms"]))
     told = lines(title(found), parts, width, Ink())
     assert [line for line in told if width_of(line) > width] == []
 

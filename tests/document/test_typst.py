@@ -14,7 +14,6 @@ import pytest
 from samples import sample_book
 
 from byhand.document.book import Book, Page, Passage
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.typst import typst_source, write_pdf
 from byhand.document.media.typst.figure import Figures
 from byhand.document.media.typst.maths import TypstMaths
@@ -27,6 +26,7 @@ from byhand.document.parts import (
     Statistics,
     StatisticsTable,
 )
+from byhand.editions import make_book
 from byhand.errors import InputError, OutputError
 from byhand.expression import Call, Entry, Name, Number, Power, Product, Quotient, parse
 

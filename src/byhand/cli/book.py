@@ -113,8 +113,7 @@ def command(
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.trace import hinting, steps_of
-    from byhand.document.compose.book.edition import make_edition
-    from byhand.document.publication import Wanted, publish, questioning
+    from byhand.editions import Wanted, make_edition, publish, questioning
     from byhand.models import open_model
 
     chosen.refuse_comparison()
@@ -144,7 +143,7 @@ def command(
 
 def _tell(path: Path) -> None:
     """Says where a file is; of the pages, where to begin."""
-    from byhand.document.publication import PDF, XLSX
+    from byhand.editions import PDF, XLSX
 
     if path.name == PDF:
         text = _("typeset: {file}")

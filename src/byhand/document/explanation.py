@@ -19,17 +19,17 @@ def lines(
     """The lines for a terminal; all that they tell is worked out before the first is there."""
     from byhand.document.media.terminal.explanation import lines
 
-    shown = tuple(sections(found, only, every=every, width=width))
+    shown = tuple(sections(found, only, every=every))
     return lines(title(found, only), shown, width, ink)
 
 
 def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -> str:
     """A page of HTML that needs nothing else, with every section in full."""
-    from byhand.document.compose.book.edition import edition_of
     from byhand.document.media.html.explanation_page import page
     from byhand.document.media.html.mathml import Mathml
     from byhand.document.media.html.numbers import Inscriber
+    from byhand.editions import edition_of
 
-    shown = tuple(sections(found, only, every=every, full=True, pictures=True))
+    shown = tuple(sections(found, only, every=every, full=True))
     finite = edition_of(found.trace, workings=False).showing.by_decimals
     return page(title(found, only), shown, Inscriber(Mathml(_("."), finite=finite)))

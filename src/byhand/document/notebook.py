@@ -18,7 +18,6 @@ from pathlib import Path
 from byhand.address import write_index
 from byhand.document import words
 from byhand.document.book import Spine
-from byhand.document.compose.book.edition import edition_of
 from byhand.document.compose.book.prediction import candidates as likeliest
 from byhand.document.compose.book.prediction import predicted
 from byhand.document.compose.book.spine import spine
@@ -31,7 +30,8 @@ from byhand.document.media.html.prose import left_out, prose, remark
 from byhand.document.media.html.tables import candidates, facts, predictions
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import in_full
-from byhand.document.parts import Number, Predictions, Remark
+from byhand.document.parts import Number, Predictions
+from byhand.editions import edition_of
 from byhand.expression import Number as Rational
 from byhand.forward import plan
 from byhand.language import _, spoken
@@ -136,8 +136,9 @@ class _Cell:
         shown = found[-MOST_PREDICTIONS:]
         hidden = len(found) - len(shown)
         said = _("the first {count} positions").format(count=hidden) if hidden else ""
+        outline = self.edition.showing.outline(self.trace.steps["next"])
         yield from predictions(
-            Predictions("next", tuple(predicted(self.edition, *one) for one in shown), said),
+            Predictions(outline, tuple(predicted(self.edition, *one) for one in shown), said),
             self.pen,
         )
 
@@ -181,8 +182,7 @@ class _Cell:
             return
         for table in self.edition.showing.tables(worked):
             yield from number_table(table, self.pen)
-        for mark in self.edition.showing.document.marks(worked):
-            yield remark(Remark(mark.kind, mark.text, worked.address))
+        yield from map(remark, self.edition.showing.remarks(worked))
 
     # ------------------------------------------------------------------ and then
 

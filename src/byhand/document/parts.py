@@ -1,16 +1,17 @@
-"""What a passage shows: numbers with their addresses, tables, strips, patterns, counts, formulas.
+"""The parts of a document: numbers with their addresses, the pass, colours, tables, claims.
 
-    Number · NumberRow · NumberTable      a number with its address, its forms and its working
-    HeatStrip · AttentionPattern          larger tensors as colours
-    StreamLine · Predictions · …          what a page tells beside them; `Part` is any of these
-    Column · Grid · Finding · Drawing     a table to be read, sentences, a picture
-    Terms · LensTable                     a logit as a sum, and what leads after every step
-    Section                               parts under a heading
-    Formula · Matrix · Sign · Word        the law, and this model's numbers in it
+    Cell · Number · NumberRow · NumberTable    a number: forms, address, place in a table
+    WorkingLine · Definitions · Formula        how it comes about, and the law of its step
+    Title · Stage · StepPart · … · Loss        the pass, step by step
+    HeatStrip · AttentionPattern · …           larger tensors as colours
+    Column · Grid · Finding · Drawing          a table to be read, sentences, a picture
+    Terms · LensTable                          a logit as a sum, and what leads after every step
+    Remark · Facts · LeftOut · …               what is said beside them; `Part` is any of these
+    Section                                    parts under a heading
 
-What holds them together (passages, pages, the figure) is in `book`.  Everything is data:
-expression trees, words in the language of the book, and plain arrays of floats.  Nothing
-computes, nothing is escaped, and no width is known.
+A composer makes parts, a medium draws them.  What holds the parts of a book together (passages,
+pages, the figure) is in `book`.  Everything is data: expression trees, words in the reader's
+language, and plain arrays of floats.  Nothing computes, nothing is escaped, and no width is known.
 
 How to read the trees (`byhand.expression`): in a formula, `Name("W_q")` is W with the index q,
 `Name("Eᵀ")` is E transposed, a longer name such as `scores` stands upright as a word, and
@@ -20,19 +21,70 @@ argmax); `Call("Σ", x)` is a sum without brackets.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.document.trace_parts import Cell, Letter, WorkingLine
-from byhand.document.verdict_parts import VerdictLine, VerdictTable
-from byhand.expression import Expression
+from byhand.document.verdict_parts import ClassTable, VerdictLine, VerdictReport, VerdictTable
+from byhand.expression import Expression, write
+
+if TYPE_CHECKING:
+    from byhand.explaining.geometry import Geometry
+    from byhand.explaining.planes import Plane
 
 Floats = npt.NDArray[np.float32]
+LONGEST_FRACTION = 9  # characters of an exact number in a table of decimals
 
 
 # ------------------------------------------------------------------ numbers with their addresses
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number in the forms it can be shown in.  A masked entry has no register and no form.
+
+    `worked` is the form before simplifying, where it differs; `decimal` is proven to its last
+    place; with a `radius`, the true value lies within it of `decimal`.  A form in letters that
+    would need definitions is left to the parts that define them.
+
+    `cut` says that `decimal` is not all of an exact or rounded number: 0.3333 for 1/3, or four
+    decimals of a float.  An exact number without a form that is not cut is what its decimal says.
+    """
+
+    register: str | None
+    form: Expression | None = None
+    worked: Expression | None = None
+    decimal: str | None = None
+    radius: str | None = None
+    cut: bool = field(default=False, compare=False)
+
+    @property
+    def masked(self) -> bool:
+        return self.register is None
+
+    @property
+    def plain(self) -> bool:
+        """Whether a table of decimals shows an exact number in full."""
+        if self.register != "exact" or self.form is None:
+            return False
+        text = write(self.form)
+        whole = text.removeprefix("-").isdigit() and len(text) <= len(self.decimal or "")
+        return whole or len(text) <= LONGEST_FRACTION  # the decimals of 10**12 are zeros alone
+
+
+MASKED = Cell(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A letter and what it stands for, told where it is first used."""
+
+    name: str
+    definition: Expression
+    decimal: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +113,10 @@ class NumberRow:
     register: str | None
     numbers: tuple[Number, ...]
 
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        return tuple(number.cell for number in self.numbers)
+
 
 @dataclass(frozen=True, slots=True)
 class NumberTable:
@@ -82,6 +138,181 @@ class NumberTable:
     word: str = ""
     kind: str = "step"  # "step", "weight"
     asked: bool = False  # whether the reader has asked for these numbers
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingLine:
+    """How one number comes about: in short names, with the values in, and what it is."""
+
+    address: str
+    cell: Cell
+    symbols: Expression | None = None
+    values: Expression | None = None
+    decimals: bool = False  # some of the values are shown by their decimals
+    sources: tuple[tuple[str, str], ...] = ()  # short name, address
+    letters: tuple[Letter, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    missing: bool = False  # the number could not be worked out; a remark says why
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """A number whose form has letters in it that stand for long values, and what these are."""
+
+    name: str
+    form: Expression
+    letters: tuple[Letter, ...]
+
+
+# ------------------------------------------------------------------ formulas
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """A sign between the pieces of a line: =, ·, +, →."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix or a row in brackets, entry by entry; `address` is what it is a part of."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the vocabulary in a line."""
+
+    text: str
+
+
+Piece = Expression | Matrix | Sign | Word
+Line = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """The law of a step, the same with this model's numbers, and one entry written out.
+
+    `symbols` is the law: q = x·W_q.  `numbers` is the same line of one position with its rows and
+    matrices written out, as far as they are small enough; `earlier` are such lines of positions
+    before it, each with its label, and `label` is then that of `numbers`.  `worked` is one entry,
+    from its short names over its numbers to its value: the dot product as a person writes it.
+    """
+
+    address: str  # of the step
+    symbols: Line
+    numbers: Line = ()
+    worked: WorkingLine | None = None
+    earlier: tuple[tuple[str, Line], ...] = ()
+    label: str = ""
+
+
+# ------------------------------------------------------------------ the pass
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence at a step or below a table: leaves, returns, stops, limit, open, more, "closing"
+    (how a sum closes); "claim" where a printed number does not follow, "carried" where it follows
+    from an error."""
+
+    kind: str
+    text: str
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """What is worked out: model, text, numbers; and how the signs are read.
+
+    `digits`: so many significant digits of every number are shown, proven.
+    """
+
+    name: str
+    about: str
+    facts: tuple[tuple[str, str], ...]
+    registers: tuple[str, ...] = ()
+    masked: bool = False
+    notes: tuple[str, ...] = ()
+    digits: int | None = None
+    only_later: bool = True  # all that is masked comes later; else a window or a table masks too
+    aside: str = ""  # at the end of the line of the name
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A heading along the spine, with a sentence on what happens here."""
+
+    title: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepPart:
+    """One line of working with its numbers."""
+
+    address: str
+    also: tuple[str, ...]
+    formula: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    register: str | None
+    given: tuple[NumberTable, ...] = ()  # the weights it reads
+    tables: tuple[NumberTable, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotWorked:
+    """Steps without values, and the one reason they share, where it is to be said."""
+
+    reason: str
+    steps: tuple[StepPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The next token after one position; `sentence` tells it in a book, ties and all."""
+
+    position: int
+    label: str
+    token: str | None  # None: undecided
+    margin: Cell | None
+    proven: bool
+    tied: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """The next token after each position (or after the positions shown); `step` is `next`."""
+
+    step: StepPart
+    predictions: tuple[Prediction, ...]
+    left_out: str = ""
+
+    @property
+    def address(self) -> str:
+        return self.step.address
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """The step `loss`: how surprised the model is by the target."""
+
+    step: StepPart
+    target: str
+    after: str
+    cell: Cell
+    letters: tuple[Letter, ...] = ()
+
+
+# ------------------------------------------------------------------ colours
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,28 +386,41 @@ class StreamLine:
     left_out: str = ""
 
 
-# ------------------------------------------------------------------ other parts
-
-
 @dataclass(frozen=True, slots=True)
-class Predicted:
-    """What comes next after one position."""
-
-    position: int
-    label: str
-    token: str | None  # None: undecided
-    margin: Cell | None
-    proven: bool
-    sentence: str  # the whole of it in words, ties and candidates included
-
-
-@dataclass(frozen=True, slots=True)
-class Predictions:
-    """The next token after each position (or after the positions shown)."""
+class RegisterLine:
+    """The registers of a step, position by position; `crossings` are "leaves", "returns" or ""."""
 
     address: str
-    predictions: tuple[Predicted, ...]
+    registers: tuple[str | None, ...]
+    crossings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterMap:
+    """The whole pass as registers: a row a step, a column a position."""
+
+    labels: tuple[str, ...]  # of the positions
+    lines: tuple[RegisterLine, ...]
     left_out: str = ""
+
+
+# ------------------------------------------------------------------ words and tables
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Short facts, each a word and what it is; `title` says what they are about."""
+
+    facts: tuple[tuple[str, str], ...]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What is not shown here, why, and how to see it."""
+
+    text: str
+    command: str = ""  # byhand trace … --at …
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,63 +510,10 @@ class StatisticsTable:
     lines: tuple[Statistics, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterLine:
-    """The registers of a step, position by position; `crossings` are "leaves", "returns" or ""."""
-
-    address: str
-    registers: tuple[str | None, ...]
-    crossings: tuple[str, ...]
+# ------------------------------------------------------------------ claims
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterMap:
-    """The whole pass as registers: a row a step, a column a position."""
-
-    labels: tuple[str, ...]  # of the positions
-    lines: tuple[RegisterLine, ...]
-    left_out: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Definitions:
-    """A number whose form has letters in it that stand for long values, and what these are."""
-
-    name: str
-    form: Expression
-    letters: tuple[Letter, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Short facts, each a word and what it is; `title` says what they are about."""
-
-    facts: tuple[tuple[str, str], ...]
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """What is not shown here, why, and how to see it."""
-
-    text: str
-    command: str = ""  # byhand trace … --at …
-
-
-# ------------------------------------------------------------------ words, and tables to be read
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A sentence at a step or below a table.
-
-    `kind`: leaves, returns, stops, limit, open (not known), more, closing (how a sum closes);
-    "claim" where a printed number does not follow, "carried" where it follows from an error.
-    """
-
-    kind: str
-    text: str
-    address: str = ""
+# ------------------------------------------------------------------ sentences, tables, pictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,11 +579,22 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture: SVG that needs nothing else, lines of characters, and the same in words."""
+    """A plane of the stream: who wins where, the tokens' directions, and each position's way.
 
-    svg: str = ""
-    characters: tuple[str, ...] = ()
-    about: str = ""
+    `geometry` and `plane` are its numbers (see `explaining.geometry`), the rest is words.
+    """
+
+    geometry: Geometry
+    plane: Plane
+    name: str  # which is its own on a page
+    title: str
+    about: str  # the whole of it said, for those who do not see it
+    notes: tuple[str, ...]
+    axes: tuple[str, str]  # their names
+    stops: Mapping[str, str]  # what each kind of stop on a way is called
+    ends: tuple[str, ...]  # what is predicted at the end of each way
+    small: bool = False
+    instead: str = ""  # what is said where nothing can be drawn
 
 
 # ------------------------------------------------------------------ sums, and the lens
@@ -466,27 +668,13 @@ class LensTable:
 
 
 Part = (
-    NumberTable
-    | HeatStrip
-    | AttentionPattern
-    | StreamLine
-    | Predictions
-    | Candidates
-    | ParameterTable
-    | ShapeTable
-    | StatisticsTable
-    | RegisterMap
-    | Definitions
-    | VerdictTable
-    | Facts
-    | LeftOut
-    | Remark
-    | Finding
-    | Grid
-    | Drawing
-    | Terms
-    | LensTable
-)
+    NumberTable | WorkingLine | Definitions
+    | Title | Stage | StepPart | NotWorked | Predictions | Loss | Remark
+    | HeatStrip | AttentionPattern | StreamLine | RegisterMap
+    | Facts | LeftOut | Candidates | ParameterTable | ShapeTable | StatisticsTable
+    | VerdictTable | VerdictReport | ClassTable
+    | Finding | Grid | Drawing | Terms | LensTable
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,50 +685,3 @@ class Section:
     title: str
     about: str
     parts: tuple[Part, ...]
-
-
-# ------------------------------------------------------------------ formulas
-
-
-@dataclass(frozen=True, slots=True)
-class Sign:
-    """A sign between the pieces of a line: =, ·, +, →."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """A matrix or a row in brackets, entry by entry; `address` is what it is a part of."""
-
-    rows: tuple[tuple[Cell, ...], ...]
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word of the vocabulary in a line."""
-
-    text: str
-
-
-Piece = Expression | Matrix | Sign | Word
-Line = tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """The law of a step, the same with this model's numbers, and one entry written out.
-
-    `symbols` is the law: q = x·W_q.  `numbers` is the same line of one position with its rows and
-    matrices written out, as far as they are small enough; `earlier` are such lines of positions
-    before it, each with its label, and `label` is then that of `numbers`.  `worked` is one entry,
-    from its short names over its numbers to its value: the dot product as a person writes it.
-    """
-
-    address: str  # of the step
-    symbols: Line
-    numbers: Line = ()
-    worked: WorkingLine | None = None
-    earlier: tuple[tuple[str, Line], ...] = ()
-    label: str = ""

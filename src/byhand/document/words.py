@@ -231,6 +231,22 @@ def stops(positions: Sequence[str], op: str) -> str:
     return text.format(which=joined(positions), what=what)
 
 
+def noted(kind: str) -> str:
+    """The sentence about a special value at some positions: {which}."""
+    return {
+        "zero-variance": _(
+            "position {which}: every entry is the mean, so this is 0/0; taken as the limit for "
+            "eps → 0, which is 0"
+        ),
+        "undecided-sign": _(
+            "position {which}: a sign could not be decided, so max(0, x) stays as it is written"
+        ),
+        "not-finite": _(
+            "position {which}: a number here is too large for this format, or is no number at all"
+        ),
+    }[kind]
+
+
 def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
     """pos 2 × d 2; the names are those of addresses and stay as they are."""
     if axes in ((), ("one",)):

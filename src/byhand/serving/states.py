@@ -23,8 +23,7 @@ from byhand.language import LANGUAGES, _
 from byhand.model import Model
 from byhand.models import builtin_names, open_model
 from byhand.numbers.base import Numbers
-from byhand.options import FORMATS as FLOATS
-from byhand.options import Chosen
+from byhand.options import FORMATS, Chosen
 
 MOST_DIGITS, MOST_DECIMALS = 50, 12
 MOST_EDITS = 4_096  # weights of one State
@@ -174,17 +173,17 @@ def _numbers(data: Any, where: str) -> str:
     kind, amount = _parts(said)
     most = {"digits": MOST_DIGITS, "decimals": MOST_DECIMALS}.get(kind)
     least = 1 if kind == "digits" else 0
-    if (kind == "exact" or kind in FLOATS) and said == kind:
+    if (kind == "exact" or kind in FORMATS) and said == kind:
         return said
     if most is not None and amount is not None and least <= amount <= most:
         return f"{kind} {amount}"
-    ways = ("exact", f"digits 1 … {MOST_DIGITS}", f"decimals 0 … {MOST_DECIMALS}", *FLOATS)
+    ways = ("exact", f"digits 1 … {MOST_DIGITS}", f"decimals 0 … {MOST_DECIMALS}", *FORMATS)
     raise InputError(
         _("there are no numbers of this kind"),
         where=where,
         expected=", ".join(ways),
         found=said[:60],
-        hint=nearest(kind[:60], ("exact", "digits", "decimals", *FLOATS)),
+        hint=nearest(kind[:60], ("exact", "digits", "decimals", *FORMATS)),
     )
 
 

@@ -1,5 +1,5 @@
 """Limb arithmetic works on torch tensors in all tests of this folder."""
 
-from byhand.numbers.enclosed.limbs.weights import tensors
+from byhand.numbers.enclosed.limbs.weights import torch_devices
 
-tensors()
+torch_devices()

@@ -122,7 +122,7 @@ def test_rows_are_walked_as_far_as_they_are_seen(monkeypatch: pytest.MonkeyPatch
     with stand_in(monkeypatch):
         steps = visible_keys.VisibleKeys(seen, heads, keys, torch.zeros(1))
         out = torch.full((steps.size * 2,), np.nan, dtype=torch.float64)
-        found = row_kernels.worked(
+        found = row_kernels.run(
             program,
             (),
             steps.walk(),

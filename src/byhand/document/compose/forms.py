@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
-from byhand.document.trace_parts import MASKED, Cell, Letter
+from byhand.document.parts import MASKED, Cell, Letter
 from byhand.errors import Undecided
 from byhand.expression import (
     Entry,

@@ -12,7 +12,7 @@ from byhand.document.compose.forms import PLACES, Forms
 from byhand.document.media.json.trace import floats
 from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
 from byhand.document.media.terminal.parts import decimal_alone
-from byhand.document.trace_parts import Cell, Title
+from byhand.document.parts import Cell, Title
 from byhand.document.words import whole
 from byhand.expression import write
 from byhand.language import _
@@ -34,7 +34,7 @@ def opening(generation: Generation) -> Title:
     ]
     if generation.sampling is not None:
         facts.append((_("drawn"), ", ".join(_drawn(generation.sampling))))
-    return Title(words.printable(model.name), "", tuple(facts), (), masked=False)
+    return Title(words.printable(model.name), "", tuple(facts))
 
 
 def _numbers(generation: Generation) -> str:

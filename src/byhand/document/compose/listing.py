@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from byhand.document import words
-from byhand.document.parts import Column, Finding, Grid, Part, Title
+from byhand.document.parts import Column, Finding, Grid, NotWorked, Part, Stage, StepPart, Title
 from byhand.document.words import whole
 from byhand.language import _
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def inventory_parts(inventory: Inventory, weights_known: bool = False) -> Iterator[Part]:
     """The components with their formulas, the totals, and what the counts alone do not say."""
-    yield Title(inventory.model, "", (), (), masked=False)
+    yield Title(inventory.model, "", ())
     yield inventory_grid(inventory, weights_known)
     yield from map(Finding, inventory_notes(inventory))
     if inventory.buffers:
@@ -113,11 +114,9 @@ def model_parts(found: Iterable[tuple[Model, int]]) -> Iterator[Part]:
     for model, parameters in found:
         text = model.text or ""
         quoted = f'"{text}"' if " " in text else text
-        facts = (
-            (_("parameters"), whole(parameters)),
-            (_("try"), f"byhand trace {model.name} {quoted}".rstrip()),
-        )
-        yield Title(model.name, model.about, facts, (), masked=False)
+        call = f"byhand trace {model.name} {quoted}".rstrip()
+        size = _("{count} parameters").format(count=whole(parameters))
+        yield Title(model.name, model.about, ((_("try"), call),), aside=size)
     yield Finding(_("A model file of your own works wherever these names do."))
 
 
@@ -125,17 +124,15 @@ def plan_parts(plan: Plan, shown: set[str], names: str = "byhand") -> Iterator[P
     """Every step of a plan with its formula and its axes, by stage; no number is known."""
     said = _("a plan for {count} tokens: {steps} steps, no numbers")
     about = said.format(count=plan.length, steps=len(shown))
-    yield Title(plan.spec.name, about, (), (), masked=False)
+    yield Title(plan.spec.name, about, ())
     called = plan.in_style(names)
-    rows: list[tuple[str, ...]] = []
-    stage = ""
-    for step in plan:
-        if step.address not in shown:
-            continue
-        if (here := words.stage_title(words.place_of(step.address))) != stage:
-            stage = here
-            rows.append((stage,))
-        formula, axes = words.formula_text(step.formula), words.axes_text(step.axes, step.shape)
-        rows.append((called[step.address], formula, axes))
-    columns = (Column(_("step"), "address"), Column(_("formula"), "formula"), Column(_("axes")))
-    yield Grid("", columns, tuple(rows))
+    steps = [step for step in plan if step.address in shown]
+    for place, stage in groupby(steps, key=lambda step: words.place_of(step.address)):
+        yield Stage(words.stage_title(place), "")
+        yield NotWorked(
+            "",
+            tuple(
+                StepPart(called[step.address], (), step.formula, step.axes, step.shape, None)
+                for step in stage
+            ),
+        )

@@ -11,9 +11,10 @@ from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.formulas import formula
-from byhand.document.compose.book.numbers import Index, Showing
+from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.passages import claims_title, remarks_of
 from byhand.document.compose.book.spoken_numbers import NEAR
+from byhand.document.compose.tables import Index
 from byhand.document.numerals import localised
 from byhand.document.parts import Facts, LeftOut, Part, RegisterLine, RegisterMap
 from byhand.document.verdict_parts import VerdictTable

@@ -216,8 +216,7 @@ def remarks_of(edition: Edition, steps: Iterable[Worked]) -> Iterator[Remark]:
     """Boundaries, returns, limits taken: as they are told at a step."""
     for worked in steps:
         if worked.missing is None:
-            for mark in edition.showing.document.marks(worked):
-                yield Remark(mark.kind, mark.text, worked.address)
+            yield from edition.showing.remarks(worked)
 
 
 def claims_title(edition: Edition) -> str:

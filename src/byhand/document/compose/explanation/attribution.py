@@ -17,8 +17,18 @@ from byhand.document.compose.explanation.numerals import short_float
 from byhand.document.compose.explanation.scope import Scope, numbers
 from byhand.document.compose.explanation.wording import part_name, quoted
 from byhand.document.mathematics import cell_tree
-from byhand.document.parts import Column, Grid, Number, Part, Remark, Section, TermLine, Terms
-from byhand.document.trace_parts import Cell, WorkingLine
+from byhand.document.parts import (
+    Cell,
+    Column,
+    Grid,
+    Number,
+    Part,
+    Remark,
+    Section,
+    TermLine,
+    Terms,
+    WorkingLine,
+)
 from byhand.document.words import joined, whole, why_missing
 from byhand.expression import Entry, Expression, Sum
 from byhand.language import _

@@ -12,6 +12,7 @@ from byhand.document.compose.explanation.numerals import with_sign
 from byhand.document.compose.explanation.scope import Scope
 from byhand.document.compose.explanation.wording import head_sentences
 from byhand.document.parts import (
+    MASKED,
     Column,
     Finding,
     Grid,
@@ -23,7 +24,6 @@ from byhand.document.parts import (
     Remark,
     Section,
 )
-from byhand.document.trace_parts import MASKED
 from byhand.document.words import together, whole, why_missing
 from byhand.language import _
 from byhand.numbers.base import ABSENT

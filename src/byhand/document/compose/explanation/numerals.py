@@ -7,8 +7,7 @@ from math import floor, isfinite, log10
 from typing import Any
 
 from byhand.document.compose.forms import Forms
-from byhand.document.parts import Number
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Number
 from byhand.expression import write
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.tracing import Trace

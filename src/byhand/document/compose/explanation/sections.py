@@ -18,8 +18,7 @@ from byhand.document.compose.explanation import (
     lens,
 )
 from byhand.document.compose.explanation.scope import Scope
-from byhand.document.parts import Section
-from byhand.document.trace_parts import Title
+from byhand.document.parts import Section, Title
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -87,11 +86,9 @@ def sections(
     *,
     every: bool = False,
     full: bool = False,
-    pictures: bool = False,
-    width: int = 80,
 ) -> Iterator[Section]:
     """The sections asked for, in full; without any, the usual ones in short, or in full too."""
-    scope = Scope(found, full or bool(only), every, pictures=pictures, width=width)
+    scope = Scope(found, full or bool(only), every)
     for name in SECTIONS:
         if name in (only or USUAL):
             yield _MAKERS[name](scope)

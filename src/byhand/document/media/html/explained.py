@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from byhand.document.media.html.markup import Markup, element, joined, opening
 from byhand.document.media.html.numbers import Inscriber, register_mark
 from byhand.document.media.html.prose import left_out, prose, sentence, told
-from byhand.document.numerals import localised, written
+from byhand.document.numerals import localised, written_cell
 from byhand.document.parts import (
     Column,
     Finding,
@@ -177,7 +177,7 @@ def _text(column: Column, text: str) -> Markup | str:
         case "formula":
             return text
         case _:
-            return Markup(prose(written(text)))
+            return Markup(prose(written_cell(text)))
 
 
 def _address(text: str) -> Markup:

@@ -13,8 +13,7 @@ from byhand.document.media.html.prose import prose, told
 from byhand.document.media.html.standalone import Frame, legend
 from byhand.document.media.html.tables import facts
 from byhand.document.numerals import written
-from byhand.document.parts import Section
-from byhand.document.trace_parts import Title
+from byhand.document.parts import Section, Title
 from byhand.language import _
 
 STYLES = ("book.css", "explained.css")

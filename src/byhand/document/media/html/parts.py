@@ -13,7 +13,9 @@ from html import escape
 from byhand.document import words
 from byhand.document.mathematics import cell_tree, rounded_line, too_wide
 from byhand.document.media.html import explained, strips, tables
+from byhand.document.media.html.markup import element
 from byhand.document.media.html.numbers import Inscriber, register_mark
+from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import defined_words, left_out, remark, told
 from byhand.document.parts import (
     AttentionPattern,
@@ -93,11 +95,13 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
         case Grid():
             yield from explained.grid(part)
         case Drawing():
-            yield f'<figure class="drawing">{part.svg}</figure>'
+            yield element("figure", figure(part), class_="drawing")
         case Terms():
             yield from explained.terms(part, pen)
         case LensTable():
             yield from explained.lens_table(part, pen)
+        case _:
+            raise TypeError(f"a page has no {type(part).__name__}")
 
 
 # ------------------------------------------------------------------ numbers

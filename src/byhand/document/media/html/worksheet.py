@@ -28,8 +28,7 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.prose import prose
 from byhand.document.numerals import localised
-from byhand.document.parts import Number, NumberTable
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Number, NumberTable
 from byhand.language import _
 
 SCALE = 1.18  # of the figure, on a wide screen

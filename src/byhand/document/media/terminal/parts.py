@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from byhand.document import words
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
-from byhand.document.media.terminal.layout import MASK, before_point, fit, plain
+from byhand.document.media.terminal.layout import MASK, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
-from byhand.document.parts import Facts, Finding, Grid
-from byhand.document.trace_parts import (
+from byhand.document.parts import (
     Cell,
-    Given,
+    Facts,
+    Finding,
+    Grid,
     Letter,
     Loss,
-    Mark,
     NotWorked,
+    NumberTable,
     Part,
     Prediction,
     Predictions,
+    Remark,
     Stage,
     StepPart,
-    Table,
     Title,
     WorkingLine,
 )
@@ -45,41 +47,19 @@ class Terminal:
     ink: Ink = field(default_factory=Ink)
     told: set[str] = field(default_factory=set)  # letters already defined
     brief: str | None = None  # the first entry whose form had no room
+    drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
     def lines(self, parts: Iterable[Part]) -> Iterator[str]:
         """The document, line by line."""
-        for part in parts:
+        for place, part in enumerate(parts):
+            if place and isinstance(part, Title):
+                yield ""
             yield from self.part(part)
 
     def part(self, part: Part) -> Iterator[str]:
-        match part:
-            case Title():
-                yield from self.title(part)
-            case Stage():
-                yield from self.stage(part)
-            case StepPart():
-                yield from self.step(part)
-            case NotWorked():
-                yield from self.not_worked(part)
-            case Predictions():
-                yield from self.predictions(part)
-            case Loss():
-                yield from self.loss(part)
-            case WorkingLine():
-                yield from self.working(part)
-            case Mark():
-                yield from self.mark(part)
-            case VerdictReport():
-                yield from report_lines(part, self.width, self.ink)
-            case Grid():
-                yield ""
-                yield from grid_lines(part, self.width, self.ink)
-            case Finding():
-                yield from self.finding(part)
-            case Facts():
-                yield from self.facts(part)
-            case ClassTable():
-                yield from class_lines(part, self.width, self.ink)
+        """One part as lines; one that a terminal cannot show is left to other media."""
+        draw = self.drawn.get(type(part))
+        return iter(()) if draw is None else draw(self, part)
 
     def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Words broken at the width; `first` stands before the first line."""
@@ -94,6 +74,11 @@ class Terminal:
         )
 
     # ------------------------------------------------------------------ words
+
+    def grid(self, part: Grid) -> Iterator[str]:
+        """A table to be read."""
+        yield ""
+        yield from grid_lines(part, self.width, self.ink)
 
     def finding(self, part: Finding) -> Iterator[str]:
         """A sentence, and below it what is known about it."""
@@ -117,10 +102,13 @@ class Terminal:
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: Title) -> Iterator[str]:
-        yield self.ink(title.name, "strong")
+        room = " " * (self.width - width_of(title.name) - width_of(title.aside))
+        aside = room + self.ink(title.aside, "quiet") if title.aside else ""
+        yield self.ink(title.name, "strong") + aside
         if title.about:
             yield from self.paragraph(words.told(title.about))
-        yield ""
+        if title.facts:
+            yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)
         for name, fact in title.facts:
             lead = f"{INDENT}{padded(name, room)}  "
@@ -156,8 +144,8 @@ class Terminal:
         yield from self.given(step.given)
         for table in step.tables:
             yield from self.table(table, step)
-        for mark in step.marks:
-            yield from self.mark(mark)
+        for remark in step.remarks:
+            yield from self.remark(remark)
 
     def header(self, step: StepPart) -> Iterator[str]:
         """Address and formula at the left, axes and register at the right, on a line if it fits."""
@@ -193,24 +181,25 @@ class Terminal:
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
 
-    def given(self, weights: Iterable[Given]) -> Iterator[str]:
+    def given(self, weights: Iterable[NumberTable]) -> Iterator[str]:
         """The weights a step reads: those that a word describes on one line, then the tables."""
-        if said := [f"{given.name} = {given.word}" for given in weights if given.table is None]:
+        if said := [f"{weight.title} = {weight.word}" for weight in weights if weight.word]:
             text = _("with {what}").format(what=", ".join(said))
             for line in self.paragraph(text, INDENT * 2, INDENT):
                 yield self.ink(line, "quiet")
-        for given in weights:
-            if given.table is not None:
-                yield from self.weight_table(given.name, given.table)
+        for weight in weights:
+            if not weight.word:
+                yield from self.weight(weight)
 
-    def weight_table(self, name: str, table: Table) -> Iterator[str]:
-        lead = INDENT + _("with {what}").format(what=f"{name} =") + " "
-        fitted = fit(table, self.width - width_of(lead), Ink(), signs=False)
+    def weight(self, table: NumberTable) -> Iterator[str]:
+        """The numbers of a weight; of one that was printed, what is printed."""
+        lead = INDENT + _("with {what}").format(what=f"{table.title} =") + " "
+        fitted = fit(as_printed(table), self.width - width_of(lead), Ink(), signs=False)
         for place, line in enumerate(fitted.lines):
             text = (lead if place == 0 else " " * width_of(lead)) + line
             yield self.ink(text.rstrip(), "quiet")
 
-    def table(self, table: Table, step: StepPart) -> Iterator[str]:
+    def table(self, table: NumberTable, step: StepPart) -> Iterator[str]:
         if table.title:
             yield self.ink(INDENT + table.title, "quiet")
         fitted = fit(table, self.width - len(INDENT), self.ink)
@@ -223,7 +212,7 @@ class Terminal:
             text = _("left out: {what}").format(what=table.left_out)
             yield self.ink(f"{INDENT}… {text}", "quiet")
 
-    def hint(self, step: StepPart, table: Table) -> Iterator[str]:
+    def hint(self, step: StepPart, table: NumberTable) -> Iterator[str]:
         """Where the forms are that had no room; said once."""
         before = 1 if step.axes[0] in ("head", "kv_head") else 0
         index = [0] * len(step.axes)
@@ -248,15 +237,17 @@ class Terminal:
         lead = INDENT + _("where {name} =").format(name=letter.name) + " "
         yield from self.paragraph(text, " " * len(lead), lead)
 
-    def mark(self, mark: Mark) -> Iterator[str]:
-        sign = MARKS.get(mark.kind, "")
+    def remark(self, remark: Remark) -> Iterator[str]:
+        """A sentence at a step, behind the sign of its kind."""
+        sign = MARKS.get(remark.kind, "")
         indent = INDENT + "  " * bool(sign)
-        for line in self.paragraph(mark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
-            yield self.ink(line, mark.kind)
+        for line in self.paragraph(remark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
+            yield self.ink(line, remark.kind)
 
     def not_worked(self, part: NotWorked) -> Iterator[str]:
-        yield ""
-        yield from self.paragraph(part.reason)
+        if part.reason:
+            yield ""
+            yield from self.paragraph(part.reason)
         for step in part.steps:
             left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
             right = words.axes_text(step.axes, step.shape)
@@ -265,6 +256,7 @@ class Terminal:
                 yield f"{left}{' ' * room}{self.ink(right, 'quiet')}"
             else:
                 yield from self.paragraph(left.strip(), INDENT * 2, INDENT)
+                yield " " * (self.width - width_of(right)) + self.ink(right, "quiet")
 
     # ------------------------------------------------------------------ the end of the spine
 
@@ -317,8 +309,37 @@ class Terminal:
             for line in self.paragraph(text, INDENT * 2, INDENT):
                 yield self.ink(line, "quiet")
         yield from self.letters(part)
-        for mark in part.marks:
-            yield from self.mark(mark)
+        for remark in part.remarks:
+            yield from self.remark(remark)
+
+
+Terminal.drawn = {
+    Title: Terminal.title,
+    Stage: Terminal.stage,
+    StepPart: Terminal.step,
+    NotWorked: Terminal.not_worked,
+    Predictions: Terminal.predictions,
+    Loss: Terminal.loss,
+    WorkingLine: Terminal.working,
+    Remark: Terminal.remark,
+    Grid: Terminal.grid,
+    Finding: Terminal.finding,
+    Facts: Terminal.facts,
+    VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
+    ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
+}
+
+
+def as_printed(table: NumberTable) -> NumberTable:
+    """A weight without how far each of its numbers may be from what is printed."""
+    rows = tuple(
+        replace(
+            row,
+            numbers=tuple(replace(n, cell=replace(n.cell, radius=None)) for n in row.numbers),
+        )
+        for row in table.rows
+    )
+    return replace(table, rows=rows)
 
 
 def verdict(found: Prediction) -> str:
@@ -367,7 +388,7 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
             yield "=", write(cell.worked)
         if cell.form is not None:
             yield "=", write(cell.form)
-        if cell.decimal is not None and not plain(cell):
+        if cell.decimal is not None and not cell.plain:
             yield "=" if decimal_alone(cell) else "≈", cell.decimal
 
 

@@ -45,7 +45,8 @@ def _beside(
     ink: Ink,
 ) -> Iterator[str]:
     """The columns side by side, in as many panels as they need."""
-    for shown in _panels(heads, [row for row in rows if len(row) > 1], right, width):
+    formulas = any(column.kind == "formula" for column in grid.columns)
+    for shown in _panels(heads, [row for row in rows if len(row) > 1], right, width, formulas):
         rights = [right[at] for at in shown]
         names = [heads[at] for at in shown]
         cells = [[row[at] for at in shown] for row in rows if len(row) > 1]
@@ -112,12 +113,16 @@ def _rooms(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _panels(
-    heads: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], width: int
+    heads: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    width: int,
+    formulas: bool,
 ) -> Iterator[list[int]]:
-    """The columns in groups that fit side by side, the first one in each; words are broken rather
-    than put below."""
+    """The columns in groups that fit side by side, the first one in each; words and formulas are
+    broken rather than put below."""
     rooms = _rooms(heads, cells)
-    if not any(right):
+    if formulas or not any(right):
         rooms = _narrowed(rooms, right, width)
     panel = [0]
     for at in range(1, len(rooms)):

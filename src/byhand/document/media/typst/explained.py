@@ -21,7 +21,7 @@ from byhand.document.media.typst.quoting import (
     yes,
 )
 from byhand.document.media.typst.strips import left_out
-from byhand.document.numerals import localised, written
+from byhand.document.numerals import localised, written_cell
 from byhand.document.parts import Column, Finding, Grid, LensLine, LensTable, TermLine, Terms
 from byhand.language import _
 
@@ -166,7 +166,7 @@ def _text(column: Column, text: str) -> str:
         case "share" if text:
             return f"bar({text}, width: 12mm)"
         case _:
-            return prose(written(text))
+            return prose(written_cell(text))
 
 
 def on_paper(svg: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import defined_words, sentence, told
 from byhand.document.media.typst import explained, strips
 from byhand.document.media.typst.numbers import Inscriber
@@ -90,11 +91,13 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case Grid():
             return explained.grid(part)
         case Drawing():
-            return call("picture", string(explained.on_paper(part.svg)), words(part.about))
+            return call("picture", string(explained.on_paper(figure(part))), words(part.about))
         case Terms():
             return explained.terms(part, pen)
         case LensTable():
             return explained.lens_table(part, pen)
+        case _:
+            raise TypeError(f"a page has no {type(part).__name__}")
 
 
 # ------------------------------------------------------------------ numbers

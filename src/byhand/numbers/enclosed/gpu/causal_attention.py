@@ -119,7 +119,7 @@ def scores(
     move = Move.of(top - WIDTH * plan.limbs, plan.limbs, plan.low, plan.count)
     made = engine.empty((plan.count, heads, queries, keys), x.limbs)
     sizes = min(2, plan.count)
-    found = row_kernels.worked(
+    found = row_kernels.run(
         scores_program,
         (move.places,),
         visible.walk(whole=True),
@@ -285,7 +285,7 @@ class Shared(Enclosed):
         top = x.top + y.top
         keep = min(x.n + y.n, max(1, -(-(top - self.low) // WIDTH)) + 2)
         move = Move.of(top - WIDTH * keep, keep, self.low, self.n)
-        return row_kernels.worked(
+        return row_kernels.run(
             shares_program,
             (keep, move.places),
             self.visible.walk(),
@@ -326,7 +326,7 @@ def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclose
     move = Move.of(x.digits.low, x.digits.n, grid, (EXP_TOP - grid) // WIDTH)
     points, near = exponential.tables(last, 1 << 22, x.digits.limbs)
     made = engine.empty((last + 1, heads, queries, count), x.digits.limbs)
-    found = row_kernels.worked(
+    found = row_kernels.run(
         powers_program,
         (move.places,),
         visible.walk(),

@@ -91,7 +91,7 @@ def _integers(like: Array, bits: int) -> Any:
     return getattr(engine_of(like).module, f"int{bits}")
 
 
-def worked(
+def run(
     program: Program,
     settings: tuple[Any, ...],
     walk: Walk,

@@ -110,7 +110,7 @@ REMEMBERED = 8
 
 def visible_keys_of(mask: Sequence[Sequence[bool]], heads: int, like: Array) -> VisibleKeys | None:
     """None where a query sees others than the first keys, or there are few, or no kernels."""
-    if len(mask) < FEWEST or not kernels.here(like):
+    if len(mask) < FEWEST or not kernels.usable(like):
         return None
     key = id(mask), heads, str(like.device)
     if key not in _known:

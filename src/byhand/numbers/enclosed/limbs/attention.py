@@ -100,9 +100,7 @@ def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclo
     return made
 
 
-def _causal_scores(
-    system: Limbs, q: Enclosed, k: Enclosed, settings: Settings
-) -> Enclosed | None:
+def _causal_scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed | None:
     """Where a GPU can be spared what is hidden."""
     scale = settings.scale
     power = 0 if scale is None else scale.power

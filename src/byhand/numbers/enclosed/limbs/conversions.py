@@ -44,8 +44,8 @@ def cut(array: Array, top: int, low: int) -> Digits:
     n, rest = divmod(top - low, WIDTH)
     if rest or n < 1:
         raise ValueError(f"no whole number of limbs between 2^{top} and 2^{low}")
-    if kernels.here(array):
-        made = kernels.worked(cut_program, (n,), [array[None]], [WIDTH - top], n)
+    if kernels.usable(array):
+        made = kernels.run(cut_program, (n,), [array[None]], [WIDTH - top], n)
         if made is not None:
             return Digits(made, top)
     return Digits(_cut(array * 1.0, top, n), top)

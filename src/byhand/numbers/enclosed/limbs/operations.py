@@ -51,7 +51,7 @@ from byhand.numbers.enclosed.limbs.values import (
     Origin,
     entries_of,
 )
-from byhand.numbers.enclosed.limbs.weights import Weight, read_weight, tensors
+from byhand.numbers.enclosed.limbs.weights import Weight, read_weight, torch_devices
 
 COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
@@ -80,7 +80,7 @@ class Limbs(Enclosing):
         self.bits = bits
         self.device: Any = None
         if device is not None:
-            self.device = tensors().find_device(device)
+            self.device = torch_devices().find_device(device)
 
     @property
     def name(self) -> str:

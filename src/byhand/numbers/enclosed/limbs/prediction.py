@@ -16,7 +16,7 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.enclosed.gpu import kernels
 from byhand.numbers.enclosed.gpu.decisions import Now, answers
 from byhand.numbers.enclosed.gpu.recording import Row, Rows
-from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowResults, plain_walk, worked
+from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowResults, plain_walk, run
 from byhand.numbers.enclosed.limbs import arithmetic, integers
 from byhand.numbers.enclosed.limbs.arithmetic import WIDTH, Digits
 from byhand.numbers.enclosed.limbs.array_code import horner
@@ -71,7 +71,7 @@ class LeadingTokens(Sequence[Prediction]):
         self._x = evaluated(x)
         self._made: list[Prediction] | None = None
         limbs_here = x.digits.limbs
-        if kernels.here(limbs_here) and x.box is not None:
+        if kernels.usable(limbs_here) and x.box is not None:
             place, others = _leaders_by_kernel(x)
         else:
             lower, upper = _range(x.approx, x.box)
@@ -109,9 +109,9 @@ def _leaders_by_kernel(x: Enclosed) -> tuple[Any, Any]:
     both = [layout(x.digits.limbs), layout(x.box[None])]
     nothing = layout(x.digits.limbs)
     unit = [x.digits.top - WIDTH]
-    best, place = worked(leader_program, (), walk, both, nothing, powers=unit, results=2)
+    best, place = run(leader_program, (), walk, both, nothing, powers=unit, results=2)
     rows = [best[None].contiguous()]
-    (reaching,) = worked(reach_program, (), walk, both, nothing, rows=rows, powers=unit, results=1)
+    (reaching,) = run(reach_program, (), walk, both, nothing, rows=rows, powers=unit, results=1)
     return place.long(), reaching - 1.0
 
 

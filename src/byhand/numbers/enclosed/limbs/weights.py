@@ -216,28 +216,26 @@ def read_weight(data: Any, device: Any = None) -> Weight:
         if array.dtype == object:
             absent = np.array([entry is ABSENT for entry in array.flat]).reshape(array.shape)
             hidden = absent if absent.any() else None
-            array = np.array([_float(entry) for entry in array.flat]).reshape(array.shape)
-        elif array.dtype.kind in "iub":
-            array = np.array([_float(int(entry)) for entry in array.flat]).reshape(array.shape)
-        elif array.dtype.itemsize > np.dtype(np.float64).itemsize:
+        if array.dtype.kind not in "fV" or array.dtype.itemsize > np.dtype(np.float64).itemsize:
             array = np.array([_float(entry) for entry in array.flat]).reshape(array.shape)
         data = array
     if device is not None:
-        data = (tensors().from_numpy(data) if isinstance(data, np.ndarray) else data).to(device)
+        moved = torch_devices().from_numpy(data) if isinstance(data, np.ndarray) else data
+        data = moved.to(device)
     _check(data)  # on the device, where that is faster
     if hidden is not None and not hidden.any():
         hidden = None
     return Weight(data, hidden)
 
 
-def tensors() -> Any:
-    """The module of torch tensors, imported for who has asked for a device: limb arithmetic works
-    on them from then on."""
-    from byhand.numbers import tensors as module
+def torch_devices() -> Any:
+    """The module of torch's devices, imported for who has asked for one: limb arithmetic works on
+    tensors from then on."""
+    from byhand.numbers import devices
     from byhand.numbers.enclosed.gpu.tensor_engine import TENSORS
 
-    register(module.Tensor, TENSORS)
-    return module
+    register(devices.Tensor, TENSORS)
+    return devices
 
 
 def _check(floats: Array) -> None:
@@ -263,6 +261,8 @@ def _float(entry: Any) -> float:
     """An entry that is a float exactly; 0 where it is absent."""
     if entry is ABSENT:
         return 0.0
+    if isinstance(entry, np.integer | np.bool_):
+        entry = int(entry)
     if isinstance(entry, int | float | Fraction | np.floating):
         value = float(entry)
         if not math.isfinite(value) or Fraction(value) == Fraction(*entry.as_integer_ratio()):
