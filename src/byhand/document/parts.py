@@ -302,6 +302,18 @@ class Predictions:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One more token of a text, its probability, and what is known of the choice."""
+
+    position: str
+    token: str
+    cell: Cell
+    known: str
+    proven: bool
+    room: int  # digits of the last position there may be
+
+
+@dataclass(frozen=True, slots=True)
 class Loss:
     """The step `loss`: how surprised the model is by the target."""
 
@@ -669,7 +681,7 @@ class LensTable:
 
 Part = (
     NumberTable | WorkingLine | Definitions
-    | Title | Stage | StepPart | NotWorked | Predictions | Loss | Remark
+    | Title | Stage | StepPart | NotWorked | Predictions | Choice | Loss | Remark
     | HeatStrip | AttentionPattern | StreamLine | RegisterMap
     | Facts | LeftOut | Candidates | ParameterTable | ShapeTable | StatisticsTable
     | VerdictTable | VerdictReport | ClassTable

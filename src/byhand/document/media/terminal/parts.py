@@ -13,6 +13,7 @@ from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.parts import (
     Cell,
+    Choice,
     Facts,
     Finding,
     Grid,
@@ -34,6 +35,7 @@ from byhand.expression import write
 from byhand.language import _
 
 INDENT = "  "
+TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
 MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
 LONGEST_EXACT = 24  # characters of an exact number in a sentence; else its decimals are told
@@ -83,8 +85,9 @@ class Terminal:
     def finding(self, part: Finding) -> Iterator[str]:
         """A sentence, and below it what is known about it."""
         yield ""
-        for line in self.paragraph(part.lead, INDENT):
-            yield self.ink(line, "strong" if part.told else None)
+        for text in part.lead.split("\n"):
+            for line in list(self.paragraph(text, INDENT)) or [""]:
+                yield self.ink(line, "strong" if part.told else None)
         for text in part.told:
             yield from self.paragraph(text, INDENT * 2, f"{INDENT}• ")
 
@@ -270,6 +273,28 @@ class Terminal:
             lead = f"{INDENT}{padded(found.label, room)}  →  {token}   "
             yield from self.paragraph(verdict(found), " " * width_of(lead), lead)
 
+    def choice(self, part: Choice) -> Iterator[str]:
+        """Position, token, probability and what is known, on a line if it fits; then the form.
+
+        Proven digits that have no room beside what is known stand below it.
+        """
+        lead = INDENT + part.position.rjust(part.room) + INDENT
+        below = " " * len(lead)
+        shown, said = _beside(part.cell), self.ink(part.known, "exact" if part.proven else None)
+        line = lead + padded(part.token, TOKEN) + INDENT + shown
+        used = width_of(line) + (len(INDENT) + width_of(part.known) if part.known else 0)
+        form = "" if part.cell.form is None else f"{INDENT}= {write(part.cell.form)}"
+        if used <= self.width:
+            fits = form and used + width_of(form) <= self.width
+            yield f"{line}{INDENT}{said}{self.ink(form, 'quiet') if fits else ''}".rstrip()
+        elif part.cell.form is None and part.proven:
+            yield f"{lead}{padded(part.token, TOKEN)}{INDENT}{said}".rstrip()
+            yield from self.paragraph(shown, below + INDENT, below)
+        else:
+            yield line.rstrip()
+            for piece in self.paragraph(part.known, below + INDENT, below):
+                yield self.ink(piece, "exact" if part.proven else None)
+
     def loss(self, part: Loss) -> Iterator[str]:
         yield ""
         yield from self.header(part.step)
@@ -319,6 +344,7 @@ Terminal.drawn = {
     StepPart: Terminal.step,
     NotWorked: Terminal.not_worked,
     Predictions: Terminal.predictions,
+    Choice: Terminal.choice,
     Loss: Terminal.loss,
     WorkingLine: Terminal.working,
     Remark: Terminal.remark,
@@ -390,6 +416,14 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
             yield "=", write(cell.form)
         if cell.decimal is not None and not cell.plain:
             yield "=" if decimal_alone(cell) else "≈", cell.decimal
+
+
+def _beside(cell: Cell) -> str:
+    """The decimals, in one column whatever the numbers are."""
+    if cell.radius is not None:
+        return f"  {cell.decimal} ± {cell.radius}"
+    sign = "  " if cell.register == "rounded" else "= " if decimal_alone(cell) else "≈ "
+    return sign + (cell.decimal or "")
 
 
 def decimal_alone(cell: Cell) -> bool:
