@@ -16,7 +16,7 @@ from byhand.document import words
 from byhand.document.compose.forms import DIGITS, enclosed_cell, margin_cell
 from byhand.document.compose.trace import document
 from byhand.document.compose.working import workings
-from byhand.document.media.terminal.parts import forms_of, one_line
+from byhand.document.numerals import forms_of, one_line
 from byhand.document.parts import (
     MASKED,
     Cell,

@@ -11,6 +11,7 @@ from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wra
 from byhand.document.media.terminal.layout import MASK, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
+from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts import (
     Cell,
     Choice,
@@ -38,7 +39,6 @@ INDENT = "  "
 TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
 MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
-LONGEST_EXACT = 24  # characters of an exact number in a sentence; else its decimals are told
 
 
 @dataclass
@@ -105,8 +105,8 @@ class Terminal:
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: Title) -> Iterator[str]:
-        room = " " * (self.width - width_of(title.name) - width_of(title.aside))
-        aside = room + self.ink(title.aside, "quiet") if title.aside else ""
+        gap = self.width - width_of(title.name) - width_of(title.aside)
+        aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
         if title.about:
             yield from self.paragraph(words.told(title.about))
@@ -401,43 +401,9 @@ def register_sign(register: str | None) -> str:
     return f"{SIGNS[register]} {words.register_word(register)}".strip()
 
 
-def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
-    """(sign, text) of each form of a number."""
-    if cell.masked:
-        yield "", _("masked: absent, not a number")
-    elif cell.radius is not None:
-        yield "=", f"{cell.decimal} ± {cell.radius}"
-    elif cell.register == "rounded":
-        yield "≈", cell.decimal or ""
-    else:
-        if worked and cell.worked is not None:
-            yield "=", write(cell.worked)
-        if cell.form is not None:
-            yield "=", write(cell.form)
-        if cell.decimal is not None and not cell.plain:
-            yield "=" if decimal_alone(cell) else "≈", cell.decimal
-
-
 def _beside(cell: Cell) -> str:
     """The decimals, in one column whatever the numbers are."""
     if cell.radius is not None:
         return f"  {cell.decimal} ± {cell.radius}"
     sign = "  " if cell.register == "rounded" else "= " if decimal_alone(cell) else "≈ "
     return sign + (cell.decimal or "")
-
-
-def decimal_alone(cell: Cell) -> bool:
-    """An exact number that its decimal says in full."""
-    return cell.register == "exact" and cell.form is None and not cell.cut
-
-
-def one_line(cell: Cell) -> str:
-    """The shortest honest text of a number: an exact one itself, else its decimals."""
-    if cell.radius is not None:
-        return f"{cell.decimal} ± {cell.radius}"
-    if cell.register == "rounded" or decimal_alone(cell):
-        return cell.decimal or ""
-    exact = None if cell.form is None or cell.register != "exact" else write(cell.form)
-    if exact is not None and (len(exact) <= LONGEST_EXACT or cell.decimal is None):
-        return exact
-    return f"≈ {cell.decimal}"
