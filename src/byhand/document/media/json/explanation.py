@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
-from byhand.document.compose.explanation.parts import USUAL
+from byhand.document.compose.explanation import USUAL
 from byhand.document.compose.explanation.wording import head_sentences
 from byhand.document.media.json.explanation_more import FurtherData
 from byhand.document.media.json.records import Records, missing, number, plain

@@ -155,7 +155,7 @@ class FurtherData(Records):
         }
 
     def inputs(self) -> dict[str, Any]:
-        from byhand.document.compose.explanation.facts import tell_inputs
+        from byhand.document.compose.explanation.inputs import tell_inputs
 
         found = self.found.inputs
         if found.missing is not None:
