@@ -67,7 +67,7 @@ class _Cell:
         self.spine = spine(showing, self.plan)
         finite = _decimal(self.spine)
         self.figures = Figures(self.spine, showing.labels, finite)
-        self.pen = _Plain(Mathml(_("."), finite=finite))
+        self.pen = Plain(Mathml(_("."), finite=finite))
 
     def lines(self) -> Iterator[str]:
         yield f'<div class="byhand" lang="{spoken()}"><style>{style()}</style>'
@@ -206,7 +206,7 @@ class _Cell:
 
 
 @dataclass
-class _Plain(Inscriber):
+class Plain(Inscriber):
     """Numbers without anything behind them: a page may hold many traces, and ids would clash."""
 
     def here(self, address: str) -> str:
