@@ -55,7 +55,7 @@ SHARES = {  # of attention weights and probabilities: the darker, the more
 LARGEST_LOGIT = {"bold": True, "bg_color": LIGHT["right-tint"]}
 
 
-class Looks:
+class Formats:
     """The formats of one file, each made once."""
 
     def __init__(self, book: Any) -> None:
