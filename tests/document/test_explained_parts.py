@@ -20,7 +20,8 @@ from byhand.document.explanation import page
 from byhand.document.media.html.explanation_page import section_lines
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
-from byhand.document.media.json.explanation import document_of, write_json
+from byhand.document.media.json.explanation import document_of
+from byhand.document.media.json.records import write_document
 from byhand.document.media.terminal.explanation import lines
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.wrapping import broken
@@ -281,7 +282,7 @@ def test_the_terms_of_the_data_add_up(minigpt: Explanation) -> None:
 
 def test_the_data_are_json_without_names_for_no_numbers(minigpt: Explanation) -> None:
     to = StringIO()
-    write_json(minigpt, to)
+    write_document(document_of(minigpt), to)
     assert json.loads(to.getvalue(), parse_constant=pytest.fail)["model"] == "minigpt"
 
 

@@ -59,7 +59,7 @@ def show_comparison(
     """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
     if as_json:
         from byhand.document.media.json.comparison import comparison_data
-        from byhand.document.media.json.trace import write_document
+        from byhand.document.media.json.records import write_document
 
         write_document(comparison_data(found), sys.stdout)
         return

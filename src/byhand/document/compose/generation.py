@@ -9,7 +9,7 @@ import numpy as np
 
 from byhand.document import words
 from byhand.document.compose.forms import PLACES, Forms
-from byhand.document.media.json.trace import floats
+from byhand.document.media.json.records import floats
 from byhand.document.numerals import one_line
 from byhand.document.parts import Cell, Choice, Column, Finding, Grid, Part, Title
 from byhand.document.words import whole

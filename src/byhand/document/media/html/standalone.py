@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from byhand.document.media.html.markup import Markup, element, opening
 from byhand.document.media.html.prose import prose, sentence
+from byhand.document.media.html.style import style, text_of
 from byhand.document.media.terminal.ink import SIGNS
 from byhand.language import _
-
-_HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +36,15 @@ class Frame:
         yield opening("meta", charset="utf-8")
         yield opening("meta", name="viewport", content="width=device-width, initial-scale=1")
         yield element("title", self.title)
-        yield element("style", Markup(_text(self.styles)))
+        yield element("style", Markup(style(*self.styles)))
         yield Markup("</head><body>")
         if self.skip is not None:
             yield element("a", self.skip[1], class_="skip", href=f"#{self.skip[0]}")
 
     def _foot(self) -> Iterator[Markup]:
         if self.scripts:
-            yield element("script", Markup(_text(self.scripts)))
+            yield element("script", Markup("".join(map(text_of, self.scripts))))
         yield Markup("</body></html>")
-
-
-def _text(files: Iterable[str]) -> str:
-    return "\n" + "".join((_HERE / name).read_text("utf-8") for name in files)
 
 
 def fact_list(facts: Iterable[tuple[str, str]]) -> Markup:

@@ -6,14 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand.document.media.json.records import number
-from byhand.document.media.json.trace import (
-    enclosure_data,
-    float_data,
-    in_style,
-    proof_data,
-    step_record,
-)
+from byhand.document.media.json.records import enclosure_data, float_data, number
+from byhand.document.media.json.trace import in_style, proof_data, step_record
 
 if TYPE_CHECKING:
     from byhand.comparing import StepComparison

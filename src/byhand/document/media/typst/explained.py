@@ -189,6 +189,6 @@ def _settled(style: str) -> str:
     rules = _SETTING.sub("", own)
     for _round in range(3):  # settings are made of settings
         rules = _VARIABLE.sub(value, rules)
-    ink = settings.get("--p-ink", "#000").strip()
+    ink = settings["--p-ink"].strip()
     rules = re.sub(r"font-family:[^;]*;", f"font-family: {SERIF};", rules)
     return rules.replace(".plane {", f".plane {{ color: {ink};", 1)

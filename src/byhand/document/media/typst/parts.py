@@ -183,7 +183,8 @@ def predictions(part: Predictions) -> str:
                     words(found.label),
                     f"strong({words(found.token or '?')})",
                     content(
-                        f"text(fill: right-colour, {string(sign)})", prose(sentence(found.sentence))
+                        f"text(fill: colours.right, {string(sign)})",
+                        prose(sentence(found.sentence)),
                     ),
                 ]
             )
@@ -334,8 +335,8 @@ def checked_table(part: VerdictTable) -> str:
 
 
 def _checked(line: VerdictLine) -> Iterator[str]:
-    colour = {"RIGHT": "right-colour", "CARRIED": "right-colour", "ERROR": "error-colour"}.get(
-        line.verdict, "warn-colour"
+    colour = {"RIGHT": "colours.right", "CARRIED": "colours.right", "ERROR": "colours.error"}.get(
+        line.verdict, "colours.warn"
     )
     yield array(
         [

@@ -8,15 +8,19 @@ then the `ways`, and the `key` below them.
 
 from __future__ import annotations
 
-from importlib import resources
+from collections.abc import Mapping
 
+from byhand.document import palette
 from byhand.document.media.html.markup import Markup, element, joined
 from byhand.document.media.html.plane.ground import Ground
 from byhand.document.media.html.plane.key import Key
 from byhand.document.media.html.plane.shapes import rectangle
 from byhand.document.media.html.plane.sheet import BELOW, LEFT, RIGHT, TOP, WIDE, Sheet
 from byhand.document.media.html.plane.ways import Ways
+from byhand.document.media.html.style import properties, text_of
 from byhand.document.parts import Drawing
+
+GROUNDS = ("ink", "quiet", "line", "paper")
 
 
 def figure(part: Drawing) -> Markup:
@@ -57,4 +61,15 @@ def figure(part: Drawing) -> Markup:
 
 def style() -> str:
     """The style of the figures, which each of them carries."""
-    return resources.files(__package__).joinpath("plane.css").read_text("utf-8")
+    own = text_of("plane/plane.css").replace("/* print */", properties(_named(palette.PRINTED)))
+    for case, colours in (("light", palette.LIGHT), ("dark", palette.DARK)):
+        own = own.replace(f"/* {case} */", properties(_named(colours, of_page=True)))
+    return own
+
+
+def _named(colours: Mapping[str, str], *, of_page: bool = False) -> dict[str, str]:
+    """The colours that a figure uses; those of the page around it go before its own."""
+    grounds = {f"p-{name}": colours[name] for name in GROUNDS}
+    if of_page:
+        grounds = {f"p-{name}": f"var(--{name}, {colours[name]})" for name in GROUNDS}
+    return grounds | {name: colour for name, colour in colours.items() if name.startswith("hue")}
