@@ -39,9 +39,7 @@ def read_weights(node: Node | None, spec: ModelSpec, at: Table, folder: Path | N
     if node is None:
         node = Table(at.file, at.line, "weights", {})
     if not isinstance(node, Table):
-        raise node.wrong(
-            _("weights is a table by name"), expected="embed.token: […]", found=describe(node)
-        )
+        raise node.wrong(_("weights is a table by name"), expected="embed.token: […]")
     return _Reader(node, spec, folder).weights()
 
 
@@ -220,9 +218,7 @@ class _Reader:
                 node.only("normal")
                 return self.drawn(entries["normal"], parameter)
         raise node.wrong(
-            _("a weight cannot be written like this"),
-            expected="printed + values, product, normal",
-            found=describe(node),
+            _("a weight cannot be written like this"), expected="printed + values, product, normal"
         )
 
     def factor(self, node: Scalar) -> Data:
@@ -256,28 +252,21 @@ class _Reader:
             expected=_("{shape} numbers, or {words}").format(
                 shape=shape_of(parameter), words=", ".join(WORDS)
             ),
-            found=describe(node),
             hint=nearest(text, WORDS),
         )
 
     def drawn(self, node: Node, parameter: Parameter) -> Data:
         table = node if isinstance(node, Table) else Table(node.file, node.line, node.key, {})
         table.only("std", "seed")
-        for key in ("std", "seed"):
-            if key not in table.entries:
-                raise node.wrong(
-                    _("the key {key} is missing").format(key=repr(key)),
-                    expected="{std: 0.02, seed: 1}",
-                    found=describe(node),
-                )
-        std = scalars.number(table.entries["std"])
+        found = describe(node)
+        deviation, start = (
+            table.needed(key, "{std: 0.02, seed: 1}", found) for key in ("std", "seed")
+        )
+        std = scalars.number(deviation)
         if not SMALLEST_STD <= std <= LARGEST_STD:
-            raise table.entries["std"].wrong(
-                _("{found} is not possible here").format(found=describe(table.entries["std"])),
-                expected=_("a number from {least} to {most}").format(least="2^-60", most="2^60"),
-                found=describe(table.entries["std"]),
-            )
-        seed = scalars.whole(table.entries["seed"], 0, 10**18 - 1)
+            bounds = _("a number from {least} to {most}").format(least="2^-60", most="2^60")
+            raise deviation.impossible(bounds)
+        seed = scalars.whole(start, 0, 10**18 - 1)
         return normal(parameter.name, parameter.shape, std, seed)
 
     def somewhere_to_look(self, name: str, attention: AttentionSpec) -> None:

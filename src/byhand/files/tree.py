@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
-from byhand.errors import ModelFileError, nearest
+from byhand.errors import InputError, ModelFileError, nearest
 from byhand.language import _
 
 LARGEST_FILE = 8 * 2**20  # bytes; larger weights belong in a safetensors file
 DEEPEST_TREE = 20
+THIS: Any = object()  # what stands at a node, whatever it is
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same grammar, ten times faster
 
@@ -42,11 +43,23 @@ class Node:
         message: str,
         *,
         expected: str | None = None,
-        found: str | None = None,
+        found: str | None = THIS,
         hint: str | None = None,
     ) -> ModelFileError:
-        """The error that says what is wrong here."""
+        """The error that says what is wrong here; what was found is this, unless it is said."""
+        found = describe(self) if found is THIS else found
         return ModelFileError(message, where=self.where, expected=expected, found=found, hint=hint)
+
+    def refused(self, error: InputError) -> ModelFileError:
+        """The error that somebody who knows no files has raised, with this place."""
+        return self.wrong(
+            error.message, expected=error.expected, found=error.found, hint=error.hint
+        )
+
+    def impossible(self, expected: str, hint: str | None = None) -> ModelFileError:
+        """The error for something that may stand elsewhere."""
+        message = _("{found} is not possible here").format(found=describe(self))
+        return self.wrong(message, expected=expected, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,17 @@ class Table(Node):
     def get(self, key: str) -> Node | None:
         """The node under this key, if it is given."""
         return self.entries.get(key)
+
+    def needed(self, key: str, expected: str = "", found: str | None = THIS) -> Node:
+        """The node under this key, which must be given."""
+        if key not in self.entries:
+            message = _("the key {key} is missing").format(key=repr(key))
+            raise self.wrong(message, expected=expected or f"{self.key}.{key}", found=found)
+        return self.entries[key]
+
+    def keys(self) -> str:
+        """The keys that are given, for messages."""
+        return ", ".join(self.entries) or _("nothing")
 
     def only(self, *known: str) -> None:
         """Refuse any other key than these."""
@@ -162,11 +186,7 @@ def read(text: str, file: str) -> Table:
             _("this is not YAML: {problem}").format(problem=first), where=file
         ) from None
     if not isinstance(tree, Table):
-        raise tree.wrong(
-            _("a model file is a table"),
-            expected="name, vocabulary, model, weights",
-            found=describe(tree),
-        )
+        raise tree.wrong(_("a model file is a table"), expected="name, vocabulary, model, weights")
     return tree
 
 

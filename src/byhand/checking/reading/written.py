@@ -69,7 +69,6 @@ def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
     raise node.wrong(
         _("claims are a table") if key == CLAIMS else _("what is given is a table"),
         expected=_("addresses with their values, one a line"),
-        found=describe(node),
     )
 
 
@@ -89,9 +88,7 @@ def _marks(node: Node | None) -> Mapping[str, Fraction]:
         return {}
     if not isinstance(node, Table):
         raise node.wrong(
-            _("marks are a table"),
-            expected=_("names of lines with what each is worth"),
-            found=describe(node),
+            _("marks are a table"), expected=_("names of lines with what each is worth")
         )
     marks = {name.strip(): scalars.number(mark) for name, mark in node.entries.items()}
     for name, worth in marks.items():
@@ -171,11 +168,7 @@ def _word(node: Scalar) -> str:
 def _shape(node: Node) -> tuple[int, ...] | None:
     """The shape of nested lists; None for a blank, which may stand for a whole row."""
     if isinstance(node, Table):
-        raise node.wrong(
-            _("a claim is a number, or a list of numbers"),
-            expected=_("a number"),
-            found=describe(node),
-        )
+        raise node.wrong(_("a claim is a number, or a list of numbers"), expected=_("a number"))
     if not isinstance(node, List):
         return None if blank(node) else ()
     first: tuple[int, ...] | None = None
