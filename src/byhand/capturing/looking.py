@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.checking.matching.looking import segments_of
+from byhand.checking.masks import pairs_of, segments_of
 from byhand.checking.reading.arrays import as_array
-from byhand.checking.reading.masks import pairs_of
 from byhand.errors import UsageError
 from byhand.language import _
 

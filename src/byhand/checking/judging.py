@@ -23,7 +23,7 @@ from byhand.checking.directions import mark_directions
 from byhand.checking.entries import furthest, in_step
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
-from byhand.checking.precision_guess import usual_precision
+from byhand.checking.precisions import usual_precision
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.trials import suspects_of
 from byhand.checking.verdicts import Marked, MarkedText, Verdict

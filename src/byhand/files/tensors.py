@@ -2,7 +2,8 @@
 
 A tensor is written as its numbers, as a word (identity, zeros, ones, unknown), as a reference to
 another tensor, as a product of smaller ones, as decimals known to some places, or as random
-numbers that are the same for ever.  docs/model-files.md shows each.
+numbers that are the same for ever.  Floats lie in a safetensors file beside the model file: the
+dyadic rationals they are.  docs/model-files.md shows each.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from byhand.errors import ShapeError, nearest
+from byhand.errors import InputError, ShapeError, nearest
 from byhand.expression import Expression, Number, Power
 from byhand.files import scalars
-from byhand.files.floats import read_floats
 from byhand.files.literals import Literals, misfit, shape_of
 from byhand.files.normal import LARGEST_STD, SMALLEST_STD, normal
 from byhand.files.products import product
@@ -313,3 +313,37 @@ def power_of_two(exponent: Fraction) -> Fraction | Expression:
     if exponent.denominator == 1:
         return Fraction(2) ** exponent.numerator
     return Power(Number(Fraction(2)), Number(exponent))
+
+
+# ------------------------------------------------------------------ floats beside the file
+
+
+def read_floats(node: Node, folder: Path | None) -> Mapping[str, Data]:
+    """Every tensor of the file a model file names under `weights.file`, by name."""
+    from byhand.files.mapped import open_tensors  # only now: most model files need none
+
+    path = _beside(node, folder)
+    try:
+        return {name: stored.finite() for name, stored in sorted(open_tensors(path).items())}
+    except InputError as error:
+        raise node.wrong(
+            error.message, expected=error.expected, found=error.found or str(path), hint=error.hint
+        ) from None
+
+
+def _beside(node: Node, folder: Path | None) -> Path:
+    name = scalars.text(node)
+    if folder is None or Path(name).name != name or "\\" in name or name in (".", ".."):
+        raise node.wrong(
+            _("weights are read from a file beside the model file"),
+            expected=_("a file name without a folder"),
+            found=name,
+        )
+    if not name.endswith(".safetensors"):
+        raise node.wrong(
+            _("weights are read from safetensors files only"),
+            expected="….safetensors",
+            found=name,
+            hint=_("pickled files can run anything when opened; convert them first"),
+        )
+    return folder / name

@@ -146,6 +146,11 @@ def describe(node: Node) -> str:
 
 def load(path: Path) -> Table:
     """The tree of a file."""
+    return read(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that is not too large."""
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
@@ -155,8 +160,9 @@ def load(path: Path) -> Table:
         raise ModelFileError(
             _("the file cannot be read: {reason}").format(reason=error.strerror), where=str(path)
         ) from None
+    _within_bounds(raw, str(path))
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ModelFileError(
@@ -164,11 +170,9 @@ def load(path: Path) -> Table:
             where=f"{path}:{line}",
             found=f"0x{raw[error.start]:02x}",
         ) from None
-    return read(text, str(path))
 
 
-def read(text: str, file: str) -> Table:
-    """The tree of a model file's text."""
+def _within_bounds(text: str | bytes, file: str) -> None:
     if len(text) > LARGEST_FILE:
         raise ModelFileError(
             _("the file is too large"),
@@ -176,6 +180,11 @@ def read(text: str, file: str) -> Table:
             expected=_("at most {count} bytes").format(count=f"{LARGEST_FILE:,}"),
             hint=_("large weights belong in a safetensors file: weights: {file: …}"),
         )
+
+
+def read(text: str, file: str) -> Table:
+    """The tree of a model file's text."""
+    _within_bounds(text, file)
     try:
         tree = _Builder(text, file).document()
     except yaml.MarkedYAMLError as error:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Entry, Sheet
-from byhand.checking.matching.looking import masks_of, unseen
+from byhand.checking.masks import masks_of, unseen
 from byhand.checking.reading.arrays import TOKENS
 from byhand.errors import InputError, TextError
 from byhand.language import _
