@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.capturing.caches import CACHE
+from byhand.capturing.recorder import CACHE
 from byhand.errors import UsageError
 from byhand.language import _
 

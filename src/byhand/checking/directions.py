@@ -17,7 +17,7 @@ import numpy as np
 from byhand.address import write_index
 from byhand.checking.claims import Claim, Floats
 from byhand.checking.digit_slips import slips
-from byhand.checking.parts import as_written, in_whole, left_blank, radius_of, sides, unjudged
+from byhand.checking.entries import as_written, in_whole, left_blank, radius_of, sides, unjudged
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.language import _
 from byhand.model import Model

@@ -20,7 +20,7 @@ from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
-from byhand.checking.entries import furthest, in_step
+from byhand.checking.entries import furthest, in_whole
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.precisions import usual_precision
@@ -195,7 +195,7 @@ class _Judge:
         places = np.argwhere(judged.open)
         first = tuple(map(int, places[0]))
         at = line.claim.address + write_index(
-            in_step(line.claim.index, first, self.replay.plan[line.claim.address].shape)
+            in_whole(line.claim.index, first, self.replay.plan[line.claim.address].shape)
         )
         expected = int(judged.expected[first])
         if int(line.values[first]) == expected:

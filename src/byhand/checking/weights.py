@@ -14,7 +14,7 @@ import numpy as np
 from byhand.address import Index, write_index
 from byhand.checking.claims import Claim, Floats, Truths
 from byhand.checking.digit_slips import slips
-from byhand.checking.parts import as_written, in_whole, left_blank, radius_of, sides, unjudged
+from byhand.checking.entries import as_written, in_whole, left_blank, radius_of, sides, unjudged
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.errors import nearest
