@@ -49,7 +49,7 @@ class Capture:
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, whole or not at all, which `byhand check` reads."""
         from byhand.drafts import write_whole
-        from byhand.golden.layout import Form, TensorFile
+        from byhand.files.tensor_file import Form, TensorFile
 
         self._from_the_start()
         target = Path(path)

@@ -16,6 +16,7 @@ from byhand.checking.verdicts import Marked, Verdict, Worst
 from byhand.language import _
 from byhand.numbers.allowed import Judged, Range
 from byhand.plan import Step
+from byhand.tracing import Missing
 
 if TYPE_CHECKING:
     from byhand.checking.replay import Line
@@ -29,6 +30,13 @@ def unjudged(claim: Claim, reason: str) -> Marked:
 def left_blank(claim: Claim) -> Marked:
     """The verdict on a line that claims nothing."""
     return Marked(claim, Verdict.UNJUDGED, reason=_("left blank"), blank=True)
+
+
+def why_missing(missing: Missing) -> str:
+    """Why a step has no value, in words."""
+    if missing.kind == "unknown":
+        return _("{name} is unknown").format(name=missing.cause)
+    return missing.message
 
 
 def radius_of(part: Range) -> Floats:

@@ -120,9 +120,8 @@ def unseen(sheet: Sheet, place: int) -> int:
     blind = ~np.asarray(pairs.any(axis=1))
     before = int(np.argmin(blind)) if not blind.all() else len(blind)
     if pairs[before:, :before].any():
-        raise InputError(
+        raise sheet.wrong(
             _("a position looks at padding"),
-            where=sheet.source,
             expected=_("a mask that hides padding from every position"),
             found=_("the first {count} positions look at nothing").format(count=before),
         )
@@ -137,9 +136,8 @@ def masks_of(
     if sheet.pairs is not None:
         seen = _row(sheet.pairs, place)[cut, cut]
         if seen.shape != (length, length):
-            raise InputError(
+            raise sheet.wrong(
                 _("the mask does not fit the text"),
-                where=sheet.source,
                 expected=sides((cut.stop, cut.stop)),
                 found=sides(sheet.pairs.shape[1:]),
             )
@@ -150,11 +148,8 @@ def masks_of(
         return None
     segments = _row(np.atleast_2d(sheet.segments), place)[cut]
     if len(segments) != length:
-        raise InputError(
-            _("segment_ids do not fit the text"),
-            where=sheet.source,
-            expected=str(length),
-            found=str(len(segments)),
+        raise sheet.wrong(
+            _("segment_ids do not fit the text"), expected=str(length), found=str(len(segments))
         )
     together = segments[:, None] == segments[None, :]
     own = {block.attention: _own(block.attention, length) for block in spec.blocks}
@@ -187,9 +182,8 @@ def _row(batch: npt.NDArray[Any], place: int) -> npt.NDArray[Any]:
 
 def _unsaid(sheet: Sheet, positions: tuple[int, ...]) -> InputError:
     shown = " ".join(map(str, positions[:12])) + " …" * (len(positions) > 12)
-    return InputError(
+    return sheet.wrong(
         _("the positions start again, and nothing says whether the texts see each other"),
-        where=sheet.source,
         expected=_("segment_ids, or an attention_mask with the axes batch, 1, query and key"),
         found=shown,
         hint=_("segment_ids: one number for each position; only equal ones see each other"),

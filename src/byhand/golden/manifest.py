@@ -12,7 +12,7 @@ from typing import Any
 
 from byhand.document.media.json.trace import TraceData, proof_data, step_record
 from byhand.files.saved import EXACT, FORMAT, VERSION
-from byhand.golden.layout import Form
+from byhand.files.tensor_file import Form
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
 

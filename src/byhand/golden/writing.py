@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from byhand.drafts import folder_draft, write_bytes, writing
 from byhand.files.saved import EXACT, FORMAT, MANIFEST, VALUES, VERSION, is_trace
+from byhand.files.tensor_file import FORMATS, Form, TensorFile
 from byhand.golden import manifest
 from byhand.golden.enclosed import in_floats, printed_radii
-from byhand.golden.layout import FORMATS, Form, TensorFile
 from byhand.golden.manifest import BYHAND, RADIUS, Names
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.numbers.exact.nearest import nearest_float

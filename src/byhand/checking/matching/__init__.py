@@ -140,15 +140,13 @@ def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
     unknown = _("nothing here has this name")
     known = next((each for each in unmatched if each.reason != unknown), None)
     if known is not None:  # a name that is right, with something wrong about it
-        raise InputError(
+        raise sheet.wrong(
             _("none of the claims can be judged"),
-            where=sheet.source,
             found=f"{shown(known.name)}: {known.reason}",
             hint=known.hint,
         )
-    raise InputError(
+    raise sheet.wrong(
         _("none of the claims is about this model"),
-        where=sheet.source,
         expected=_("addresses of byhand, TransformerLens hooks or Hugging Face modules"),
         found=", ".join(shown(each.name) for each in unmatched[:8]) + ", …" * (len(unmatched) > 8),
         hint=None if first is None else first.hint or first.reason,
