@@ -15,9 +15,8 @@ import pytest
 import byhand
 from byhand.errors import Undecided, UsageError
 from byhand.expression import parse
-from byhand.generating import Generation, Sampling
+from byhand.generating import Generation, Sampling, generate
 from byhand.generating.draws import Drawn, draw
-from byhand.generating.generation import generate
 from byhand.generating.proven import ProvenGeneration
 from byhand.generating.sampling import nucleus
 from byhand.model import Model

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
+from byhand.exit_status import INTERRUPTED
+
 MOMENT = 0.05  # seconds
 
 

@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from byhand.exit_status import NO, WRONG
 from byhand.language import _
 
 
 class ByhandError(Exception):
     """The base of every error byhand raises on purpose."""
 
-    exit_status = 2
+    exit_status = WRONG
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class TextError(InputError):
     """The text cannot be turned into tokens of this model."""
 
 
-class AddressError(InputError):
+class AddressError(InputError, KeyError):
     """No step or weight has this address, or the index lies outside it."""
 
 
@@ -107,7 +108,7 @@ class OutputError(InputError):
 class Undecided(ByhandError):
     """Neither algebra nor enclosures up to the precision limit settle the question."""
 
-    exit_status = 1
+    exit_status = NO
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:

@@ -8,6 +8,7 @@ nobody reads the output.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from io import StringIO
 from typing import Any
@@ -26,11 +27,10 @@ from byhand.cli.serve import command as serve
 from byhand.cli.speaking import Group, Option, complaint, language_option, later
 from byhand.cli.trace import command as trace
 from byhand.cli.train import command as train
-from byhand.entry import INTERRUPTED
 from byhand.errors import ByhandError, InputError, OutputError
+from byhand.exit_status import FINE, INTERRUPTED, UNREAD
 from byhand.language import LANGUAGES, _, preferred, speak
-
-UNREAD = 141  # what a shell says of a program that SIGPIPE ended
+from byhand.version import __version__
 
 
 class Byhand(Group):
@@ -59,10 +59,12 @@ class Byhand(Group):
             if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? where it has no sign
                 stream.reconfigure(errors="replace")
         try:
-            with self.make_context("byhand", list(arguments)) as ctx:
-                status = self.invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _tell_warning
+                with self.make_context("byhand", list(arguments)) as ctx:
+                    status = self.invoke(ctx)
             sys.stdout.flush()
-            return status if isinstance(status, int) else 0
+            return status if isinstance(status, int) else FINE
         except click.exceptions.Exit as ending:
             return ending.exit_code
         except click.ClickException as error:
@@ -105,11 +107,14 @@ class Byhand(Group):
 @click.pass_context
 def main(ctx: click.Context, version: bool) -> None:
     if version:
-        from byhand import __version__
-
         click.echo(f"byhand {__version__}")
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+def _tell_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    """A warning as talk: what it says, not where in the code."""
+    talk(str(message))
 
 
 def _tell(error: ByhandError) -> int:

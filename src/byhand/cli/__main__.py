@@ -1,5 +1,5 @@
-"""`python -m byhand.cli …` is the same as `byhand …`."""
+"""`python -m byhand.cli …`, which does what `byhand …` does."""
 
-from byhand.entry import main
+from byhand.cli import main
 
 main()

@@ -14,8 +14,8 @@ import click
 
 from byhand.cli.printing import print_data, talk, width_of_output
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
-from byhand.entry import INTERRUPTED
 from byhand.errors import UsageError
+from byhand.exit_status import INTERRUPTED
 from byhand.language import _, whole
 
 if TYPE_CHECKING:

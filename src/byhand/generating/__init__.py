@@ -1,9 +1,73 @@
 """Generation: a text that goes on, one token after the other, each at the cost of one position.
 
-`generation` works the tokens out and chooses the most probable ones; `sampling` draws instead.
+`generation` works the tokens out and chooses the most probable ones, `proven` proves each choice,
+and `sampling` draws instead.
 """
 
-from byhand.generating.generation import Chosen, Generation, generate
-from byhand.generating.sampling import Sampling
+from __future__ import annotations
+
+from typing import Any
+
+from byhand.errors import UsageError
+from byhand.evaluate import Progress, prepare
+from byhand.generating.generation import Chosen, Generation
+from byhand.generating.sampling import Rational, Sampling, as_rational
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import Numbers
 
 __all__ = ["Chosen", "Generation", "Sampling", "generate"]
+
+
+def generate(
+    model: Model,
+    text: str | None = None,
+    numbers: Numbers | None = None,
+    *,
+    count: int = 20,
+    temperature: Rational | None = None,
+    top_k: int | None = None,
+    top_p: Rational | None = None,
+    seed: int | None = None,
+    digits: int | None = None,
+    progress: Progress | None = None,
+) -> Generation:
+    """The text's next tokens, at most `count`, worked out as they are asked for.
+
+    Each is the most probable one; a temperature, a top k or a top p asks for drawing instead.
+    Without a text, the model's own; without numbers, exact ones.  It ends after `count` tokens, at
+    a token that ends a text, or where the model's context is full.  With `digits`, the numbers are
+    enclosures, each choice is proven, and so many digits of its probability.
+    """
+    if count < 1:
+        raise UsageError(
+            _("the number of tokens has a value that does not fit"),
+            expected=_("a whole number of at least {low}").format(low=1),
+            found=str(count),
+        )
+    sampling = None
+    if temperature is not None or top_k is not None or top_p is not None:
+        given: dict[str, Any] = {"top_k": top_k}
+        if temperature is not None:
+            given["temperature"] = as_rational(temperature)
+        if top_p is not None:
+            given["top_p"] = as_rational(top_p)
+        if seed is not None:
+            given["seed"] = seed
+        sampling = Sampling(**given)
+    elif seed is not None:
+        raise UsageError(
+            _("a seed is given, but nothing is drawn"),
+            hint=_("give a temperature, a top-k or a top-p as well"),
+        )
+    job = prepare(model, text, numbers, only=("tokens",))
+    if digits is not None:
+        from byhand.generating.proven import ProvenGeneration
+
+        return ProvenGeneration(
+            model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress,
+            digits=digits,
+        )  # fmt: skip
+    return Generation(
+        model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress
+    )

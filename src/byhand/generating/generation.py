@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from byhand import forward
-from byhand.errors import ByhandError, InputError, Undecided, UsageError
-from byhand.evaluate import Admitted, Progress, prepare, work_out
-from byhand.generating.sampling import Rational, Sampling, as_rational
+from byhand.display import Shown
+from byhand.errors import ByhandError, InputError, Undecided
+from byhand.evaluate import Admitted, Progress, work_out
+from byhand.generating.sampling import Sampling
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -43,9 +44,10 @@ class Chosen:
     chance: float | None = None  # with which it was drawn; None where it was not
 
 
-class Generation(Iterator[Chosen]):
+class Generation(Iterator[Chosen], Shown):
     """Tokens that come as they are asked for; `choices` are those that have come.
 
+    >>> from byhand.generating import generate
     >>> from byhand.models import open_model
     >>> generation = generate(open_model("tiny"), "c", count=2)
     >>> [(chosen.token, chosen.probability, chosen.proven) for chosen in generation]
@@ -81,6 +83,10 @@ class Generation(Iterator[Chosen]):
         self._dice = sampling.dice() if sampling else None
         self._continuation = Continuation(model.vocabulary, self.prompt)
         self._rest = ""
+
+    def __repr__(self) -> str:
+        told = f"{len(self.choices)} tokens, " + (f"ended: {self.ended}" if self.ended else "open")
+        return f"<Generation of {self.model.name} ({self.numbers.name}): {self.text!r}, {told}>"
 
     @property
     def seed(self) -> int | None:
@@ -243,57 +249,3 @@ def keys_and_values(plan: Plan) -> dict[str, str]:
         elif step.op == "mix":
             found[f"{layer}.past_v"] = step.inputs["v"]
     return found
-
-
-def generate(
-    model: Model,
-    text: str | None = None,
-    numbers: Numbers | None = None,
-    *,
-    count: int = 20,
-    temperature: Rational | None = None,
-    top_k: int | None = None,
-    top_p: Rational | None = None,
-    seed: int | None = None,
-    digits: int | None = None,
-    progress: Progress | None = None,
-) -> Generation:
-    """The text's next tokens, at most `count`, worked out as they are asked for.
-
-    Each is the most probable one; a temperature, a top k or a top p asks for drawing instead.
-    Without a text, the model's own; without numbers, exact ones.  It ends after `count` tokens, at
-    a token that ends a text, or where the model's context is full.  With `digits`, the numbers are
-    enclosures, each choice is proven, and so many digits of its probability.
-    """
-    if count < 1:
-        raise UsageError(
-            _("the number of tokens has a value that does not fit"),
-            expected=_("a whole number of at least {low}").format(low=1),
-            found=str(count),
-        )
-    sampling = None
-    if temperature is not None or top_k is not None or top_p is not None:
-        given: dict[str, Any] = {"top_k": top_k}
-        if temperature is not None:
-            given["temperature"] = as_rational(temperature)
-        if top_p is not None:
-            given["top_p"] = as_rational(top_p)
-        if seed is not None:
-            given["seed"] = seed
-        sampling = Sampling(**given)
-    elif seed is not None:
-        raise UsageError(
-            _("a seed is given, but nothing is drawn"),
-            hint=_("give a temperature, a top-k or a top-p as well"),
-        )
-    job = prepare(model, text, numbers, only=("tokens",))
-    if digits is not None:
-        from byhand.generating.proven import ProvenGeneration
-
-        return ProvenGeneration(
-            model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress,
-            digits=digits,
-        )  # fmt: skip
-    return Generation(
-        model, job.numbers, job.tokens, count=count, sampling=sampling, progress=progress
-    )

@@ -15,6 +15,7 @@ from byhand.files.saved import EXACT, FORMAT, VERSION
 from byhand.files.tensor_file import Form
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
+from byhand.version import __version__
 
 RADIUS = ".rad"  # behind the name of a step: the tensor of its radii
 BYHAND = "byhand"  # the style of names that needs no translation
@@ -40,8 +41,6 @@ class Names:
 
 def heading(trace: Trace, names: Names, exact: bool) -> dict[str, Any]:
     """What is known before any number is."""
-    from byhand import __version__
-
     return {
         "format": FORMAT,
         "version": VERSION,

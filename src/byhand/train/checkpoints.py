@@ -28,7 +28,7 @@ from byhand.errors import InputError
 from byhand.files.mapped import open_tensors
 from byhand.files.tensor_file import Form, TensorFile
 from byhand.language import _
-from byhand.numbers.tensors import to_numpy
+from byhand.numbers.devices import to_numpy
 from byhand.train.flat import Flat
 from byhand.train.folder import (
     DRAFT,

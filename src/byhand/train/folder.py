@@ -32,6 +32,7 @@ from byhand.spec import size_of
 from byhand.train.describing import run_text
 from byhand.train.processes import Processes
 from byhand.train.run import Run
+from byhand.version import __version__
 
 RUN, MANIFEST, LOCK = "run.yaml", "manifest.json", ".lock"
 CHECKPOINTS = "checkpoints"
@@ -142,8 +143,6 @@ def _shown(fact: Any) -> str:
 
 def surroundings(run: Run, processes: Processes) -> Facts:
     """What a run was made with: where it changes, the last bits of the numbers may."""
-    from byhand import __version__
-
     device = processes.device
     return {
         "byhand": __version__,

@@ -13,7 +13,7 @@ import torch
 
 from byhand.drafts import draft_of
 from byhand.model import Model
-from byhand.numbers.tensors import to_numpy
+from byhand.numbers.devices import to_numpy
 from byhand.train.checkpoints import write_tensors
 from byhand.train.corpora import Corpus
 from byhand.train.describing import model_text, written_out

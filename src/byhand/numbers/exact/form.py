@@ -20,9 +20,8 @@ from byhand.expression import (
     Sum,
     write,
 )
-from byhand.numbers.exact.functions import FEW_TERMS, factored
+from byhand.numbers.exact.functions import FEW_TERMS, Functions, factored
 from byhand.numbers.exact.names import ONE
-from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.terms import Factor, Term, positive_first, terms_of
 from byhand.numbers.exact.value import Atom, Value
 
@@ -61,7 +60,7 @@ class Form:
 
     def __init__(
         self,
-        space: Space,
+        space: Functions,
         short: Callable[[Value], Expression],
         letter: Callable[[Atom], Expression],
     ) -> None:

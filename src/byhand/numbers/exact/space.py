@@ -14,10 +14,10 @@ from byhand.numbers.exact.angles import Angles
 from byhand.numbers.exact.multiples import MultipleClass, Multiples
 from byhand.numbers.exact.names import Limits
 from byhand.numbers.exact.value import Atom, How, Value
+from byhand.numbers.exact.write import Writer
 
 if TYPE_CHECKING:
     from byhand.numbers.base import Printed
-    from byhand.numbers.exact.write import Writer
 
 
 class Space(Angles):
@@ -69,6 +69,4 @@ class Space(Angles):
 
     def writer(self, width: int = 40) -> Writer:
         """A new writer, which gives its own letters."""
-        from byhand.numbers.exact.write import Writer
-
         return Writer(self, width)

@@ -12,7 +12,7 @@ from math import comb, gcd
 
 from flint import fmpz_mpoly
 
-from byhand.numbers.exact.space import Space
+from byhand.numbers.exact.names import Names
 
 LARGEST_LOGARITHM = 10**12  # of a number put together inside one ln
 
@@ -30,7 +30,7 @@ class Factor:
 Term = tuple[int, tuple[Factor, ...]]
 
 
-def terms_of(space: Space, p: fmpz_mpoly, atoms: tuple[int, ...]) -> list[Term]:
+def terms_of(space: Names, p: fmpz_mpoly, atoms: tuple[int, ...]) -> list[Term]:
     """The terms of p, low degrees first."""
     plain = sorted(
         ((tuple(int(e) for e in m), int(c)) for m, c in p.terms()),
@@ -59,18 +59,18 @@ def positive_first(terms: list[Term]) -> list[Term]:
 # ------------------------------------------------------------------------------------- angles
 
 
-def angles_shown(space: Space, terms: list[Term]) -> list[Term]:
+def angles_shown(space: Names, terms: list[Term]) -> list[Term]:
     """With cosines instead of twice-cosines: as powers or as multiple angles, whichever is less."""
     powers = [(c * 2 ** twos(space, factors), factors) for c, factors in terms]
     linear = multiple_angles(space, terms)
     return linear if len(linear) < len(powers) else powers
 
 
-def twos(space: Space, factors: tuple[Factor, ...]) -> int:
+def twos(space: Names, factors: tuple[Factor, ...]) -> int:
     return sum(f.power for f in factors if space.atoms[f.atom].kind in ("cos", "sin"))
 
 
-def multiple_angles(space: Space, terms: list[Term]) -> list[Term]:
+def multiple_angles(space: Names, terms: list[Term]) -> list[Term]:
     """Every product of powers of one angle's cosine and sine as a sum of multiple angles."""
     for a in {f.atom for _c, factors in terms for f in factors}:
         atom = space.atoms[a]
@@ -79,13 +79,13 @@ def multiple_angles(space: Space, terms: list[Term]) -> list[Term]:
     return [(c * 2 ** sum(1 for f in factors if f.multiple), factors) for c, factors in terms]
 
 
-def angle_key(space: Space, a: int) -> object:
+def angle_key(space: Names, a: int) -> object:
     argument = space.atoms[a].argument
     assert argument is not None
     return argument.key, argument.q.p, argument.q.q
 
 
-def in_multiples_of(space: Space, terms: list[Term], angle: object) -> list[Term]:
+def in_multiples_of(space: Names, terms: list[Term], angle: object) -> list[Term]:
     found: dict[tuple[Factor, ...], int] = {}
     for c, factors in terms:
         cosines = sines = 0
@@ -107,7 +107,7 @@ def in_multiples_of(space: Space, terms: list[Term], angle: object) -> list[Term
     return [(c, factors) for factors, c in found.items() if c]
 
 
-def partner(space: Space, atom: int, kind: str) -> int:
+def partner(space: Names, atom: int, kind: str) -> int:
     """The atom of the other function of the same angle."""
     angle = angle_key(space, atom)
     return next(
@@ -140,7 +140,7 @@ def expanded(cosines: int, sines: int) -> dict[int, int]:
 # ------------------------------------------------------------------------------------- logarithms
 
 
-def logarithms_joined(space: Space, terms: list[Term]) -> list[Term]:
+def logarithms_joined(space: Names, terms: list[Term]) -> list[Term]:
     """a·ln 2 + b·ln 5, times the same factors, as g·ln(2^(a/g)·5^(b/g))."""
     groups: dict[tuple[Factor, ...], list[tuple[int, int]]] = {}
     for c, factors in terms:
@@ -158,12 +158,12 @@ def logarithms_joined(space: Space, terms: list[Term]) -> list[Term]:
     return result
 
 
-def is_integer_logarithm(space: Space, f: Factor) -> bool:
+def is_integer_logarithm(space: Names, f: Factor) -> bool:
     atom = space.atoms[f.atom]
     return atom.kind == "ln" and atom.argument is not None and atom.argument.num is None
 
 
-def joined(space: Space, rest: tuple[Factor, ...], group: list[tuple[int, int]]) -> list[Term]:
+def joined(space: Names, rest: tuple[Factor, ...], group: list[tuple[int, int]]) -> list[Term]:
     apart = [(c, (*rest, Factor(a))) for c, a in group]
     if len(group) < 2:
         return apart

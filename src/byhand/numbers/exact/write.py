@@ -23,7 +23,7 @@ from byhand.expression import (
     write,
 )
 from byhand.numbers.exact.form import Form, number
-from byhand.numbers.exact.space import Space
+from byhand.numbers.exact.functions import Functions
 from byhand.numbers.exact.value import Atom, Value
 from byhand.numbers.exact.worked import worked_form
 
@@ -103,7 +103,7 @@ class Writer:
     '1/(1 + e)'
     """
 
-    def __init__(self, space: Space, width: int = 40) -> None:
+    def __init__(self, space: Functions, width: int = 40) -> None:
         self.space = space
         self.width = width
         self.longest = LONGEST_LINE * width
