@@ -27,7 +27,7 @@ Array = Any
 Kept = TypeVar("Kept")
 Claim = tuple[Array, Sequence[float]]  # numbers on the device, and what they must not exceed
 
-ROOM = 2.0  # other tokens may make a number so much larger
+ROOM = 2.0  # the usual: texts of hundreds of tokens differ by less
 
 
 class CannotRepeat(ByhandError):
@@ -37,7 +37,7 @@ class CannotRepeat(ByhandError):
 class Answers(ABC):
     """Who answers questions about numbers on a device."""
 
-    room = 1.0
+    room = 1.0  # so many times larger may numbers of other tokens be
 
     @abstractmethod
     def decide(
@@ -45,15 +45,18 @@ class Answers(ABC):
     ) -> Kept:
         """What `choose` decides, which looks at the device; it holds while its claims do."""
 
-    def bounds(self, values: Array, widened: Callable[[float], float] | None = None) -> list[float]:
-        """Numbers that those of a row do not exceed; `widened` says how much room they get."""
+    def bounds(
+        self, values: Array, widened: Callable[[float, float], float] | None = None
+    ) -> list[float]:
+        """Numbers that those of a row do not exceed; `widened` says what becomes of one with
+        room."""
 
         def choose(room: float) -> list[float]:
             found: list[float] = values.tolist()
             if room == 1.0:
                 return found
             if widened is not None:
-                return [widened(value) for value in found]
+                return [widened(value, room) for value in found]
             return [value * room if value > 0 else value / room for value in found]
 
         return self.decide(choose, lambda kept: [(values, kept)])
@@ -93,9 +96,8 @@ class Now(Answers):
 class Noting(Answers):
     """Looks, with room to spare, and keeps what it has answered."""
 
-    room = ROOM
-
-    def __init__(self) -> None:
+    def __init__(self, room: float = ROOM) -> None:
+        self.room = room
         self.kept: list[Any] = []
 
     def decide(

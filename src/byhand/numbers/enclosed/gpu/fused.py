@@ -31,7 +31,7 @@ def run(
     function: Callable[..., Array], tables: Sequence[Any], x: Array, limbs: int
 ) -> Array | None:
     """function(*tables, x) by kernels, x (n, entries); None where there are none to be had."""
-    if not x.shape[1] or not kernels.usable(x):
+    if x.device.type != "cuda" or not x.shape[1] or not kernels.usable(x):
         return None
     arrays = [table.rows if isinstance(table, Table) else table for table in tables]
     shapes = tuple(tuple(array.shape) for array in arrays)

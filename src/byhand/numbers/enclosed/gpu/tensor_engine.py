@@ -56,7 +56,9 @@ class TorchEngine(Engine):
             return 0.0
         return self.bounds(self.largest_of(array[None]))[0]
 
-    def bounds(self, values: Array, widened: Callable[[float], float] | None = None) -> list[float]:
+    def bounds(
+        self, values: Array, widened: Callable[[float, float], float] | None = None
+    ) -> list[float]:
         """Numbers that those of a row do not exceed; `widened` as in `Answers`."""
         return answers().bounds(values, widened)
 

@@ -24,7 +24,13 @@ from byhand.numbers.enclosed.limbs.engine import NUMPY
 from byhand.numbers.enclosed.limbs.integers import Near, TooNear
 from byhand.numbers.enclosed.limbs.norms import by_entry
 from byhand.numbers.enclosed.limbs.radii import over, plus
-from byhand.numbers.enclosed.limbs.values import Enclosed, entries_of, evaluated, rational_radius
+from byhand.numbers.enclosed.limbs.values import (
+    Enclosed,
+    entries_of,
+    evaluated,
+    lasting,
+    rational_radius,
+)
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.limbs.operations import Limbs
@@ -81,8 +87,16 @@ class LeadingTokens(Sequence[Prediction]):
 
     def __copy__(self) -> LeadingTokens:
         """Of a pass that was done again: what is read is made anew."""
+        return self._of(copy(self._x), self._found)
+
+    def lasting(self) -> LeadingTokens:
+        """The same in memory of their own."""
+        return self._of(lasting(self._x), self._found.clone())
+
+    @staticmethod
+    def _of(x: Enclosed, found: Any) -> LeadingTokens:
         made = object.__new__(LeadingTokens)
-        made._x, made._found, made._made = copy(self._x), self._found, None
+        made._x, made._found, made._made = x, found, None
         return made
 
     def ids(self) -> list[int]:

@@ -53,9 +53,9 @@ FILLED = 2.0**32  # what is left in carried sums; the first limb holds most of i
 ROWS = 64  # rows of x worked out at a time on a processor, so that a tile's limbs stay in the cache
 
 
-def norm_with_room(norm: float) -> float:
+def norm_with_room(norm: float, room: float) -> float:
     """Of limbs: other tokens may fill a limb that is not full, and hardly change one that is."""
-    return max(1.25 * norm, min(2.0 * norm + 16.0, 2.0**24))
+    return max(1.25 * norm, min(room * norm + 16.0, 2.0**24))
 
 
 class WrongProduct(ByhandError):

@@ -153,6 +153,17 @@ def evaluated(x: Enclosed) -> Enclosed:
     return Enclosed(x.digits, lambda: length(box), box=box, hidden=x.hidden)
 
 
+def lasting(x: Enclosed) -> Enclosed:
+    """The same numbers in memory of their own."""
+    digits = Digits(x.digits.limbs * 1.0, x.digits.top)
+    if x.exact:
+        return Enclosed(digits, hidden=x.hidden)
+    if not x.has_box:
+        return Enclosed(digits, x.ball * 1.0, hidden=x.hidden)
+    box = x.box * 1.0
+    return Enclosed(digits, lambda: length(box), box=box, hidden=x.hidden)
+
+
 class Entries:
     """An enclosed array to be indexed: single entries are `Enclosure`s, made when asked for."""
 
