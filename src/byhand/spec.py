@@ -187,7 +187,13 @@ class BlockSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The whole architecture."""
+    """The whole architecture.
+
+    >>> import byhand
+    >>> spec = byhand.open_model("tiny").spec
+    >>> spec.vocab, spec.d_model, len(spec.blocks), spec.blocks[0].norm_place
+    (3, 2, 1, 'post')
+    """
 
     name: str
     vocab: int

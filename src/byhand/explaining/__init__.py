@@ -45,6 +45,11 @@ class Explanation(Shown):
 
     `token` is the token whose logit is explained and `against` the one it is compared with; None
     where it stands alone, or where nothing is known of the logits.
+
+    >>> import byhand
+    >>> found = byhand.explain("tiny", "a b")
+    >>> found.position, found.token, found.against, [row.leader.id for row in found.lens][-1]
+    (1, 0, 2, 0)
     """
 
     trace: Trace
@@ -64,6 +69,7 @@ class Explanation(Shown):
 
     @property
     def model(self) -> Model:
+        """The model that was worked out."""
         return self.trace.model
 
     @property
