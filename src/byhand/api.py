@@ -68,7 +68,7 @@ def trace(
     >>> byhand.trace("journey", numbers="digits 12").loss.significant(12)
     '1.83129263705'
     >>> byhand.trace("journey", numbers="decimals 2").loss
-    91/50
+    183/100
     """
     chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison(

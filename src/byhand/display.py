@@ -16,9 +16,12 @@ from importlib import import_module
 from typing import Any
 
 _DRAWN = {  # class → the function that draws one of its objects, as one piece of HTML
+    "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
     "byhand.tracing:Trace": "byhand.document.notebook:notebook_passage",
+    "byhand.tracing:Worked": "byhand.document.cells:step_cell",
 }
-_SAVED = {  # class → the function that writes one of its objects into a folder
+_SAVED = {  # class → the function that writes one of its objects to a path
+    "byhand.model:Model": "byhand.files.writing:save_model",
     "byhand.tracing:Trace": "byhand.golden:save",
 }
 

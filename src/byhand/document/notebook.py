@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from itertools import islice
-from pathlib import Path
 
 from byhand.address import write_index
-from byhand.document import words
+from byhand.document import palette, words
 from byhand.document.book import Spine
 from byhand.document.compose.book.prediction import candidates as likeliest
 from byhand.document.compose.book.prediction import predicted
@@ -27,6 +26,7 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber, register_mark
 from byhand.document.media.html.parts import number_table
 from byhand.document.media.html.prose import left_out, prose, remark
+from byhand.document.media.html.style import properties, text_of
 from byhand.document.media.html.tables import candidates, facts, predictions
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import in_full
@@ -48,7 +48,6 @@ SECTIONS = (  # of the book's style
     "the figure of the whole pass",
     "other tables",
 )
-_HTML = Path(__file__).parent / "media" / "html"
 
 
 def notebook_passage(trace: Trace) -> str:
@@ -68,7 +67,7 @@ class _Cell:
         self.spine = spine(showing, self.plan)
         finite = _decimal(self.spine)
         self.figures = Figures(self.spine, showing.labels, finite)
-        self.pen = _Plain(Mathml(_("."), finite=finite))
+        self.pen = Plain(Mathml(_("."), finite=finite))
 
     def lines(self) -> Iterator[str]:
         yield f'<div class="byhand" lang="{spoken()}"><style>{style()}</style>'
@@ -207,7 +206,7 @@ class _Cell:
 
 
 @dataclass
-class _Plain(Inscriber):
+class Plain(Inscriber):
     """Numbers without anything behind them: a page may hold many traces, and ids would clash."""
 
     def here(self, address: str) -> str:
@@ -246,10 +245,11 @@ def style() -> str:
 
     Everything is nested in one rule, so it reaches nothing outside the piece.
     """
-    book = (_HTML / "book.css").read_text("utf-8")
+    book = text_of("book.css")
     named = dict(re.findall(r"/\* ---- (.*?) \*/\n(.*?)(?=\n/\* ----|\n@media|\Z)", book, re.S))
     shared = "\n".join(named[name] for name in SECTIONS)
-    light, dark = re.findall(r":root \{\n(.*?)\n *\}", book, re.S)[:2]
-    own = (_HTML / "notebook.css").read_text("utf-8")
-    whole = own.replace("/* light */", light).replace("/* dark */", dark)
+    fonts = re.findall(r":root \{\n(.*?)\n\}", book, re.S)[0]
+    light = "color-scheme: light dark; " + properties(palette.LIGHT) + fonts
+    whole = text_of("notebook.css").replace("/* light */", light)
+    whole = whole.replace("/* dark */", properties(palette.DARK))
     return re.sub(r"\s*\n\s*", "\n", whole.replace("/* shared */", shared)).strip()

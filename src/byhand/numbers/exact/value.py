@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq, fmpz, fmpz_mpoly, fmpz_poly
 
+from byhand.display import Shown
 from byhand.errors import InputError
 from byhand.language import _
 
@@ -91,8 +92,15 @@ class How:
 
 
 @total_ordering
-class Value:
+class Value(Shown):
     """A real number, exactly: rational, or written in names.
+
+    >>> import byhand
+    >>> loss = byhand.trace("journey").loss
+    >>> loss, loss.places(4), loss.significant(12), float(loss), loss.register
+    ((10·ln(u5) - u4 - 2·u3 - u1)/10, '1.8313', '1.83129263705', 1.831292637047109, 'named')
+    >>> loss.letters["u5"][:35], len(loss.letters)
+    ('1 + e^((2·u1 + 3·u2 + 5·u3 + 4·u4)/', 34)
 
     Operators mix with int and Fraction.  `==` is True only if algebra proves it, False only if
     enclosures separate the two; otherwise it raises Undecided, and so does every order.
@@ -265,6 +273,20 @@ class Value:
     def expression(self) -> Expression:
         """The simplified form as a tree; its letters are those of the space's own writer."""
         return self.space.own_writer.simplified(self)
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """What the letters of its form stand for, and the letters in those, as text."""
+        from byhand.expression import Name, leaves, write
+
+        todo, found = [self.expression()], dict[str, str]()
+        known = self.space.own_writer.definitions()
+        for tree in todo:  # grows as definitions bring further letters
+            for leaf in leaves(tree):
+                if isinstance(leaf, Name) and leaf.text in known and leaf.text not in found:
+                    found[leaf.text] = write(known[leaf.text].expression)
+                    todo.append(known[leaf.text].expression)
+        return found
 
     def __str__(self) -> str:
         from byhand.expression import write
