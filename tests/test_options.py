@@ -73,7 +73,7 @@ def traced(model: str, **options: Any) -> Any:
 
 
 def generated(model: str, **options: Any) -> Any:
-    from byhand.document.compose.generation import generation_data
+    from byhand.document.media.json.generation import generation_data
 
     generation = library.generate(model, **options)
     list(generation)
@@ -81,9 +81,10 @@ def generated(model: str, **options: Any) -> Any:
 
 
 def explained(model: str, **options: Any) -> Any:
-    from byhand.document.media.json.explanation import write_json
+    from byhand.document.media.json.explanation import document_of
+    from byhand.document.media.json.records import write_document
 
-    return _json(write_json, library.explain(model, **options))
+    return _json(write_document, document_of(library.explain(model, **options)))
 
 
 def checked(model: str, **options: Any) -> Any:

@@ -86,8 +86,8 @@ def test_every_passage_of_the_book_stands_on_its_page_with_its_figure() -> None:
             section = text.partition(f'id="{passage.id}"')[2].partition("</section>")[0]
             assert section.count('<figure class="whole">') == bool(passage.lit)
             assert section.count('class="formula"') == len(passage.formulas)
-            remarks = [part for part in passage.show if isinstance(part, Remark)]
-            assert section.count('class="remark ') == len([*passage.remarks, *remarks])
+            told = [*passage.remarks, *(p for p in passage.show if isinstance(p, Remark))]
+            assert section.count('class="remark ') == len(told)
 
 
 def test_every_number_of_a_table_has_its_address_and_its_working() -> None:

@@ -15,6 +15,7 @@ from byhand.document.book import Book, Page
 from byhand.document.compose.book import bind
 from byhand.document.compose.forms import Forms
 from byhand.document.media.html.page import pages as html_pages
+from byhand.document.media.html.plane import figure
 from byhand.document.media.html.rechecking import numbers_in
 from byhand.document.media.typst import typst_source
 from byhand.document.media.typst.explained import on_paper
@@ -214,8 +215,9 @@ def test_a_page_has_no_external_reference_and_no_id_twice(model: str) -> None:
 
 def test_the_drawing_is_settled_for_paper() -> None:
     (drawn, *_others) = shown(chapter("abc"), Drawing)
-    paper = on_paper(drawn.svg)
-    assert "var(" in drawn.svg
+    svg = figure(drawn)
+    paper = on_paper(svg)
+    assert "var(" in svg
     assert not re.search(
         r"var\(|@media|--\w", paper.partition("<style>")[2].partition("</style>")[0]
     )

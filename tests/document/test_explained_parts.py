@@ -20,7 +20,8 @@ from byhand.document.explanation import page
 from byhand.document.media.html.explanation_page import section_lines
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
-from byhand.document.media.json.explanation import document_of, write_json
+from byhand.document.media.json.explanation import document_of
+from byhand.document.media.json.records import write_document
 from byhand.document.media.terminal.explanation import lines
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.wrapping import broken
@@ -40,7 +41,7 @@ from byhand.document.words import together
 from byhand.explaining import Explanation
 from byhand.language import speak
 
-VOID = {"br", "meta", "rect", "path", "circle", "line", "use", "polygon", "polyline", "ellipse"}
+VOID = {"br", "meta"}
 TITLE = Title("model", "", (), (), masked=False)
 
 
@@ -125,7 +126,7 @@ def test_a_name_and_a_number_that_do_not_fit_side_by_side_stand_one_below_the_ot
 @pytest.mark.parametrize("name", ["abc", "minigpt", "abc-walkthrough"])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     found = by_key(name)
-    parts = tuple(sections(found, [*USUAL, "stream", "norms"], width=width))
+    parts = tuple(sections(found, [*USUAL, "stream", "norms"]))
     told = lines(title(found), parts, width, Ink())
     assert [line for line in told if width_of(line) > width] == []
 
@@ -239,6 +240,15 @@ def test_what_tokens_say_is_no_markup() -> None:
     assert not re.search("<[biu]>", html)
 
 
+def test_below_a_notebook_cell_it_says_what_comes_and_why_without_ids(abc: Explanation) -> None:
+    html = abc._repr_html_()
+    assert html is not None
+    assert 'id="' not in html
+    assert "After C (position 2) comes A" in html
+    assert "Remainder: exactly 0." in html
+    assert repr(abc) == "<Explanation of abc at position 2: 'A' against 'C'>"
+
+
 # ------------------------------------------------------------------ the data
 
 
@@ -281,7 +291,7 @@ def test_the_terms_of_the_data_add_up(minigpt: Explanation) -> None:
 
 def test_the_data_are_json_without_names_for_no_numbers(minigpt: Explanation) -> None:
     to = StringIO()
-    write_json(minigpt, to)
+    write_document(document_of(minigpt), to)
     assert json.loads(to.getvalue(), parse_constant=pytest.fail)["model"] == "minigpt"
 
 

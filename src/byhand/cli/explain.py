@@ -180,7 +180,7 @@ def telling_of(
     """What prints the explanation; all of it is worked out here, or there is an error."""
     if as_json:
         from byhand.document.media.json.explanation import document_of
-        from byhand.document.media.json.trace import write_document
+        from byhand.document.media.json.records import write_document
 
         return partial(write_document, document_of(found, only), sys.stdout)
     from byhand.cli.printing import width_of_output

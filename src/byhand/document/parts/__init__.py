@@ -4,7 +4,7 @@
     steps     the pass: title, stages, steps, next tokens, loss
     drawn     tensors as colours, the way along the stream, sums as bars, pictures
     words     remarks, findings, facts, grids, what is left out
-    claims    printed numbers with their verdicts
+    verdicts  lines of somebody's working with their verdicts; reports, gradebooks
 
 A composer makes parts, a medium draws them.  What holds the parts of a book together (passages,
 pages, the figure) is in `document.book`.  Everything is data: expression trees, words in the
@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # fmt: off
-from byhand.document.parts.claims import Checked, CheckedTable
 from byhand.document.parts.drawn import (
     AttentionPattern,
     Drawing,
@@ -52,6 +51,7 @@ from byhand.document.parts.numbers import (
 from byhand.document.parts.steps import (
     Candidate,
     Candidates,
+    Choice,
     Loss,
     NotWorked,
     Prediction,
@@ -60,23 +60,24 @@ from byhand.document.parts.steps import (
     StepPart,
     Title,
 )
+from byhand.document.parts.verdicts import ClassTable, VerdictReport, VerdictTable
 from byhand.document.parts.words import Column, Facts, Finding, Grid, LeftOut, Remark
 
 __all__ = [
-    "MASKED", "AttentionPattern", "Candidate", "Candidates", "Cell", "Checked", "CheckedTable",
-    "Column", "Definitions", "Drawing", "Facts", "Finding", "Floats", "Formula", "Grid",
-    "HeadPattern", "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line", "Loss",
-    "Matrix", "NotWorked", "Number", "NumberRow", "NumberTable",
-    "Part", "Piece", "Prediction", "Predictions", "RegisterLine", "RegisterMap", "Remark",
-    "Section", "Sign", "Stage",
-    "StepPart", "Stop", "StreamLine", "TermLine", "Terms", "Title", "Word", "WorkingLine",
+    "MASKED", "AttentionPattern", "Candidate", "Candidates", "Cell", "Choice", "Column",
+    "Definitions", "Drawing", "Facts", "Finding", "Floats", "Formula", "Grid", "HeadPattern",
+    "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line", "Loss", "Matrix",
+    "NotWorked", "Number", "NumberRow", "NumberTable", "Part", "Piece", "Prediction",
+    "Predictions", "RegisterLine", "RegisterMap", "Remark", "Section", "Sign", "Stage", "StepPart",
+    "Stop", "StreamLine", "TermLine", "Terms", "Title", "Word", "WorkingLine",
 ]
 
 Part = (
     NumberTable | WorkingLine | Definitions
-    | Title | Stage | StepPart | NotWorked | Predictions | Candidates | Loss
+    | Title | Stage | StepPart | NotWorked | Predictions | Candidates | Choice | Loss
     | HeatStrip | AttentionPattern | StreamLine | RegisterMap | Terms | LensTable | Drawing
-    | Remark | Finding | Facts | LeftOut | Grid | CheckedTable
+    | Remark | Finding | Facts | LeftOut | Grid
+    | VerdictTable | VerdictReport | ClassTable
 )
 # fmt: on
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from byhand.document.parts.numbers import Number
+
+if TYPE_CHECKING:
+    from byhand.explaining.geometry import Geometry
+    from byhand.explaining.planes import Plane
 
 Floats = npt.NDArray[np.float32]
 
@@ -170,8 +176,19 @@ class LensTable:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture: SVG that needs nothing else, lines of characters, and the same in words."""
+    """A plane of the stream: who wins where, the tokens' directions, and each position's way.
 
-    svg: str = ""
-    characters: tuple[str, ...] = ()
-    about: str = ""
+    `geometry` and `plane` are its numbers (see `explaining.geometry`), the rest is words.
+    """
+
+    geometry: Geometry
+    plane: Plane
+    name: str  # which is its own on a page
+    title: str
+    about: str  # the whole of it said, for those who do not see it
+    notes: tuple[str, ...]
+    axes: tuple[str, str]  # their names
+    stops: Mapping[str, str]  # what each kind of stop on a way is called
+    ends: tuple[str, ...]  # what is predicted at the end of each way
+    small: bool = False
+    instead: str = ""  # what is said where nothing can be drawn

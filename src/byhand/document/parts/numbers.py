@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from byhand.document.parts.claims import Checked
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.document.parts.words import Remark
 from byhand.expression import Expression, write
 
@@ -75,7 +75,7 @@ class Number:
     address: str  # block.0.attn.scores[0,1,1]; empty where it has none of its own
     cell: Cell
     working: WorkingLine | None = None
-    claim: Checked | None = None
+    claim: VerdictLine | None = None
     short: str = ""
 
 

@@ -18,11 +18,12 @@ class Title:
     name: str
     about: str
     facts: tuple[tuple[str, str], ...]
-    registers: tuple[str, ...]
-    masked: bool
+    registers: tuple[str, ...] = ()
+    masked: bool = False
     notes: tuple[str, ...] = ()
     digits: int | None = None
     only_later: bool = True  # all that is masked comes later; else a window or a table masks too
+    aside: str = ""  # at the end of the line of the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class StepPart:
 
 @dataclass(frozen=True, slots=True)
 class NotWorked:
-    """Steps without values, and the one reason they share."""
+    """Steps without values, and the one reason they share, where it is to be said."""
 
     reason: str
     steps: tuple[StepPart, ...]
@@ -114,3 +115,15 @@ class Loss:
     after: str
     cell: Cell
     letters: tuple[Letter, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One more token of a text, its probability, and what is known of the choice."""
+
+    position: str
+    token: str
+    cell: Cell
+    known: str
+    proven: bool
+    room: int  # digits of the last position there may be

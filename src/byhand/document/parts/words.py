@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence at a step or below a table.
-
-    `kind`: leaves, returns, stops, limit, open (not known), more, closing (how a sum closes);
-    "claim" where a printed number does not follow, "carried" where it follows from an error.
-    """
+    """A sentence at a step or below a table: leaves, returns, stops, limit, open, more, "closing"
+    (how a sum closes); "claim" where a printed number does not follow, "carried" where it follows
+    from an error."""
 
     kind: str
     text: str
@@ -29,9 +27,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Short facts side by side: a word and what it is."""
+    """Short facts, each a word and what it is; `title` says what they are about."""
 
     facts: tuple[tuple[str, str], ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,10 @@ class Column:
 class Grid:
     """A table to be read; its first column names the rows.
 
-    `totals` are rows below a line, `strong` the (row, column) of cells that matter most and `note`
-    what that means; `addresses` are those of the rows, where they have any.
+    A row of one cell is a heading over the rows below it.  A last column of shares without a head
+    repeats a number as a bar.  `totals` are rows below a line, `strong` the (row, column) of cells
+    that matter most and `note` what that means; `addresses` are those of the rows, where they have
+    any.
     """
 
     title: str
@@ -80,3 +81,13 @@ class Grid:
     def heads(self) -> tuple[str, ...]:
         """The words above the columns."""
         return tuple(column.head for column in self.columns)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its rows stand under headings."""
+        return any(len(row) == 1 for row in self.rows)
+
+    @property
+    def barred(self) -> bool:
+        """Whether its last column repeats a number as a bar."""
+        return self.columns[-1].kind == "share" and not self.columns[-1].head

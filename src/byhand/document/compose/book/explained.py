@@ -22,7 +22,16 @@ from byhand.document.compose.explanation import attribution, geometry, heads, he
 from byhand.document.compose.explanation.facts import findings
 from byhand.document.compose.explanation.scope import Scope
 from byhand.document.numerals import written
-from byhand.document.parts import Column, Grid, LeftOut, Part, Section
+from byhand.document.parts import (
+    Column,
+    Finding,
+    Grid,
+    LeftOut,
+    NumberTable,
+    Part,
+    Remark,
+    Section,
+)
 from byhand.explaining import Explanation
 from byhand.language import _
 from byhand.numbers.exact import Exact
@@ -203,12 +212,31 @@ def _attention(edition: Edition, found: Explanation) -> Passage:
         title = _("What the heads read")
         return _passage("attention", title, [_looks_about()], lit, _large_heads(edition, found))
     section = heads.section(Scope(found, full=True))
-    shown: tuple[Part, ...] = tuple(p for p in section.parts if not isinstance(p, LeftOut))
-    if len(shown) < len(section.parts):
+    shown = tuple(_read_and_written(section.parts))
+    if any(isinstance(part, LeftOut) for part in section.parts):
         text = _("QK and OV are shown of the {count} heads that add most. All of them:")
         command = f"byhand explain {edition.command} --only attention --all"
         shown = (*shown, LeftOut(text.format(count=heads.MOST_TABLES), command))
     return _of_section(replace(section, parts=shown), lit)
+
+
+def _read_and_written(parts: Iterable[Part]) -> Iterator[Part]:
+    """What heads read beside what they write, where both are lists: a table a head."""
+    lists: list[Grid] = []
+    small = any(isinstance(part, NumberTable) for part in parts)
+    for part in parts:
+        if isinstance(part, Grid) and part.title.startswith(("QK ", "OV ")):
+            lists.append(part)
+        elif isinstance(part, Grid | NumberTable | Remark) or (small and isinstance(part, Finding)):
+            yield part
+        if len(lists) == 2:
+            (qk, ov), lists = lists, []
+            yield replace(
+                qk,
+                title=f"{qk.title}, {ov.title}",
+                columns=(*qk.columns, ov.columns[1]),
+                rows=tuple((*one, two[1]) for one, two in zip(qk.rows, ov.rows, strict=True)),
+            )
 
 
 def _looks_about() -> str:
@@ -245,7 +273,7 @@ def _more_heads(count: int) -> str:
 
 def _geometry(edition: Edition, found: Explanation) -> Passage:
     """The stream as a path: drawn, and by its lengths and angles."""
-    section = geometry.section(Scope(found, full=True, pictures=True))
+    section = geometry.section(Scope(found, full=True))
     lit = _steps(edition, *STREAM, "logits", norms=True)
     earlier = len(edition.trace.tokens) - len(found.geometry.paths)
     if earlier <= 0:

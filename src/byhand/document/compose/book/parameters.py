@@ -14,7 +14,8 @@ from byhand.document.compose.book.passages import asked_numbers, claim_remarks, 
 from byhand.document.compose.book.strips import near_weight, statistics, weight_strip
 from byhand.document.compose.given import symbol_of
 from byhand.document.compose.listing import component_name, inventory_notes, inventory_totals
-from byhand.document.parts import CheckedTable, Column, Facts, Grid, LeftOut, Part
+from byhand.document.parts import Column, Facts, Grid, LeftOut, Part
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.document.words import whole
 from byhand.language import _
 from byhand.plan import WEIGHT, Plan, Step
@@ -61,7 +62,7 @@ def _counted(edition: Edition) -> Passage:
     checked = edition.checked_of(counts)
     show: list[Part] = [_symbols(edition), _table(edition)]
     if checked:
-        show.append(CheckedTable(claims_title(edition), checked))
+        show.append(VerdictTable(claims_title(edition), checked))
     return Passage(
         f"{SLUG}-counted",
         _("Counted to the digit"),
@@ -115,8 +116,8 @@ def totals(inventory: Inventory) -> Iterator[tuple[str, str, int]]:
     found = list(inventory_totals(inventory, weights_known=True))
     addresses += [f"count.block.{layer}" for layer in range(len(found) - len(addresses))]
     wording = {"count.without_biases": _("without the biases of matrices")}
-    for address, row in zip(addresses, found, strict=True):
-        yield address, wording.get(address, row[0]), inventory.numbers[address]
+    for address, (name, _size) in zip(addresses, found, strict=True):
+        yield address, wording.get(address, name), inventory.numbers[address]
 
 
 def _symbols(edition: Edition) -> Facts:
@@ -260,7 +261,7 @@ def _group(
     checked = edition.checked_of(names)
     show = [*_shown(edition, members, size), *asked_numbers(edition, names)]
     if checked:
-        show.append(CheckedTable(claims_title(edition), checked))
+        show.append(VerdictTable(claims_title(edition), checked))
     return Passage(
         f"{SLUG}-{group}",
         title,

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.numerals import measure
+from byhand.document.compose.explanation.plane import drawings
 from byhand.document.compose.explanation.scope import Scope, numbers
-from byhand.document.parts import Column, Drawing, Grid, Part, Remark, Section
+from byhand.document.parts import Column, Grid, Part, Remark, Section
 from byhand.document.words import whole, why_missing
 from byhand.language import _
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from byhand.explaining.geometry import Geometry, Path
 
 SMALL = 4  # dimensions of a stream whose positions are all told
-WIDEST_DRAWN = 2  # dimensions of a stream that characters can show
-WIDE, SMALL_PLANE, NARROW = 64, 44, 20  # characters of a plane: in full, in short, at least
-BESIDE = 14  # characters beside a plane
 MOST_TOKENS = 5  # directions whose angles stand side by side
 
 
@@ -35,7 +33,7 @@ def section(scope: Scope) -> Section:
 
 
 def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Part]:
-    yield from _drawings(scope, geometry)
+    yield from drawings(geometry, small=not scope.full)
     paths = [path for path in geometry.paths if path.position == scope.found.position]
     if scope.every or (scope.full and geometry.width <= SMALL):
         paths = list(geometry.paths)
@@ -43,40 +41,6 @@ def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Part]:
         yield _path(scope, geometry, path)
         if path.ended is not None:
             yield Remark("open", why_missing(path.ended))
-
-
-def _drawings(scope: Scope, geometry: Geometry) -> Iterator[Part]:
-    """The plane: drawn where it is read in a browser, in characters where the stream has two
-    dimensions."""
-    if scope.pictures:
-        from byhand.document.media.html.plane import figures
-        from byhand.document.media.html.plane_words import description
-
-        for svg, plane in zip(figures(geometry), geometry.planes, strict=True):
-            yield Drawing(svg=svg, about=description(geometry, plane))
-    elif geometry.width <= WIDEST_DRAWN and geometry.planes:
-        from byhand.document.media.terminal.plane import drawn, signs
-
-        wide = min(WIDE if scope.full else SMALL_PLANE, scope.width - BESIDE)
-        yield Drawing(characters=tuple(drawn(geometry, max(wide, NARROW))), about=signs())
-    elif geometry.planes:
-        yield Remark("more", _projected(geometry))
-
-
-def _projected(geometry: Geometry) -> str:
-    """What a picture of a wider stream would show, and what it would not."""
-    from byhand.document.media.html.plane_words import percent
-
-    if geometry.width == WIDEST_DRAWN + 1:
-        return _("--report draws the stream in its three coordinate planes")
-    seen = geometry.planes[0].projection
-    text = _(
-        "the two main directions keep {first} and {second} of the stream's spread on this text, "
-        "{away} is projected away; --report draws them"
-    )
-    return text.format(
-        first=percent(seen.kept[0]), second=percent(seen.kept[1]), away=percent(seen.away)
-    )
 
 
 def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:

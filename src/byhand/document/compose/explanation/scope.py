@@ -30,8 +30,6 @@ class Scope:
     every: bool = False
     terms: int | None = None
     workings: bool = False
-    pictures: bool = False  # drawings as SVG; else in characters
-    width: int = 80  # of a terminal, for drawings in characters
 
     @cached_property
     def numerals(self) -> Numerals:

@@ -86,11 +86,14 @@ def sections(
     *,
     every: bool = False,
     full: bool = False,
-    pictures: bool = False,
-    width: int = 80,
 ) -> Iterator[Section]:
     """The sections asked for, in full; without any, the usual ones in short, or in full too."""
-    scope = Scope(found, full or bool(only), every, pictures=pictures, width=width)
+    scope = Scope(found, full or bool(only), every)
     for name in SECTIONS:
         if name in (only or USUAL):
             yield _MAKERS[name](scope)
+
+
+def section_of(found: Explanation, name: str) -> Section:
+    """One section in short."""
+    return _MAKERS[name](Scope(found))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from byhand.document.media.html.markup import Markup, element, joined, opening
 from byhand.document.media.html.numbers import Inscriber, register_mark
 from byhand.document.media.html.prose import left_out, prose, sentence, told
-from byhand.document.numerals import localised, written
+from byhand.document.numerals import localised, written_cell
 from byhand.document.parts import (
     Column,
     Finding,
@@ -152,6 +152,9 @@ def grid(part: Grid) -> Iterator[Markup]:
 
 
 def _cells(part: Grid, at: int, row: Sequence[str]) -> Iterator[Markup]:
+    if len(row) == 1:
+        yield element("th", *row, scope="rowgroup", colspan=len(part.columns), class_="stage")
+        return
     for place, (column, text) in enumerate(zip(part.columns, row, strict=True)):
         strong = " strong" * ((at, place) in part.strong)
         shown = _text(column, text)
@@ -176,7 +179,7 @@ def _text(column: Column, text: str) -> Markup | str:
         case "formula":
             return text
         case _:
-            return Markup(prose(written(text)))
+            return Markup(prose(written_cell(text)))
 
 
 def _address(text: str) -> Markup:

@@ -75,21 +75,22 @@ def cell(
     )
 
 
-def framed(*inside: str) -> Markup:
+def framed(*inside: str, sheets: tuple[str, ...] = ()) -> Markup:
     """A piece with its style, in the language spoken."""
-    sheet = element("style", Markup(style()))
+    sheet = element("style", Markup(style(*sheets)))
     return element("div", sheet, joined(inside, "\n"), class_="byhand", lang=spoken())
 
 
 @cache
-def style() -> str:
-    """The style of the piece: of the book's, what it uses, and what notebooks need beside it.
+def style(*sheets: str) -> str:
+    """The style of a piece: of the book's, what it uses, and what notebooks need beside it; the
+    named sheets too.
 
     Everything is nested in one rule, so it reaches nothing outside the piece.
     """
     book = text_of("book.css")
     named = dict(re.findall(r"/\* ---- (.*?) \*/\n(.*?)(?=\n/\* ----|\n@media|\Z)", book, re.S))
-    shared = "\n".join(named[name] for name in SECTIONS)
+    shared = "\n".join((*(named[name] for name in SECTIONS), *map(text_of, sheets)))
     fonts = re.findall(r":root \{\n(.*?)\n\}", book, re.S)[0]
     light = "color-scheme: light dark; " + properties(palette.LIGHT) + fonts
     whole = text_of("notebook.css").replace("/* light */", light)

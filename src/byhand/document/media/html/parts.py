@@ -16,6 +16,7 @@ from byhand.document.media.html import explained, strips, tables
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import token
 from byhand.document.media.html.numbers import Inscriber, focusable, register_mark
+from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import (
     also_left_out,
     defined_words,
@@ -29,7 +30,6 @@ from byhand.document.numerals import short_number
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
-    CheckedTable,
     Definitions,
     Drawing,
     Facts,
@@ -59,6 +59,7 @@ from byhand.document.parts import (
     Word,
     WorkingLine,
 )
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Name
 from byhand.language import _
 
@@ -274,12 +275,12 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
     RegisterMap: tables.register_map,
     Terms: explained.terms,
     LensTable: explained.lens_table,
-    Drawing: lambda part, pen: [element("figure", Markup(part.svg), class_="drawing")],
+    Drawing: lambda part, pen: [element("figure", figure(part), class_="drawing")],
     Remark: lambda part, pen: [remark(replace(part, text=told(part.text)))],
     Finding: lambda part, pen: [explained.finding(part)],
-    Facts: lambda part, pen: [tables.facts(part.facts)],
+    Facts: lambda part, pen: [tables.facts(part.facts, part.title)],
     LeftOut: lambda part, pen: [left_out(part.text, part.command)],
     Grid: lambda part, pen: explained.grid(part),
-    CheckedTable: tables.checked_table,
+    VerdictTable: tables.checked_table,
     Section: section,
 }

@@ -18,7 +18,7 @@ from typing import Any
 from byhand.document.book import Book, Page
 from byhand.document.mathematics import by_decimals
 from byhand.document.media.html.markup import Markup, element
-from byhand.document.parts import Cell, Number, WorkingLine
+from byhand.document.parts import Cell, Drawing, Number, WorkingLine
 from byhand.expression import Call, Entry, Expression, Name, Negative, Power, Product, Quotient, Sum
 from byhand.expression import Number as Rational
 from byhand.expression.trees import parts_of
@@ -143,7 +143,7 @@ def numbers_in(part: Any) -> Iterator[Number]:
     elif isinstance(part, tuple):
         for inner in part:
             yield from numbers_in(inner)
-    elif is_dataclass(part) and not isinstance(part, type | Cell | WorkingLine):
+    elif is_dataclass(part) and not isinstance(part, type | Cell | WorkingLine | Drawing):
         for field in fields(part):
             yield from numbers_in(getattr(part, field.name))
 

@@ -38,14 +38,14 @@ class Frame:
         yield opening("meta", name="generator", content="byhand")
         yield opening("link", rel="icon", href="data:,")  # else a browser asks for one
         yield element("title", self.title)
-        yield element("style", Markup("\n" + style(*self.styles)))
+        yield element("style", Markup(style(*self.styles)))
         yield Markup("</head><body>")
         if self.skip is not None:
             yield element("a", self.skip[1], class_="skip", href=f"#{self.skip[0]}")
 
     def _foot(self) -> Iterator[Markup]:
         if self.scripts:
-            yield element("script", Markup("\n" + "".join(map(text_of, self.scripts))))
+            yield element("script", Markup("".join(map(text_of, self.scripts))))
         yield Markup("</body></html>")
 
 

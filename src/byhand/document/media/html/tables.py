@@ -12,7 +12,8 @@ from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.numbers import Inscriber, focusable, register_mark
 from byhand.document.media.html.prose import MARKS, also_left_out, prose, sentence
 from byhand.document.numerals import localised
-from byhand.document.parts import Candidates, Checked, CheckedTable, Predictions, RegisterMap
+from byhand.document.parts import Candidates, Predictions, RegisterMap
+from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.language import _
 
 
@@ -106,13 +107,13 @@ def _crossing(register: str | None, crossing: str) -> Markup:
     return element("td", *shown, class_=f"{register} {crossing}")
 
 
-def checked_table(part: CheckedTable, pen: Inscriber) -> Iterator[Markup]:
+def checked_table(part: VerdictTable, pen: Inscriber) -> Iterator[Markup]:
     """What a document prints, line by line, with the verdict."""
     heads = (_("verdict"), _("where"), _("printed"), _("follows"))
     yield table("claims", part.title, heads, map(_checked, part.lines))
 
 
-def _checked(line: Checked) -> Markup:
+def _checked(line: VerdictLine) -> Markup:
     sign = element("span", line.sign, class_="sign")
     row = element(
         "tr",
@@ -124,13 +125,14 @@ def _checked(line: Checked) -> Markup:
     )
     if not line.told:
         return row
-    told = [element("p", prose(sentence(text))) for text in line.told]
+    told = [element("p", prose(sentence(text))) for _kind, text in line.told]
     if line.source:
         told.append(element("p", line.source, class_="quiet"))
     return row + element("tr", element("td"), element("td", *told, colspan=3), class_="told")
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
-    """A word and what it is."""
+def facts(pairs: Iterable[tuple[str, str]], title: str = "") -> Markup:
+    """A word and what it is, under a title."""
     listed = (element("div", element("dt", name), element("dd", prose(f))) for name, f in pairs)
-    return element("dl", *listed, class_="facts")
+    above = element("p", title) if title else Markup()
+    return above + element("dl", *listed, class_="facts")

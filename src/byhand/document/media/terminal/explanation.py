@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import ceil
 
+from byhand.document.media.terminal import plane
 from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.tables import INDENT, grid_lines, quiet_lines
 from byhand.document.media.terminal.wrapping import broken
@@ -71,10 +72,11 @@ class _Lines:
         yield from quiet_lines(section.about, self.width, self.ink)
         told = False  # sentences below sentences need no line between them
         for part in section.parts:
+            shown = list(self.part(part))
             words = isinstance(part, Finding | Remark | LeftOut)
-            if not (told and words) or (isinstance(part, Finding) and part.lead):
+            if shown and (not (told and words) or (isinstance(part, Finding) and part.lead)):
                 yield ""
-            yield from self.part(part)
+            yield from shown
             told = words
 
     def part(self, part: Part) -> Iterator[str]:
@@ -96,8 +98,10 @@ class _Lines:
             case NumberTable():
                 yield from grid_lines(number_grid(part), self.width, self.ink)
             case Drawing():
-                yield from (f"{INDENT}{line}".rstrip() for line in part.characters)
-                yield from quiet_lines(part.about, self.width, self.ink)
+                if drawing := plane.drawn(part, self.width):
+                    yield from (f"{INDENT}{line}".rstrip() for line in drawing)
+                    yield from quiet_lines(plane.signs(), self.width, self.ink)
+                yield from self.told("more", part.instead)
             case _:
                 raise TypeError(f"an explanation has no {type(part).__name__}")
 

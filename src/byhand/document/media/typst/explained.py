@@ -21,7 +21,7 @@ from byhand.document.media.typst.quoting import (
     yes,
 )
 from byhand.document.media.typst.strips import left_out
-from byhand.document.numerals import localised, written
+from byhand.document.numerals import localised, written_cell
 from byhand.document.parts import Column, Finding, Grid, LensLine, LensTable, TermLine, Terms
 from byhand.language import _
 
@@ -117,6 +117,10 @@ def grid(part: Grid) -> str:
     """A table to be read; long words may be broken, numbers never."""
     rows = []
     for at, row in enumerate((*part.rows, *part.totals)):
+        if len(row) == 1:
+            heading = f"strong({words(row[0])})"
+            rows.append(array([f"table.cell(colspan: {len(part.columns)}, {heading})"]))
+            continue
         cells = [_text(column, text) for column, text in zip(part.columns, row, strict=True)]
         rows.append(
             array(
@@ -147,7 +151,7 @@ def grid(part: Grid) -> str:
 
 def _room(part: Grid, at: int) -> str:
     """The width of a column: one of long words takes what is left."""
-    longest = max((len(row[at]) for row in part.rows), default=0)
+    longest = max((len(row[at]) for row in part.rows if len(row) > 1), default=0)
     return "1fr" if longest > LONG and not part.columns[at].right else "auto"
 
 
@@ -162,7 +166,7 @@ def _text(column: Column, text: str) -> str:
         case "share" if text:
             return f"bar({text}, width: 12mm)"
         case _:
-            return prose(written(text))
+            return prose(written_cell(text))
 
 
 def on_paper(svg: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import defined_words, sentence, told
 from byhand.document.media.typst import explained, strips
 from byhand.document.media.typst.numbers import Inscriber
@@ -24,8 +25,6 @@ from byhand.document.numerals import localised, short_number
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
-    Checked,
-    CheckedTable,
     Definitions,
     Drawing,
     Facts,
@@ -44,6 +43,7 @@ from byhand.document.parts import (
     Terms,
     WorkingLine,
 )
+from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.expression import Name
 from byhand.language import _
 
@@ -192,14 +192,14 @@ def register_map(part: RegisterMap, pen: Inscriber) -> str:
 # ------------------------------------------------------------------ claims and facts
 
 
-def checked_table(part: CheckedTable, pen: Inscriber) -> str:
+def checked_table(part: VerdictTable, pen: Inscriber) -> str:
     """What a document prints, line by line, with the verdict."""
     rows = [row for line in part.lines for row in _checked(line)]
     heads = (_("verdict"), _("where"), _("printed"), _("follows"))
     return _table(heads, rows, columns=("auto", "1fr", "auto", "auto"))
 
 
-def _checked(line: Checked) -> Iterator[str]:
+def _checked(line: VerdictLine) -> Iterator[str]:
     colour = {"RIGHT": "colours.right", "CARRIED": "colours.right", "ERROR": "colours.error"}.get(
         line.verdict, "colours.warn"
     )
@@ -211,7 +211,7 @@ def _checked(line: Checked) -> Iterator[str]:
             words(localised(line.expected)),
         ]
     )
-    told = [f"par({prose(sentence(text))})" for text in line.told]
+    told = [f"par({prose(sentence(text))})" for _kind, text in line.told]
     if line.source and told:
         told.append(f"par({words(line.source)})")
     if told:
@@ -256,7 +256,7 @@ def _told_left_out(part: LeftOut, pen: Inscriber) -> str:
 
 
 def _picture(part: Drawing, pen: Inscriber) -> str:
-    return call("picture", string(explained.on_paper(part.svg)), words(part.about))
+    return call("picture", string(explained.on_paper(figure(part))), words(part.about))
 
 
 _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
@@ -277,5 +277,5 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
     Facts: lambda part, pen: facts(part.facts),
     LeftOut: _told_left_out,
     Grid: lambda part, pen: explained.grid(part),
-    CheckedTable: checked_table,
+    VerdictTable: checked_table,
 }

@@ -1,0 +1,230 @@
+"""The paper a plane is drawn on: where points lie, the tokens' colours, and where labels go.
+
+Places for a label are tried one after the other, near what it names, and one that would cover
+another label is not taken.  What has no room is left out: the caller says whether a legend names
+it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import atan2, cos, hypot, pi, sin
+
+from byhand.document.media.outlines import Segment, Spot, distance, sides, within
+from byhand.document.parts import Drawing
+from byhand.document.words import token_label
+
+WIDE = 460  # of the drawing; letters are about 12 high, so it can be shown on a telephone
+LEFT, RIGHT, TOP, BELOW = 36, 12, 12, 46  # around the frame
+HUES = 8
+SIGN = 0.58  # width of a sign, in sizes of the letters
+RINGS = (1.0, 1.7, 2.6, 3.8)  # how far away a label is tried, in its least distances
+COMPASS = (0, 7, 1, 6, 2, 5, 3, 4)  # eighths of a turn: right first, left last
+CROSSED = 12.0  # what covering a line costs, in pixels of distance
+CLOSE = 2.5  # room between labels
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle along the axes."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @classmethod
+    def around(cls, centre: Spot, width: float, height: float) -> Box:
+        x, y = centre
+        return cls(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
+
+    @property
+    def corners(self) -> tuple[Spot, ...]:
+        return (
+            (self.left, self.top),
+            (self.right, self.top),
+            (self.right, self.bottom),
+            (self.left, self.bottom),
+        )
+
+    def covers(self, other: Box, room: float = 0.0) -> bool:
+        return (
+            self.left < other.right + room
+            and other.left < self.right + room
+            and self.top < other.bottom + room
+            and other.top < self.bottom + room
+        )
+
+    def inside(self, other: Box) -> bool:
+        return (
+            self.left >= other.left
+            and self.right <= other.right
+            and self.top >= other.top
+            and self.bottom <= other.bottom
+        )
+
+    def crossed(self, segment: Segment) -> bool:
+        """Whether a line runs through the rectangle."""
+        (x, y), (a, b) = segment
+        low, high = 0.0, 1.0
+        for start, step, least, most in (
+            (x, a - x, self.left, self.right),
+            (y, b - y, self.top, self.bottom),
+        ):
+            if abs(step) < 1e-12:
+                if not least <= start <= most:
+                    return False
+                continue
+            one, two = sorted(((least - start) / step, (most - start) / step))
+            low, high = max(low, one), min(high, two)
+        return low < high
+
+
+def text_width(text: str, size: float) -> float:
+    """About how wide a text is."""
+    return len(text) * size * SIGN
+
+
+@dataclass
+class Room:
+    """What is free of a drawing."""
+
+    whole: Box
+    taken: list[Box] = field(default_factory=list)
+    lines: list[Segment] = field(default_factory=list)
+
+    def take(self, boxes: Iterable[Box]) -> None:
+        self.taken.extend(boxes)
+
+    def free(self, box: Box) -> bool:
+        return box.inside(self.whole) and not any(box.covers(other, CLOSE) for other in self.taken)
+
+    def beside(
+        self, at: Spot, width: float, height: float, distance: float, rings: int = len(RINGS)
+    ) -> Spot | None:
+        """The centre of a label near a point, which is then taken; None where there is no room."""
+        best: tuple[float, Box] | None = None
+        for ring in RINGS[:rings]:
+            for rank, eighth in enumerate(COMPASS):
+                turn = eighth * pi / 4
+                across, up = cos(turn), sin(turn)
+                far = distance * ring
+                centre = (
+                    at[0] + across * (far + width / 2),
+                    at[1] - up * (far + height / 2),
+                )
+                box = Box.around(centre, width, height)
+                if not self.free(box):
+                    continue
+                cost = far + rank * 0.4 + CROSSED * sum(map(box.crossed, self.lines))
+                if best is None or cost < best[0]:
+                    best = cost, box
+        if best is None:
+            return None
+        self.taken.append(best[1])
+        return (best[1].left + best[1].right) / 2, (best[1].top + best[1].bottom) / 2
+
+    def along(
+        self, segment: Segment, width: float, height: float, bow: float = 0.0
+    ) -> tuple[Spot, float] | None:
+        """The centre of a label that runs along a line, beside it, and the line's slope.
+
+        The slope is in radians, between -π/2 and π/2, so that nothing is written upside down.  A
+        line that is bent so far to its left has its label outside of the bend.
+        """
+        onward = segment[0][0] <= segment[1][0]
+        (x, y), (a, b) = segment if onward else segment[::-1]
+        long = hypot(a - x, b - y)
+        if long < width + 2 * height:
+            return None
+        step = ((a - x) / long, (b - y) / long)
+        for share in (0.5, 0.4, 0.6, 0.32, 0.68):
+            for side in (-1, 1) if not bow else (-1,) if onward else (1,):
+                off = side * (bow + height * 0.95)
+                centre = (
+                    x + (a - x) * share - step[1] * off,
+                    y + (b - y) * share + step[0] * off,
+                )
+                beads = self._beads(centre, step, width, height)
+                within = share * long > width / 2 + 4 and (1 - share) * long > width / 2 + 4
+                if within and all(map(self.free, beads)):
+                    if any(bead.crossed(line) for bead in beads for line in self.lines):
+                        continue
+                    self.take(beads)
+                    return centre, atan2(step[1], step[0])
+        return None
+
+    def _beads(self, centre: Spot, step: Spot, width: float, height: float) -> list[Box]:
+        """A slanting label as a string of small squares."""
+        count = max(1, round(width / height))
+        size = height * 0.8
+        return [
+            Box.around(
+                (
+                    centre[0] + step[0] * width * ((i + 0.5) / count - 0.5),
+                    centre[1] + step[1] * width * ((i + 0.5) / count - 0.5),
+                ),
+                size,
+                size,
+            )
+            for i in range(count)
+        ]
+
+
+def roomiest(outline: Sequence[Spot], room: Room, width: float, height: float) -> Spot | None:
+    """A place well inside an outline, away from its sides, from lines and from what is taken."""
+    left, right = min(x for x, _y in outline), max(x for x, _y in outline)
+    top, bottom = min(y for _x, y in outline), max(y for _x, y in outline)
+    best: tuple[float, Spot] | None = None
+    steps = 18
+    for i in range(1, steps):
+        for j in range(1, steps):
+            at = (left + (right - left) * i / steps, top + (bottom - top) * j / steps)
+            if not within(at, outline):
+                continue
+            box = Box.around(at, width, height)
+            if not room.free(box) or not all(within(c, outline) for c in box.corners):
+                continue
+            apart = min(distance(at, side) for side in sides(outline))
+            apart = min([apart, *(distance(at, line) + 6 for line in room.lines)])
+            if best is None or apart > best[0]:
+                best = apart, at
+    if best is None or best[0] < height / 2:
+        return None
+    room.take([Box.around(best[1], width, height)])
+    return best[1]
+
+
+@dataclass
+class Sheet:
+    """One figure in the making."""
+
+    part: Drawing
+    room: Room = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.geometry, self.plane, self.name = self.part.geometry, self.part.plane, self.part.name
+        frame = self.plane.frame
+        self.scale = (WIDE - LEFT - RIGHT) / float(frame.width)
+        self.high = float(frame.height) * self.scale
+        self.box = Box(LEFT, TOP, WIDE - RIGHT, TOP + self.high)
+        self.room = Room(Box(LEFT + 2, TOP + 2, WIDE - RIGHT - 2, TOP + self.high - 2))
+
+    def at(self, x: float, y: float) -> Spot:
+        """From the plane to the drawing."""
+        frame = self.plane.frame
+        return (
+            LEFT + (x - float(frame.left)) * self.scale,
+            TOP + (float(frame.top) - y) * self.scale,
+        )
+
+    def hue(self, token: int) -> str:
+        """The class of a token's colour: directions have the colours in their order, and what has
+        none of its own comes after."""
+        ids = [each.id for each in self.geometry.directions]
+        return f"c{(ids.index(token) if token in ids else token) % HUES}"
+
+    def tokens(self, ids: Sequence[int], most: int) -> str:
+        """Some tokens in a line."""
+        return ", ".join(token_label(self.geometry.trace.token(id)) for id in ids[:most])

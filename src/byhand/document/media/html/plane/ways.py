@@ -1,0 +1,176 @@
+"""The ways in a plane: each position's lines from stop to stop, their marks and their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from math import degrees, hypot
+from typing import TYPE_CHECKING
+
+from byhand.document.media.html.markup import Markup, element, joined
+from byhand.document.media.html.plane.shapes import (
+    barb,
+    bent,
+    circle,
+    line,
+    mark,
+    middle,
+    path,
+    pixel,
+    text,
+)
+from byhand.document.media.html.plane.sheet import Box, Sheet, text_width
+from byhand.document.media.outlines import Segment, Spot
+from byhand.document.words import token_label
+
+if TYPE_CHECKING:
+    from byhand.explaining.geometry import Path
+
+SIZE = 12.5  # of letters
+FEW = 6  # paths that are all drawn strongly
+SHORT = 1.0  # pixels: a move that is not seen
+BOW = 9.0  # how far a line is bent where another runs over the same points
+
+
+class Ways:
+    """The ways of all positions; where there are many, the last one is drawn strongly."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self.points = [[sheet.at(*point) for point in path] for path in sheet.plane.points]
+        count = len(self.points)
+        self.strong = [count <= FEW or i == count - 1 for i in range(count)]
+
+    @cached_property
+    def _segments(self) -> list[list[tuple[Segment, float, str]]]:
+        """Each way's lines: how far bent, where several run over one another, and their kind."""
+        used: Counter[frozenset[Spot]] = Counter()
+        for way in self.points:
+            for one, two in pairwise(way):
+                used[frozenset((pixel(one), pixel(two)))] += 1
+        there: Counter[tuple[Spot, Spot]] = Counter()
+        found: list[list[tuple[Segment, float, str]]] = []
+        for own, way, _strong in self._each():
+            found.append([])
+            for stop, one, two in zip(own.stops[1:], way, way[1:], strict=False):
+                bow, key = 0.0, (pixel(one), pixel(two))
+                if hypot(two[0] - one[0], two[1] - one[1]) < SHORT:
+                    continue
+                if used[frozenset(key)] > 1:
+                    bow = BOW * (1 + there[key])
+                    there[key] += 1
+                found[-1].append(((one, two), bow, stop.kind))
+        return found
+
+    def lines(self) -> Iterator[Markup]:
+        for segments, strong in zip(self._segments, self.strong, strict=True):
+            if not segments:
+                continue
+            drawn = "".join(bent(segment, bow) for segment, bow, _kind in segments)
+            barbs = "".join(barb(segment, bow) for segment, bow, _kind in segments if strong)
+            for (one, two), bow, _kind in segments:
+                past = middle((one, two), bow)
+                self.sheet.room.lines += [(one, past), (past, two)]
+            pointed = path("barb", barbs) if barbs else ""
+            yield self._group(strong, path("halo", drawn), path("way", drawn), pointed)
+
+    @staticmethod
+    def _group(strong: bool, *drawn: str) -> Markup:
+        return element("g", *drawn, class_=None if strong else "faint")
+
+    def marks(self) -> Iterator[Markup]:
+        for own, way, strong in self._each():
+            drawn = [mark(stop.kind, place) for stop, place in zip(own.stops, way, strict=True)]
+            if own.last is not None:
+                led = own.last.leads
+                hue = "" if led is None or led.id is None else f" {self.sheet.hue(led.id)}"
+                drawn.append(circle(f"ring{hue}", way[-1], 8))
+            yield self._group(strong, *drawn)
+
+    def _each(self) -> Iterator[tuple[Path, list[Spot], bool]]:
+        return zip(self.sheet.geometry.paths, self.points, self.strong, strict=True)
+
+    def take_marks(self) -> None:
+        for own, way, strong in self._each():
+            for i, place in enumerate(way):
+                last = own.last is not None and i == len(way) - 1
+                if strong or last:
+                    size = 18 if last else 9
+                    self.sheet.room.take([Box.around(place, size, size)])
+
+    def _together(self, places: Sequence[Spot | None], told: Sequence[str]) -> list[list[int]]:
+        """The paths whose points lie over each other and would be labelled alike."""
+        groups: dict[tuple[Spot, str], list[int]] = {}
+        for i, (place, said) in enumerate(zip(places, told, strict=True)):
+            if place is not None:
+                groups.setdefault((pixel(place), said), []).append(i)
+        return list(groups.values())
+
+    def end_labels(self) -> Iterator[Markup]:
+        """Where a way ends: whose it is and what is predicted there."""
+        paths = self.sheet.geometry.paths
+        ends = [
+            way[-1] if way and own.last is not None else None
+            for own, way in zip(paths, self.points, strict=True)
+        ]
+        told = self.sheet.part.ends
+        groups = self._together(ends, told)
+        for group in sorted(groups, key=lambda group: -max(group)):  # the last position first
+            who = [paths[i] for i in group]
+            if any(self.strong[i] for i in group):
+                yield from self._label(ends[group[0]], who, told[group[0]], "strong", 13.5, 10)
+            else:  # one of many: only where there is room close by
+                yield from self._label(ends[group[0]], who, told[group[0]], "", 11.5, 9, rings=2)
+
+    def start_labels(self) -> Iterator[Markup]:
+        starts = [way[0] if way else None for way in self.points]
+        groups = self._together(starts, [""] * len(starts))
+        for group in sorted(groups, key=lambda group: -max(group)):
+            if any(self.strong[i] for i in group):
+                who = [self.sheet.geometry.paths[i] for i in group]
+                yield from self._label(starts[group[0]], who, "", "", SIZE, 6)
+
+    def _label(
+        self,
+        at: Spot | None,
+        paths: Sequence[Path],
+        more: str,
+        kind: str,
+        size: float,
+        distance: float,
+        rings: int = 4,
+    ) -> Iterator[Markup]:
+        if at is None:
+            return
+        shown = [(token_label(own.token), str(own.position)) for own in paths[-3:]]
+        plain = ", ".join(name + "0" * len(below) for name, below in shown) + more
+        place = self.sheet.room.beside(at, text_width(plain, size) + 2, size + 2, distance, rings)
+        if place is None:
+            return
+        if hypot(place[0] - at[0], place[1] - at[1]) > text_width(plain, size) / 2 + 26:
+            yield path("leader", line(at, place))
+        named = joined((_subscript(*each) for each in shown), ", ")
+        before = "… " if len(paths) > 3 else ""
+        yield text(f"label middle {kind}", place, before, named, more)
+
+    def trip_labels(self) -> Iterator[Markup]:
+        """What a line is, along it, where there is room: else its mark and the legend say so."""
+        outermost: dict[tuple[Spot, Spot, str], tuple[Segment, float, str]] = {}
+        for segments, strong in zip(self._segments, self.strong, strict=True):
+            for segment, bow, kind in segments if strong else ():
+                outermost[(pixel(segment[0]), pixel(segment[1]), kind)] = segment, bow, kind
+        for segment, bow, kind in outermost.values():
+            said = self.sheet.part.stops[kind]
+            found = self.sheet.room.along(segment, text_width(said, 11), 11, bow)
+            if found is not None:
+                (x, y), slope = found
+                turned = f"translate({x:.1f} {y:.1f}) rotate({degrees(slope):.1f})"
+                yield element("text", said, class_="label trip middle", transform=turned)
+
+
+def _subscript(name: str, below: str) -> Markup:
+    """A text with a smaller one below its end."""
+    back = element("tspan", "\u200b", dy=-3.5)  # no sign, but the line is at its height again
+    return joined((name, element("tspan", below, class_="sub", dy=3.5), back))
