@@ -22,7 +22,7 @@ from byhand import forward
 from byhand.errors import InputError
 from byhand.evaluate import Job, Progress, check_reach
 from byhand.explaining.ablation import Part, ablated, part_at, usual_parts
-from byhand.explaining.progress import tell_doing
+from byhand.explaining.asked import tell_doing
 from byhand.language import _, whole
 from byhand.model import Model
 from byhand.models import open_model
@@ -88,15 +88,6 @@ class Table:
             return self.parts
         pairs = zip(self.parts, row.without, strict=True)
         return tuple(part for part, other in pairs if other.id is None)
-
-    @cached_property
-    def needs(self) -> dict[Part, int]:
-        """After how many texts each part is needed."""
-        counts = dict.fromkeys(self.parts, 0)
-        for row in self.rows:
-            for part in self.needed(row):
-                counts[part] += 1
-        return counts
 
     @cached_property
     def proven(self) -> int:
