@@ -261,15 +261,24 @@ def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]
 
         files[PDF] = typeset(typst_source(book))
     if wanted.xlsx:
-        from byhand.document.media.xlsx import spreadsheet
-
-        files[XLSX] = spreadsheet(edition.trace)
+        files[XLSX] = spreadsheet_of(edition.trace)
     if wanted.worksheet is not None:
         from byhand.document.compose.worksheet import worksheet_files
 
         called = seen_from(folder, edition.called)
         files |= worksheet_files(book, edition.trace, wanted.worksheet, called, pdf=wanted.pdf)
     return files
+
+
+def spreadsheet_of(trace: Trace) -> bytes:
+    """A whole trace as an .xlsx file of live formulas, with the numbers of float64 in its cells."""
+    from byhand.document.media.xlsx import check_size, spreadsheet
+    from byhand.numbers.floats import Floats
+
+    check_size(trace.plan)  # before anything more is worked out
+    floats = Floats("float64")
+    job = evaluate.Job(trace.model, trace.plan, floats, trace.text, trace.tokens, trace.target)
+    return spreadsheet(trace, job.work())
 
 
 def seen_from(folder: Path, called: str) -> str:
