@@ -73,6 +73,11 @@ class Explanation(Shown):
         return self.trace.model
 
     @property
+    def small(self) -> bool:
+        """Whether the model is pencil-sized: then further passes cost little."""
+        return pencil_sized(self.model)
+
+    @property
     def missing(self) -> Missing | None:
         """Why nothing can be said of the logits: a weight is unknown, say."""
         return self.trace.steps["logits"].missing
@@ -241,7 +246,7 @@ class Explanation(Shown):
         """Whether there are so few texts that every one of them is looked at unasked."""
         spec = self.model.spec
         longest = spec.context if self.length is None else self.length
-        if longest is None or longest > FEW_TEXTS or not pencil_sized(self.model):
+        if longest is None or longest > FEW_TEXTS or not self.small:
             return False
         count: int = sum(spec.vocab**length for length in range(1, longest + 1))
         return count <= FEW_TEXTS
@@ -254,7 +259,7 @@ class Explanation(Shown):
         from byhand.explaining.inputs import table
 
         parts = None
-        if not pencil_sized(self.model):
+        if not self.small:
             few = len(self.model.vocabulary) <= MANY_TOKENS
             parts = side_trips(self.model.spec) if few else ()
         device = getattr(self.trace.numbers, "device", None) if self.trace.proof else None
