@@ -37,6 +37,7 @@ from byhand.document.compose.window import Window
 from byhand.document.compose.working import shape_at
 from byhand.drafts import write_all
 from byhand.errors import UsageError
+from byhand.explaining.chapter import Chapter
 from byhand.forward import plan
 from byhand.language import _, speaking, spoken
 from byhand.model import Model
@@ -141,6 +142,7 @@ def edition_of(
         inventory,
         scale,
         showing,
+        Chapter(trace, scale == LARGE),
         command,
         called,
         target,

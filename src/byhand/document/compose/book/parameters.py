@@ -6,19 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 from byhand.address import write_index
-from byhand.counting import Inventory
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.passages import asked_numbers, claim_remarks, claims_title
 from byhand.document.compose.book.strips import near_weight, statistics, weight_strip
 from byhand.document.compose.given import symbol_of
-from byhand.document.compose.listing import component_name, inventory_notes, inventory_totals
+from byhand.document.compose.listing import component_name, distinct_steps, inventory_notes, totals
 from byhand.document.parts import Column, Facts, Grid, LeftOut, Part
 from byhand.document.parts.verdicts import VerdictTable
 from byhand.document.words import whole
 from byhand.language import _
-from byhand.plan import WEIGHT, Plan, Step
+from byhand.plan import WEIGHT, Step
 from byhand.spec import Parameter
 
 SLUG = "parameters"
@@ -110,16 +109,6 @@ def _table(edition: Edition) -> Grid:
     )
 
 
-def totals(inventory: Inventory) -> Iterator[tuple[str, str, int]]:
-    """The address, the words and the number of each total."""
-    addresses = ["count.total", "count.without_biases", "count.unique"]
-    found = list(inventory_totals(inventory, weights_known=True))
-    addresses += [f"count.block.{layer}" for layer in range(len(found) - len(addresses))]
-    wording = {"count.without_biases": _("without the biases of matrices")}
-    for address, (name, _size) in zip(addresses, found, strict=True):
-        yield address, wording.get(address, name), inventory.numbers[address]
-
-
 def _symbols(edition: Edition) -> Facts:
     """What the letters of the formulas are."""
     meaning = {
@@ -170,16 +159,6 @@ def _shapes(edition: Edition) -> Passage:
         ),
         show=(shapes((step, step.formula, times) for step, times in distinct_steps(plan)),),
     )
-
-
-def distinct_steps(plan: Plan) -> list[tuple[Step, int]]:
-    """The steps of a plan, those that are the same in several layers once, with how many."""
-    found: dict[tuple[object, ...], list[Step]] = {}
-    for step in plan:
-        parts = step.address.split(".")
-        name = ".".join(parts[2:]) if parts[0] == "block" else step.address
-        found.setdefault((parts[0], name, step.formula, step.shape), []).append(step)
-    return [(same[0], len(same)) for same in found.values()]
 
 
 def shapes(lines: Iterable[tuple[Step | Parameter, str, int]]) -> Grid:

@@ -12,8 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from byhand.counting import Inventory
-from byhand.document.compose.book.parameters import distinct_steps, totals
-from byhand.document.compose.listing import component_name
+from byhand.document.compose.listing import component_name, distinct_steps, totals
 from byhand.document.compose.worksheet.sheet import Asked, Blank, Questions, Size
 from byhand.document.words import whole
 from byhand.language import _
