@@ -8,9 +8,7 @@ from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book import attention
 from byhand.document.compose.book.edition import Edition
-from byhand.document.compose.book.folded import folded
-from byhand.document.compose.book.norms import norm_passage
-from byhand.document.compose.book.passages import identity, passage, title_of
+from byhand.document.compose.book.passages import folded, identity, norm_passage, passage, title_of
 from byhand.document.compose.book.spoken_numbers import sum_said
 from byhand.document.compose.book.topics import Topic
 from byhand.language import _
