@@ -50,7 +50,7 @@ class Terminal:
     ink: Ink = field(default_factory=Ink)
     told: set[str] = field(default_factory=set)  # letters already defined
     brief: str | None = None  # the first entry whose form had no room
-    broken: bool = True  # whether tables of formulas are broken to fit
+    piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
     def lines(self, parts: Iterable[Part]) -> Iterator[str]:
@@ -81,7 +81,7 @@ class Terminal:
 
     def grid(self, part: Grid) -> Iterator[str]:
         """A table to be read."""
-        whole = not self.broken and any(column.kind == "formula" for column in part.columns)
+        whole = self.piped and any(column.kind == "formula" for column in part.columns)
         yield ""
         yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
