@@ -115,7 +115,10 @@ def entry_of(name: str, node: Node) -> Entry:
     flat = list(_leaves(node, shape))
     if name.partition("[")[0].rstrip() in WORDS:
         words = np.empty(len(flat), dtype=object)
-        words[:] = ["" if leaf is None else _word(leaf) for leaf in flat]
+        words[:] = [
+            "" if leaf is None else leaf.text.strip() or leaf.text  # a blank may be a token
+            for leaf in flat
+        ]
         claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
         return Entry(name, words.reshape(shape), place, 0.0, _shaped(claimed, shape), None, kind)
     dumped = floats_of([leaf.text for leaf in flat if leaf is not None])
@@ -161,10 +164,6 @@ def _shaped(
     claimed: np.ndarray[tuple[int], np.dtype[np.bool_]], shape: tuple[int, ...]
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None:
     return None if claimed.all() else claimed.reshape(shape)
-
-
-def _word(node: Scalar) -> str:
-    return node.text.strip() or node.text  # a blank may be a token
 
 
 def _shape(node: Node) -> tuple[int, ...] | None:

@@ -32,7 +32,7 @@ def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
         kv_heads=None,
         biases=(bias, bias),
         mlp_bias=config.flag("mlp_bias", False),
-        windows=_no_windows,
+        windows=lambda _config, layers: [None] * layers,
     )
 
 
@@ -137,10 +137,6 @@ def _gated(
         layout="out_in",
     )
     return spec, rope
-
-
-def _no_windows(config: Config, layers: int) -> list[int | None]:
-    return [None] * layers
 
 
 def _mistral_windows(config: Config, layers: int) -> list[int | None]:
