@@ -8,8 +8,8 @@ from typing import Any
 
 from byhand.checking.claims import ClaimedText, Sheet
 from byhand.checking.judging import judge_text
-from byhand.checking.matching import match
-from byhand.checking.reading import read_claims
+from byhand.checking.matches import match
+from byhand.checking.readers import read_claims
 from byhand.checking.replay import Replay
 from byhand.checking.verdicts import Marked, Marking
 from byhand.errors import UsageError

@@ -1,8 +1,8 @@
 """Claims written by hand: a heading, and names with numbers, words or lists of them.
 
 YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), with
-the care that model files get, and nodes become a sheet here.  Numbers are read by `numerals`, and
-where a program printed its floats in full, by `dumped`; what the names stand for is not known.
+the care that model files get, and nodes become a sheet here.  Numbers are read by `numerals`;
+floats that a program printed in full, by `printed_floats`.  What names stand for is not known here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
-from byhand.checking.reading.dumped import floats_of
-from byhand.checking.reading.numerals import BLANK, Numeral, blank, numeral
+from byhand.checking.readers.numerals import BLANK, Numeral, blank, numeral
+from byhand.checking.readers.printed_floats import floats_of
 from byhand.errors import InputError, ModelFileError, ShapeError
 from byhand.files import scalars, tree
 from byhand.files.tree import List, Node, Scalar, Table, describe

@@ -29,7 +29,7 @@ from byhand import names
 from byhand.address import Address, Index, read_address, within
 from byhand.checking.claims import Entry, Unmatched
 from byhand.checking.counts import known_counts
-from byhand.checking.matching.texts import Row
+from byhand.checking.matches.texts import Row
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.model import Model

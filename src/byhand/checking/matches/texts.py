@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from byhand.checking.claims import Entry, Sheet
 from byhand.checking.masks import masks_of, unseen
-from byhand.checking.reading.arrays import TOKENS
+from byhand.checking.readers.arrays import TOKENS
 from byhand.errors import InputError, TextError
 from byhand.language import _
 from byhand.model import Model

@@ -10,8 +10,8 @@ claimant's number may be from what is written.
     _ ? null     left blank: nothing is claimed              masked   never attended to
 
 What the number belongs to is not known here, nor what stands beside it: a whole number among
-decimals has as many decimals as they (people leave out .00), and alone it is exact.  `written` and
-`matching` see to it.
+decimals has as many decimals as they (people leave out .00), and alone it is exact.  `handwriting`
+and `matches` see to it.
 """
 
 from __future__ import annotations
