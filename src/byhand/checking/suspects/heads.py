@@ -147,7 +147,8 @@ def _cut_by_entry(draft: Draft, step: Step) -> None:
     draft.first(at, "x", "turned", axes=(2, 0, 1))
     start = SIDES.index(at.rpartition(".")[2]) * width
     cut = {"x": draft[at].inputs["x"]}
-    draft.change(at, op="part", inputs=cut, only=True, axis=2, start=start, stop=start + width)
+    own = tuple(range(start, start + width))
+    draft.change(at, op="taken", inputs=cut, only=True, axis=2, order=own)
 
 
 def _laid_side_by_side(draft: Draft, step: Step) -> str:
