@@ -170,7 +170,7 @@ def read_arguments(model: str, arguments: tuple[str, ...], text: str | None) -> 
 
 
 def _is_file(argument: str) -> bool:
-    from byhand.checking.reading import READERS
+    from byhand.checking.readers import READERS
 
     if Path(argument).suffix.lower() in (*READERS, *PICKLED):
         return True
