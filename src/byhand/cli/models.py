@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import click
-
 from byhand.cli.printing import print_data
-from byhand.cli.speaking import Command, json_option, language_option, later
+from byhand.cli.speaking import as_command, json_option, later
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -16,13 +14,11 @@ if TYPE_CHECKING:
     from byhand.model import Model
 
 
-@click.command(
-    cls=Command,
-    short_help=later("the built-in models"),
-    help=later("Lists the built-in models, each with its size and its own text."),
+@as_command(
+    later("the built-in models"),
+    later("Lists the built-in models, each with its size and its own text."),
 )
 @json_option
-@language_option
 def command(as_json: bool) -> int:
     from byhand.cli.printing import print_lines
     from byhand.counting import count
