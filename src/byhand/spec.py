@@ -224,6 +224,11 @@ class ModelSpec:
         for layer, block in enumerate(self.blocks):
             self._check_block(layer, block)
 
+    @property
+    def causal(self) -> bool:
+        """Whether no position looks at a later one."""
+        return all(block.attention is None or block.attention.causal for block in self.blocks)
+
     def _check_block(self, layer: int, block: BlockSpec) -> None:
         attention = block.attention
         if attention is None:

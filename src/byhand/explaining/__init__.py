@@ -259,11 +259,18 @@ class Explanation(Shown):
         from byhand.explaining.ablation import side_trips
         from byhand.explaining.inputs import table
 
-        if pencil_sized(self.model):
-            return table(self.model, self.length, progress=self.progress)
-        few = len(self.model.vocabulary) <= MANY_TOKENS
-        parts = side_trips(self.model.spec) if few else ()
-        return table(self.model, self.length, parts=parts, progress=self.progress)
+        parts = None
+        if not pencil_sized(self.model):
+            few = len(self.model.vocabulary) <= MANY_TOKENS
+            parts = side_trips(self.model.spec) if few else ()
+        device = getattr(self.trace.numbers, "device", None) if self.trace.proof else None
+        return table(
+            self.model,
+            self.length,
+            parts=parts,
+            device=None if device is None else str(device),
+            progress=self.progress,
+        )
 
     @cached_property
     def geometry(self) -> Geometry:
