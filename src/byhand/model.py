@@ -26,4 +26,5 @@ class Model:
 
     @property
     def name(self) -> str:
+        """The name of the model, as its spec has it."""
         return self.spec.name

@@ -70,6 +70,7 @@ class Worked:
 
     @property
     def address(self) -> str:
+        """The address of the step."""
         return self.step.address
 
     @property
@@ -273,6 +274,7 @@ class Trace:
         return () if self.proof is None else self.proof.undecided
 
     def token(self, id: int) -> str:
+        """The token of an id, as the vocabulary writes it."""
         return self.model.vocabulary.tokens[id]
 
     @cached_property

@@ -77,14 +77,17 @@ class SavedTrace:
 
     @property
     def model(self) -> str:
+        """The name of the model."""
         return str(self.manifest["model"])
 
     @property
     def numbers(self) -> str:
+        """The name of the number system, as the trace had it."""
         return str(self.manifest["numbers"])
 
     @property
     def text(self) -> str:
+        """The text that was worked out."""
         return str(self.manifest["text"])
 
     @property
@@ -94,20 +97,24 @@ class SavedTrace:
 
     @property
     def tokens(self) -> tuple[int, ...]:
+        """The ids of the text."""
         return tuple(token["id"] for token in self.manifest["tokens"])
 
     @property
     def next(self) -> list[dict[str, Any]] | None:
+        """The predicted tokens as the manifest has them; None where they were not asked for."""
         found: list[dict[str, Any]] | None = self.manifest["next"]
         return found
 
     @property
     def loss(self) -> dict[str, Any] | None:
+        """The loss as the manifest has it; None where there was no target."""
         found: dict[str, Any] | None = self.manifest["loss"]
         return found
 
     @property
     def letters(self) -> dict[str, Any]:
+        """The letters of exact values with their definitions."""
         found: dict[str, Any] = self._exact["letters"]
         return found
 

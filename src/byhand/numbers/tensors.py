@@ -24,7 +24,7 @@ from byhand.numbers.floats.angles import sinusoids, turns
 from byhand.numbers.floats.formats import BFLOAT16, FORMATS, Data, find_format
 from byhand.numbers.floats.largest import predict
 from byhand.numbers.floats.nearest import admitted, constant
-from byhand.numbers.floats.writing import short
+from byhand.numbers.written import short
 
 try:
     import torch

@@ -41,6 +41,7 @@ class Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        """The gradient of the queries, keys and values, from that of the mixed values."""
         (gradient,) = gradients
         inside, shares = ctx.saved_tensors
         triple, batch, length, d_head = inside.shape

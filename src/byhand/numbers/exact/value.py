@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from byhand.numbers.exact.space import Space
 
 Monomial = tuple[int, ...]  # atom ids, one for each factor
-Operand = "Value | int | Fraction"
 Terms = tuple[tuple[Monomial, ...], tuple[fmpz, ...]]  # of a polynomial: exponents, coefficients
 Key = tuple[tuple[int, ...], Terms | None, Terms | None]
 
@@ -154,6 +153,7 @@ class Value:
 
     @property
     def rational(self) -> bool:
+        """Whether the value is written without a name."""
         return self.num is None
 
     @property

@@ -33,7 +33,7 @@ from byhand.numbers.floats.largest import predict
 from byhand.numbers.floats.memory import Memory
 from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.floats.products import times_matrix
-from byhand.numbers.floats.writing import short
+from byhand.numbers.written import short
 
 quiet = np.errstate  # overflow and the like are no errors of floats: NumPy shall not warn
 
