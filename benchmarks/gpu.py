@@ -34,7 +34,7 @@ from benchmarks.proven import ASKED, RADIUS, Certified
 from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass, Steps
-from byhand.numbers.enclosed.limbs.prediction import Leading
+from byhand.numbers.enclosed.limbs.prediction import LeadingTokens
 from byhand.numbers.enclosed.selftest import checks
 from byhand.spec import ModelSpec, Parameter, parameters
 from byhand.tokens import Ids
@@ -96,7 +96,7 @@ def prepared(case: Certified, bits: int) -> RepeatedPass:
 def with_tokens(steps: Steps) -> tuple[Steps, list[int]]:
     """With the next tokens, -1 where one is not proven, brought to the host."""
     found = steps["next"].value
-    if isinstance(found, Leading):
+    if isinstance(found, LeadingTokens):
         return steps, found.ids()
     return steps, [one.id if one.proven else -1 for one in found]
 

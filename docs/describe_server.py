@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from byhand.document.compose.book.edition import TOY_PARAMETERS
+from byhand.editions import TOY_PARAMETERS
 from byhand.serving.app import PAGE
 from byhand.serving.limits import MIB, Limits
 from byhand.serving.openapi import REFUSALS

@@ -90,7 +90,7 @@ def test_digits_give_enclosures_and_a_proof() -> None:
     assert not loss.contains(1.8312926370)
     assert 0 < loss.rad < abs(loss.mid) / 10**20
     assert trace["logits"].register == "enclosed"
-    assert repr(trace).endswith("after on: cat, proven")
+    assert repr(trace).endswith("steps, next 'cat', proven>")
 
 
 def test_digits_of_some_steps_alone() -> None:

@@ -38,7 +38,7 @@ def test_the_largest_error_is_found_in_units_of_the_true_value(format: str) -> N
     floats, proven, comparison = compared("journey", format)
     assert comparison.format == format
     oracle = ArbPass(proven.plan, proven.model.weights, proven.tokens, proven.target)
-    assert len(comparison.steps) == sum(not worked.whole for worked in proven)
+    assert len(comparison.steps) == sum(not worked.whole for worked in proven.values())
     for step in comparison.steps:
         errors = {}
         for index, number in floats[step.address].entries():

@@ -71,7 +71,7 @@ def test_values_have_the_shapes_their_steps_promise(numbers: Any) -> None:
 def test_steps_come_in_the_order_of_the_plan_and_report_their_progress(tiny: Model) -> None:
     seen: list[Step] = []
     found = trace(tiny, "a b", progress=seen.append)
-    assert seen == list(found.plan) == [worked.step for worked in found]
+    assert seen == list(found.plan) == [worked.step for worked in found.values()]
 
 
 def test_only_the_steps_asked_for_and_what_they_need_are_worked_out(tiny: Model) -> None:
@@ -182,7 +182,7 @@ def test_a_given_step_that_does_not_exist_comes_with_a_hint(tiny: Model) -> None
 
 def test_what_depends_on_an_unknown_weight_is_missing_and_the_rest_is_not(tiny: Model) -> None:
     found = trace(unknown(tiny, "block.0.attn.v"), "a b")
-    missing = {w.address: w.missing for w in found if w.missing is not None}
+    missing = {w.address: w.missing for w in found.values() if w.missing is not None}
     first = next(iter(missing))
     assert first == "block.0.attn.v"
     assert {cause.cause for cause in missing.values()} == {"weight.block.0.attn.v"}
@@ -230,7 +230,7 @@ def test_an_undecided_operation_is_missing_with_what_follows(tiny: Model) -> Non
 
 def test_a_zero_variance_is_noted_at_the_step_that_takes_the_limit(tiny: Model) -> None:
     found = trace(tiny, "c a")
-    noted = {w.address: w.notes for w in found if w.notes}
+    noted = {w.address: w.notes for w in found.values() if w.notes}
     assert noted == {
         "block.0.attn.norm.normalized": (Note("zero-variance", (0,)),),
         "block.0.mlp.norm.normalized": (Note("zero-variance", (0,)),),

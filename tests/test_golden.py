@@ -19,7 +19,8 @@ import byhand
 from byhand.errors import AddressError, InputError, OutputError
 from byhand.expression import parse
 from byhand.golden import writing
-from byhand.numbers.exact import Exact, nearest_float
+from byhand.numbers.base import nearest_float
+from byhand.numbers.exact import Exact
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def test_a_saved_trace_reads_back(folder: Path) -> None:
     saved = byhand.open_trace(folder)
     assert (saved.model, saved.numbers, saved.text) == ("tiny", "exact", "a b")
     assert saved.tokens == (0, 1)
-    assert [step.address for step in saved] == list(byhand.trace("tiny", "a b", target="b").steps)
+    assert list(saved) == list(byhand.trace("tiny", "a b", target="b").steps)
     assert saved["logits"].values.tolist() == [[1, -1, 0], [1, -1, 0]]
     assert saved["stream.1"] is saved["block.0.mlp.norm.out"]
     assert saved["block.0.attn.scores[0,1,1]"] == 2
@@ -61,7 +62,7 @@ def test_every_float_is_the_nearest_to_its_value(tmp_path: Path) -> None:
     trace = byhand.trace("journey")
     trace.save(tmp_path / "j")
     saved = byhand.open_trace(tmp_path / "j")
-    for worked in trace:
+    for worked in trace.values():
         for index, entry in worked.entries():
             if entry is not None:
                 found = saved[worked.address].values[index]

@@ -82,7 +82,7 @@ def test_every_number_of_a_pencil_sized_model_has_its_digits(name: str, digits: 
     assert trace.undecided == ()
     assert trace.digits == digits
     oracle = ArbPass(trace.plan, model.weights, trace.tokens, trace.target)
-    for worked in trace:
+    for worked in trace.values():
         for index, found in worked.entries():
             if found is not ABSENT:
                 true = Enclosure.of(oracle.values[worked.address][index])
@@ -104,7 +104,7 @@ def test_models_of_every_kind_are_proven_or_say_what_is_not(entry: Any) -> None:
         complete += proof.complete
         told = {item.address for item in proof.undecided}
         assert len(told) == min(proof.count, MOST_REPORTED)
-        for worked in trace:
+        for worked in trace.values():
             for index, found in worked.entries():
                 address = f"{worked.address}[{','.join(map(str, index))}]"
                 if found is not ABSENT and proof.count <= MOST_REPORTED:

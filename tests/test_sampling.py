@@ -21,7 +21,8 @@ from byhand.expression import parse
 from byhand.generating import Sampling, generate
 from byhand.generating.sampling import Dice, nucleus
 from byhand.model import Model
-from byhand.numbers.exact import Exact, nearest_float
+from byhand.numbers.base import nearest_float
+from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 from byhand.plan import Step
 from byhand.tracing import Worked

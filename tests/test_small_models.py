@@ -14,7 +14,8 @@ import pytest
 import byhand
 from byhand.api import numbers_for
 from byhand.counting import count
-from byhand.document.compose.book.edition import PENCIL, make_edition
+from byhand.document.compose.book.edition import PENCIL
+from byhand.editions import make_edition
 from byhand.evaluate import Admitted, pencil_sized, prepare
 from byhand.model import Model
 from byhand.models import open_model

@@ -29,7 +29,7 @@ def test_journey_has_a_named_loss() -> None:
 
 def test_a_pencil_rounds_every_line() -> None:
     trace = byhand.trace("journey", decimals=2)
-    assert {step.register for step in trace} == {"exact", "rounded"}
+    assert {step.register for step in trace.values()} == {"exact", "rounded"}
 
 
 def test_minigpt_is_counted() -> None:

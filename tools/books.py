@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from byhand.document.book import Book
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.html import write_book
+from byhand.editions import make_book
 from byhand.models import builtin_names, open_model
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "books"

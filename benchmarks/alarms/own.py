@@ -31,7 +31,7 @@ def traced(model: Model, text: str, format: str) -> dict[str, Any]:
     return {
         step.address: np.ma.filled(np.ma.asarray(step.array), -np.inf if "scores" in step.address
                                    else 0)
-        for step in trace if not step.whole
+        for step in trace.values() if not step.whole
     }  # fmt: skip
 
 

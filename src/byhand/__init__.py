@@ -16,26 +16,51 @@ from byhand.version import __version__
 if TYPE_CHECKING:
     from byhand.api import book, check, count, explain, generate, trace
     from byhand.capturing import capture
-    from byhand.checking.verdicts import Marking
-    from byhand.comparing import compare
+    from byhand.capturing.captured import Capture
+    from byhand.checking.verdicts import Marked, Marking
+    from byhand.comparing import Comparison, StepComparison, compare
+    from byhand.counting import Inventory
+    from byhand.decimals import Float, Rational
     from byhand.errors import ByhandError, Undecided
+    from byhand.explaining import Explanation
+    from byhand.files.making import make_model
+    from byhand.generating.generation import Chosen, Generation
     from byhand.golden import open_trace
+    from byhand.golden.reading import SavedStep, SavedTrace
     from byhand.model import Model
     from byhand.models import open_model
+    from byhand.numbers.base import Numbers, Prediction
     from byhand.numbers.enclosed.enclosure import Enclosure
+    from byhand.numbers.exact.value import Value
     from byhand.spec import ModelSpec
-    from byhand.tracing import Trace
+    from byhand.tracing import Trace, Worked
     from byhand.train.minigpt import MiniGPT
 
 _HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
     "ByhandError": "byhand.errors",
+    "Capture": "byhand.capturing.captured",
+    "Chosen": "byhand.generating.generation",
+    "Comparison": "byhand.comparing",
     "Enclosure": "byhand.numbers.enclosed.enclosure",
-    "MiniGPT": "byhand.train.minigpt",
+    "Explanation": "byhand.explaining",
+    "Float": "byhand.decimals",
+    "Generation": "byhand.generating.generation",
+    "Inventory": "byhand.counting",
+    "Marked": "byhand.checking.verdicts",
     "Marking": "byhand.checking.verdicts",
+    "MiniGPT": "byhand.train.minigpt",
     "Model": "byhand.model",
     "ModelSpec": "byhand.spec",
+    "Numbers": "byhand.numbers.base",
+    "Prediction": "byhand.numbers.base",
+    "Rational": "byhand.decimals",
+    "SavedStep": "byhand.golden.reading",
+    "SavedTrace": "byhand.golden.reading",
+    "StepComparison": "byhand.comparing",
     "Trace": "byhand.tracing",
     "Undecided": "byhand.errors",
+    "Value": "byhand.numbers.exact.value",
+    "Worked": "byhand.tracing",
     "book": "byhand.api",
     "capture": "byhand.capturing",
     "check": "byhand.api",
@@ -43,6 +68,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "count": "byhand.api",
     "explain": "byhand.api",
     "generate": "byhand.api",
+    "make_model": "byhand.files.making",
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
     "trace": "byhand.api",
@@ -50,13 +76,29 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
 
 __all__ = [
     "ByhandError",
+    "Capture",
+    "Chosen",
+    "Comparison",
     "Enclosure",
+    "Explanation",
+    "Float",
+    "Generation",
+    "Inventory",
+    "Marked",
     "Marking",
     "MiniGPT",
     "Model",
     "ModelSpec",
+    "Numbers",
+    "Prediction",
+    "Rational",
+    "SavedStep",
+    "SavedTrace",
+    "StepComparison",
     "Trace",
     "Undecided",
+    "Value",
+    "Worked",
     "__version__",
     "book",
     "capture",
@@ -65,6 +107,7 @@ __all__ = [
     "count",
     "explain",
     "generate",
+    "make_model",
     "open_model",
     "open_trace",
     "trace",

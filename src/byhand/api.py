@@ -1,19 +1,36 @@
-"""`byhand.trace`, `byhand.explain` and the like: a whole job in one call, from a name on."""
+"""`byhand.trace`, `byhand.explain` and the like: a whole job in one call, from a name on.
+
+What the functions share.  `model` is a built-in name, a model file, the folder of a checkpoint or a
+Model.  `text` is the model's own unless given.  `numbers` is "exact", "digits 12" (so many
+significant digits of every number, proven), "decimals 3" (every line rounded, as with a pencil),
+"float64", "float32", "bfloat16", "float16", or a number system of one's own; unless given, exact up
+to 2,000 parameters and floats above.  `exact=True`, `digits=12`, `decimals=3` and `float="float32"`
+say the same, as on the command line.  With a `device` the work is done with torch: "cpu", "cuda",
+"cuda:1".  What does not go together is refused in the words of the command line.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from byhand import evaluate
 from byhand.counting import Inventory
 from byhand.counting import count as count_parameters
+from byhand.errors import UsageError
 from byhand.language import _
 from byhand.model import Model
 from byhand.models import called, is_checkpoint, open_model, open_spec
 from byhand.numbers.base import Numbers
-from byhand.options import Chosen, no_comparison_of_tokens, refuse_against_alone
+from byhand.options import (
+    Chosen,
+    Spelled,
+    no_comparison_of_tokens,
+    refuse_against_alone,
+    refuse_numbers,
+    refuse_unless_whole,
+)
 from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 
@@ -27,90 +44,103 @@ def trace(
     model: str | Path | Model,
     text: str | None = None,
     *,
-    exact: bool = False,
-    digits: int | None = None,
-    decimals: int | None = None,
-    float: str | None = None,
+    numbers: str | Numbers | None = None,
     device: str | None = None,
-    target: str | None = None,
-    only: Iterable[str] = (),
+    target: str | int | None = None,
+    only: str | Iterable[str] = (),
     heads: bool = False,
     progress: evaluate.Progress | None = None,
+    **spelled: Unpack[Spelled],
 ) -> Trace:
     """Every number from the text to the next token.
 
-    `model` is a built-in name, a model file, the folder of a checkpoint or a Model; without a
-    text, its own is taken.  The numbers are `exact`, enclosed so narrowly that so many significant
-    `digits` are proven, rounded to `decimals` line by line, in the format `float` ("float64",
-    "float32", "bfloat16", "float16"), or torch tensors on a `device`; where nothing is said, exact
-    up to 2,000 parameters and floats above.  `target` asks for the loss, `only` for some steps
-    (the others are worked out as far as they are needed), `heads` for each head's own part of the
-    attention output.
+    `numbers` is "exact", "digits 12", "decimals 3", "float32" and the like, or a number system; the
+    model decides unless it is given.  `target` is the token that should come next, or its id, and
+    asks for the loss.  `only` asks for some steps (the others are worked out as far as they are
+    needed), `heads` for each head's own part of the attention output.
 
-    With `digits`, `trace.proof` says whether everything asked for is proven: the steps of `only`,
+    With digits, `trace.proof` says whether everything asked for is proven: the steps of `only`,
     else all steps up to 2,000 parameters and the logits, next tokens and loss above.
+
+    >>> import byhand
+    >>> byhand.trace("journey", target="mat")
+    <Trace of journey on 'the cat sat on' (exact): 31 steps, next 'cat', proven>
+    >>> byhand.trace("journey", numbers="digits 12").loss.significant(12)
+    '1.83129263705'
+    >>> byhand.trace("journey", numbers="decimals 2").loss
+    183/100
     """
-    Chosen(exact, digits, decimals, float, device).refuse_comparison(
+    chosen = Chosen.of(numbers, device, **spelled)
+    chosen.refuse_comparison(
         _("byhand.compare tells two traces apart: one in floats, one with digits")
     )
-    opened = model if isinstance(model, Model) else open_model(model)
+    opened = _opened(model)
     job = evaluate.prepare(
         opened,
         text,
-        numbers_for(
-            opened, exact=exact, digits=digits, decimals=decimals, float=float, device=device
-        ),
-        target=target,
+        numbers_for(opened, chosen),
+        target=_word(opened, "target", target),
         only=(only,) if isinstance(only, str) else only,
         head_outputs=heads,
     )
-    if digits is None:
+    if chosen.digits is None:
         return job.work(progress=progress)
     from byhand.proving import prove
 
-    return prove(job, digits, progress=progress)
+    return prove(job, chosen.digits, progress=progress)
 
 
-def numbers_for(
-    model: Model,
-    *,
-    exact: bool = False,
-    digits: int | None = None,
-    decimals: int | None = None,
-    float: str | None = None,
-    device: str | None = None,
-    many: bool = False,
-) -> Numbers:
+def numbers_for(model: Model, chosen: Chosen | None = None, *, many: bool = False) -> Numbers:
     """The number system asked for; where nothing is said, the one that suits the model.
 
     `many` says that many passes of a position each will use the same weights, so that converting
-    them once pays.
+    them once pays.  Of floats that are compared with proven digits, the system of the digits.
     """
-    Chosen(exact, digits, decimals, float, device).refuse_comparison()
-    if exact:
-        from byhand.numbers.exact import Exact
-
-        return Exact()
-    if digits is not None:
+    chosen = chosen or Chosen()
+    if chosen.system is not None:
+        return chosen.system
+    pencil_sized = chosen.float is None and chosen.device is None and evaluate.pencil_sized(model)
+    if chosen.digits is not None:
         from byhand.proving import USUAL_LENGTH, enclosing_numbers
 
         positions = 1 if many else USUAL_LENGTH
-        return enclosing_numbers(model, digits, device=device, positions=positions)
-    if decimals is not None:
+        return enclosing_numbers(model, chosen.digits, device=chosen.device, positions=positions)
+    if chosen.decimals is not None:
         from byhand.numbers.pencil import Pencil
 
-        return Pencil(decimals)
-    if device is not None:
-        from byhand.numbers.tensors import Tensors
-
-        return Tensors(float or evaluate.usual_format(model), device)
-    if float is None and evaluate.pencil_sized(model):
+        return Pencil(chosen.decimals)
+    if chosen.exact or pencil_sized:
         from byhand.numbers.exact import Exact
 
         return Exact()
+    format = chosen.float or evaluate.usual_format(model)
+    if chosen.device is not None:
+        from byhand.numbers.tensors import Tensors
+
+        return Tensors(format, chosen.device)
     from byhand.numbers.floats import Floats
 
-    return Floats(float or evaluate.usual_format(model), convert_once=many)
+    return Floats(format, convert_once=many)
+
+
+def _opened(model: str | Path | Model) -> Model:
+    return model if isinstance(model, Model) else open_model(model)
+
+
+def _word(model: Model, name: str, token: str | int | None) -> str | None:
+    """A token as people write it, which may be said by its id."""
+    if token is None or isinstance(token, str):
+        return token
+    vocabulary = model.vocabulary
+    refuse_unless_whole(name, token, 0, len(vocabulary) - 1)
+    word = vocabulary.tokens[token]
+    if vocabulary.id(word) != token:
+        raise UsageError(
+            _("the token {id} cannot be told from others by its text").format(id=token),
+            expected=_("a token as text"),
+            found=repr(word),
+        )
+    return word
 
 
 def generate(
@@ -122,43 +152,36 @@ def generate(
     top_k: int | None = None,
     top_p: float | None = None,
     seed: int | None = None,
-    exact: bool = False,
-    digits: int | None = None,
-    decimals: int | None = None,
-    float: str | None = None,
+    numbers: str | Numbers | None = None,
     device: str | None = None,
     progress: evaluate.Progress | None = None,
+    **spelled: Unpack[Spelled],
 ) -> Generation:
     """How a text goes on: an iterator of chosen tokens, each with its probability.
 
     The most probable token each time; with a `temperature`, `top_k` or `top_p`, one that is drawn,
-    the same for the same `seed`.  The numbers are chosen as for `trace`; with `digits` each choice
+    the same for the same `seed`.  The numbers are chosen as for `trace`; with digits each choice
     is proven, and so many digits of its probability, or an Undecided says why not.
+
+    >>> import byhand
+    >>> [(chosen.token, chosen.probability) for chosen in byhand.generate("tiny", "c", count=2)]
+    [('a', 1/3), ('a', e^2/(1 + e + e^2))]
     """
     from byhand.generating import generate as go_on
 
-    chosen = Chosen(exact, digits, decimals, float, device)
+    chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison(no_comparison_of_tokens())
-    opened = model if isinstance(model, Model) else open_model(model)
-    numbers = numbers_for(
-        opened,
-        exact=exact,
-        digits=digits,
-        decimals=decimals,
-        float=float,
-        device=device,
-        many=True,
-    )
+    opened = _opened(model)
     return go_on(
         opened,
         text,
-        numbers,
+        numbers_for(opened, chosen, many=True),
         count=count,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=seed,
-        digits=digits,
+        digits=chosen.digits,
         progress=progress,
     )
 
@@ -167,10 +190,11 @@ def check(
     model: str | Path | Model,
     *claims: Any,
     text: str | None = None,
-    target: str | None = None,
+    target: str | int | None = None,
     precision: str | None = None,
     suspects: bool = True,
     progress: evaluate.Progress | None = None,
+    **numbers: Any,
 ) -> Marking:
     """Somebody else's numbers for a model, marked line by line.
 
@@ -179,19 +203,26 @@ def check(
     TransformerLens's or Hugging Face's.  `precision` is what the claimant worked in ("float32",
     "bfloat16", "transformers:bfloat16", "decimals:2"); unless given, the claims tell.  Without
     `suspects`, no cause is looked for.  Without any claims, those of the document that a built-in
-    model comes from are checked.
+    model comes from are checked.  Claims are judged in numbers that bound every rounding, so that
+    there is no choice of `numbers`.
+
+    >>> import byhand
+    >>> marking = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
+    >>> marking.follows, marking.first_error.address
+    (False, 'logits[1]')
     """
     from byhand.checking.documents import instead_of_claims
     from byhand.checking.marking import mark
 
-    opened = model if isinstance(model, Model) else open_model(model)
+    refuse_numbers(numbers)
+    opened = _opened(model)
     if not claims:
         claims = (instead_of_claims(called(model)),)
     return mark(
         opened,
         claims,
         text,
-        target=target,
+        target=_word(opened, "target", target),
         precision=precision,
         suspects=suspects,
         progress=progress,
@@ -203,18 +234,16 @@ def explain(
     text: str | None = None,
     *,
     position: int | None = None,
-    token: str | None = None,
-    against: str | None = None,
+    token: str | int | None = None,
+    against: str | int | None = None,
     alone: bool = False,
     neurons: bool = False,
     keys: bool = False,
     length: int | None = None,
-    exact: bool = False,
-    digits: int | None = None,
-    decimals: int | None = None,
-    float: str | None = None,
+    numbers: str | Numbers | None = None,
     device: str | None = None,
     progress: evaluate.Progress | None = None,
+    **spelled: Unpack[Spelled],
 ) -> Explanation:
     """Why this token comes next: attribution, lens, circuits, geometry, facts, health.
 
@@ -222,22 +251,28 @@ def explain(
     others are named; `alone` takes the logit by itself.  `neurons` and `keys` divide MLPs and
     heads further; `length` is that of the longest texts in the table of every text.  The numbers
     are chosen as for `trace`.
+
+    >>> import byhand
+    >>> found = byhand.explain("tiny", "a b")
+    >>> found
+    <Explanation of tiny at position 1: 'a' against 'c'>
+    >>> [(term.source.name, term.array[0, 0]) for term in found.attribution][:2]
+    [('embed.token', 2(-1 - e)/3), ('embed.position', 2(1 + e)/3)]
     """
     from byhand.explaining import explain as look_into
 
-    Chosen(exact, digits, decimals, float, device).refuse_comparison()
+    chosen = Chosen.of(numbers, device, **spelled)
+    chosen.refuse_comparison()
     refuse_against_alone(against, alone)
-    opened = model if isinstance(model, Model) else open_model(model)
+    opened = _opened(model)
     return look_into(
         opened,
         text,
-        numbers_for(
-            opened, exact=exact, digits=digits, decimals=decimals, float=float, device=device
-        ),
-        digits=digits,
+        numbers_for(opened, chosen),
+        digits=chosen.digits,
         position=position,
-        token=token,
-        against=against,
+        token=_word(opened, "token", token),
+        against=_word(opened, "against", against),
         alone=alone,
         neurons=neurons,
         keys=keys,
@@ -250,12 +285,17 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
     """The parameters of a model, to the digit, by component and with formulas.
 
     `model` is a built-in name, a model file, a checkpoint, a Model, or an architecture alone.
+
+    >>> import byhand
+    >>> inventory = byhand.count("minigpt")
+    >>> inventory.total, inventory["count.block.0"]
+    (103680, 49728)
     """
     if isinstance(model, ModelSpec):
         return count_parameters(model)
     if not isinstance(model, Model) and is_checkpoint(model):
         return count_parameters(open_spec(model))  # the config alone tells
-    opened = model if isinstance(model, Model) else open_model(model)
+    opened = _opened(model)
     return count_parameters(opened.spec, opened.weights)
 
 
@@ -264,22 +304,20 @@ def book(
     text: str | None = None,
     *,
     out: str | Path,
-    target: str | None = None,
+    target: str | int | None = None,
     claims: Any = None,
-    at: Iterable[str] = (),
+    at: str | Iterable[str] = (),
     pdf: bool = False,
     xlsx: bool = False,
     worksheet: bool = False,
-    ask: Iterable[str] | None = None,
+    ask: str | Iterable[str] | None = None,
     blanks: int | None = None,
     seed: int | None = None,
-    exact: bool = False,
-    digits: int | None = None,
-    decimals: int | None = None,
-    float: str | None = None,
+    numbers: str | Numbers | None = None,
     device: str | None = None,
     language: str | None = None,
     progress: evaluate.Progress | None = None,
+    **spelled: Unpack[Spelled],
 ) -> tuple[Path, ...]:
     """Writes the book of a model and a text into the folder `out`; returns the files, first the
     page to open.
@@ -290,28 +328,34 @@ def book(
     spreadsheet of live formulas.  A `worksheet` has so many `blanks`, which `ask` for "values",
     "shapes", "counts" or some of them; another `seed` chooses others.  The numbers are chosen as
     for `trace`, the `language` is "en", "es" or the one spoken.
+
+    >>> import byhand, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = byhand.book("tiny", "a b", out=folder)
+    >>> files[0].name
+    'index.html'
     """
-    from byhand.document.compose.book.edition import make_edition
-    from byhand.document.publication import Wanted, publish, questioning
+    from byhand.editions import Wanted, make_edition, publish, questioning
     from byhand.language import speaking
 
-    Chosen(exact, digits, decimals, float, device).refuse_comparison()
+    chosen = Chosen.of(numbers, device, **spelled)
+    chosen.refuse_comparison()
     kinds = (ask,) if isinstance(ask, str) else None if ask is None else tuple(ask)
-    questions = questioning(worksheet, blanks=blanks, ask=kinds, decimals=decimals, seed=seed)
-    opened = model if isinstance(model, Model) else open_model(model)
+    questions = questioning(
+        worksheet, blanks=blanks, ask=kinds, decimals=chosen.decimals, seed=seed
+    )
+    opened = _opened(model)
     given = (claims,) if isinstance(claims, str | Path) else claims
     with speaking(language):
         edition = make_edition(
             opened,
             text,
             called=None if isinstance(model, Model) else str(model),
-            target=target,
+            target=_word(opened, "target", target),
             claims=given,
             at=(at,) if isinstance(at, str) else at,
-            numbers=numbers_for(
-                opened, exact=exact, digits=digits, decimals=decimals, float=float, device=device
-            ),
-            digits=digits,
+            numbers=numbers_for(opened, chosen),
+            digits=chosen.digits,
             progress=progress,
         )
         return publish(edition, out, Wanted(pdf, xlsx, questions))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from byhand.display import Shown
 from byhand.errors import AddressError, InputError
 from byhand.language import _
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
@@ -53,8 +54,14 @@ class Differing:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """A run in floats, step by step, against the truth."""
+class Comparison(Shown):
+    """A run in floats, step by step, against the truth.
+
+    >>> import byhand
+    >>> floats, proven = (byhand.trace("tiny", numbers=each) for each in ("float32", "digits 12"))
+    >>> byhand.compare(floats, proven)
+    <Comparison of float32 with the truth: 29 steps, 2 next tokens, 0 of them others>
+    """
 
     format: str
     steps: tuple[StepComparison, ...]
@@ -72,6 +79,10 @@ class Comparison:
 
     def __iter__(self) -> Iterator[StepComparison]:
         return iter(self.steps)
+
+    def __repr__(self) -> str:
+        tokens = f"{self.predicted} next tokens, {len(self.differing)} of them others"
+        return f"<Comparison of {self.format} with the truth: {len(self.steps)} steps, {tokens}>"
 
 
 def compare(floats: Trace, proven: Trace) -> Comparison:

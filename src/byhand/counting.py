@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from byhand.display import Shown
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.spec import ModelSpec, Parameter, learned, parameters
@@ -70,8 +71,13 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
-    """Every component of a model, and the totals; each number has an address."""
+class Inventory(Shown):
+    """Every component of a model, and the totals; each number has an address.
+
+    >>> import byhand
+    >>> byhand.count("minigpt")
+    <Inventory of minigpt: 103,680 parameters in 27 tensors>
+    """
 
     model: str
     tied: bool
@@ -119,7 +125,12 @@ class Inventory:
             "count.buffers": sum(line.count for line in self.buffers),
         }
 
+    def __repr__(self) -> str:
+        tensors = sum(len(line.names) for line in self.lines)
+        return f"<Inventory of {self.model}: {self.total:,} parameters in {tensors} tensors>"
+
     def __getitem__(self, address: str) -> int:
+        """One number by its address, such as count.block.0; an AddressError where it has none."""
         numbers = self.numbers
         if address not in numbers:
             raise AddressError(

@@ -2,7 +2,8 @@
 
 A number of the exact system and an enclosure have `places` and `significant` themselves, and say no
 digit that is not proven.  The rationals of a pencil and the floats of a format are Python's own, or
-NumPy's; they are rounded from the number that they are, half away from zero.
+NumPy's; they are rounded from the number that they are, half away from zero.  A trace hands them
+out as `Rational` and `Float`, which have `places` and `significant` too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from byhand.numbers.written import LONGEST, point, with_digits
 
@@ -47,6 +50,62 @@ def significant(number: Any, count: int) -> str:
         exponent += 1
         digits = _nearest(rational * Fraction(10) ** (count - 1 - exponent))
     return with_digits(digits, count, exponent)
+
+
+class Rational(Fraction):
+    """A rational number of a trace.
+
+    >>> Rational(2, 3), Rational(2, 3).places(4), Rational(2, 300).significant(2)
+    (2/3, '0.6667', '0.0067')
+    """
+
+    def places(self, count: int) -> str:
+        """The number with so many digits behind the point, rounded half away from zero."""
+        return places(Fraction(self), count)
+
+    def significant(self, count: int) -> str:
+        """The number with so many significant digits, rounded half away from zero."""
+        return significant(Fraction(self), count)
+
+    __repr__ = Fraction.__str__
+
+
+class Float(float):
+    """A float of a trace, of whatever format; it prints itself as that format does.
+
+    >>> tenth = Float.of(np.float32(0.1))
+    >>> tenth, tenth.places(12), tenth.significant(3), float(tenth)
+    (0.1, '0.100000001490', '0.100', 0.10000000149011612)
+    """
+
+    shortest: str  # the shortest decimal that reads back to this float of the format
+
+    @classmethod
+    def of(cls, number: Any) -> Float:
+        """The float of any format as one of Python's, which holds each of them exactly."""
+        found = cls(float(number))
+        found.shortest = str(number)
+        return found
+
+    def places(self, count: int) -> str:
+        """The number with so many digits behind the point, rounded half away from zero."""
+        return places(float(self), count)
+
+    def significant(self, count: int) -> str:
+        """The number with so many significant digits, rounded half away from zero."""
+        return significant(float(self), count)
+
+    def __repr__(self) -> str:
+        return self.shortest
+
+
+def handed_out(entry: Any) -> Any:
+    """An entry as a trace hands it out: a number has `places` and `significant`, whatever it is."""
+    if isinstance(entry, Fraction):
+        return Rational(entry)
+    if isinstance(entry, float | np.generic) and not isinstance(entry, np.integer):
+        return Float.of(entry)
+    return entry
 
 
 def _rational(number: Any) -> Fraction | None:

@@ -1,11 +1,15 @@
-"""A folder that appears whole or not at all: written beside its place, then renamed."""
+"""Files and folders that appear whole or not at all: written beside their place, then renamed.
+
+`write_whole` writes one file, `write_all` several, `folder_draft` gives a folder to write into.
+Whoever reads meanwhile sees the old one or the new.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -13,8 +17,54 @@ from byhand.errors import OutputError
 from byhand.language import _
 
 
+def write_whole(
+    path: Path, content: bytes | Callable[[Path], None], *, make_folder: bool = False
+) -> Path:
+    """Writes a file whole, or leaves all as it was; an OutputError says why it cannot be.
+
+    `content` is what to write, or writes it to the path it gets.  A link stays one, and a pipe or
+    a device (/dev/stdout) is written into: renaming would put a file in its place.
+    """
+    with writing(path):
+        if make_folder:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes) and path.exists() and not path.is_file():
+            with path.open("wb") as there:
+                there.write(content)
+            return path
+    target = path.resolve() if path.is_symlink() else path
+    with writing(target), draft_of(target) as draft:
+        if isinstance(content, bytes):
+            write_bytes(draft, content)
+        else:
+            content(draft)
+    return path
+
+
+def write_all(files: Mapping[str, bytes], folder: Path) -> tuple[Path, ...]:
+    """Writes several files into a folder, each of them whole, and returns their paths."""
+    return tuple(write_whole(folder / name, data, make_folder=True) for name, data in files.items())
+
+
 @contextmanager
-def drafting(target: Path, replaceable: Callable[[Path], bool]) -> Iterator[Path]:
+def draft_of(target: Path, name: str = "") -> Iterator[Path]:
+    """A path beside the target; what is written there takes its place, or is gone after an error.
+
+    What the system says against it is raised as it is.  `name` is the draft's; without one it has
+    a name that nothing else has.
+    """
+    draft = target.parent / (name or f".{target.name}-{token_hex(4)}")
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        with suppress(OSError):
+            draft.unlink()
+
+
+@contextmanager
+def folder_draft(target: Path, replaceable: Callable[[Path], bool]) -> Iterator[Path]:
     """A folder to write into; at the end it takes the target's place, or is gone after an error.
 
     What is at the target stays there until then; only an empty folder, or what is `replaceable`,

@@ -97,7 +97,7 @@ class TextError(InputError):
     """The text cannot be turned into tokens of this model."""
 
 
-class AddressError(InputError):
+class AddressError(InputError, KeyError):
     """No step or weight has this address, or the index lies outside it."""
 
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from byhand.spec import ModelSpec
+from byhand import display
+from byhand.spec import ModelSpec, size_of
 from byhand.tokens import Tokenizer
 from byhand.weights import Weights
 
 
 @dataclass(frozen=True)
 class Model:
-    """Everything a trace needs but the text."""
+    """Everything a trace needs but the text: an architecture, weights and a vocabulary.
+
+    >>> import byhand
+    >>> model = byhand.open_model("tiny")
+    >>> model, model.weights["embed.token"].data.tolist()[2], model.spec.d_model
+    (<Model tiny: 38 parameters, 3 tokens>, [Fraction(1, 1), Fraction(1, 1)], 2)
+    """
 
     spec: ModelSpec
     weights: Weights
@@ -26,5 +34,13 @@ class Model:
 
     @property
     def name(self) -> str:
-        """The name of the model, as its spec has it."""
+        """What the model is called."""
         return self.spec.name
+
+    def save(self, path: str | Path) -> None:
+        """Writes a model file, which reads back to the same model (docs/model-files.md)."""
+        display.save(self, path)
+
+    def __repr__(self) -> str:
+        size, tokens = size_of(self.spec), len(self.vocabulary)
+        return f"<Model {self.name}: {size:,} parameters, {tokens:,} tokens>"

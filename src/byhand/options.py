@@ -1,7 +1,8 @@
 """Which options go together: one refusal for Python and for the command line, in the same words.
 
-`Chosen` is what somebody said about the numbers of a job.  Here nothing is opened and nothing is
-worked out: what cannot be is refused before that.
+`Chosen` is what somebody said about the numbers of a job: in Python `numbers="digits 12"`, or
+`digits=12` as the command line has it.  Here nothing is opened and nothing is worked out: what
+cannot be is refused before that.
 """
 
 from __future__ import annotations
@@ -9,19 +10,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from byhand.errors import UsageError
+from byhand.errors import UsageError, nearest
 from byhand.language import _, whole
+
+if TYPE_CHECKING:
+    from byhand.numbers.base import Numbers
 
 FORMATS = ("float64", "float32", "bfloat16", "float16")
 TOGETHER = {"digits", "float", "device"}  # options that may be given together
 MOST_DIGITS, MOST_DECIMALS = 1_000, 1_000
 
 
+class Spelled(TypedDict, total=False):
+    """The words of `numbers` as options of their own, as on the command line."""
+
+    exact: bool
+    digits: int | None
+    decimals: int | None
+    float: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the user said about the numbers; nothing said leaves it to the model."""
+    """What the user said about the numbers; nothing said leaves it to the model.
+
+    >>> Chosen.of("digits 12") == Chosen(digits=12), Chosen.of("bfloat16").float
+    (True, 'bfloat16')
+    """
 
     exact: bool = False
     digits: int | None = None
@@ -29,6 +46,22 @@ class Chosen:
     float: str | None = None
     device: str | None = None
     dashes: str = ""  # before the names of options, as they are called where they were said
+    system: Numbers | None = None  # a number system that was handed in
+
+    @classmethod
+    def of(
+        cls,
+        numbers: str | Numbers | None = None,
+        device: str | None = None,
+        **spelled: Unpack[Spelled],
+    ) -> Chosen:
+        """What `numbers`, a device and the options spelled out say together, or a UsageError."""
+        said = _read(numbers)
+        for name, value in {**spelled, "device": device}.items():
+            given = value is not None and value is not False
+            clashing = name in said or "system" in said
+            refuse_together({"numbers": clashing, name: given})
+        return cls(**{**spelled, **said}, device=device)
 
     def __post_init__(self) -> None:
         said = {
@@ -57,6 +90,42 @@ class Chosen:
         refuse_together(both, self.dashes, hint)
 
 
+def _read(numbers: Any) -> dict[str, Any]:
+    """The options that the words of `numbers` stand for."""
+    if numbers is None:
+        return {}
+    words = ("exact", "digits 12", "decimals 3", *FORMATS)
+    error = _does_not_fit("numbers", ", ".join(words), numbers, "")
+    if not isinstance(numbers, str):
+        from byhand.numbers.base import Numbers  # only now: the command line has words alone
+
+        if isinstance(numbers, Numbers):
+            return {"system": numbers}
+        raise error
+    kind, _blank, amount = numbers.partition(" ")
+    if kind in ("digits", "decimals"):
+        plain = amount.isascii() and amount.isdigit() and len(amount) < 10
+        return {kind: int(amount) if plain else amount}
+    if numbers == "exact":
+        return {"exact": True}
+    if numbers in FORMATS:
+        return {"float": numbers}
+    error.hint = nearest(numbers, words)
+    raise error
+
+
+def refuse_numbers(said: Mapping[str, Any]) -> None:
+    """A UsageError where somebody says in which numbers claims are to be checked."""
+    for name, value in said.items():
+        if name not in ("numbers", "device", *Spelled.__annotations__):
+            raise TypeError(f"check() got an unexpected keyword argument {name!r}")
+        if value is not None and value is not False:
+            raise UsageError(
+                _("there is no option {name}").format(name=name),
+                hint=_("precision says what the claims were worked in"),
+            )
+
+
 def refuse_together(said: Mapping[str, bool], dashes: str = "", hint: str | None = None) -> None:
     """A UsageError where two options are both said that exclude each other."""
     if all(said.values()):
@@ -67,7 +136,7 @@ def refuse_together(said: Mapping[str, bool], dashes: str = "", hint: str | None
         )
 
 
-def refuse_against_alone(against: str | None, alone: bool, dashes: str = "") -> None:
+def refuse_against_alone(against: str | int | None, alone: bool, dashes: str = "") -> None:
     """A logit by itself is compared with no other."""
     refuse_together({"alone": alone, "against": against is not None}, dashes)
 

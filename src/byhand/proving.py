@@ -10,7 +10,7 @@ tokens that have the same weights in the head.  The rest is reported as undecide
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -33,6 +33,7 @@ from byhand.numbers.enclosed.enclosure import (
 )
 from byhand.options import MOST_DIGITS
 from byhand.plan import WEIGHT, Step
+from byhand.repeating import Passes, counted_down
 from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor
@@ -76,36 +77,80 @@ def prove(
     The job's numbers are those of `enclosing_numbers`; `limit` is the most bits that are tried.
     `sink` sees the steps once they are as they stay.
     """
-    digits = check_digits(digits)
-    numbers = job.numbers
-    assert isinstance(numbers, Enclosing), numbers
-    most = numbers.limit if limit is None else limit
-    asked = asked_steps(job)
-    weights = Admitted(job.model.weights, numbers)
-    bounded = known_to_so_many_decimals(job.model)
-    settled: dict[str, None] = {}
-    exactly = _Exactly(job, settled) if pencil_sized(job.model) else None
-    before: Shortfall | None = None
-    bits = min(numbers.bits, most)
-    while True:
-        trace = _attempt(replace(job, numbers=numbers.at(bits)), weights, progress)
-        short = shortfall(trace, asked, digits)
-        if short.positions:
-            trace = _with_ties(trace, short.positions, settled)
-            short = shortfall(trace, asked, digits)
-        ended = bits >= most or (bounded and short.stalled(before))
-        if exactly and short.count and (ended or (short.near_zero and bits >= ASK_EXACT)):
-            trace = exactly.settle(trace, short)
-            short = shortfall(trace, asked, digits)
-        if ended or not short.count:
-            break
-        before, bits = short, min(short.next_bits(bits, before), most)
-    proof = Proof(digits, bits, tuple(short.reported(trace)), short.count, tuple(settled))
-    trace = replace(trace, proof=proof)
-    if sink:
-        for worked in trace:
-            sink(worked)
-    return trace
+    return Prover(job, digits, limit=limit).prove(job, progress=progress, sink=sink)
+
+
+def prove_texts(
+    jobs: Sequence[Job], digits: int, *, progress: Progress | None = None
+) -> Iterator[Trace]:
+    """The proven traces of jobs of one model (`repeating.prepare_texts`), one after another.
+
+    Weights are admitted once, a text begins at the precision that proved the one before, and on a
+    GPU the passes of texts that share a plan are repeated.
+    """
+    if jobs:
+        prover = Prover(jobs[0], digits)
+        for job, times in counted_down(jobs):
+            yield prover.prove(job, progress=progress, times=times)
+
+
+class Prover:
+    """Proves jobs of one model and number system; what they share is made once."""
+
+    def __init__(self, job: Job, digits: int, *, limit: int | None = None) -> None:
+        self.digits = check_digits(digits)
+        assert isinstance(job.numbers, Enclosing), job.numbers
+        self.most = job.numbers.limit if limit is None else limit
+        self.bits = min(job.numbers.bits, self.most)  # to begin with
+        self.found = False  # whether so many have proven a job
+        self.passes = Passes(Admitted(job.model.weights, job.numbers))
+        self.bounded = known_to_so_many_decimals(job.model)
+
+    def prove(
+        self,
+        job: Job,
+        *,
+        progress: Progress | None = None,
+        sink: Sink | None = None,
+        times: int = 1,
+    ) -> Trace:
+        """The job's trace, proven as far as can be; `times` as in `repeating.Passes`."""
+        asked, settled = asked_steps(job), dict[str, None]()
+        exactly = _Exactly(job, settled) if pencil_sized(job.model) else None
+        before: Shortfall | None = None
+        bits = self.bits
+        while True:
+            trace = self._attempt(job, bits, progress, times)
+            short = shortfall(trace, asked, self.digits)
+            if short.positions:
+                trace = _with_ties(trace, short.positions, settled)
+                short = shortfall(trace, asked, self.digits)
+            ended = bits >= self.most or (self.bounded and short.stalled(before))
+            if exactly and short.count and (ended or (short.near_zero and bits >= ASK_EXACT)):
+                trace = exactly.settle(trace, short)
+                short = shortfall(trace, asked, self.digits)
+            if ended or not short.count:
+                break
+            before, bits = short, min(short.next_bits(bits, before), self.most)
+        if not short.count and not settled:
+            self.bits, self.found = bits, True
+        proof = Proof(self.digits, bits, tuple(short.reported(trace)), short.count, tuple(settled))
+        trace = replace(trace, proof=proof)
+        if sink:
+            for worked in trace.values():
+                sink(worked)
+        return trace
+
+    def _attempt(self, job: Job, bits: int, progress: Progress | None, times: int) -> Trace:
+        """The job worked out once; the logits are kept too, which tell how close next tokens are.
+
+        Only a precision that has proven a job is worth a preparation.
+        """
+        keep = {*job.asked, "logits"} if "next" in job.asked else None
+        assert isinstance(job.numbers, Enclosing)
+        at = replace(job, numbers=job.numbers.at(bits))
+        return self.passes.work(at, keep=keep, progress=progress,
+                                times=times if self.found and bits == self.bits else 1)  # fmt: skip
 
 
 def check_digits(digits: Any) -> int:
@@ -174,12 +219,6 @@ def asked_steps(job: Job) -> tuple[str, ...]:
     else:
         wanted = ("logits", "next", "loss")
     return tuple(s.address for s in job.plan if s.address in wanted and s.op != "given")
-
-
-def _attempt(job: Job, weights: Admitted, progress: Progress | None) -> Trace:
-    """The job worked out once; the logits are kept too, which tell how close next tokens are."""
-    keep = {*job.asked, "logits"} if "next" in job.asked else None
-    return job.work(progress=progress, keep=keep, weights=weights)
 
 
 # ----------------------------------------------------------------------- where exact numbers help

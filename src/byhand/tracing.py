@@ -1,12 +1,12 @@
 """The trace: every step of a plan with its value, and what can be asked of it.
 
-`evaluate` makes traces, `render` shows them.  Here a value is looked up by its address, has its
+`evaluate` makes traces, `document` shows them.  Here a value is looked up by its address, has its
 register, and is known to have left the exact numbers (a boundary) or come back to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, ValuesView
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand import decimals
+from byhand import decimals, display
 from byhand.address import Address, read_address, within
+from byhand.display import Shown
 from byhand.errors import AddressError, ByhandError, InputError, Undecided
 from byhand.language import _
 from byhand.model import Model
-from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction
+from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction, nearest_float
 from byhand.options import MOST_DECIMALS, MOST_DIGITS, refuse_unless_whole
 from byhand.plan import Plan, Step
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from byhand.proving import Proof
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
+ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,20 @@ class Crossing:
 
 
 @dataclass(frozen=True)
-class Worked:
-    """A step with its value, or with the reason why it has none."""
+class Worked(Shown):
+    """A step with its value, or with the reason why it has none.
+
+    An index gives an entry or a part of the value, `numpy.asarray` all of it in floats.
+
+    >>> import byhand, numpy
+    >>> weights = byhand.trace("tiny", "a b")["block.0.attn.weights"]
+    >>> weights
+    <block.0.attn.weights 1×2×2 named: [[[1, ·], [1/(1 + e), e/(1 + e)]]]>
+    >>> weights[0, 1, 1], weights.register_at((0, 0, 0)), weights.step.reads
+    (e/(1 + e), 'exact', ('block.0.attn.scores',))
+    >>> numpy.asarray(weights).round(2).tolist()
+    [[[1.0, 0.0], [0.27, 0.73]]]
+    """
 
     step: Step
     value: Any
@@ -89,7 +103,34 @@ class Worked:
             raise self.missing.error(self.address)
         if self.whole:
             return self.value[index[0] if isinstance(index, tuple) else index]
-        return _absent_or(self.array[index])
+        return decimals.handed_out(_absent_or(self.array[index]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The ids as int64, floats as they are, of other numbers the nearest float64: of an
+        enclosure, that of its midpoint.  A masked score is -∞ and a masked share 0.
+
+        The error that says why, where a step is missing, an id or a number not known.
+        """
+        if self.missing is not None:
+            raise self.missing.error(self.address)
+        if self.step.op == "argmax":
+            ids = [found.id for found in self.value]
+            if None in ids:
+                place = f"{self.address}[{ids.index(None)}]"
+                raise Undecided(_("the next token is undecided"), where=place)
+            found = np.asarray(ids, dtype=np.int64)
+        elif self.whole:
+            found = np.asarray(self.value, dtype=np.int64)
+        else:
+            found = self._in_floats()
+        return np.array(found, dtype=dtype, copy=True) if copy else np.asarray(found, dtype=dtype)
+
+    def _in_floats(self) -> np.ndarray[Any, Any]:
+        if isinstance(self.array, np.ndarray) and self.array.dtype != np.dtype(object):
+            return self.array.data if isinstance(self.array, np.ma.MaskedArray) else self.array
+        absent = ABSENT_AS.get(self.step.op, np.nan)
+        flat = [absent if x is ABSENT else nearest_float(x) for _index, x in self.entries()]
+        return np.asarray(flat, dtype=np.float64).reshape(self.step.shape)
 
     def at(self, index: tuple[int, ...]) -> Any:
         """One entry; ABSENT where it is masked."""
@@ -169,15 +210,21 @@ def _plain(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Trace:
-    """The whole working of one text.
+class Trace(Mapping[str, Any], Shown):
+    """The whole working of one text: a mapping from addresses to steps.
+
+    An address with an index gives an entry, or a part of a step.
 
     >>> import byhand
     >>> trace = byhand.trace("tiny", "a b")
-    >>> trace["block.0.attn.weights[0,1,1]"]
-    e/(1 + e)
     >>> trace["logits"]
     <logits 2×3 exact: [[1, -1, 0], [1, -1, 0]]>
+    >>> trace["block.0.attn.weights[0,1,1]"], trace["logits[1]"].tolist()
+    (e/(1 + e), [1, -1, 0])
+    >>> trace["block.0.attn.weights[0,1,1]"].places(4)
+    '0.7311'
+    >>> len(trace), list(trace)[:2], "loss" in trace, trace.next[-1].proven
+    (31, ['tokens', 'embed.token'], False, True)
     """
 
     model: Model
@@ -211,25 +258,26 @@ class Trace:
             )
         return self.steps[step.address]
 
-    def __iter__(self) -> Iterator[Worked]:
-        return iter(self.steps.values())
+    def __iter__(self) -> Iterator[str]:
+        """The addresses of the steps, in the order in which they were worked out."""
+        return iter(self.steps)
 
     def __len__(self) -> int:
         return len(self.steps)
 
-    def __contains__(self, wanted: object) -> bool:
-        """Whether a step was worked out, or an address has a value; or a step is one of these."""
-        if not isinstance(wanted, str):
-            return any(worked is wanted for worked in self)
+    def values(self) -> ValuesView[Worked]:
+        """The steps, in the order in which they were worked out."""
+        return self.steps.values()
+
+    def __contains__(self, address: object) -> bool:
+        """Whether a step was worked out, or an address has a value."""
+        if not isinstance(address, str):
+            return False
         try:
-            self[wanted]
+            self[address]
         except ByhandError:
             return False
         return True
-
-    def keys(self) -> Iterator[str]:
-        """The addresses of the steps, in the order in which they were worked out."""
-        return iter(self.steps)
 
     def number(self, address: str) -> Any:
         """The one number at an address; a step that holds one needs no index.
@@ -266,7 +314,7 @@ class Trace:
     def loss(self) -> Any:
         """-ln of the target's probability; None where no target was given."""
         worked = self.steps.get("loss")
-        return None if worked is None or worked.missing else worked.at((0,))
+        return None if worked is None or worked.missing else worked[0]
 
     @property
     def undecided(self) -> tuple[Unproven, ...]:
@@ -283,7 +331,7 @@ class Trace:
         found: list[Crossing] = []
         if self.numbers.uniform:  # never exact, so there is nothing to leave
             return ()
-        for worked in self:
+        for worked in self.values():
             found.extend(self._crossings_at(worked, {crossing.position for crossing in found}))
         return tuple(found)
 
@@ -315,7 +363,7 @@ class Trace:
     def beyond_boundary(self) -> frozenset[tuple[str, int]]:
         """The rows (step, position) that read a row which has left the exact numbers."""
         beyond: set[tuple[str, int]] = set()
-        for worked in self:
+        for worked in self.values():
             for position in range(len(worked.row_registers)):
                 if any(
                     row in beyond or self.steps[row[0]].row_registers[row[1]] != "exact"
@@ -344,21 +392,12 @@ class Trace:
 
         `names` is the style of the steps' names, one of `byhand.names.STYLES`.
         """
-        from byhand.golden import save  # a trace writes and shows itself, but needs neither
-
-        save(self, folder, names=names)
-
-    def _repr_html_(self) -> str:
-        from byhand.document.notebook import notebook_passage
-
-        return notebook_passage(self)
+        display.save(self, folder, names=names)
 
     def __repr__(self) -> str:
-        shown = " ".join(self.token(id) for id in self.tokens)
-        lines = [f"Trace of {self.model.name} on {shown!r} ({self.numbers.name}): "
-                 f"{len(self.steps)} steps"]  # fmt: skip
-        for position, prediction in enumerate(self.next or []):
-            told = "?" if prediction.id is None else self.token(prediction.id)
-            proof = ", proven" if prediction.proven else ""
-            lines.append(f"  after {self.token(self.tokens[position])}: {told}{proof}")
-        return "\n".join(lines)
+        told = f"{len(self.steps)} steps"
+        if self.next:
+            found = self.next[-1]
+            word = "?" if found.id is None else repr(self.token(found.id))
+            told += f", next {word}" + ", proven" * found.proven
+        return f"<Trace of {self.model.name} on {self.text!r} ({self.numbers.name}): {told}>"

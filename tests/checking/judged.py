@@ -21,7 +21,7 @@ def dump(model: Model, format: str = "float32", text: str | None = None) -> dict
     trace = prepare(model, text, Floats(format)).work()
     return {
         worked.address: np.ma.getdata(worked.array).astype(np.float64)
-        for worked in trace
+        for worked in trace.values()
         if worked.address not in ("tokens", "next", "target")
     }
 

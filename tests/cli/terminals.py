@@ -30,8 +30,8 @@ UNSET = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "PYTHONIOENCODING", "LAN
 _CODES = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|[\r\n]|[^\x1b\r\n]")
 READY = (  # what commands import when they need it
     "cli", "checking.trials", "evaluate", "explaining", "generating", "models", "proving",
-    "numbers.enclosed", "numbers.exact", "numbers.floats", "document.compose.book.edition",
-    "document.publication", "document.compose.trace", "document.media.terminal.parts",
+    "numbers.enclosed", "numbers.exact", "numbers.floats", "editions",
+    "document.compose.trace", "document.media.terminal.parts",
 )  # fmt: skip
 
 _server = multiprocessing.get_context("forkserver")

@@ -102,3 +102,19 @@ def test_the_real_checks_hold_here(byhand: Call) -> None:
     shown = byhand("selftest")
     assert (shown.status, shown.err) == (0, "")
     assert "FAILED" not in shown.out
+
+
+def test_a_gpu_whose_kernels_fail_is_told_on_stderr(
+    byhand: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from byhand.numbers.enclosed.gpu import kernels
+
+    monkeypatch.setattr(kernels, "_on_gpu", lambda array: True)  # which has no Triton
+    monkeypatch.setattr(kernels, "_given_up", [])
+    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.setattr("warnings.filters", [("default", None, UserWarning, None, 0)])
+    shown = byhand("selftest", "--device", "cpu")
+    assert shown.status == 0
+    assert shown.err.startswith("no kernels for this GPU, so proofs take longer (Mod")
+    assert shown.err.count("\n") <= 2

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from byhand.document.book import Book
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.html import write_book
+from byhand.editions import make_book
 from byhand.model import Model
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
 from byhand.tokens import Vocabulary

@@ -17,6 +17,9 @@ from typing import Any
 
 import openpyxl
 
+from byhand.editions import spreadsheet_of
+from byhand.tracing import Trace
+
 SPOILED = "-987654.5"
 _RESULT = re.compile(r'(<c [^>]*?)(?: t="\w+")?(>\s*<f[^>]*>[^<]*</f>)<v>[^<]*</v>')
 _RANGE = re.compile(
@@ -40,6 +43,11 @@ class Recalculated:
         """The column so many columns beside a one-column table."""
         sheet, rows = self.names[name]
         return [self.cells.get((sheet.upper(), moved(row[0], right))) for row in rows]
+
+
+def save_spreadsheet(trace: Trace, path: Path) -> None:
+    """Writes the spreadsheet of a trace."""
+    path.write_bytes(spreadsheet_of(trace))
 
 
 def moved(at: str, right: int) -> str:

@@ -13,11 +13,12 @@ from byhand.document.book import (
     Node,
     Page,
     Passage,
-    Remark,
     Spine,
 )
 from byhand.document.parts import (
+    MASKED,
     AttentionPattern,
+    Cell,
     Checked,
     CheckedTable,
     Facts,
@@ -32,12 +33,13 @@ from byhand.document.parts import (
     ParameterTable,
     RegisterLine,
     RegisterMap,
+    Remark,
     Sign,
     Stop,
     StreamLine,
+    WorkingLine,
 )
 from byhand.document.parts import Number as Figure
-from byhand.document.trace_parts import MASKED, Cell, WorkingLine
 from byhand.expression import Call, Entry, Name, Number, Product, Quotient, Sum, parse
 
 SCORES, WEIGHTS = "block.0.attn.scores", "block.0.attn.weights"

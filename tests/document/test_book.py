@@ -10,8 +10,8 @@ from math import cos, erf, exp, isclose, log, pi, sin, sqrt, tanh
 import pytest
 
 from byhand.document.book import Book, Passage
-from byhand.document.compose.book import STEP_PAGES
-from byhand.document.compose.book.edition import Edition, bind, make_edition
+from byhand.document.compose.book import STEP_PAGES, bind
+from byhand.document.compose.book.edition import Edition
 from byhand.document.parts import (
     AttentionPattern,
     CheckedTable,
@@ -23,8 +23,9 @@ from byhand.document.parts import (
     Predictions,
     RegisterMap,
     StreamLine,
+    WorkingLine,
 )
-from byhand.document.trace_parts import WorkingLine
+from byhand.editions import make_edition
 from byhand.expression import (
     Call,
     Expression,
@@ -137,7 +138,7 @@ def test_the_figure_has_every_step_once_and_lights_what_a_passage_lights(name: s
 @pytest.mark.parametrize("name", ["tiny", "journey", "abc"])
 def test_a_pencil_sized_book_holds_every_number_of_the_trace(name: str) -> None:
     found, trace = numbers(book_of(name)), edition_of(name).trace
-    for worked in trace:
+    for worked in trace.values():
         if worked.whole:
             continue
         for index, entry in worked.entries():
@@ -359,7 +360,7 @@ def test_a_toy_is_shown_whole_as_colours_every_step_and_every_tensor() -> None:
         for part in passage.show
         if isinstance(part, AttentionPattern) and not part.left_out
     }
-    steps = {worked.address for worked in edition.trace if not worked.whole}
+    steps = {worked.address for worked in edition.trace.values() if not worked.whole}
     weights = {f"weight.{name}" for name in edition.showing.parameters}
     assert patterns == {address for address in steps if address.endswith(".attn.weights")}
     assert {*strips, *patterns} == steps | weights

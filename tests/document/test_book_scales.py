@@ -11,8 +11,7 @@ import pytest
 
 from budgets import LONG
 from byhand.document.book import Book, Passage
-from byhand.document.compose.book import STEP_PAGES, strips
-from byhand.document.compose.book.edition import bind, make_book, make_edition
+from byhand.document.compose.book import STEP_PAGES, bind, strips
 from byhand.document.compose.book.topics import kind_of
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import (
@@ -23,6 +22,7 @@ from byhand.document.parts import (
     ShapeTable,
     StatisticsTable,
 )
+from byhand.editions import make_book, make_edition
 from byhand.errors import AddressError
 from byhand.language import speaking, spoken
 from byhand.model import Model

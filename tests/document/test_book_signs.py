@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from byhand.document.compose.book.edition import make_book
 from byhand.document.mathematics import rounded_line, says_no_more
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.page import pages
 from byhand.document.media.html.rechecking import numbers_in
 from byhand.document.numerals import with_decimal_sign
-from byhand.document.parts import Definitions, Matrix, Sign
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Definitions, Matrix, Sign
+from byhand.editions import make_book
 from byhand.expression import Number, parse, write
 
 LONG = Fraction(90971997, 10**8)

@@ -15,7 +15,7 @@ from byhand.document.compose.working import workings
 from byhand.document.media.json.trace import document_of
 from byhand.document.media.terminal.ink import width_of
 from byhand.document.media.terminal.parts import Terminal
-from byhand.document.trace_parts import Loss, NotWorked, Predictions, Stage, StepPart, Title
+from byhand.document.parts import Loss, NotWorked, Predictions, Stage, StepPart, Title
 from byhand.document.words import token_label
 from byhand.errors import InputError
 from byhand.files import parse_model
@@ -87,13 +87,12 @@ def test_a_window_shows_the_ends_of_what_is_large() -> None:
 
 def test_weights_are_shown_where_they_are_first_read() -> None:
     steps = {p.address: p for p in document(byhand.trace("tiny")) if isinstance(p, StepPart)}
-    assert [given.name for given in steps["embed.token"].given] == ["E"]
+    assert [given.title for given in steps["embed.token"].given] == ["E"]
     assert steps["logits"].given == ()  # tied: E was shown before
-    assert [(g.name, g.word) for g in steps["block.0.attn.q"].given] == [("W_q", "identity")]
+    assert [(g.title, g.word) for g in steps["block.0.attn.q"].given] == [("W_q", "identity")]
     out = steps["block.0.mlp.norm.out"].given
-    assert [(g.name, g.word) for g in out] == [("gain", "ones"), ("bias", "zeros")]
-    table = steps["embed.token"].given[0].table
-    assert table is not None
+    assert [(g.title, g.word) for g in out] == [("gain", "ones"), ("bias", "zeros")]
+    (table,) = steps["embed.token"].given
     assert [row.label for row in table.rows] == ["a", "b", "c"]
 
 
@@ -153,7 +152,7 @@ def test_nothing_a_model_says_reaches_the_terminal_as_an_escape_code() -> None:
 
 def marks_of(model: str | Model, text: str | None = None) -> dict[str, list[str]]:
     parts = document(byhand.trace(model, text))
-    return {p.address: [m.text for m in p.marks] for p in parts if isinstance(p, StepPart)}
+    return {p.address: [m.text for m in p.remarks] for p in parts if isinstance(p, StepPart)}
 
 
 EXAMPLES = Path(__file__).parent.parent.parent / "docs" / "examples"

@@ -16,8 +16,9 @@ from byhand.document.compose.trace import document
 from byhand.document.compose.unproven import lines
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
-from byhand.document.media.json.trace import document_of, enclosure_data
-from byhand.document.trace_parts import Cell, StepPart, Title, WorkingLine
+from byhand.document.media.json.records import enclosure_data
+from byhand.document.media.json.trace import document_of
+from byhand.document.parts import Cell, StepPart, Title, WorkingLine
 from byhand.document.words import some_of, undecided
 from byhand.evaluate import prepare
 from byhand.expression import write
@@ -94,7 +95,7 @@ def test_the_title_tells_the_precision_and_the_tables_the_digits_asked_for() -> 
 def test_no_position_leaves_the_exact_numbers_where_there_are_none() -> None:
     trace = byhand.trace("journey", digits=3)
     assert trace.crossings == ()
-    assert all(not part.marks for part in document(trace) if isinstance(part, StepPart))
+    assert all(not part.remarks for part in document(trace) if isinstance(part, StepPart))
 
 
 def test_values_written_into_a_working_are_short_and_the_result_is_not() -> None:

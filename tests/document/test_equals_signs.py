@@ -13,7 +13,6 @@ import pytest
 from books import NAMES, Shelf
 
 from byhand.document.book import Book
-from byhand.document.compose.book.edition import make_book
 from byhand.document.mathematics import rounded_line, too_wide
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
@@ -21,6 +20,7 @@ from byhand.document.media.html.rechecking import numbers_in
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.numbers import Inscriber as TypstInscriber
 from byhand.document.parts import Matrix, Sign
+from byhand.editions import make_book
 from byhand.errors import ExpressionError
 from byhand.expression import parse
 from byhand.numbers.exact import Exact

@@ -10,13 +10,13 @@ import pytest
 from browser import Windows
 
 from byhand.document.book import Book
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.html import write_book
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.page import pages
 from byhand.document.media.html.passages import passage_body
 from byhand.document.parts import AttentionPattern, HeatStrip, NumberTable
+from byhand.editions import make_book
 
 TALLEST = 26_000  # pixels of the longest page of minigpt at 1280
 

@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from byhand.document.book import Book
-from byhand.document.compose.book.edition import make_book
 from byhand.document.mathematics import cell_tree, rounded_line, too_wide
 from byhand.document.parts import Formula, Line, Matrix, Sign, Word
+from byhand.editions import make_book
 from byhand.expression import Expression, write
 
 book_of = cache(make_book)

@@ -10,10 +10,10 @@ import pytest
 from samples import sample_book
 
 from byhand.document.book import Node, Spine
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.html.figure import CENTRE, LANES, Figures, stations
 from byhand.document.media.html.strips import STEPS, attention_pattern, heat_strip
 from byhand.document.parts import AttentionPattern, HeadPattern, HeatStrip
+from byhand.editions import make_book
 
 
 def layered(layers: int) -> Spine:

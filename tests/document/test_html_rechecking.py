@@ -8,8 +8,8 @@ import math
 import pytest
 
 import byhand
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.html.rechecking import Workings, data_script, numbers_in, slack_of
+from byhand.editions import make_book
 
 TWO = {
     "+": lambda a, b: a + b,

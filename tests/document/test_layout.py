@@ -10,24 +10,31 @@ from hypothesis import strategies as st
 
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.layout import fit
-from byhand.document.trace_parts import MASKED, Cell, Row, Table
+from byhand.document.parts import MASKED, Cell, NumberRow, NumberTable
+from byhand.document.parts import Number as Shown
 from byhand.expression import Number, parse
 
 NAMED = Cell("named", parse("1/(1 + e)"), parse("e^1/(e^1 + e^2)"), "0.2689")
 EXACT = Cell("exact", Number(Fraction(3, 2)), parse("1 + 1/2"), "1.5000")
 
 
-def table(*rows: tuple[Cell, ...], columns: tuple[int, ...] = ()) -> Table:
+def table(*rows: tuple[Cell, ...], columns: tuple[int, ...] = ()) -> NumberTable:
     registers = ["named" if NAMED in row else "exact" for row in rows]
-    return Table(
-        title="",
-        columns=columns or tuple(range(len(rows[0]))),
-        heads=(),
-        rows=tuple(Row(i, f"{i} w", registers[i], row) for i, row in enumerate(rows)),
-    )
+    shown = [row_of(i, f"{i} w", registers[i], row) for i, row in enumerate(rows)]
+    return table_of("", columns or tuple(range(len(rows[0]))), (), tuple(shown))
 
 
-def lines(found: Table, width: int) -> list[str]:
+def table_of(
+    title: str, columns: tuple[int, ...], heads: tuple[str, ...], rows: tuple[NumberRow, ...]
+) -> NumberTable:
+    return NumberTable("x", title, ("pos", "d"), (9, 9), columns, heads, rows)
+
+
+def row_of(place: int, label: str, register: str, cells: tuple[Cell, ...]) -> NumberRow:
+    return NumberRow(place, label, register, tuple(Shown("x[0,0]", cell) for cell in cells))
+
+
+def lines(found: NumberTable, width: int) -> list[str]:
     return list(fit(found, width, Ink()).lines)
 
 
@@ -76,14 +83,14 @@ def test_columns_left_out_are_seen() -> None:
 
 def test_masked_entries_are_points_and_rounded_ones_carry_no_sign() -> None:
     rounded = Cell("rounded", decimal="0.27")
-    assert lines(Table("", (0, 1), (), (Row(0, "0 w", "rounded", (rounded, MASKED)),)), 80) == [
-        "  0 w   0.27   ·"
-    ]
+    assert lines(
+        table_of("", (0, 1), (), (row_of(0, "0 w", "rounded", (rounded, MASKED)),)), 80
+    ) == ["  0 w   0.27   ·"]
 
 
 def test_an_enclosed_number_comes_with_its_radius() -> None:
     enclosed = Cell("enclosed", decimal="1.1988", radius="0.00005")
-    assert lines(Table("", (0,), (), (Row(0, "0 A", "enclosed", (enclosed,)),)), 80) == [
+    assert lines(table_of("", (0,), (), (row_of(0, "0 A", "enclosed", (enclosed,)),)), 80) == [
         "± 0 A   1.1988 ± 0.00005"
     ]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from byhand.document.compose.book.edition import make_edition
 from byhand.document.compose.worksheet import make_worksheet
 from byhand.document.media.typst import typst_source
+from byhand.editions import make_edition
 from byhand.files.document import parse_model
 from calling import Outcome
 
@@ -60,7 +60,7 @@ def test_whatever_a_book_prints_runs(
             as_if.setattr("byhand.evaluate.PENCIL_SIZED", 1)
             as_if.setattr("byhand.document.compose.book.edition.MOST_LAYERS", 2)
         if size == "large":
-            as_if.setattr("byhand.document.compose.book.edition.TOY_PARAMETERS", 1)
+            as_if.setattr("byhand.editions.TOY_PARAMETERS", 1)
         made = byhand("book", str(MODEL), "b a", "--out", "the book", "--target", "c")
     assert made.status == 0, made.err
     commands = set(printed(Path("the book")))
@@ -113,8 +113,8 @@ def test_a_model_that_was_opened_goes_by_where_it_lies(folder: Path) -> None:
 def test_what_is_typeset_prints_the_same_commands(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from byhand.document.compose.book.edition import make_book
     from byhand.document.media.html import pages
+    from byhand.editions import make_book
 
     monkeypatch.setattr("byhand.evaluate.PENCIL_SIZED", 1)
     book = make_book(str(MODEL), "b a")

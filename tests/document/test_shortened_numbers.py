@@ -17,7 +17,7 @@ from byhand.document.compose.trace import document
 from byhand.document.compose.working import workings
 from byhand.document.media.terminal.layout import MANNERS, cell_lines
 from byhand.document.media.terminal.parts import Terminal, forms_of, one_line
-from byhand.document.trace_parts import WorkingLine
+from byhand.document.parts import WorkingLine
 from byhand.expression import Number, parse
 from byhand.files import parse_model
 from byhand.numbers.exact import Exact

@@ -13,10 +13,16 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pytest
-from recalculating import Recalculated, Workbook, by_formulas, without_results
+from recalculating import (
+    Recalculated,
+    Workbook,
+    by_formulas,
+    save_spreadsheet,
+    without_results,
+)
 
 import byhand
-from byhand.document.media.xlsx import formulas, save_spreadsheet
+from byhand.document.media.xlsx import formulas
 from byhand.evaluate import Job, prepare
 from byhand.files import read_model
 from byhand.model import Model
@@ -67,7 +73,7 @@ def expected_entries(trace: Trace, address: str) -> Iterator[tuple[tuple[int, in
             yield (row, column), None if entry is None else float(entry)
 
 
-def saved(work: Trace | Job, folder: Path) -> Path:
+def saved(work: Trace, folder: Path) -> Path:
     """A saved spreadsheet whose formulas stand beside wrong results."""
     path = folder / "pass.xlsx"
     save_spreadsheet(work, path)
@@ -247,10 +253,10 @@ def family(name: str) -> Case:
     return make_case(wishing(FAMILIES[name], at_random(random)), seed=len(name))
 
 
-def job_of(case: Case) -> Job:
+def trace_of(case: Case) -> Trace:
     words = ("uno", "dos", "tres")[: case.spec.vocab]
     model = Model(case.spec, case.weights, Vocabulary(words))
-    return Job(model, case.plan(), Floats("float64"), "", case.tokens, case.target)
+    return Job(model, case.plan(), Floats("float64"), "", case.tokens, case.target).work()
 
 
 @pytest.mark.parametrize(("name", "written_out"), [*zip(FAMILIES, (4, 1, 4, 1), strict=True)])
@@ -260,8 +266,8 @@ def test_every_family_of_models_is_recalculated(
     """With `written_out` 1, what is short here is read as ranges too, as in wider models."""
     monkeypatch.setattr(formulas, "WRITTEN_OUT", written_out)
     monkeypatch.setattr(formulas, "ADDED_UP", written_out - 1)
-    job = job_of(family(name))
-    assert assert_says(by_formulas(saved(job, tmp_path)), job.work()) > 20
+    trace = trace_of(family(name))
+    assert assert_says(by_formulas(saved(trace, tmp_path)), trace) > 20
 
 
 def test_the_families_use_every_operation() -> None:

@@ -10,16 +10,15 @@ from pathlib import Path
 import numpy as np
 import openpyxl
 import pytest
-from recalculating import names_of
+from recalculating import names_of, save_spreadsheet
 
 import byhand
-from byhand.document.media.xlsx import MOST_CELLS, pages, save_spreadsheet
+from byhand.document.media.xlsx import MOST_CELLS, layout
+from byhand.editions import XLSX, Wanted, make_edition, publish
 from byhand.errors import InputError, OutputError
-from byhand.evaluate import prepare
 from byhand.files import read_model
 from byhand.language import speak
 from byhand.model import Model
-from byhand.models import open_model
 from byhand.tokens import Vocabulary
 from byhand.weights import Tensor, Weights
 from oracles.architectures import make_case, plain, wishing
@@ -170,17 +169,6 @@ def test_registers_and_boundaries_are_noted(tmp_path: Path) -> None:
     assert "0/0 counts as 0 here" in said
 
 
-def test_a_job_that_is_not_worked_out_yet_is_enough(tmp_path: Path) -> None:
-    save_spreadsheet(prepare(open_model("tiny")), tmp_path / "tiny.xlsx")
-    assert "leaves the exact numbers" not in text_of(tmp_path / "tiny.xlsx")
-    assert set(names_of(tmp_path / "tiny.xlsx")) >= {"tokens", "logits", "next"}
-
-
-def test_a_trace_of_some_steps_makes_a_whole_spreadsheet(tmp_path: Path) -> None:
-    save_spreadsheet(byhand.trace("tiny", only=["stream.0"]), tmp_path / "tiny.xlsx")
-    assert set(names_of(tmp_path / "tiny.xlsx")) >= {"tokens", "logits", "next"}
-
-
 def test_a_tied_head_says_where_its_weight_stands(tmp_path: Path) -> None:
     save_spreadsheet(byhand.trace("tiny"), tmp_path / "tiny.xlsx")
     assert "weight.embed.token stands on the sheet Embedding" in text_of(tmp_path / "tiny.xlsx")
@@ -205,10 +193,11 @@ def test_the_same_pass_is_the_same_file(journey_file: Path, tmp_path: Path) -> N
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "taken.xlsx").mkdir()
+    (tmp_path / XLSX).mkdir()
     with pytest.raises(OutputError, match="cannot be written"):
-        save_spreadsheet(byhand.trace("tiny"), tmp_path / "taken.xlsx")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken.xlsx"]
+        publish(make_edition("tiny"), tmp_path, Wanted(xlsx=True))
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".html"] == [XLSX]
+    assert not any((tmp_path / XLSX).iterdir())
 
 
 # ------------------------------------------------------------------ what is refused
@@ -217,7 +206,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> 
 def test_a_model_that_is_too_large_is_refused_with_its_size(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pages, "MOST_CELLS", 400)
+    monkeypatch.setattr(layout, "MOST_CELLS", 400)
     with pytest.raises(InputError) as caught:
         save_spreadsheet(byhand.trace("journey"), tmp_path / "journey.xlsx")
     assert str(caught.value) == (
@@ -233,7 +222,7 @@ def test_a_model_that_is_too_large_is_refused_with_its_size(
 def test_a_sheet_that_is_too_wide_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(pages, "MOST_COLUMNS", 8)
+    monkeypatch.setattr(layout, "MOST_COLUMNS", 8)
     with pytest.raises(InputError, match="at most 1,048,576 rows and 8 columns"):
         save_spreadsheet(byhand.trace("journey"), tmp_path / "journey.xlsx")
 

@@ -11,11 +11,17 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from recalculating import by_libreoffice, change, type_token, without_results
-from test_spreadsheet import assert_says, float64, job_of, saved, with_weight
+from recalculating import (
+    by_libreoffice,
+    change,
+    save_spreadsheet,
+    type_token,
+    without_results,
+)
+from test_spreadsheet import assert_says, float64, saved, trace_of, with_weight
 
 import byhand
-from byhand.document.media.xlsx import formulas, save_spreadsheet
+from byhand.document.media.xlsx import formulas
 from byhand.evaluate import prepare
 from byhand.model import Model
 from byhand.numbers.floats import Floats
@@ -60,6 +66,6 @@ def test_libreoffice_recalculates_random_models(
 ) -> None:
     for number, case in enumerate(spread(15, seed=seed)):
         monkeypatch.setattr(formulas, "WRITTEN_OUT", (4, 1)[number % 2])
-        job = job_of(case)
-        found = by_libreoffice(saved(job, tmp_path), tmp_path)
-        assert assert_says(found, job.work()) > 4, case
+        trace = trace_of(case)
+        found = by_libreoffice(saved(trace, tmp_path), tmp_path)
+        assert assert_says(found, trace) > 4, case

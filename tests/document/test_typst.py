@@ -14,7 +14,6 @@ import pytest
 from samples import sample_book
 
 from byhand.document.book import Book, Page, Passage
-from byhand.document.compose.book.edition import make_book
 from byhand.document.media.typst import typst_source, write_pdf
 from byhand.document.media.typst.figure import Figures
 from byhand.document.media.typst.maths import TypstMaths
@@ -27,6 +26,7 @@ from byhand.document.parts import (
     Statistics,
     StatisticsTable,
 )
+from byhand.editions import make_book
 from byhand.errors import InputError, OutputError
 from byhand.expression import Call, Entry, Name, Number, Power, Product, Quotient, parse
 
@@ -138,7 +138,7 @@ def test_the_source_says_its_language_and_writes_numbers_in_it() -> None:
 
 def test_registers_are_told_by_a_sign_and_not_by_colour_alone() -> None:
     design = (Path(typst_source.__code__.co_filename).parent / "book.typ").read_text("utf-8")
-    assert 'named: (colour: rgb("#6b3fa0"), sign: "√")' in design
+    assert 'named: (colour: colours.named, sign: "√")' in design
     assert 'register: "named"' in typst_source(make_book("tiny", claims=()))
 
 

@@ -11,8 +11,9 @@ from browser import CONTRASTS, FAULTS, Windows
 
 import byhand
 from byhand.checking.grading import Graded, grade
-from byhand.document.compose.book.edition import bind, make_edition
+from byhand.document.compose.book import bind
 from byhand.document.compose.worksheet import Worksheet, make_worksheet, write_worksheet
+from byhand.editions import make_edition
 from patience import PATIENCE
 
 BLANKS, SEED = 16, 2

@@ -81,7 +81,7 @@ def test_heads_neurons_and_biases_are_what_numpy_makes_of_the_same_weights() -> 
     model = open_model("minigpt")
     trace = work(model, None, Floats("float64"), head_outputs=True)
     w = {name: tensor.data.astype(np.float64) for name, tensor in model.weights.items()}
-    at = {worked.address: worked.value for worked in trace}
+    at = {worked.address: worked.value for worked in trace.values()}
     std = at["final.norm.std"][-1]
 
     def to_logits(row: Any) -> Any:

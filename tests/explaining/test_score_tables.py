@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from byhand import forward
-from byhand.document.compose.book.edition import bind, edition_of
+from byhand.document.compose.book import bind
 from byhand.document.compose.explanation.inputs import tell_inputs
 from byhand.document.parts import NumberTable
+from byhand.editions import edition_of
 from byhand.errors import InputError
 from byhand.evaluate import trace, work_out
 from byhand.explaining.approximations import near_entry

@@ -45,7 +45,7 @@ def test_what_floats_cannot_enclose_has_an_infinite_radius(entry: Enclosure) -> 
 def test_every_true_value_lies_within_the_saved_radius(tmp_path: Path) -> None:
     byhand.trace("journey", digits=25).save(tmp_path)
     saved, exact = open_trace(tmp_path), byhand.trace("journey")
-    for step in saved:
+    for step in saved.values():
         if step.radius is None:
             continue
         worked = exact[step.address]

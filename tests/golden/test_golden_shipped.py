@@ -43,13 +43,13 @@ def test_it_is_the_whole_pass_over_the_models_own_eight_tokens(
     assert (shipped.model, shipped.numbers, shipped.text) == (NAME, "exact", model.text)
     assert len(shipped.tokens) == 8
     plan = forward.plan(model.spec, 8)
-    assert [(s.address, s.op, s.axes, s.shape) for s in shipped] == [
+    assert [(s.address, s.op, s.axes, s.shape) for s in shipped.values()] == [
         (s.address, s.op, s.axes, s.shape) for s in plan
     ]
-    assert all(step.values is not None for step in shipped)
+    assert all(step.values is not None for step in shipped.values())
     assert shipped.next is not None
     assert all(found["proven"] for found in shipped.next)
-    assert "named" in {step.register for step in shipped}
+    assert "named" in {step.register for step in shipped.values()}
 
 
 def test_every_number_is_the_float_nearest_to_arbs_ball(shipped: SavedTrace, model: Model) -> None:
@@ -81,7 +81,7 @@ def fraction(end: arb) -> Fraction:
 
 def test_a_float64_pass_of_torch_agrees_to_twelve_digits(shipped: SavedTrace, model: Model) -> None:
     found = torch_steps(model, shipped.tokens)
-    for step in shipped:
+    for step in shipped.values():
         if step.op != "given":
             assert torch.allclose(
                 found[step.address], torch.tensor(step.values), rtol=1e-12, atol=1e-12
@@ -129,7 +129,7 @@ def test_the_first_steps_are_written_again_with_the_same_bytes(
     save(trace, tmp_path / "again", exact_text=False)
     again = byhand.open_trace(tmp_path / "again")
     assert len(again.steps) == 7
-    for step in again:
+    for step in again.values():
         assert step.values is not None
         assert step.values.tobytes() == shipped[step.address].values.tobytes()
     lines = (SHIPPED / NAME / "manifest.json").read_text("utf-8").splitlines()

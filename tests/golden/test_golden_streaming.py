@@ -74,7 +74,7 @@ def test_values_keep_their_format(tmp_path: Path, minigpt: Model, format: str) -
     tensors = load_file(tmp_path / "g" / "values.safetensors")
     assert saved.numbers == format
     assert list(saved.steps) == list(trace.steps)
-    for worked in trace:
+    for worked in trace.values():
         found = saved[worked.address]
         ids = worked.address in ("tokens", "target", "next")
         assert tensors[worked.address].dtype == (torch.int64 if ids else FORMATS[format])

@@ -9,7 +9,7 @@ from asking import LIBRARY, asked, looked, state
 
 from byhand.api import trace
 from byhand.document.compose.book import STEP_PAGES
-from byhand.document.compose.book.edition import make_book
+from byhand.editions import make_book
 from byhand.errors import AddressError, InputError
 from byhand.expression import parse
 from byhand.numbers.exact import Exact

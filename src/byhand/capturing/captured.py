@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +48,7 @@ class Capture:
 
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, whole or not at all, which `byhand check` reads."""
-        from byhand.drafts import writing
+        from byhand.drafts import write_whole
         from byhand.golden.layout import Form, TensorFile
 
         self._from_the_start()
@@ -64,17 +62,15 @@ class Capture:
         arrays = {**self.arrays, **self._given()}
         facts = {"model": self.model, "dtype": self.dtype, "attention": self.attention}
         said = {key: text for key, text in {**facts, "precision": self.precision}.items() if text}
-        draft = target.with_name(f".{target.name}-{token_hex(4)}")
-        try:
-            with writing(target):
-                forms = {name: Form(array.dtype, array.shape) for name, array in arrays.items()}
-                with TensorFile(draft, forms, said) as file:
-                    for name, array in arrays.items():
-                        file.put(name, array)
-                    file.finish()
-                os.replace(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
+        forms = {name: Form(array.dtype, array.shape) for name, array in arrays.items()}
+
+        def put_all(draft: Path) -> None:
+            with TensorFile(draft, forms, said) as file:
+                for name, array in arrays.items():
+                    file.put(name, array)
+                file.finish()
+
+        write_whole(target, put_all)
 
     def _from_the_start(self) -> None:
         """Attention to what came before cannot be judged without it."""

@@ -2,24 +2,22 @@
 
     Graded … → `gradebook` → Gradebook → `write_csv`
 
-What a single sheet is worth is `grading`'s affair; how it looks is `render`'s.
+What a single sheet is worth is `grading`'s affair; how it looks is `document`'s.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from byhand.checking.grading import BLANK, SET_ASIDE, USUAL, Graded, GradedLine, Rules, grade
 from byhand.checking.verdicts import MarkedText, Verdict
-from byhand.errors import OutputError
+from byhand.drafts import write_whole
 from byhand.language import _
 
 UNEXPLAINED = "unexplained"  # the kind of a mistake that no suspect explains
@@ -208,34 +206,8 @@ def _sentence(line: GradedLine) -> str:
 
 
 def write_csv(book: Gradebook, path: str | Path) -> None:
-    """Writes the gradebook as CSV: all of it or nothing of it.
-
-    A link stays one, and a pipe or a device is written into, not replaced.
-    """
-    target = Path(path)
-    if target.is_symlink() and target.is_file():
-        target = target.resolve()
-    draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
-    try:
-        if target.exists() and not target.is_file():
-            with target.open("w", encoding="utf-8", newline="") as file:
-                file.write(as_csv(book))
-            return
-        with draft.open("w", encoding="utf-8", newline="") as file:
-            file.write(as_csv(book))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-    except OSError as error:
-        raise OutputError(
-            _("cannot be written"),
-            where=str(target),
-            found=error.strerror or str(error),
-            hint=_("nothing was left there"),
-        ) from None
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
+    """Writes the gradebook as CSV: all of it or nothing of it."""
+    write_whole(Path(path), as_csv(book).encode())
 
 
 def as_csv(book: Gradebook) -> str:

@@ -9,6 +9,7 @@ and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, Unmatched
+from byhand.display import Shown
 
 
 class Verdict(Enum):
@@ -89,10 +91,20 @@ class Marked:
         about = f"{DIRECTION}." if self.claim.kind == DIRECTION else ""
         return about + self.claim.address + write_index(self.claim.index)
 
+    def __repr__(self) -> str:
+        return f"<{self.address}: {self.verdict.value}>"
+
     @property
     def worst_address(self) -> str:
         """The address of the worst entry."""
         return self.claim.address + (write_index(self.worst.index) if self.worst else "")
+
+
+def _counted(lines: tuple[Marked, ...]) -> str:
+    """How many lines there are, and how many of each verdict."""
+    counts = Counter(line.verdict for line in lines)
+    told = [f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict]]
+    return ", ".join([f"{len(lines)} line{'s' * (len(lines) != 1)}", *told])
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,9 @@ class MarkedText:
     unmatched: tuple[Unmatched, ...] = ()
     label: str | None = None
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
+
+    def __repr__(self) -> str:
+        return f"<{self.text!r} in {self.precision}: {_counted(self.lines)}>"
 
     @property
     def first_error(self) -> Marked | None:
@@ -138,11 +153,23 @@ class MarkedText:
 
 
 @dataclass(frozen=True)
-class Marking:
-    """The result of `byhand.check`: the marked texts, one for each row of a batch."""
+class Marking(Shown):
+    """The result of `byhand.check`: the marked texts, one for each row of a batch.
+
+    >>> import byhand
+    >>> marking = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
+    >>> marking
+    <Marking of tiny: 1 line, 1 error here; first error at logits[1]>
+    >>> list(marking)
+    [<logits[1]: error here>]
+    """
 
     model: str
     texts: tuple[MarkedText, ...]
+
+    def __repr__(self) -> str:
+        first = f"; first error at {self.first_error.address}" if self.first_error else ""
+        return f"<Marking of {self.model}: {_counted(tuple(self))}{first}>"
 
     def __iter__(self) -> Iterator[Marked]:
         for text in self.texts:

@@ -8,6 +8,7 @@ nobody reads the output.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from io import StringIO
 from typing import Any
@@ -58,8 +59,10 @@ class Byhand(Group):
             if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? where it has no sign
                 stream.reconfigure(errors="replace")
         try:
-            with self.make_context("byhand", list(arguments)) as ctx:
-                status = self.invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = _tell_warning
+                with self.make_context("byhand", list(arguments)) as ctx:
+                    status = self.invoke(ctx)
             sys.stdout.flush()
             return status if isinstance(status, int) else FINE
         except click.exceptions.Exit as ending:
@@ -107,6 +110,11 @@ def main(ctx: click.Context, version: bool) -> None:
         click.echo(f"byhand {__version__}")
     elif ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+
+
+def _tell_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
+    """A warning as talk: what it says, not where in the code."""
+    talk(str(message))
 
 
 def _tell(error: ByhandError) -> int:

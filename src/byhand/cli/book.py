@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from byhand.cli.choosing import DASHES, numbers_of, numbers_options
+from byhand.cli.choosing import DASHES, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import Command, Option, language_option, later, whole_number
 from byhand.errors import OutputError, UsageError
@@ -110,10 +110,10 @@ def command(
     seed: int | None,
     chosen: Chosen,
 ) -> int:
+    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.trace import hinting, steps_of
-    from byhand.document.compose.book.edition import make_edition
-    from byhand.document.publication import Wanted, publish, questioning
+    from byhand.editions import Wanted, make_edition, publish, questioning
     from byhand.models import open_model
 
     chosen.refuse_comparison()
@@ -130,7 +130,7 @@ def command(
             target=target,
             claims=_claims(claims),
             at=at,
-            numbers=numbers_of(chosen, opened),
+            numbers=numbers_for(opened, chosen),
             digits=chosen.digits,
             progress=progress,
         )
@@ -143,7 +143,7 @@ def command(
 
 def _tell(path: Path) -> None:
     """Says where a file is; of the pages, where to begin."""
-    from byhand.document.publication import PDF, XLSX
+    from byhand.editions import PDF, XLSX
 
     if path.name == PDF:
         text = _("typeset: {file}")

@@ -271,8 +271,8 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
 
 
 def save_report(marking: Marking, path: Path) -> None:
-    from byhand.cli.saving import save
     from byhand.document.media.html.report import page
+    from byhand.drafts import write_whole
 
-    save(path, page(marking))
+    write_whole(path, page(marking).encode())
     talk(_("the report is in {file}").format(file=path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,26 +13,7 @@ from byhand.errors import UsageError
 from byhand.language import _, whole
 from byhand.options import FORMATS, MOST_DECIMALS, MOST_DIGITS, Chosen
 
-if TYPE_CHECKING:
-    from byhand.model import Model
-    from byhand.numbers.base import Numbers
-
 DASHES = "--"
-
-
-def numbers_of(chosen: Chosen, model: Model, *, many: bool = False) -> Numbers:
-    """The number system for a model; `many`: for many passes over the same weights."""
-    from byhand.api import numbers_for
-
-    return numbers_for(
-        model,
-        exact=chosen.exact,
-        digits=chosen.digits,
-        decimals=chosen.decimals,
-        float=None if chosen.compares else chosen.float,  # those come on their own
-        device=chosen.device,
-        many=many,
-    )
 
 
 def whole_from(least: int, most: int) -> Callable[..., int | None]:

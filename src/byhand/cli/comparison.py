@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from byhand.errors import UsageError
 from byhand.language import _
+from byhand.options import Chosen
 
 if TYPE_CHECKING:
     from byhand.document.compose.comparison import Compared
     from byhand.evaluate import Job, Progress
-    from byhand.options import Chosen
 
 
 def refuse(**given: bool) -> None:
@@ -41,7 +41,8 @@ def compared(
     from byhand.proving import prove
 
     assert chosen.digits is not None
-    numbers: Any = numbers_for(job.model, float=chosen.float, device=chosen.device)
+    floats_alone = Chosen(float=chosen.float, device=chosen.device)
+    numbers: Any = numbers_for(job.model, floats_alone)
     floats = replace(job, numbers=numbers).work(progress=progress)
     proven = prove(job, chosen.digits, progress=progress)
 
@@ -57,7 +58,7 @@ def show_comparison(
 ) -> None:
     """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
     if as_json:
-        from byhand.document.media.json.trace import write_document
+        from byhand.document.media.json.records import write_document
 
         write_document(found.data(), sys.stdout)
         return

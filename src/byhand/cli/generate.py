@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import numbers_of, numbers_options
+from byhand.cli.choosing import numbers_options
 from byhand.cli.speaking import Command, Option, json_option, language_option, later
 from byhand.errors import ByhandError, InputError, UsageError
 from byhand.language import _
@@ -112,6 +112,7 @@ def command(
     chosen: ChosenNumbers,
     as_json: bool,
 ) -> int:
+    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.generating import generate
     from byhand.models import open_model
@@ -122,7 +123,7 @@ def command(
         generation = generate(
             opened,
             text,
-            numbers_of(chosen, opened, many=True),
+            numbers_for(opened, chosen, many=True),
             count=COUNT if count is None else count,
             temperature=temperature,
             top_k=top_k,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from byhand.document.media.terminal.ink import Ink, ink_for, wrap
 
 if TYPE_CHECKING:
-    from byhand.document.trace_parts import Part
+    from byhand.document.parts import Part
 
 NARROWEST, USUAL = 40, 80
 WIDEST = 110  # a longer line is hard to read, however wide the terminal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from byhand.cli.choosing import numbers_of, numbers_options
+from byhand.cli.choosing import numbers_options
 from byhand.cli.naming import names_option, style_of
 from byhand.cli.printing import talk
 from byhand.cli.speaking import (
@@ -100,6 +100,7 @@ def command(
         from byhand.cli.shapes import show_shapes
 
         return show_shapes(model, text, only, heads, target is not None, names, as_json)
+    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.evaluate import prepare
     from byhand.models import open_model
@@ -112,7 +113,7 @@ def command(
     wanted = (*only, *inside)
     with hinting(model, wanted), telling() as progress:
         opened = open_model(model)
-        numbers = numbers_of(chosen, opened)
+        numbers = numbers_for(opened, chosen)
         if stop_at_boundary and numbers.uniform:
             rounded = numbers.uniform == "rounded"
             raise UsageError(

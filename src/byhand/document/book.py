@@ -20,7 +20,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from byhand.document.parts import Checked, Formula, NumberRow, NumberTable, Part, Predictions
+from byhand.document.parts import (
+    Checked,
+    Formula,
+    NumberRow,
+    NumberTable,
+    Part,
+    Predictions,
+    Remark,
+)
 
 MOST_EMBEDDED = 1_500_000  # bytes of one page, which whoever writes pages keeps to
 
@@ -74,16 +82,6 @@ class Spine:
 
 
 # ------------------------------------------------------------------ passages and pages
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A sentence at a step: leaves, returns, stops, limit, open, more (as `render.parts.Mark`),
-    "claim" where a printed number does not follow, or "carried" where it follows from an error."""
-
-    kind: str
-    text: str
-    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

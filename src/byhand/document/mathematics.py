@@ -16,10 +16,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import isqrt
 
-from byhand.document.media.terminal.layout import plain
 from byhand.document.numerals import in_full
-from byhand.document.parts import Line, Matrix
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Line, Matrix
 from byhand.expression import (
     Call,
     Entry,
@@ -275,7 +273,7 @@ def in_a_table(cell: Cell) -> bool:
     if cell.decimal is None:
         return True
     if cell.register == "exact":
-        return plain(cell)
+        return cell.plain
     text = write(cell.form)
     return len(text) <= LONGEST_FORM and _width(text) <= WIDEST_FORM
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from itertools import islice
-from pathlib import Path
 
 from byhand.address import write_index
-from byhand.document import words
-from byhand.document.book import Remark, Spine
-from byhand.document.compose.book.edition import edition_of
+from byhand.document import palette, words
+from byhand.document.book import Spine
 from byhand.document.compose.book.prediction import candidates as likeliest
 from byhand.document.compose.book.prediction import predicted
 from byhand.document.compose.book.spine import spine
@@ -28,10 +26,12 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber, register_mark
 from byhand.document.media.html.parts import number_table
 from byhand.document.media.html.prose import left_out, prose, remark
+from byhand.document.media.html.style import properties, text_of
 from byhand.document.media.html.tables import candidates, facts, predictions
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import in_full
 from byhand.document.parts import Number, Predictions
+from byhand.editions import edition_of
 from byhand.expression import Number as Rational
 from byhand.forward import plan
 from byhand.language import _, spoken
@@ -48,7 +48,6 @@ SECTIONS = (  # of the book's style
     "the figure of the whole pass",
     "other tables",
 )
-_HTML = Path(__file__).parent / "media" / "html"
 
 
 def notebook_passage(trace: Trace) -> str:
@@ -68,7 +67,7 @@ class _Cell:
         self.spine = spine(showing, self.plan)
         finite = _decimal(self.spine)
         self.figures = Figures(self.spine, showing.labels, finite)
-        self.pen = _Plain(Mathml(_("."), finite=finite))
+        self.pen = Plain(Mathml(_("."), finite=finite))
 
     def lines(self) -> Iterator[str]:
         yield f'<div class="byhand" lang="{spoken()}"><style>{style()}</style>'
@@ -117,7 +116,9 @@ class _Cell:
     def ending(self) -> Iterator[str]:
         """What comes next, and the loss; or why they are not known."""
         trace = self.trace
-        missing = next((worked.missing for worked in trace if worked.missing is not None), None)
+        missing = next(
+            (worked.missing for worked in trace.values() if worked.missing is not None), None
+        )
         if missing is not None:
             yield left_out(words.why_missing(missing))
         if trace.next:
@@ -134,14 +135,15 @@ class _Cell:
         shown = found[-MOST_PREDICTIONS:]
         hidden = len(found) - len(shown)
         said = _("the first {count} positions").format(count=hidden) if hidden else ""
+        outline = self.edition.showing.outline(self.trace.steps["next"])
         yield from predictions(
-            Predictions("next", tuple(predicted(self.edition, *one) for one in shown), said),
+            Predictions(outline, tuple(predicted(self.edition, *one) for one in shown), said),
             self.pen,
         )
 
     def everything(self) -> Iterator[str]:
         """Every step with its numbers, folded away; of larger models, how to see one."""
-        told = [worked for worked in self.trace if not worked.whole]
+        told = [worked for worked in self.trace.values() if not worked.whole]
         if self.edition.everything:
             title = _("all {count} steps, number by number").format(count=len(told))
             yield f"<details><summary>{escape(title)}</summary>"
@@ -179,14 +181,15 @@ class _Cell:
             return
         for table in self.edition.showing.tables(worked):
             yield from number_table(table, self.pen)
-        for mark in self.edition.showing.document.marks(worked):
-            yield remark(Remark(mark.kind, mark.text, worked.address))
+        yield from map(remark, self.edition.showing.remarks(worked))
 
     # ------------------------------------------------------------------ and then
 
     def going_on(self) -> Iterator[str]:
         """What to ask this trace, and where there is more."""
-        known = [worked for worked in self.trace if worked.missing is None and not worked.whole]
+        known = [
+            worked for worked in self.trace.values() if worked.missing is None and not worked.whole
+        ]
         lines = []
         if known:
             one = next((w for w in known if w.address.endswith("attn.weights")), known[-1])
@@ -203,7 +206,7 @@ class _Cell:
 
 
 @dataclass
-class _Plain(Inscriber):
+class Plain(Inscriber):
     """Numbers without anything behind them: a page may hold many traces, and ids would clash."""
 
     def here(self, address: str) -> str:
@@ -242,10 +245,11 @@ def style() -> str:
 
     Everything is nested in one rule, so it reaches nothing outside the piece.
     """
-    book = (_HTML / "book.css").read_text("utf-8")
+    book = text_of("book.css")
     named = dict(re.findall(r"/\* ---- (.*?) \*/\n(.*?)(?=\n/\* ----|\n@media|\Z)", book, re.S))
     shared = "\n".join(named[name] for name in SECTIONS)
-    light, dark = re.findall(r":root \{\n(.*?)\n *\}", book, re.S)[:2]
-    own = (_HTML / "notebook.css").read_text("utf-8")
-    whole = own.replace("/* light */", light).replace("/* dark */", dark)
+    fonts = re.findall(r":root \{\n(.*?)\n\}", book, re.S)[0]
+    light = "color-scheme: light dark; " + properties(palette.LIGHT) + fonts
+    whole = text_of("notebook.css").replace("/* light */", light)
+    whole = whole.replace("/* dark */", properties(palette.DARK))
     return re.sub(r"\s*\n\s*", "\n", whole.replace("/* shared */", shared)).strip()

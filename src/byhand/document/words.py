@@ -16,6 +16,7 @@ from byhand.tracing import Missing, Trace, Worked
 if TYPE_CHECKING:
     from byhand.proving import Proof
 
+HARD_SPACE = "\u00a0"  # where a line is not to be broken
 LONGEST_LABEL = 24  # characters of a token in a table
 MOST_SETTLED = 4  # addresses in a sentence
 MOST_NAMED = 8  # tokens in a sentence
@@ -230,6 +231,22 @@ def stops(positions: Sequence[str], op: str) -> str:
     return text.format(which=joined(positions), what=what)
 
 
+def noted(kind: str) -> str:
+    """The sentence about a special value at some positions: {which}."""
+    return {
+        "zero-variance": _(
+            "position {which}: every entry is the mean, so this is 0/0; taken as the limit for "
+            "eps → 0, which is 0"
+        ),
+        "undecided-sign": _(
+            "position {which}: a sign could not be decided, so max(0, x) stays as it is written"
+        ),
+        "not-finite": _(
+            "position {which}: a number here is too large for this format, or is no number at all"
+        ),
+    }[kind]
+
+
 def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
     """pos 2 × d 2; the names are those of addresses and stay as they are."""
     if axes in ((), ("one",)):
@@ -260,6 +277,11 @@ def token_label(token: str) -> str:
     """A token as it can stand in a table: what does not print is quoted, what is long is cut."""
     shown = token if token.isprintable() and token.strip() == token and token else repr(token)
     return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
+
+
+def together(text: str) -> str:
+    """The text as one word, which no line breaks."""
+    return text.replace(" ", HARD_SPACE)
 
 
 def undecided(candidates: Sequence[str]) -> str:

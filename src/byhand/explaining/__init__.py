@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from byhand.display import Shown
 from byhand.errors import UsageError
 from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
 from byhand.explaining.progress import tell_doing
@@ -39,7 +40,7 @@ SMALL_VOCABULARY = 12  # tokens up to which the terms of every logit are worked 
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Shown):
     """A trace, and what it says of one position.
 
     `token` is the token whose logit is explained and `against` the one it is compared with; None

@@ -3,6 +3,7 @@
     read_model(path)        → Model
     parse_model(text, …)    → Model, from text already in hand
     read_spec(path)         → ModelSpec, without looking at the weights
+    making.make_model(…)    → Model, from Python values
 
 docs/model-files.md is the reference of the format.  The rooms: `tree` (text with line numbers),
 `scalars`, `architecture` (→ ModelSpec), `tensors` with `literals`, `products`, `normal` and

@@ -14,7 +14,7 @@ from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 from byhand.model import Model
 from byhand.spec import ModelSpec
-from byhand.tokens import KINDS, Vocabulary, too_long
+from byhand.tokens import KINDS, Tokenizer, Vocabulary, too_long
 
 KEYS = ("name", "about", "vocabulary", "text", "target", "end", "notes", "model", "weights")
 MOST_TOKENS = 1_000_000
@@ -45,7 +45,7 @@ def parse_spec(text: str, file: str = "model.yaml") -> ModelSpec:
 def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
     root.only(*KEYS)
     name = root.get("name")
-    vocabulary = _vocabulary(_needed(root, "vocabulary"))
+    vocabulary = read_vocabulary(_needed(root, "vocabulary"))
     model = _needed(root, "model")
     if not isinstance(model, Table):
         raise model.wrong(
@@ -56,7 +56,11 @@ def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
 
 
 def _model(root: Table, stem: str, folder: Path | None) -> Model:
-    spec, vocabulary = _spec(root, stem)
+    return model_of(root, *_spec(root, stem), folder)
+
+
+def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path | None) -> Model:
+    """The model of an architecture and a vocabulary that were read; what else there is, is read."""
     about, text, target, end = map(root.get, ("about", "text", "target", "end"))
     if text is not None:
         with _located(text):
@@ -122,7 +126,8 @@ def _notes(node: Node | None) -> tuple[str, ...]:
     return tuple(scalars.text(each) for each in node.items)
 
 
-def _vocabulary(node: Node) -> Vocabulary:
+def read_vocabulary(node: Node) -> Vocabulary:
+    """The vocabulary that a model file gives: a list of tokens, their kind, or their number."""
     kind, tokens = "words", node
     if isinstance(node, Table) and "size" in node.entries:
         node.only("size")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from byhand.address import write_index
 from byhand.errors import ShapeError, nearest
 from byhand.expression import Expression, Number, Power
 from byhand.files import scalars
@@ -21,7 +22,7 @@ from byhand.files.floats import read_floats
 from byhand.files.literals import Literals, misfit, shape_of
 from byhand.files.normal import LARGEST_STD, SMALLEST_STD, normal
 from byhand.files.products import product
-from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.files.tree import Array, List, Node, Scalar, Table, describe
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Unknown
 from byhand.spec import AttentionSpec, ModelSpec, Parameter, parameters
@@ -138,7 +139,8 @@ class _Reader:
             )
 
     def within_bounds(self) -> None:
-        size = sum(p.size for name, p in self.wanted.items() if name not in self.floats)
+        floats = {*self.floats, *(n for n, node in self.given.items() if isinstance(node, Array))}
+        size = sum(p.size for name, p in self.wanted.items() if name not in floats)
         if size > MOST_ENTRIES:
             raise self.node.wrong(
                 _("too many weights for a model file"),
@@ -202,6 +204,9 @@ class _Reader:
 
     def data(self, node: Node, parameter: Parameter) -> Data:
         match node:
+            case Array(data=data):
+                self.fits(node, parameter, data.shape)
+                return finite(data, node)
             case List():
                 masked = parameter.name.endswith(".score_table")
                 return self.literals.read(node, parameter, masked=masked)
@@ -295,6 +300,14 @@ class _Reader:
                     ),
                     found=f"{name}[{head},{query}]",
                 )
+
+
+def finite(data: Data, node: Node) -> Data:
+    """The floats, of which each must be a number."""
+    for place in np.argwhere(~np.isfinite(data)):
+        index = tuple(map(int, place))
+        scalars.value_of(Scalar("", 0, node.key + write_index(index), str(data[index])))
+    return data
 
 
 def filled(shape: tuple[int, ...], entry: object) -> Data:

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import numpy.typing as npt
 import yaml
 
 from byhand.errors import ModelFileError, nearest
@@ -34,7 +35,9 @@ class Node:
 
     @property
     def where(self) -> str:
-        """As errors say it: tiny.yaml:12: model.norm.eps"""
+        """As errors say it: tiny.yaml:12: model.norm.eps; of what no file holds, the key."""
+        if not self.file:
+            return self.key
         return f"{self.file}:{self.line}: {self.key}" if self.key else f"{self.file}:{self.line}"
 
     def wrong(
@@ -61,6 +64,13 @@ class List(Node):
     """Nodes in order."""
 
     items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Node):
+    """Floats that were given as an array, which no file can hold."""
+
+    data: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,8 @@ def describe(node: Node) -> str:
             return text if len(text) <= 60 else text[:57] + "…"
         case List(items=items):
             return _("a list of {count}").format(count=len(items))
+        case Array(data=data):
+            return "×".join(map(str, data.shape))
         case Table(entries=entries):
             return _("a table with the keys {keys}").format(keys=", ".join(list(entries)[:8]))
     return _("something else")

@@ -11,11 +11,13 @@ import json
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
+from byhand.drafts import write_whole
 from byhand.errors import InputError
 from byhand.expression import Expression, write
 from byhand.files.tables import Table, decimal_text, fixed, model_table, number_text
@@ -29,6 +31,11 @@ from byhand.weights import Data, Tensor
 
 MOST_WRITTEN = 200_000  # numbers of one file: more belong in a safetensors file
 _PLAIN = re.compile(r"[\w.√(][\w.·√π^()/*+ -]*|-[\w.√(][\w.·√π^()/*+ -]*")
+
+
+def save_model(model: Model, path: str | Path) -> None:
+    """Writes the model file of a model, whole or not at all."""
+    write_whole(Path(path), write_model(model).encode())
 
 
 def write_model(model: Model) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byhand import forward
+from byhand.display import Shown
 from byhand.errors import ByhandError, InputError, Undecided
 from byhand.evaluate import Admitted, Progress, work_out
 from byhand.generating.sampling import Sampling
@@ -43,7 +44,7 @@ class Chosen:
     chance: float | None = None  # with which it was drawn; None where it was not
 
 
-class Generation(Iterator[Chosen]):
+class Generation(Iterator[Chosen], Shown):
     """Tokens that come as they are asked for; `choices` are those that have come.
 
     >>> from byhand.generating import generate
@@ -82,6 +83,10 @@ class Generation(Iterator[Chosen]):
         self._dice = sampling.dice() if sampling else None
         self._continuation = Continuation(model.vocabulary, self.prompt)
         self._rest = ""
+
+    def __repr__(self) -> str:
+        told = f"{len(self.choices)} tokens, " + (f"ended: {self.ended}" if self.ended else "open")
+        return f"<Generation of {self.model.name} ({self.numbers.name}): {self.text!r}, {told}>"
 
     @property
     def seed(self) -> int | None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from byhand.errors import InputError, UsageError
 from byhand.language import _
-from byhand.numbers.base import Numbers
+from byhand.numbers.base import Numbers, nearest_float
 from byhand.tracing import Worked
 
 Floats = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ class Sampling:
             raise UsageError(
                 _("the temperature has a value that does not fit"),
                 expected=_("a number above 0"),
-                found=f"{_nearest(self.temperature):g}",
+                found=f"{float(self.temperature):g}",
                 hint=_("without a temperature, the most probable token is taken")
                 if self.temperature == 0
                 else None,
@@ -57,7 +57,7 @@ class Sampling:
             raise UsageError(
                 _("top-p has a value that does not fit"),
                 expected=_("a number above 0 and at most 1"),
-                found=f"{_nearest(self.top_p):g}",
+                found=f"{float(self.top_p):g}",
             )
         if self.seed < 0:
             raise UsageError(
@@ -118,13 +118,7 @@ def as_floats(row: Any) -> Floats:
     """The float64s nearest to some entries, exact ones included."""
     if row.dtype != np.dtype(object):
         return np.asarray(row).astype(np.float64)
-    return np.array([_nearest(entry) for entry in row], dtype=np.float64)
-
-
-def _nearest(entry: Any) -> float:
-    from byhand.numbers.exact import nearest_float  # which floats have no need of
-
-    return nearest_float(entry)
+    return np.array([nearest_float(entry) for entry in row], dtype=np.float64)
 
 
 def _divided(numbers: Numbers, row: Any, divisor: Fraction) -> Any:

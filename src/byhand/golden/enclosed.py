@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.numbers.base import ABSENT
+from byhand.numbers.base import ABSENT, nearest_float
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.numbers.exact.nearest import nearest_float
 from byhand.tracing import Worked
 
 Floats = npt.NDArray[np.float64]
@@ -82,7 +81,7 @@ def _radius(entry: Any) -> float:
 
 def pair(entry: Enclosure) -> tuple[float, float]:
     """(value, radius): the float64 nearest to the midpoint, and how far the true value can be."""
-    value = float(entry)
+    value = nearest_float(entry.mid)
     if value in (inf, -inf) or entry.rad == inf:
         return value, inf
     return value, upward(entry.rad + abs(entry.mid - Fraction(value)))

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from byhand.document.compose.forms import DIGITS
-from byhand.document.media.json.trace import enclosure_data, float_data, proof_data, step_record
+from byhand.document.media.json.records import enclosure_data, float_data
+from byhand.document.media.json.trace import proof_data, step_record
 from byhand.errors import InputError
 from byhand.golden.layout import Form
 from byhand.language import _
@@ -121,7 +122,10 @@ def loss(trace: Trace) -> dict[str, Any] | None:
     """The loss as a float or an enclosure, where there is a target."""
     if trace.loss is None or trace.target is None:
         return None
-    return {"target": trace.token(trace.target), **_number(trace.loss, trace.digits)}
+    return {
+        "target": trace.token(trace.target),
+        **_number(trace.steps["loss"].at((0,)), trace.digits),
+    }
 
 
 def _number(value: Any, digits: int | None) -> dict[str, Any]:

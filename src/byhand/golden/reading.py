@@ -69,7 +69,7 @@ class SavedStep:
 
 
 @dataclass(frozen=True)
-class SavedTrace:
+class SavedTrace(Mapping[str, Any]):
     """A trace read back from its folder: arrays, and the exact values as text."""
 
     folder: Path
@@ -172,8 +172,11 @@ class SavedTrace:
         own = {step.byhand: step.address for step in self.steps.values()}
         return {**self.manifest["aliases"], **own}
 
-    def __iter__(self) -> Iterator[SavedStep]:
-        return iter(self.steps.values())
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
 
     def step(self, name: str) -> SavedStep:
         """A step by its name in the files, its address or its alias."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.drafts import drafting, write_bytes, writing
+from byhand.drafts import folder_draft, write_bytes, writing
 from byhand.golden import manifest
 from byhand.golden.enclosed import in_floats, printed_radii
-from byhand.golden.layout import FORMATS, Form, TensorFile
+from byhand.golden.layout import Form, TensorFile
 from byhand.golden.manifest import (
     BYHAND,
     EXACT,
@@ -23,17 +23,15 @@ from byhand.golden.manifest import (
     VERSION,
     Names,
 )
-from byhand.numbers.base import ABSENT, Numbers, Unknown
-from byhand.numbers.exact.nearest import nearest_float
+from byhand.numbers.base import Numbers, Unknown
 from byhand.plan import WEIGHT
-from byhand.tracing import Trace, Worked
+from byhand.tracing import ABSENT_AS, Trace, Worked
 from byhand.weights import Tensor
 
 if TYPE_CHECKING:  # a job works itself out: nothing is worked out here
     from byhand.evaluate import Job, Progress
 
-ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
-IDS, TRUE = np.dtype(np.int64), np.dtype(np.float64)
+IDS = np.dtype(np.int64)
 SMALL = ("tokens", "target", "next", "loss")  # kept whatever is asked for
 MOST_TEXT = 50_000  # enclosures that are also written as text
 METADATA = {"format": FORMAT, "version": str(VERSION)}
@@ -46,7 +44,7 @@ def save(trace: Trace, folder: str | Path, *, names: str = BYHAND, exact_text: b
     are also written as text, unless `exact_text` says no.
     """
     target, called = Path(folder), Names(trace.plan, names)
-    with drafting(target, manifest.is_trace) as draft:
+    with folder_draft(target, manifest.is_trace) as draft:
         _write(trace, target, draft, called, exact_text)
 
 
@@ -67,7 +65,7 @@ def save_working(
     """
     target, called = Path(folder), Names(job.plan, names)
     format = _format(job.numbers)
-    with drafting(target, manifest.is_trace) as draft:
+    with folder_draft(target, manifest.is_trace) as draft:
         if digits is not None:
             from byhand.proving import prove
 
@@ -84,7 +82,7 @@ def save_working(
 def _write(trace: Trace, target: Path, draft: Path, called: Names, exact_text: bool) -> None:
     """All files of a trace that is there."""
     asked = set(trace.asked or trace.steps)
-    steps = [worked for worked in trace if worked.address in asked]
+    steps = [worked for worked in trace.values() if worked.address in asked]
     arrays, radii = _arrays(worked for worked in steps if worked.missing is None)
     forms = {address: Form(array.dtype, array.shape) for address, array in arrays.items()}
     exact = None
@@ -199,18 +197,10 @@ def _arrays(
 
 
 def _array(worked: Worked) -> npt.NDArray[Any]:
-    """The step in numbers: int64 ids (-1: undecided), floats as they are, and of exact or named
-    values and decimals the nearest float64 of each entry."""
+    """The step in numbers (see `Worked.__array__`); the id of an undecided token is -1."""
     if worked.step.op == "argmax":
         return np.asarray([-1 if p.id is None else p.id for p in worked.value], dtype=IDS)
-    if worked.whole:
-        return np.asarray(worked.value, dtype=IDS)
-    array = worked.array
-    if array.dtype in FORMATS:
-        return np.asarray(array.data) if isinstance(array, np.ma.MaskedArray) else array
-    absent = ABSENT_AS.get(worked.step.op, np.nan)
-    flat = [absent if x is ABSENT else nearest_float(x) for _index, x in worked.entries()]
-    return np.asarray(flat, dtype=TRUE).reshape(worked.step.shape)
+    return np.asarray(worked)
 
 
 def _facts(

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,17 @@ from byhand.expression import Expression
 Array = Any
 ABSENT = None
 REGISTERS = ("exact", "named", "enclosed", "rounded")  # from the strongest to the weakest
+
+
+def nearest_float(entry: Any) -> float:
+    """`float(entry)`, rounded to nearest; beyond the range infinite, as floats are.
+
+    Of a named value, proven wherever it can be told from the middle between two floats.
+    """
+    try:
+        return float(entry)
+    except OverflowError:
+        return inf if entry > 0 else -inf
 
 
 @dataclass(frozen=True, slots=True)

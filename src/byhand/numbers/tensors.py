@@ -1,6 +1,6 @@
 """The operations of a transformer on torch tensors: for large models, other devices, training.
 
-The only place where torch is imported.  Nothing is changed in place and no value is read on the
+Nothing is changed in place and no value is read on the
 way, so gradients flow from every step to what was admitted as a tensor.  bfloat16 and float16
 products are torch's own; norms, softmax, sums, activations and RoPE are done in float32 and each
 entry of the result is rounded once.
@@ -20,8 +20,9 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import Array, Note, Numbers, Prediction
+from byhand.numbers.devices import find_device, from_numpy, to_numpy
 from byhand.numbers.floats.angles import sinusoids, turns
-from byhand.numbers.floats.formats import BFLOAT16, FORMATS, Data, find_format
+from byhand.numbers.floats.formats import FORMATS, find_format
 from byhand.numbers.floats.largest import predict
 from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.written import short
@@ -325,49 +326,6 @@ class Tensors(Numbers):
     def loss(self, probs: Array, *, target: int) -> Array:
         p = probs[-1:, target].to(self._work)
         return self._give(0 - p.log(), probs)
-
-
-# ------------------------------------------------------------------ devices and arrays
-
-
-def find_device(name: str) -> torch.device:
-    """The device of this name, "cpu", "cuda" or "cuda:1"; an InputError where there is none."""
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = None
-    known = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
-    if device is None or device.type not in ("cpu", "cuda"):
-        raise InputError(
-            _("there is no device {name}").format(name=repr(name)),
-            expected=", ".join(known),
-            found=str(name),
-        )
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise InputError(
-            _("this machine has no device {name} that torch can use").format(name=name),
-            expected=", ".join(known),
-            found=str(name),
-            hint=_("a build of torch without CUDA sees no such device"),
-        )
-    return device
-
-
-def from_numpy(array: Data) -> Tensor:
-    """A copy as a tensor; bfloat16, which torch does not take from NumPy, by its bits."""
-    if array.dtype == BFLOAT16:
-        return torch.tensor(array.view(np.int16)).view(torch.bfloat16)
-    return torch.tensor(array)
-
-
-def to_numpy(tensor: Tensor) -> Data:
-    """The tensor as an array on this machine."""
-    here = tensor.detach().cpu()
-    if here.dtype == torch.bfloat16:
-        bits: Data = here.contiguous().view(torch.int16).numpy()
-        return bits.view(BFLOAT16)
-    array: Data = here.numpy()
-    return array
 
 
 def _finite(x: Array | None) -> bool:

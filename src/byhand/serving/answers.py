@@ -17,16 +17,16 @@ Asked = Callable[[Library, Mapping[str, Any], Progress | None], Answer]
 
 # Each where it is answered: what a question needs is loaded when it is first asked.
 _ROOMS = {
-    "models": ("looking", "models"),
-    "look": ("looking", "look"),
-    "number": ("touching", "number"),
+    "models": ("views", "models"),
+    "look": ("views", "look"),
+    "number": ("number", "number"),
     "weight": ("tables", "weight"),
-    "trace": ("tracing", "trace"),
-    "compare": ("comparing", "compare"),
-    "practice": ("practising", "practice"),
-    "explain": ("explaining", "explain"),
-    "file": ("keeping", "file"),
-    "share": ("keeping", "share"),
+    "trace": ("trace", "trace"),
+    "compare": ("comparison", "compare"),
+    "practice": ("practice", "practice"),
+    "explain": ("explanation", "explain"),
+    "file": ("downloads", "file"),
+    "share": ("downloads", "share"),
 }
 QUESTIONS = tuple(_ROOMS)
 

@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from byhand.document.media import html
+from byhand.document.media.html.style import style
 from byhand.errors import ByhandError, InputError, nearest
 from byhand.language import LANGUAGES, _, speaking
 from byhand.serving import openapi
@@ -39,7 +39,7 @@ from byhand.serving.states import Library
 from byhand.serving.workers import Asked, Tell, Workers
 
 PAGE = Path(__file__).parent / "page"
-BOOK = Path(html.__file__).parent / "book.css"
+BOOK = "book.css"
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -238,7 +238,7 @@ class Failing:
 def assets() -> dict[str, Path]:
     """What the page may load, by name: a table, so that no name can lead elsewhere."""
     own = [path for path in PAGE.glob("*") if path.suffix in KINDS and path.suffix != ".html"]
-    return {path.name: path for path in (BOOK, *own)}
+    return {path.name: path for path in own}
 
 
 async def _page(_request: Request) -> Response:
@@ -250,6 +250,8 @@ async def _asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name in WORDS:
         return JSONResponse(words(WORDS[name]))
+    if name == BOOK:
+        return Response(style(BOOK), media_type=KINDS[".css"])
     path = assets().get(name)
     if path is None:
         raise HTTPException(404)

@@ -14,7 +14,8 @@ from html import escape
 from typing import Any
 
 from byhand.document.book import Book, Page
-from byhand.document.compose.book.edition import LARGE, Edition, bind
+from byhand.document.compose.book import bind
+from byhand.document.compose.book.edition import LARGE, Edition
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.media.html.page import EXPLAINED, pages
 from byhand.errors import InputError
@@ -88,7 +89,6 @@ def _page(found: Pass) -> str:
         showing=Showing(
             edition.trace,
             everything=edition.everything,
-            claims={},
             window=edition.showing.window,
         ),
         command=found.command_for(name if state.edited or state.name is None else state.name),

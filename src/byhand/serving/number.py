@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from byhand.address import Address, read_address, within, write_index
-from byhand.document.compose.book.numbers import weight_shape
+from byhand.document.compose.working import weight_shape
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.parts import Number
@@ -71,7 +71,7 @@ def entry_named(found: Pass, text: str) -> tuple[str, Index]:
     """The step or weight, and the index of one entry of it."""
     wanted = read_address(text)
     if wanted.name.startswith(WEIGHT):
-        name, shape = wanted.name, weight_shape(found.trace, wanted.name)
+        name, shape = wanted.name, weight_shape(wanted.name, found.trace.model.weights)
     else:
         worked = found.trace.worked(wanted)
         name, shape = worked.address, worked.step.shape

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byhand.language import LANGUAGES
+from byhand.options import FORMATS
 from byhand.serving.exchange import NDJSON
 from byhand.serving.questions import ASKED, MODELS, Kind, Question
 from byhand.serving.states import (
-    FLOATS,
     LONGEST_ENTRY,
     LONGEST_FILE,
     LONGEST_TEXT,
@@ -21,7 +21,7 @@ from byhand.version import __version__
 
 _SCALAR = {"type": ["string", "number", "boolean"], "maxLength": LONGEST_ENTRY}
 _TEXT_OR_NONE = {"type": ["string", "null"], "maxLength": LONGEST_TEXT}
-_NUMBERS = r"^(exact|digits [1-9][0-9]?|decimals [0-9][0-9]?|" + "|".join(FLOATS) + ")$"
+_NUMBERS = r"^(exact|digits [1-9][0-9]?|decimals [0-9][0-9]?|" + "|".join(FORMATS) + ")$"
 
 
 def _table(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _state(names: Sequence[str]) -> dict[str, Any]:
             "numbers": {
                 "type": ["string", "null"],
                 "description": f"exact, digits 1 … {MOST_DIGITS}, decimals 0 … {MOST_DECIMALS}, "
-                + ", ".join(FLOATS),
+                + ", ".join(FORMATS),
                 "anyOf": [{"pattern": _NUMBERS}, {"maxLength": 0}, {"type": "null"}],
             },
             "language": _ref("Language"),

@@ -23,7 +23,7 @@ from byhand.checking.verdicts import Marked, Verdict
 from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import rational_of
 from byhand.document.compose.book.strips import near, near_weight
-from byhand.document.compose.trace import COPIES
+from byhand.document.compose.tables import COPIES
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.numerals import localised
 from byhand.errors import InputError
@@ -99,7 +99,7 @@ def ask(found: Pass, seed: int, passage: str | None = None) -> dict[str, Any]:
 
 def _askable(found: Pass, passage: str | None) -> Iterator[Worked]:
     """The steps that may have lines worth working out."""
-    for worked in found.trace:
+    for worked in found.trace.values():
         step = worked.step
         if worked.missing is not None or worked.whole or step.op in (*COPIES, "given"):
             continue

@@ -23,8 +23,8 @@ from byhand.language import LANGUAGES, _
 from byhand.model import Model
 from byhand.models import builtin_names, open_model
 from byhand.numbers.base import Numbers
+from byhand.options import FORMATS, Chosen
 
-FLOATS = ("float64", "float32", "bfloat16", "float16")
 MOST_DIGITS, MOST_DECIMALS = 50, 12
 MOST_EDITS = 4_096  # weights of one State
 LONGEST_ENTRY = 400  # characters of one edited weight
@@ -81,8 +81,7 @@ class State:
     @property
     def digits(self) -> int | None:
         """How many significant digits are to be proven, where any are."""
-        kind, amount = _parts(self.numbers)
-        return amount if kind == "digits" else None
+        return Chosen.of(self.numbers or None).digits
 
     @property
     def edited(self) -> bool:
@@ -92,17 +91,7 @@ class State:
         """The number system asked for, or the one that suits the model."""
         from byhand.api import numbers_for
 
-        kind, amount = _parts(self.numbers)
-        match kind:
-            case "exact":
-                return numbers_for(model, exact=True)
-            case "digits":
-                return numbers_for(model, digits=amount)
-            case "decimals":
-                return numbers_for(model, decimals=amount)
-            case "":
-                return numbers_for(model)
-        return numbers_for(model, float=kind)
+        return numbers_for(model, Chosen.of(self.numbers or None))
 
 
 def read_state(data: Any, where: str = "state") -> State:
@@ -184,17 +173,17 @@ def _numbers(data: Any, where: str) -> str:
     kind, amount = _parts(said)
     most = {"digits": MOST_DIGITS, "decimals": MOST_DECIMALS}.get(kind)
     least = 1 if kind == "digits" else 0
-    if (kind == "exact" or kind in FLOATS) and said == kind:
+    if (kind == "exact" or kind in FORMATS) and said == kind:
         return said
     if most is not None and amount is not None and least <= amount <= most:
         return f"{kind} {amount}"
-    ways = ("exact", f"digits 1 … {MOST_DIGITS}", f"decimals 0 … {MOST_DECIMALS}", *FLOATS)
+    ways = ("exact", f"digits 1 … {MOST_DIGITS}", f"decimals 0 … {MOST_DECIMALS}", *FORMATS)
     raise InputError(
         _("there are no numbers of this kind"),
         where=where,
         expected=", ".join(ways),
         found=said[:60],
-        hint=nearest(kind[:60], ("exact", "digits", "decimals", *FLOATS)),
+        hint=nearest(kind[:60], ("exact", "digits", "decimals", *FORMATS)),
     )
 
 

@@ -14,15 +14,14 @@ import numpy as np
 
 from byhand.counting import count
 from byhand.document import words
-from byhand.document.compose.book.edition import TOY_PARAMETERS
 from byhand.document.compose.book.prediction import candidates, predicted
 from byhand.document.compose.book.strips import near, pattern_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.book.whole import stops
 from byhand.document.media.html.figure import Figures
-from byhand.document.media.terminal.layout import plain
 from byhand.document.numerals import localised
 from byhand.document.parts import Candidate, Number
+from byhand.editions import TOY_PARAMETERS
 from byhand.evaluate import Progress, pencil_sized
 from byhand.expression import write
 from byhand.model import Model
@@ -179,7 +178,7 @@ def _candidate(one: Candidate) -> dict[str, Any]:
 def number_text(number: Number) -> str:
     """A number in few signs: a fraction by its form, everything else by its decimals."""
     cell = number.cell
-    if cell.form is not None and (cell.decimal is None or plain(cell)):
+    if cell.form is not None and (cell.decimal is None or cell.plain):
         return localised(write(cell.form))
     text = localised(cell.decimal or "")
     return text if cell.radius is None else f"{text} ± {localised(cell.radius)}"
@@ -220,7 +219,7 @@ def _row(found: Pass, address: str) -> list[float] | None:
 
 def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
     """Where heads look; of many, those of the block that the passage is in."""
-    steps = [worked for worked in found.trace if worked.address.endswith(".attn.weights")]
+    steps = [worked for worked in found.trace.values() if worked.address.endswith(".attn.weights")]
     if sum(worked.step.shape[0] for worked in steps) > MOST_PATTERNS and steps:
         layer = 0 if topic.layer is None else topic.layer
         steps = [worked for worked in steps if worked.address.split(".")[1] == str(layer)]

@@ -16,17 +16,19 @@ from byhand import evaluate
 from byhand.address import write_index
 from byhand.counting import count
 from byhand.document.book import Spine
-from byhand.document.compose.book.edition import PENCIL, WINDOWS, Edition, command_on, scale_of
-from byhand.document.compose.book.numbers import Index, Showing
+from byhand.document.compose.book.edition import PENCIL, Edition
+from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.book.topics import Topic
+from byhand.document.compose.tables import Index
 from byhand.document.media.html.figure import ROOM
-from byhand.document.parts import Number
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Number
+from byhand.editions import WINDOWS, command_on, scale_of
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
+from byhand.plan import Step
 from byhand.serving.cache import Remembered
 from byhand.serving.edits import edited
 from byhand.serving.states import Library, State
@@ -90,7 +92,7 @@ class Glance(Showing):
     """
 
     def __init__(self, trace: Trace, scale: str, position: int) -> None:
-        super().__init__(trace, everything=scale == PENCIL, claims={}, window=WINDOWS[scale])
+        super().__init__(trace, everything=scale == PENCIL, window=WINDOWS[scale])
         self.position_followed = position
 
     @property
@@ -106,7 +108,7 @@ class Glance(Showing):
             form = brief(worked.at(index))
         return super().cell(worked, index, form=form)
 
-    def _shows_working(self, worked: Worked) -> bool:
+    def written_out(self, step: Step) -> bool:
         return False
 
 
@@ -142,7 +144,7 @@ class Pass:
     def in_full(self) -> Showing:
         """Numbers with their workings."""
         scale = self.edition.scale
-        return Showing(self.trace, everything=True, claims={}, window=WINDOWS[scale])
+        return Showing(self.trace, everything=True, window=WINDOWS[scale])
 
     @cached_property
     def topics(self) -> tuple[Topic, ...]:

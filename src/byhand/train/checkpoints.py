@@ -23,12 +23,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from byhand.drafts import write_bytes
+from byhand.drafts import draft_of, write_bytes
 from byhand.errors import InputError
 from byhand.files.mapped import open_tensors
 from byhand.golden.layout import Form, TensorFile
 from byhand.language import _
-from byhand.numbers.tensors import to_numpy
+from byhand.numbers.devices import to_numpy
 from byhand.train.flat import Flat
 from byhand.train.folder import (
     DRAFT,
@@ -101,9 +101,8 @@ class Checkpoints:
     def save(self, state: State, flat: Flat) -> None:
         """One more checkpoint; when this returns, it is on the disk."""
         target = self.at(state.step)
-        draft = self.folder / f".{target.name}{DRAFT}"
         with saving(target):
-            try:
+            with draft_of(target, f".{target.name}{DRAFT}") as draft:
                 draft.mkdir()
                 digests = {
                     WEIGHTS: write_tensors(draft / WEIGHTS, flat.by_name(flat.values)),
@@ -111,10 +110,6 @@ class Checkpoints:
                 }
                 write_bytes(draft / STATE, as_json(self._sealed(state, digests)))
                 settle(draft)
-                draft.rename(target)
-            except BaseException:
-                shutil.rmtree(draft, ignore_errors=True)
-                raise
             settle(self.folder)
             self.tidy(state)
 

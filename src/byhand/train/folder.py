@@ -17,14 +17,14 @@ import json
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from byhand.drafts import write_bytes
+from byhand.drafts import draft_of, write_bytes
 from byhand.errors import InputError, OutputError
 from byhand.files.tables import model_table
 from byhand.language import _
@@ -66,14 +66,8 @@ def saving(folder: Path) -> Iterator[None]:
 
 def put_in_place(path: Path, data: bytes) -> None:
     """The file is there whole and on the disk, or it is as it was."""
-    draft = path.with_name(f".{path.name}{DRAFT}")
-    try:
+    with draft_of(path, f".{path.name}{DRAFT}") as draft:
         write_bytes(draft, data)
-        draft.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
     settle(path.parent)
 
 
@@ -203,6 +197,8 @@ class RunFolder:
             )
         names = {entry.name for entry in path.iterdir()} if path.exists() else set()
         ours = {name for name in names if name in (RUN, LOCK) or name.endswith(DRAFT)}
+        if self.checkpoints.is_dir() and not any(self.checkpoints.iterdir()):
+            ours.add(CHECKPOINTS)  # of a run that ended before it had a manifest
         if MANIFEST in names and not resume:
             raise OutputError(
                 _("this folder holds a run already"),

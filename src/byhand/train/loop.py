@@ -20,7 +20,7 @@ from byhand.errors import InputError, UsageError
 from byhand.files.normal import normal
 from byhand.files.tensors import usual_slopes
 from byhand.language import _
-from byhand.numbers.tensors import to_numpy
+from byhand.numbers.devices import to_numpy
 from byhand.spec import Parameter, parameters
 from byhand.train.batches import Texts, held_out, share
 from byhand.train.checkpoints import Best, Checkpoints, State

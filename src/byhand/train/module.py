@@ -13,7 +13,8 @@ from byhand import forward
 from byhand.errors import ShapeError
 from byhand.evaluate import Admitted, work_out
 from byhand.language import _
-from byhand.numbers.tensors import Masked, to_numpy
+from byhand.numbers.devices import to_numpy
+from byhand.numbers.tensors import Masked
 from byhand.plan import Plan
 from byhand.spec import ModelSpec, Parameter, parameters
 from byhand.tracing import Worked

@@ -20,7 +20,7 @@ from torch import Tensor, distributed
 
 from byhand.errors import InputError, UsageError
 from byhand.language import _
-from byhand.numbers.tensors import find_device
+from byhand.numbers.devices import find_device
 
 T = TypeVar("T")
 PATIENCE = timedelta(minutes=10)  # how long a silent process is waited for

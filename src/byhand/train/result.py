@@ -11,8 +11,9 @@ from typing import Any, TypedDict
 import numpy as np
 import torch
 
+from byhand.drafts import draft_of
 from byhand.model import Model
-from byhand.numbers.tensors import to_numpy
+from byhand.numbers.devices import to_numpy
 from byhand.train.checkpoints import write_tensors
 from byhand.train.corpora import Corpus
 from byhand.train.describing import model_text, written_out
@@ -133,9 +134,8 @@ def save_model(run: Run, folder: Path, model: TorchModel) -> None:
     table: dict[str, Any] = {"file": WEIGHTS}
     for name in [name for name, tensor in tensors.items() if torch.isneginf(tensor).any()]:
         table[name] = written_out(np.array(to_numpy(tensors.pop(name))))  # masked scores
-    draft = folder / f".{WEIGHTS}{DRAFT}"
-    write_tensors(draft, tensors)
-    draft.replace(folder / WEIGHTS)
+    with draft_of(folder / WEIGHTS, f".{WEIGHTS}{DRAFT}") as draft:
+        write_tensors(draft, tensors)
     settle(folder)
     vocabulary, text = run.corpus.vocabulary, run.corpus.text
     written = model_text(run.spec, vocabulary, about=about(run), text=text, weights=table)

@@ -157,7 +157,7 @@ def test_the_exact_values_lie_in_the_balls() -> None:
 def test_more_bits_make_every_ball_narrower_and_they_agree(name: str) -> None:
     model = open_model(name)
     coarse, fine = (prepare(model, numbers=Balls(bits)).work() for bits in (64, 128))
-    for worked in fine:
+    for worked in fine.values():
         for index, narrow in worked.entries():
             if narrow is ABSENT or worked.whole:
                 continue

@@ -15,9 +15,9 @@ from byhand.numbers.enclosed.gpu.decisions import (
     Repeating,
     answered_by,
     answers,
-    looked_at,
+    outside_the_pass,
 )
-from byhand.numbers.enclosed.limbs.engine import module_of
+from byhand.numbers.enclosed.limbs.engine import engine_of
 
 
 def row(*numbers: float) -> torch.Tensor:
@@ -77,7 +77,7 @@ def test_guesses_are_not_compared() -> None:
 def test_limbs_are_left_out_as_before_and_must_be_empty() -> None:
     limbs = torch.zeros((3, 2), dtype=torch.float64)
     limbs[1, 0], limbs[2] = 1.0, 2.0
-    engine = module_of(limbs)
+    engine = engine_of(limbs)
     with answered_by(noted := Noting()):
         assert engine.empty_in_front(limbs) == 1
     for first_limb, fine in ((0.0, True), (1.0, False)):
@@ -90,7 +90,7 @@ def test_limbs_are_left_out_as_before_and_must_be_empty() -> None:
 def test_a_limb_stays_where_other_tokens_may_need_it() -> None:
     limbs = torch.zeros((2, 1), dtype=torch.float64)
     limbs[1] = 2.0**21 * 0.9
-    engine = module_of(limbs)
+    engine = engine_of(limbs)
     assert engine.empty_in_front(limbs) == 1
     with answered_by(Noting()):
         assert engine.empty_in_front(limbs) == 0
@@ -111,7 +111,7 @@ def test_other_questions_than_before_cannot_be_answered() -> None:
 
 def test_nothing_is_brought_here_or_there_in_a_repeated_pass() -> None:
     array = row(1.0)
-    engine = module_of(array)
+    engine = engine_of(array)
     for who in (Noting(), Repeating(Noting())):
         with answered_by(who), pytest.raises(CannotRepeat):
             engine.to_numpy(array)
@@ -119,10 +119,10 @@ def test_nothing_is_brought_here_or_there_in_a_repeated_pass() -> None:
         with pytest.raises(CannotRepeat):
             engine.constant(array.numpy(), array)
         with pytest.raises(CannotRepeat):
-            looked_at(lambda: 1)
+            outside_the_pass(lambda: 1)
 
 
 def test_what_is_made_once_asks_no_question_of_the_pass() -> None:
     with answered_by(noted := Noting()):
-        assert looked_at(lambda: answers().guess(row(2.0)[0])) == 2.0
+        assert outside_the_pass(lambda: answers().guess(row(2.0)[0])) == 2.0
     assert not noted.kept

@@ -76,7 +76,7 @@ def test_long_programs_are_cut_into_kernels() -> None:
 
 
 def test_other_devices_are_left_to_the_array_code() -> None:
-    assert fused.worked(polynomials.evaluate, (), torch.zeros(2, 3), 2) is None
+    assert fused.run(polynomials.evaluate, (), torch.zeros(2, 3), 2) is None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

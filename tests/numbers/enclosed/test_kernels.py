@@ -44,7 +44,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Launches]:
     """CPU tensors go through kernels."""
     launches = Launches()
     with monkeypatch.context() as patch:
-        patch.setattr(kernels, "here", lambda array: isinstance(array, torch.Tensor))
+        patch.setattr(kernels, "usable", lambda array: isinstance(array, torch.Tensor))
         patch.setattr(kernels, "compiled", lambda source: source)
         patch.setattr(kernels, "launch", launches)
         forget()
@@ -76,6 +76,47 @@ def transposed(x: Digits) -> Digits:
 
 def same(one: Any, other: Any) -> bool:
     return one.top == other.top and bool((one.limbs == other.limbs.numpy()).all())
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tensors of this machine are taken for a GPU's; whether kernels failed is forgotten."""
+    monkeypatch.setattr(kernels, "_on_gpu", lambda array: True)
+    monkeypatch.setattr(kernels, "_given_up", [])
+    forget()
+    yield
+    forget()
+
+
+def test_a_kernel_that_does_not_compile_is_told_once(
+    on_gpu: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_launch: Any) -> None:
+        raise RuntimeError("no C compiler\nand a long story")
+
+    monkeypatch.setattr(kernels, "import_module", lambda name: object())
+    monkeypatch.setattr(kernels, "compiled", lambda source: source)
+    monkeypatch.setattr(kernels, "launch", broken)
+    x, y = digits(3, (5,), 5), digits(2, (5,), 7, 1)
+    with pytest.warns(
+        kernels.NoKernels, match=r"proofs take longer \(RuntimeError: no C compiler\)"
+    ):
+        found = arithmetic.multiply(as_tensor(x), as_tensor(y), -40)
+    assert same(arithmetic.multiply(x, y, -40), found)
+    again = arithmetic.multiply(as_tensor(x), as_tensor(y), -40)  # a second warning is an error
+    assert same(arithmetic.multiply(x, y, -40), again)
+    assert kernels.given_up() == "RuntimeError: no C compiler"
+
+
+def test_a_gpu_without_triton_is_told_once(on_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(f"No module named '{name}'")
+
+    monkeypatch.setattr(kernels, "import_module", missing)
+    x = digits(3, (5,), 5)
+    with pytest.warns(kernels.NoKernels, match="No module named 'triton'"):
+        arithmetic.approx(as_tensor(x))
+    arithmetic.approx(as_tensor(x))
 
 
 X, Y, ROWS = digits(4, (30, 17), 10), digits(3, (30, 17), -20, 1), digits(5, (30, 1), 31, 2)

@@ -17,7 +17,7 @@ from ml_dtypes import bfloat16
 
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import APPROX, HALF, PRODUCT, QUOTIENT, Digits
-from byhand.numbers.enclosed.limbs.engine import in_pieces, module_of, set_threads, threads
+from byhand.numbers.enclosed.limbs.engine import engine_of, in_pieces, set_threads, threads
 
 Row = tuple[list[int], int]  # integers and their grid
 
@@ -241,4 +241,4 @@ def test_numpy_alone_does_not_import_torch() -> None:
 
 def test_other_arrays_are_refused() -> None:
     with pytest.raises(TypeError, match="list"):
-        module_of([1.0])
+        engine_of([1.0])

@@ -181,9 +181,8 @@ def _exactly(node: Scalar) -> tuple[Fraction, Fraction, Numeral]:
 
 def _nearest(tree: Expression) -> float:
     from byhand.numbers.exact import Exact  # only now: decimals need none of it
-    from byhand.numbers.exact.nearest import nearest_float
 
-    return nearest_float(Exact().scalar(tree))
+    return float(Exact().scalar(tree))
 
 
 def _within(value: Fraction, slack: Fraction) -> Numeral:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from byhand.checking.suspects.editing import Draft, Edit, Scene
 from byhand.checking.suspects.rounding import FLOATS, INT8, INT8_ROWS
+from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 

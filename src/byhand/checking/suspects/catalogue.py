@@ -14,7 +14,6 @@ import numpy as np
 
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.dropouts import dropout_suspects
-from byhand.checking.suspects.editing import Context, Edit, Scene
 from byhand.checking.suspects.ends import end_suspects
 from byhand.checking.suspects.heads import head_suspects
 from byhand.checking.suspects.matrices import matrix_suspects
@@ -22,6 +21,7 @@ from byhand.checking.suspects.miscopied import slip_suspects
 from byhand.checking.suspects.mlps import mlp_suspects
 from byhand.checking.suspects.norms import norm_suspects
 from byhand.checking.suspects.rotary import rotary_suspects
+from byhand.checking.suspects.scenes import Context, Edit, Scene
 from byhand.checking.suspects.scores import score_suspects
 from byhand.checking.suspects.streams import stream_suspects
 from byhand.expression import Expression

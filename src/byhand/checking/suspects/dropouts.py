@@ -10,8 +10,8 @@ from math import isfinite
 import numpy as np
 
 from byhand.checking.suspects.dropping import nearer, plausible
-from byhand.checking.suspects.editing import Draft, Edit, Scene
-from byhand.checking.suspects.wording import number
+from byhand.checking.suspects.mistakes import number
+from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from byhand.checking.suspects.editing import Draft, Edit, Scene
-from byhand.checking.suspects.wording import factor, number
+from byhand.checking.suspects.mistakes import factor, number
+from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.expression import Call, Expression, Number, Product, Quotient
 from byhand.language import _
 from byhand.plan import WEIGHT, Step

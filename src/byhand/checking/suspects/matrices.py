@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
-from byhand.checking.suspects.editing import Draft, Edit, Scene, together_and_apart
+from byhand.checking.suspects.mistakes import (
+    Mistake,
+    first,
+    made,
+    reading,
+    rerouting,
+    together_and_apart,
+)
+from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 
@@ -29,23 +38,26 @@ def _transposed(scene: Scene) -> Iterator[Edit]:
     for steps in (every, projections, *alone):
         if not steps:
             continue
-        draft = scene.draft()
-        for step in steps:
-            if _square(scene, step):
-                draft.change(step.address, layout=_other(step))
-            else:
-                _reread(scene, draft, step)
+        wrong = partial(Mistake, "weight-transposed",
+                        change=_("transpose {names} (or do not, if you do)").format(
+                            names=_names(steps)))  # fmt: skip
+        sentence = _transposition(scene, steps)
         apart = int(len(steps) < len(every))
-        yield _transposing(draft, steps, _transposition(scene, steps), apart)
+        turned = wrong(sentence=sentence, make=partial(_transpose, scene))
+        yield from made(scene, steps, turned, unlikely=apart)
         if len(steps) == 1 and not _square(scene, steps[0]):
-            draft = scene.draft()
-            _reread_turned(scene, draft, steps[0])
-            yield _transposing(draft, steps, _turned_first(scene, steps[0]), apart + 1)
+            sentence = _turned_first(scene, steps[0])
+            reread = wrong(sentence=sentence, make=partial(_reread_turned, scene))
+            yield from made(scene, steps, reread, unlikely=apart + 1)
 
 
-def _transposing(draft: Draft, steps: tuple[Step, ...], sentence: str, unlikely: int) -> Edit:
-    change = _("transpose {names} (or do not, if you do)").format(names=_names(steps))
-    return Edit("weight-transposed", sentence, change, draft.made(), unlikely)
+def _transpose(scene: Scene, draft: Draft, step: Step) -> None:
+    """The matrix the other way round; one that is not square, its numbers read so."""
+    layout = "out_in" if step.attributes["layout"] == "in_out" else "in_out"
+    if not _square(scene, step):
+        turned = scene.weight_shape(step.inputs["weight"])[::-1]
+        draft.first(step.address, "weight", "reread", shape=turned)
+    draft.change(step.address, layout=layout)
 
 
 def _transposition(scene: Scene, steps: tuple[Step, ...]) -> str:
@@ -80,65 +92,36 @@ def _names(steps: tuple[Step, ...]) -> str:
     return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
-def _other(step: Step) -> str:
-    return "out_in" if step.attributes["layout"] == "in_out" else "in_out"
-
-
 def _stored(step: Step) -> str:
     if step.attributes["layout"] == "in_out":
         return _("input × output (x·W)")
     return _("output × input (W·x)")
 
 
-def _reread(scene: Scene, draft: Draft, step: Step) -> None:
-    read = step.inputs["weight"]
-    turned = scene.weight_shape(read)[::-1]
-    weight = draft.write(
-        step.address, "reread", {"x": read}, ("row", "column"), turned, shape=turned
-    )
-    draft.change(step.address, inputs={"weight": weight}, layout=_other(step))
-
-
 def _reread_turned(scene: Scene, draft: Draft, step: Step) -> None:
     """As the head of a checkpoint is, whose other matrices are stored the other way round."""
-    read = step.inputs["weight"]
-    shape, axes = scene.weight_shape(read), ("row", "column")
-    turned = draft.write(step.address, "turned", {"x": read}, axes, shape[::-1], axes=(1, 0))
-    weight = draft.write(step.address, "reread", {"x": turned}, axes, shape, shape=shape)
-    draft.change(step.address, inputs={"weight": weight})
+    draft.first(step.address, "weight", "turned", axes=(1, 0))
+    shape = scene.weight_shape(step.inputs["weight"])
+    draft.first(step.address, "weight", "reread", shape=shape)
 
 
 def _biases(scene: Scene) -> Iterator[Edit]:
     every = [step for step in scene.of("linear") if "bias" in step.inputs]
     for steps, apart in together_and_apart(every):
         name = steps[0].inputs["bias"].removeprefix(WEIGHT)
-        draft = scene.draft()
-        for step in steps:
-            draft.change(step.address, inputs={"bias": None})
-        yield Edit(
-            "bias-missing",
-            _("it follows if the bias {name} is left out; the model adds it").format(name=name),
-            _("add {name}").format(name=name),
-            draft.made(),
-            apart,
-        )
-        draft = scene.draft()
-        for step in steps:
-            read = step.inputs["bias"]
-            twice = draft.write(
-                step.address, "scaled", {"x": read}, ("d",), scene.weight_shape(read),
-                factor=Fraction(2),
-            )  # fmt: skip
-            draft.change(step.address, inputs={"bias": twice})
-        yield Edit(
-            "bias-doubled",
-            _("it follows if the bias {name} is added twice; the model adds it once").format(
-                name=name
-            ),
-            _("add {name} once").format(name=name),
-            draft.made(),
-            apart + 1,
-        )
+        yield from made(scene,
+            steps,
+            Mistake("bias-missing",
+                    _("it follows if the bias {name} is left out; the model adds it"
+                      ).format(name=name),
+                    _("add {name}").format(name=name), reading(bias=None)),
+            Mistake("bias-doubled",
+                    _("it follows if the bias {name} is added twice; the model adds it once"
+                      ).format(name=name),
+                    _("add {name} once").format(name=name),
+                    first("bias", "scaled", factor=Fraction(2)), 1),
+            unlikely=apart,
+        )  # fmt: skip
 
 
 # ------------------------------------------------------------------------ another weight
@@ -162,18 +145,13 @@ def _exchanged(scene: Scene, step: Step) -> Iterator[Edit]:
             if not alone and unlikely > 1:
                 continue
             unlikely += not alone
-            draft = scene.draft()
-            draft.change(step.address, inputs={role: name})
-            yield _swap(draft, read, name, unlikely)
-            bias = step.inputs.get("bias")
-            theirs = name + "_bias"
-            known = theirs.removeprefix(WEIGHT) in scene.model.weights
-            if role != "weight" or bias is None or not known:
+            yield from _swap(scene, step, {role: name}, read, name, unlikely)
+            bias, theirs = step.inputs.get("bias"), name + "_bias"
+            if role != "weight" or bias is None or not scene.has_weight(theirs):
                 continue
             if scene.weight_shape(bias) == scene.weight_shape(theirs):
-                draft = scene.draft()
-                draft.change(step.address, inputs={role: name, "bias": theirs})
-                yield _swap(draft, read, name, unlikely)
+                both = {role: name, "bias": theirs}
+                yield from _swap(scene, step, both, read, name, unlikely)
 
 
 def _both_of_a_norm(scene: Scene, step: Step) -> Iterator[Edit]:
@@ -183,21 +161,20 @@ def _both_of_a_norm(scene: Scene, step: Step) -> Iterator[Edit]:
         return
     for unlikely, name in _alike(scene, gain):
         theirs = name.removesuffix("gain") + "bias"
-        if name.endswith(".gain") and theirs.removeprefix(WEIGHT) in scene.model.weights:
-            draft = scene.draft()
-            draft.change(step.address, inputs={"gain": name, "bias": theirs})
+        if name.endswith(".gain") and scene.has_weight(theirs):
+            both = {"gain": name, "bias": theirs}
             own, other = (each.removesuffix(".gain") for each in (gain, name))
-            yield _swap(draft, own, other, unlikely)
+            yield from _swap(scene, step, both, own, other, unlikely)
 
 
-def _swap(draft: Draft, read: str, other: str, unlikely: int) -> Edit:
+def _swap(
+    scene: Scene, step: Step, inputs: dict[str, str], read: str, other: str, unlikely: int
+) -> Iterator[Edit]:
     own, name = read.removeprefix(WEIGHT), other.removeprefix(WEIGHT)
-    return Edit(
-        "weight-swapped",
-        _("it follows if {other} stands in place of {own}").format(other=name, own=own),
-        _("use {own} here, not {other}").format(own=own, other=name),
-        draft.made(),
-        unlikely,
+    sentence = _("it follows if {other} stands in place of {own}").format(other=name, own=own)
+    change = _("use {own} here, not {other}").format(own=own, other=name)
+    yield from made(
+        scene, [step], Mistake("weight-swapped", sentence, change, reading(**inputs), unlikely)
     )
 
 
@@ -245,25 +222,23 @@ def _other_layers(scene: Scene) -> Iterator[Edit]:
         return
     others = sorted(range(len(scene.spec.blocks)), key=lambda other: abs(other - layer))
     for other in others[1 : MOST_LAYERS + 1]:
-        draft = scene.draft()
-        fits = True
-        for step in readers:
-            for read in step.reads:
-                new = read.replace(f"{WEIGHT}block.{layer}.", f"{WEIGHT}block.{other}.")
-                name = new.removeprefix(WEIGHT)
-                if new != read:
-                    fits &= name in scene.model.weights and (
-                        scene.weight_shape(read) == scene.weight_shape(new)
-                    )
-                    draft.reroute(step.address, read, new)
-        if fits:
-            yield Edit(
-                "layer-swapped",
-                _("it follows if the weights of layer {other} stand in place of layer {own}"
-                  ).format(other=other, own=layer),
-                _("use the weights of layer {own} here, not of layer {other}").format(
-                    own=layer, other=other
-                ),
-                draft.made(),
-                0 if abs(other - layer) == 1 else 1,
-            )  # fmt: skip
+        swapped = {
+            read: read.replace(f"{WEIGHT}block.{layer}.", f"{WEIGHT}block.{other}.")
+            for step in readers for read in step.reads
+            if read.startswith(f"{WEIGHT}block.{layer}.")
+        }  # fmt: skip
+        if not all(
+            scene.has_weight(new) and scene.weight_shape(read) == scene.weight_shape(new)
+            for read, new in swapped.items()
+        ):
+            continue
+        mistake = Mistake(
+            "layer-swapped",
+            _("it follows if the weights of layer {other} stand in place of layer {own}").format(
+                other=other, own=layer),
+            _("use the weights of layer {own} here, not of layer {other}").format(
+                own=layer, other=other),
+            rerouting(swapped),
+            0 if abs(other - layer) == 1 else 1,
+        )  # fmt: skip
+        yield from made(scene, readers, mistake)

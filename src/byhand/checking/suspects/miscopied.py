@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import write_index
-from byhand.checking.suspects.editing import Edit, Scene, Values
+from byhand.checking.suspects.scenes import Edit, Scene, Values
 from byhand.language import _
 
 MOST_SLIPS = 4  # entries that slipped in one line; more are no slips

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
-from byhand.checking.suspects.editing import Draft, Edit, Scene, together_and_apart
-from byhand.checking.suspects.wording import activation
+from byhand.checking.suspects.mistakes import Mistake, made, together_and_apart
+from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
 
@@ -27,37 +28,48 @@ def _activations(scene: Scene) -> Iterator[Edit]:
         for kind in sorted(KINDS, key=lambda kind: (kind in GELUS) != (own in GELUS)):
             if kind == own:
                 continue
-            draft = scene.draft()
-            for step in steps:
-                activate_as(draft, step, kind)
             gelu = own in GELUS and kind in GELUS
-            rare = kind in ("relu_squared",)
             said = _("it follows if the activation is {other}; the model says {own}")
             if kind == "identity":
                 said = _("it follows if there is no activation; the model says {own}")
             elif own == "identity":
                 said = _("it follows if the activation is {other}; the model has none")
-            yield Edit(
+            mistake = Mistake(
                 "gelu-kind" if gelu else "activation-kind",
-                said.format(other=activation(kind), own=activation(own)),
+                said.format(other=_named(kind), own=_named(own)),
                 _("use {own}").format(own=_in_code(own)),
-                draft.made(),
-                unlikely + (0 if gelu else 1 + rare),
+                partial(_activate_as, kind=kind),
+                0 if gelu else 1 + (kind == "relu_squared"),
             )
+            yield from made(scene, steps, mistake, unlikely=unlikely)
+
+
+def _named(kind: str) -> str:
+    """An activation by its usual name."""
+    usual = {
+        "relu": "ReLU",
+        "silu": "SiLU",
+        "gelu": _("GELU with erf"),
+        "gelu_tanh": _("GELU with tanh"),
+        "gelu_quick": _("quick GELU, x·σ(1.702·x)"),
+        "relu_squared": _("ReLU squared"),
+        "identity": _("no activation"),
+    }
+    return usual.get(kind, kind)
 
 
 def _in_code(kind: str) -> str:
     """The activation, and how torch says it where that is not plain."""
     said = {"gelu": " (approximate='none')", "gelu_tanh": " (approximate='tanh')"}
-    return activation(kind) + said.get(kind, "")
+    return _named(kind) + said.get(kind, "")
 
 
-def activate_as(draft: Draft, step: Step, kind: str) -> None:
+def _activate_as(draft: Draft, step: Step, kind: str) -> None:
     """The line with another activation, also one that no model of byhand's has."""
     at, x = step.address, step.inputs["x"]
     if kind == "gelu_quick":
-        wide = draft.write(at, "scaled", {"x": x}, step.axes, step.shape, factor=QUICK)
-        draft.change(at, inputs={"x": wide}, kind="silu")
+        draft.first(at, "x", "scaled", factor=QUICK)
+        draft.change(at, kind="silu")
         draft.then(at, "scaled", factor=1 / QUICK)
     elif kind == "relu_squared":
         bent = draft.write(at, "activate", {"x": x}, step.axes, step.shape, kind="relu")
@@ -72,68 +84,55 @@ def _gates(scene: Scene) -> Iterator[Edit]:
     """(act(x·gate) * (x·up)): which is which."""
     ats = dict.fromkeys(step.address.rpartition(".")[0] for step in scene.region)
     gated = [at for at in ats if at.endswith(".mlp") and scene.has(f"{at}.gated")]
-    acts = [at for at in gated if f"{at}.act" in scene.inside]
-    ends = [at for at in gated if f"{at}.gated" in scene.inside]
-    made = [
-        at for at in gated
-        if f"{at}.gate" in scene.inside or f"{at}.hidden" in scene.inside
-    ]  # fmt: skip
-    if not gated:
-        return
-    sentence = _("it follows if gate and up are swapped: act(up)·gate; the model says act(gate)·up")
-    change = _("apply the activation to the gate projection and multiply by the up projection")
-    if acts or ends:
-        draft = scene.draft()
-        for at in acts:
-            draft.change(f"{at}.act", inputs={"x": f"{at}.hidden"})
-        for at in ends:
-            draft.change(f"{at}.gated", inputs={"y": f"{at}.gate"})
-        yield Edit("gate-up-swapped", sentence, change, draft.made())
-    elif made:
-        draft = scene.draft()
-        for at in made:
-            _swap_matrices(scene, draft, at)
-        yield Edit("gate-up-swapped", sentence, change, draft.made())
-    if ends:
-        draft = scene.draft()
-        for at in ends:
-            step = scene.plan[f"{at}.act"]
-            bent = draft.copy(f"{at}.gated", step, x=f"{at}.hidden")
-            draft.change(f"{at}.gated", inputs={"x": f"{at}.gate", "y": bent})
-        yield Edit("gate-up-swapped", sentence, change, draft.made())
-        for kind, keep, what, how in (
-            ("gate-missing", "hidden", _("it follows if the gate is left out; the model says "
-                                         "act(gate)·up"), _("multiply up by act(gate)")),
-            ("up-missing", "act", _("it follows if the up projection is left out; the model says "
-                                    "act(gate)·up"), _("multiply act(gate) by up")),
-        ):  # fmt: skip
-            draft = scene.draft()
-            for at in ends:
-                draft.keep(f"{at}.gated", f"{at}.{keep}")
-            yield Edit(kind, what, how, draft.made(), 2)
-        draft = scene.draft()
-        for at in ends:
-            draft.change(f"{at}.gated", op="add")
-        yield Edit(
-            "gate-added",
-            _("it follows if act(gate) and up are added; the model multiplies them"),
-            _("multiply act(gate) by up, entry by entry"),
-            draft.made(),
-            2,
-        )
-        draft = scene.draft()
-        for at in ends:
-            step = scene.plan[f"{at}.act"]
-            both = draft.copy(f"{at}.gated", step, x=f"{at}.hidden")
-            draft.change(f"{at}.gated", inputs={"y": both})
-        yield Edit(
-            "activation-on-both",
-            _("it follows if the activation is applied to gate and up; the model bends the gate "
-              "alone"),
-            _("apply the activation to the gate only"),
-            draft.made(),
-            2,
-        )  # fmt: skip
+
+    def opened(*names: str) -> list[str]:
+        return [at for at in gated if any(f"{at}.{name}" in scene.inside for name in names)]
+
+    swapped = partial(
+        Mistake,
+        "gate-up-swapped",
+        _("it follows if gate and up are swapped: act(up)·gate; the model says act(gate)·up"),
+        _("apply the activation to the gate projection and multiply by the up projection"),
+    )
+    if lines := opened("act", "gated"):
+        yield from made(scene, lines, swapped(partial(_swap_lines, scene)))
+    else:
+        yield from made(scene, opened("gate", "hidden"), swapped(partial(_swap_matrices, scene)))
+    yield from made(scene,
+        opened("gated"),
+        swapped(lambda draft, at: draft.change(
+            f"{at}.gated", inputs={"x": f"{at}.gate", "y": _bent(scene, draft, at)})),
+        Mistake("gate-missing",
+                _("it follows if the gate is left out; the model says act(gate)·up"),
+                _("multiply up by act(gate)"),
+                lambda draft, at: draft.keep(f"{at}.gated", f"{at}.hidden"), 2),
+        Mistake("up-missing",
+                _("it follows if the up projection is left out; the model says act(gate)·up"),
+                _("multiply act(gate) by up"),
+                lambda draft, at: draft.keep(f"{at}.gated", f"{at}.act"), 2),
+        Mistake("gate-added",
+                _("it follows if act(gate) and up are added; the model multiplies them"),
+                _("multiply act(gate) by up, entry by entry"),
+                lambda draft, at: draft.change(f"{at}.gated", op="add"), 2),
+        Mistake("activation-on-both",
+                _("it follows if the activation is applied to gate and up; the model bends the "
+                  "gate alone"),
+                _("apply the activation to the gate only"),
+                lambda draft, at: draft.change(
+                    f"{at}.gated", inputs={"y": _bent(scene, draft, at)}), 2),
+    )  # fmt: skip
+
+
+def _bent(scene: Scene, draft: Draft, at: str) -> str:
+    """The up projection after the activation."""
+    return draft.copy(f"{at}.gated", scene.plan[f"{at}.act"], x=f"{at}.hidden")
+
+
+def _swap_lines(scene: Scene, draft: Draft, at: str) -> None:
+    if f"{at}.act" in scene.inside:
+        draft.change(f"{at}.act", inputs={"x": f"{at}.hidden"})
+    if f"{at}.gated" in scene.inside:
+        draft.change(f"{at}.gated", inputs={"y": f"{at}.gate"})
 
 
 def _swap_matrices(scene: Scene, draft: Draft, at: str) -> None:

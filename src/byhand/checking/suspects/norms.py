@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from byhand.checking.suspects.editing import Draft, Edit, Scene
-from byhand.checking.suspects.wording import number
+from byhand.checking.suspects.mistakes import Mistake, first, made, number, reading, setting
+from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
-from byhand.plan import WEIGHT, Step
+from byhand.plan import Step
 
 NORM_OPS = ("mean", "center", "mean_square", "root", "normalize", "affine")
 EPS = tuple(map(Fraction, ("1e-5", "1e-6", "0", "1e-12", "1e-8", "1e-3", "1e-7", "1e-4")))
@@ -62,6 +62,10 @@ class Group:
             new[step.address] = draft.copy(before, step, **reads)
         return new[self.out.address]
 
+    def normalise(self, draft: Draft, address: str) -> None:
+        """At a line stands the normalisation of what it was."""
+        draft.keep(address, self.copied(draft, draft.aside(address), address))
+
 
 def group(scene: Scene, at: str) -> Group | None:
     """The normalisation of this name; None where the model has none."""
@@ -99,7 +103,7 @@ def norm_suspects(scene: Scene) -> Iterator[Edit]:
 def _suspects(scene: Scene, every: Sequence[Group], unlikely: int) -> Iterator[Edit]:
     for make in (_eps, _gain_and_bias, _variance, _kind, _whole):
         for edit in make(scene, every):
-            yield Edit(edit.kind, edit.sentence, edit.change, edit.plan, edit.unlikely + unlikely)
+            yield replace(edit, unlikely=edit.unlikely + unlikely)
 
 
 def _eps(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
@@ -107,42 +111,51 @@ def _eps(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     if not rooted:
         return
     eps = rooted[0].eps
+    said, width = number(eps), rooted[0].width
+    roots = [each.lines[each.root] for each in rooted]
     for place, other in enumerate(EPS):
-        if other == eps:
-            continue
-        draft = scene.draft()
-        for each in rooted:
-            draft.change(each.lines[each.root].address, eps=other)
-        yield Edit(
-            "eps-value",
-            _("it follows if eps is {other}; the model says {eps}").format(
-                other=number(other), eps=number(eps)
-            ),
-            _("use eps {eps} in this norm").format(eps=number(eps)),
-            draft.made(),
-            int(place > 3),
-        )
+        if other != eps:
+            mistake = Mistake(
+                "eps-value",
+                _("it follows if eps is {other}; the model says {eps}").format(
+                    other=number(other), eps=said),
+                _("use eps {eps} in this norm").format(eps=said),
+                setting(eps=other),
+                int(place > 3),
+            )  # fmt: skip
+            yield from made(scene, roots, mistake)
     if not eps:
         return
-    outside = _(
-        "it follows if eps is added after the root, √v + eps; the model says √(v + {eps})"
-    ).format(eps=number(eps))
-    change = _("add eps {eps} under the root").format(eps=number(eps))
-    draft = scene.draft()
-    for each in rooted:
-        at = each.lines[each.root].address
-        draft.change(at, eps=Fraction(0))
-        draft.then(at, "raised", by=each.eps)
-    yield Edit("eps-place", outside, change, draft.made())
+    outside = Mistake(
+        "eps-place",
+        _("it follows if eps is added after the root, √v + eps; the model says √(v + {eps})"
+          ).format(eps=said),
+        _("add eps {eps} under the root").format(eps=said),
+        _eps_after_the_root,
+    )  # fmt: skip
+    yield from made(scene, rooted, outside)
     if all(each.square in each.open and each.width > 1 for each in rooted):
-        for each in rooted:
-            _over_one_less(draft, each)
-        sentence = _(
-            "it follows if the norm divides by the sample deviation plus eps (over n - 1, eps "
-            "after the root); the model says √(v + {eps}) with v over n = {n}"
-        ).format(eps=number(eps), n=rooted[0].width)
-        change = _("divide the variance by n and add eps under the root (correction=0)")
-        yield Edit("variance-sample", sentence, change, draft.made(), 1)
+        sample = Mistake(
+            "variance-sample",
+            _("it follows if the norm divides by the sample deviation plus eps (over n - 1, eps "
+              "after the root); the model says √(v + {eps}) with v over n = {n}").format(
+                eps=said, n=width),
+            _("divide the variance by n and add eps under the root (correction=0)"),
+            _sample_deviation,
+            1,
+        )  # fmt: skip
+        yield from made(scene, rooted, sample)
+
+
+def _eps_after_the_root(draft: Draft, each: Group) -> None:
+    at = each.lines[each.root].address
+    draft.change(at, eps=Fraction(0))
+    draft.then(at, "raised", by=each.eps)
+
+
+def _sample_deviation(draft: Draft, each: Group) -> None:
+    _eps_after_the_root(draft, each)
+    _over_one_less(draft, each)
 
 
 def _over_one_less(draft: Draft, each: Group) -> None:
@@ -153,129 +166,86 @@ def _over_one_less(draft: Draft, each: Group) -> None:
 def _variance(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     squared = [each for each in every if each.square in each.open and each.width > 1]
     if squared:
-        draft = scene.draft()
-        for each in squared:
-            _over_one_less(draft, each)
-        yield Edit(
+        width = squared[0].width
+        sample = Mistake(
             "variance-sample",
-            _(
-                "it follows if the variance is divided by n - 1 = {less}; the model divides by "
-                "n = {n}"
-            ).format(less=squared[0].width - 1, n=squared[0].width),
+            _("it follows if the variance is divided by n - 1 = {less}; the model divides by "
+              "n = {n}").format(less=width - 1, n=width),
             _("divide the variance by n (unbiased=False, correction=0)"),
-            draft.made(),
+            _over_one_less,
             0 if squared[0].layernorm else 3,
-        )
-    rooted = [each for each in every if each.root in each.open]
-    if rooted:
-        draft = scene.draft()
-        for each in rooted:
-            step = each.lines[each.root]
-            draft.change(step.address, op="raised", eps=None, by=each.eps)
-        yield Edit(
-            "root-missing",
-            _("it follows if the norm divides by the variance; the model divides by its root"),
-            _("take the square root of the variance plus eps"),
-            draft.made(),
-            3,
-        )
+        )  # fmt: skip
+        yield from made(scene, squared, sample)
+    root_missing = Mistake(
+        "root-missing",
+        _("it follows if the norm divides by the variance; the model divides by its root"),
+        _("take the square root of the variance plus eps"),
+        lambda draft, each: draft.change(
+            each.lines[each.root].address, op="raised", eps=None, by=each.eps),
+        3,
+    )  # fmt: skip
+    yield from made(scene, (each for each in every if each.root in each.open), root_missing)
 
 
 def _gain_and_bias(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     ended = [each.lines["out"] for each in every if "out" in each.open]
     gained = [step for step in ended if "gain" in step.inputs]
     biased = [step for step in ended if "bias" in step.inputs]
-    wishes = (
-        (
-            "norm-gain-missing", gained, {"gain": None},
-            _("it follows if the norm is not multiplied by its gain; the model has a gain"),
-            _("multiply by the gain (weight) of the norm"), 0,
-        ),
-        (
-            "norm-bias-missing", biased, {"bias": None},
-            _("it follows if the norm's bias is left out; the model has a bias"),
-            _("add the bias of the norm"), 0,
-        ),
-        (
-            "norm-gain-missing", [step for step in gained if step in biased],
-            {"gain": None, "bias": None},
-            _("it follows if the norm has no gain and no bias; the model has both"),
-            _("multiply by the gain and add the bias of the norm"), 0,
-        ),
-    )  # fmt: skip
-    for kind, steps, inputs, sentence, change, unlikely in wishes:
-        if steps:
-            draft = scene.draft()
-            for step in steps:
-                draft.change(step.address, inputs=inputs)
-            yield Edit(kind, sentence, change, draft.made(), unlikely)
-    for by, sentence, change in (
-        (1, _("it follows if the norm multiplies by 1 + gain; the model says gain"),
-         _("multiply by the gain itself, without adding 1")),
-        (-1, _("it follows if the norm multiplies by gain - 1; the model says gain"),
-         _("multiply by the gain itself; if the file stores gain - 1, add 1")),
-    ):  # fmt: skip
-        if gained:
-            draft = scene.draft()
-            for step in gained:
-                _raise_weight(scene, draft, step, "gain", Fraction(by))
-            yield Edit("norm-gain-plus-one", sentence, change, draft.made(), 1)
     both = [step for step in gained if step in biased]
-    if both:
-        draft = scene.draft()
-        for step in both:
-            bias = draft.write(
-                step.address, "affine", {"x": step.inputs["x"], "bias": step.inputs["bias"]},
-                step.axes, step.shape,
-            )  # fmt: skip
-            draft.change(step.address, inputs={"x": bias, "bias": None})
-        yield Edit(
-            "norm-bias-first",
-            _("it follows if the bias is added before the gain; the model says x·gain + bias"),
-            _("multiply by the gain first, then add the bias"),
-            draft.made(),
-            3,
-        )
+    yield from made(scene, gained, Mistake(
+        "norm-gain-missing",
+        _("it follows if the norm is not multiplied by its gain; the model has a gain"),
+        _("multiply by the gain (weight) of the norm"), reading(gain=None)))  # fmt: skip
+    yield from made(scene, biased, Mistake(
+        "norm-bias-missing",
+        _("it follows if the norm's bias is left out; the model has a bias"),
+        _("add the bias of the norm"), reading(bias=None)))  # fmt: skip
+    yield from made(scene, both, Mistake(
+        "norm-gain-missing",
+        _("it follows if the norm has no gain and no bias; the model has both"),
+        _("multiply by the gain and add the bias of the norm"),
+        reading(gain=None, bias=None)))  # fmt: skip
+    yield from made(scene,
+        gained,
+        Mistake("norm-gain-plus-one",
+                _("it follows if the norm multiplies by 1 + gain; the model says gain"),
+                _("multiply by the gain itself, without adding 1"),
+                first("gain", "raised", by=Fraction(1)), 1),
+        Mistake("norm-gain-plus-one",
+                _("it follows if the norm multiplies by gain - 1; the model says gain"),
+                _("multiply by the gain itself; if the file stores gain - 1, add 1"),
+                first("gain", "raised", by=Fraction(-1)), 1),
+    )  # fmt: skip
+    yield from made(scene, both, Mistake(
+        "norm-bias-first",
+        _("it follows if the bias is added before the gain; the model says x·gain + bias"),
+        _("multiply by the gain first, then add the bias"), _bias_first, 3))  # fmt: skip
 
 
-def _raise_weight(scene: Scene, draft: Draft, step: Step, role: str, by: Fraction) -> None:
-    read = step.inputs[role]
-    assert read.startswith(WEIGHT)
-    shape = scene.weight_shape(read)
-    new = draft.write(step.address, "raised", {"x": read}, step.axes[-1:], shape, by=by)
-    draft.change(step.address, inputs={role: new})
+def _bias_first(draft: Draft, step: Step) -> None:
+    reads = {role: step.inputs[role] for role in ("x", "bias")}
+    bias = draft.write(step.address, "affine", reads, step.axes, step.shape)
+    draft.change(step.address, inputs={"x": bias, "bias": None})
 
 
 def _kind(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     layernorms = [each for each in every if each.layernorm]
-    if layernorms:
-        draft = scene.draft()
-        for each in layernorms:
-            _as_rmsnorm(draft, each)
-        sentence = _("it follows if the norm is an RMSNorm; the model says layernorm")
-        change = _("subtract the mean before dividing (use LayerNorm)")
-        yield Edit("norm-kind", sentence, change, draft.made())
-        for at in ("normalized", "variance"):
-            opened = [each for each in layernorms if at in each.open]
-            if opened:
-                draft = scene.draft()
-                for each in opened:
-                    draft.change(each.lines[at].address, inputs={"x": each.source})
-                what = (
-                    _("it follows if x itself is divided by std; the model divides x - mean")
-                    if at == "normalized"
-                    else _("it follows if the variance is the mean of x²; the model says the mean "
-                           "of (x - mean)²")
-                )  # fmt: skip
-                yield Edit("mean-kept", what, _("subtract the mean first"), draft.made(), 1)
-    rmsnorms = [each for each in every if not each.layernorm]
-    if rmsnorms:
-        draft = scene.draft()
-        for each in rmsnorms:
-            _as_layernorm(draft, each)
-        sentence = _("it follows if the norm is a layernorm; the model says RMSNorm")
-        change = _("do not subtract the mean (use RMSNorm)")
-        yield Edit("norm-kind", sentence, change, draft.made())
+    yield from made(scene, layernorms, Mistake(
+        "norm-kind", _("it follows if the norm is an RMSNorm; the model says layernorm"),
+        _("subtract the mean before dividing (use LayerNorm)"), _as_rmsnorm))  # fmt: skip
+    for at, sentence in (
+        ("normalized", _("it follows if x itself is divided by std; the model divides x - mean")),
+        ("variance", _("it follows if the variance is the mean of x²; the model says the mean of "
+                       "(x - mean)²")),
+    ):  # fmt: skip
+        opened = [each for each in layernorms if at in each.open]
+        yield from made(scene, opened, Mistake(
+            "mean-kept", sentence, _("subtract the mean first"),
+            lambda draft, each, at=at: draft.change(  # type: ignore[misc]
+                each.lines[at].address, inputs={"x": each.source}), 1))  # fmt: skip
+    yield from made(scene, (each for each in every if not each.layernorm), Mistake(
+        "norm-kind", _("it follows if the norm is a layernorm; the model says RMSNorm"),
+        _("do not subtract the mean (use RMSNorm)"), _as_layernorm))  # fmt: skip
 
 
 def _as_rmsnorm(draft: Draft, each: Group) -> None:
@@ -326,27 +296,20 @@ def _whole(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     ended = [each for each in every if each.out.address in scene.inside]
     if not ended:
         return
-    final = all(each.at == "final.norm" for each in ended)
+    final, norm = all(each.at == "final.norm" for each in ended), ended[0].at
     prefix = "final-" if final else ""
-    draft = scene.draft()
-    for each in ended:
-        draft.keep(each.out.address, each.source)
-    yield Edit(
-        prefix + "norm-missing",
-        _("it follows if {norm} is left out; the model normalises here").format(norm=ended[0].at),
-        _("normalise: apply {norm}").format(norm=ended[0].at),
-        draft.made(),
-    )
-    draft = scene.draft()
-    for each in ended:
-        once = draft.aside(each.out.address)
-        draft.keep(each.out.address, each.copied(draft, once, each.out.address))
-    yield Edit(
-        prefix + "norm-twice",
-        _("it follows if {norm} is applied twice; the model applies it once").format(
-            norm=ended[0].at
-        ),
-        _("apply {norm} once").format(norm=ended[0].at),
-        draft.made(),
-        0 if final else 2,
-    )
+    yield from made(scene,
+        ended,
+        Mistake(prefix + "norm-missing",
+                _("it follows if {norm} is left out; the model normalises here").format(norm=norm),
+                _("normalise: apply {norm}").format(norm=norm),
+                lambda draft, each: draft.keep(each.out.address, each.source)),
+        Mistake(prefix + "norm-twice", twice(norm), _("apply {norm} once").format(norm=norm),
+                lambda draft, each: each.normalise(draft, each.out.address), 0 if final else 2),
+    )  # fmt: skip
+
+
+def twice(norm: str) -> str:
+    """The sentence of a norm that is applied twice."""
+    sentence = _("it follows if {norm} is applied twice; the model applies it once")
+    return sentence.format(norm=norm)

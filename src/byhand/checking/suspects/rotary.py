@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from byhand.checking.suspects.editing import Draft, Edit, Scene
-from byhand.checking.suspects.wording import number
+from byhand.checking.suspects.mistakes import number
+from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
 

@@ -6,7 +6,7 @@ tokens that differ, and for the steps asked for each number three times: true, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any
@@ -29,28 +29,23 @@ from byhand.document.compose.ulps import (
     ulps,
     ulps_below,
 )
-from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
-from byhand.document.media.json.trace import (
-    enclosure_data,
-    float_data,
-    in_style,
-    proof_data,
-    step_record,
-)
+from byhand.document.media.json.records import enclosure_data, float_data
+from byhand.document.media.json.trace import in_style, proof_data, step_record
 from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import before_point
 from byhand.document.media.terminal.parts import forms_of, one_line
-from byhand.document.trace_parts import (
+from byhand.document.parts import (
     MASKED,
     Cell,
     Loss,
-    Mark,
+    Number,
+    NumberRow,
+    NumberTable,
     Part,
     Predictions,
-    Row,
+    Remark,
     StepPart,
-    Table,
     Title,
     WorkingLine,
 )
@@ -241,7 +236,7 @@ class Compared:
         true = self.proven.steps[address].at(index)
         return bool(true.exact and true.mid == 0)
 
-    def differs(self, one: Differing) -> Mark:
+    def differs(self, one: Differing) -> Remark:
         trace = self.proven
         assert trace.next is not None
         margin = trace.next[one.position].margin
@@ -251,7 +246,7 @@ class Compared:
             "after position {position} ({token}): {format} says {float}, the true next token is "
             "{true}, ahead by {margin}, proven"
         )
-        return Mark(
+        return Remark(
             "open",
             text.format(
                 position=one.position,
@@ -276,38 +271,30 @@ class Compared:
                     yield replace(part, tables=tuple(self.tables(part)))
                 case Loss():
                     yield part
-                    yield Mark("more", self.beside("loss", (0,)))
+                    yield Remark("more", self.beside("loss", (0,)))
                 case Predictions():
                     yield part
                     yield from map(self.differs, self.comparison.differing)
                 case _:
                     yield part
 
-    def tables(self, part: StepPart) -> Iterator[Table]:
-        by_head = part.axes[0] in ("head", "kv_head")
-        heads = Window().head_places(part.shape[0]) if by_head else (None,)
-        for head, table in zip(heads, part.tables, strict=True):
-            before = () if head is None else (head,)
-            wide = len(part.shape) > len(before) + 1
-            rows: list[Row] = []
-            for row in table.rows:
-                at = (*before, row.place)
-                places = [(*at, column) for column in table.columns] if wide else [at]
-                rows += [row, *self.rows(part.address, row, places)]
-            yield replace(table, rows=tuple(rows))
+    def tables(self, part: StepPart) -> Iterator[NumberTable]:
+        for table in part.tables:
+            below = ((row, *self.rows(part.address, row)) for row in table.rows)
+            yield replace(table, rows=tuple(row for rows in below for row in rows))
 
-    def rows(self, address: str, row: Row, places: Sequence[Index]) -> Iterator[Row]:
+    def rows(self, address: str, row: NumberRow) -> Iterator[NumberRow]:
         """What stands below a row of true values."""
-        found = [self.floats.steps[address].at(index) for index in places]
-        floats = tuple(
-            MASKED if x is ABSENT else Cell("rounded", decimal=as_text(x)) for x in found
-        )
-        yield Row(row.place, INDENT + self.format, "rounded", floats)
-        errors = (
-            MASKED if x is ABSENT else Cell("rounded", decimal=self.error(address, index))
-            for x, index in zip(found, places, strict=True)
-        )
-        yield Row(row.place, f"{INDENT}ulps", "rounded", tuple(errors))
+        floats, errors = [], []
+        for number in row.numbers:
+            index = tuple(i for i in read_address(number.address).index if isinstance(i, int))
+            found = self.floats.steps[address].at(index)
+            texts = ("", "") if found is ABSENT else (as_text(found), self.error(address, index))
+            cells = [Cell("rounded", decimal=text) if text else MASKED for text in texts]
+            floats.append(Number(number.address, cells[0]))
+            errors.append(Number(number.address, cells[1]))
+        yield NumberRow(row.place, INDENT + self.format, "rounded", tuple(floats))
+        yield NumberRow(row.place, f"{INDENT}ulps", "rounded", tuple(errors))
 
     def at(self, address: str) -> Iterator[Part]:
         """The working of a number, or of each of a slice, and what the floats made of it."""
@@ -319,8 +306,8 @@ class Compared:
             index = tuple(i for i in read.index if isinstance(i, int))
             there = read.name in {step.address for step in self.comparison.steps}
             told = there and not part.missing and not part.cell.masked
-            marks = (Mark("more", self.beside(read.name, index)),) if told else ()
-            yield replace(part, marks=(*part.marks, *marks))
+            remarks = (Remark("more", self.beside(read.name, index)),) if told else ()
+            yield replace(part, remarks=(*part.remarks, *remarks))
 
     # ------------------------------------------------------------------ data
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
-from byhand.document.trace_parts import MASKED, Cell, Letter
+from byhand.document.parts import MASKED, Cell, Letter
 from byhand.errors import Undecided
 from byhand.expression import (
     Entry,
@@ -55,7 +55,7 @@ class Forms:
             return
         for leaf in first:
             self.writer.label(trace.steps[leaf.address].at(leaf.index), leaf)
-        for worked in trace:
+        for worked in trace.values():
             for index, entry in worked.entries():
                 if entry is not None and entry.fraction is None:
                     self.writer.label(entry, Entry(worked.address, index))

@@ -1,42 +1,23 @@
-"""The weights a step reads, shown once each: a word such as identity, or the numbers."""
+"""Weights as they were given: their symbol in a formula, their numbers, or a word for all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from byhand import decimals
 from byhand.document.compose.forms import PLACES, rational_cell
-from byhand.document.trace_parts import MASKED, Cell, Given, Row, Table
-from byhand.document.words import token_label
+from byhand.document.parts import MASKED, Cell
 from byhand.expression import Expression, Number, write
 from byhand.language import _
 from byhand.numbers.base import Printed, Unknown
 from byhand.plan import WEIGHT, Step
-from byhand.spec import parameters
-from byhand.tracing import Trace
-
-if TYPE_CHECKING:
-    from byhand.document.compose.window import Window
 
 SYMBOLS = {"bias": "b", "gain": "gain", "slopes": "slope", "frequencies": "θ", "table": "table"}
 LONGEST_WEIGHT = 24  # signs of a fraction; a longer one is shown by its decimals too
-
-
-def weights_read(step: Step, trace: Trace, window: Window, told: set[str]) -> Iterator[Given]:
-    """The weights of a step that have not been told yet, as far as they are small enough."""
-    for role, address in step.inputs.items():
-        if not address.startswith(WEIGHT) or address in told:
-            continue
-        told.add(address)
-        data = trace.model.weights[address.removeprefix(WEIGHT)].data
-        if data.size <= window.weights and data.ndim <= 2:
-            yield _given(symbol_of(step, role, address), address, data, trace)
 
 
 def symbol_of(step: Step, role: str, address: str) -> str:
@@ -54,37 +35,6 @@ def symbol_of(step: Step, role: str, address: str) -> str:
             return SYMBOLS.get(role, role)
 
 
-def _given(name: str, address: str, data: Any, trace: Trace) -> Given:
-    entries = data.tolist()
-    if word := word_instead(entries, data.ndim):
-        return Given(name, address, word)
-    rows = entries if data.ndim == 2 else [entries]
-    axes = _axes(address, trace)
-    down = _labels(axes[0], len(rows), trace) if data.ndim == 2 else [""]
-    table = Table(
-        title="",
-        columns=tuple(range(len(rows[0]))),
-        heads=tuple(_labels(axes[-1], len(rows[0]), trace)) if axes[-1] == "vocab" else (),
-        rows=tuple(
-            Row(place, down[place], "exact", tuple(map(_as_printed, row)))
-            for place, row in enumerate(rows)
-        ),
-    )
-    return Given(name, address, "", table)
-
-
-def _axes(address: str, trace: Trace) -> tuple[str, ...]:
-    name = address.removeprefix(WEIGHT)
-    return next(p.axes for p in parameters(trace.model.spec) if p.name == name)
-
-
-def _labels(axis: str, size: int, trace: Trace) -> list[str]:
-    """What stands beside a row: the word or the position it belongs to, if any."""
-    if axis == "vocab":
-        return [token_label(trace.token(id)) for id in range(size)]
-    return [str(place) if axis == "context" else "" for place in range(size)]
-
-
 def word_instead(entries: list[Any], axes: int) -> str:
     """What a pencil would write instead of the numbers."""
     if axes == 2:
@@ -97,11 +47,6 @@ def word_instead(entries: list[Any], axes: int) -> str:
     if all(x == 0 for x in entries):
         return _("zeros")
     return _("ones") if all(x == 1 for x in entries) else ""
-
-
-def _as_printed(entry: Any) -> Cell:
-    """A weight in a table: of a printed one, what is printed."""
-    return replace(weight_cell(entry), radius=None)
 
 
 def weight_cell(entry: Any) -> Cell:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
 from math import inf, isnan, log, nan
@@ -15,8 +16,7 @@ from byhand.address import Address, read_address, within, write_index
 from byhand.document import words
 from byhand.document.compose.forms import DIGITS, Forms, rational_cell
 from byhand.document.compose.given import symbol_of, weight_cell
-from byhand.document.media.terminal.layout import plain
-from byhand.document.trace_parts import MASKED, Cell, Mark, Part, WorkingLine
+from byhand.document.parts import MASKED, Cell, Part, Remark, WorkingLine
 from byhand.errors import AddressError, nearest
 from byhand.expression import (
     Entry,
@@ -99,7 +99,7 @@ class Workings:
             else:
                 yield self.entry(self.trace.worked(wanted), index)
         if rest := sum(1 for _index in indices):
-            yield Mark("more", _("… left out: {count} more entries").format(count=rest))
+            yield Remark("more", _("… left out: {count} more entries").format(count=rest))
 
     def indices(self, wanted: Address) -> Iterator[Index]:
         """The entries an address stands for; whole axes where the index does not reach."""
@@ -117,7 +117,7 @@ class Workings:
         name, cell = address + write_index(index), self.weight_cell(address, index)
         if isinstance(self.weight_entry(address, index), Unknown):
             text = _("{name} is unknown").format(name=address)
-            return WorkingLine(name, cell=cell, marks=(Mark("more", text),), missing=True)
+            return WorkingLine(name, cell=cell, remarks=(Remark("more", text),), missing=True)
         return WorkingLine(name, cell=cell)
 
     def weight_cell(self, address: str, index: Index) -> Cell:
@@ -133,48 +133,51 @@ class Workings:
         if worked.step.op == "given":
             value = worked.value[index[0]] if index else worked.value
             text = self.token(value)
-            return WorkingLine(name, cell=rational_cell(value), marks=(Mark("more", text),))
+            return WorkingLine(name, cell=rational_cell(value), remarks=(Remark("more", text),))
         if worked.step.op == "argmax":
             return self.next(name, worked, index[0])
-        symbols = self.working.of(worked.address, index)
         cell = MASKED if worked.missing else self.forms.full(worked.at(index))
-        line = WorkingLine(name, cell=cell)
-        if symbols is None:
+        line = self.line(worked, index, cell)
+        if line is None:
+            return WorkingLine(name, cell=cell)
+        line = replace(line, letters=self.forms.letters([cell.form]))
+        if worked.missing is None:
             return line
-        shown, left_out = self.shortened(symbols)
-        names = short_names(worked.step, shown, self.trace)
+        why = Remark("more", words.why_missing(worked.missing))
+        return replace(line, remarks=(*line.remarks, why), missing=True)
+
+    def line(self, worked: Worked, index: Index, cell: Cell) -> WorkingLine | None:
+        """How an entry comes about that is shown so; None where no line leads to it."""
+        tree = self.working.of(worked.address, index)
+        if tree is None:
+            return None
+        shown, left_out = self.shortened(tree)
+        names = short_names(worked.step, shown)
         values, decimals = self.with_values(shown)
-        marks = []
-        if left_out:
-            marks.append(left_out_mark(left_out))
-        if worked.missing is not None:
-            marks.append(Mark("more", words.why_missing(worked.missing)))
         return WorkingLine(
-            name,
-            symbols=substitute(shown, lambda leaf: renamed(leaf, names)),
+            worked.address + write_index(index),
+            cell=cell,
+            symbols=substitute(shown, lambda leaf: _renamed(leaf, names)),
             values=values,
             decimals=decimals,
-            cell=cell,
             sources=tuple((short, address) for address, short in names.items()),
-            letters=self.forms.letters([cell.form]),
-            marks=tuple(marks),
-            missing=worked.missing is not None,
+            remarks=(_left_out(left_out),) if left_out else (),
         )
 
     def next(self, name: str, worked: Worked, position: int) -> WorkingLine:
         if worked.missing is not None:
-            why = Mark("more", words.why_missing(worked.missing))
-            return WorkingLine(name, cell=MASKED, marks=(why,), missing=True)
+            why = Remark("more", words.why_missing(worked.missing))
+            return WorkingLine(name, cell=MASKED, remarks=(why,), missing=True)
         found = worked.value[position]
         if found.id is None:
             text = words.undecided(
                 [words.token_label(self.trace.token(id)) for id in found.candidates]
             )
-            return WorkingLine(name, cell=MASKED, marks=(Mark("open", text),), missing=True)
+            return WorkingLine(name, cell=MASKED, remarks=(Remark("open", text),), missing=True)
         text = self.token(found.id)
         if self.trace.proof is not None:
             text += ", " + (_("proven") if found.proven else _("not proven"))
-        return WorkingLine(name, cell=rational_cell(found.id), marks=(Mark("more", text),))
+        return WorkingLine(name, cell=rational_cell(found.id), remarks=(Remark("more", text),))
 
     def token(self, id: int) -> str:
         return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
@@ -278,7 +281,7 @@ class Workings:
 def short(cell: Cell) -> bool:
     """Whether a form is short enough to be written into another."""
     if cell.register == "exact":
-        return plain(cell)
+        return cell.plain
     return cell.form is not None and len(write(cell.form)) <= WIDEST_VALUE
 
 
@@ -289,12 +292,12 @@ def logarithm(x: float) -> float:
     return log(abs(x)) if x else -inf
 
 
-def left_out_mark(count: int) -> Mark:
+def _left_out(count: int) -> Remark:
     """How many terms of a long sum are not shown."""
-    return Mark("more", _("… left out: {count} smaller terms").format(count=count))
+    return Remark("more", _("… left out: {count} smaller terms").format(count=count))
 
 
-def short_names(step: Step, tree: Expression, trace: Trace) -> dict[str, str]:
+def short_names(step: Step, tree: Expression) -> dict[str, str]:
     """The addresses that a tree reads, each by the short name it has in its step's formula."""
     roles = {address: role for role, address in step.inputs.items()}
     addresses = dict.fromkeys(leaf.address for leaf in leaves(tree) if isinstance(leaf, Entry))
@@ -311,5 +314,5 @@ def short_names(step: Step, tree: Expression, trace: Trace) -> dict[str, str]:
     }
 
 
-def renamed(leaf: Name | Entry, names: dict[str, str]) -> Expression:
+def _renamed(leaf: Name | Entry, names: dict[str, str]) -> Expression:
     return Entry(names[leaf.address], leaf.index) if isinstance(leaf, Entry) else leaf

@@ -16,7 +16,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from byhand.numbers.base import Array, Numbers
+from byhand.errors import Undecided
+from byhand.language import _
+from byhand.numbers.base import Array, Numbers, nearest_float
 from byhand.numbers.enclosed.distance import Apart
 from byhand.numbers.written import with_digits
 
@@ -33,7 +35,7 @@ class Enclosure:
     """The numbers within `rad` of `mid`: the real value is proven to be one of them.
 
     >>> third = Enclosure(Fraction(1, 3), Fraction(1, 10**7))
-    >>> third.contains("0.33333335"), third.contains(0.3), third.decimal(12)
+    >>> third.contains("0.33333335"), third.contains(0.3), third.significant(12)
     (True, False, '0.333333')
     """
 
@@ -86,11 +88,20 @@ class Enclosure:
         return self.lower <= other.upper and other.lower <= self.upper
 
     def __float__(self) -> float:
-        """The float nearest to the midpoint."""
-        try:
-            return float(self.mid)
-        except OverflowError:
-            return inf if self.mid > 0 else -inf
+        """The float nearest to the midpoint; Undecided where nothing is known of the number."""
+        if self.rad == inf:
+            raise _nothing_known()
+        return nearest_float(self.mid)
+
+    def __int__(self) -> int:
+        """The whole number next to the number on the way to 0: proven, or Undecided."""
+        if self.rad == inf:
+            raise _nothing_known()
+        if int(self.lower) != int(self.upper):
+            raise Undecided(
+                _("the number is not known narrowly enough to be a whole number"), found=repr(self)
+            )
+        return int(self.lower)
 
     # ------------------------------------------------------------------- decimals
 
@@ -98,7 +109,7 @@ class Enclosure:
         """Whether so many significant digits are proven, each within one unit of the last place."""
         return self.rad == 0 or self._rounded(digits) is not None
 
-    def decimal(self, digits: int) -> str:
+    def significant(self, digits: int) -> str:
         """So many significant digits: less than one unit of the last place from the real value.
 
         Fewer digits where fewer are proven.  Where not even one is: the middle and the radius, as
@@ -142,9 +153,9 @@ class Enclosure:
         proven = abs(n * bottom - top) * by + wide * bottom < bottom * by
         return (n, exponent) if proven else None
 
-    def significant(self, digits: int) -> str:
-        """So many significant digits: another word for `decimal`, which says it of digits."""
-        return self.decimal(digits)
+    def decimal(self, digits: int) -> str:
+        """The older word for `significant`."""
+        return self.significant(digits)
 
     def places(self, count: int) -> str:
         """So many digits behind the point: less than one unit of the last place from the real
@@ -194,6 +205,10 @@ def absurd(ball: Any) -> bool:
 
 
 EVERYTHING = Enclosure(Fraction(0), inf)
+
+
+def _nothing_known() -> Undecided:
+    return Undecided(_("nothing is known of this number: its radius is infinite"))
 
 
 def _less_absurd(man: int, exp: int, rad_man: int, rad_exp: int) -> tuple[Fraction, Fraction]:

@@ -21,9 +21,10 @@ import numpy as np
 
 from byhand.errors import ByhandError
 from byhand.language import _
+from byhand.numbers.enclosed.gpu import kernels
 from byhand.numbers.enclosed.limbs import angles, arithmetic, functions, integers
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.integers import Near
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.enclosed.limbs.products import (
@@ -33,7 +34,7 @@ from byhand.numbers.enclosed.limbs.products import (
 )
 from byhand.numbers.enclosed.limbs.slices import Matrix, check_columns
 from byhand.numbers.enclosed.limbs.spectral import spectral_norm
-from byhand.numbers.enclosed.limbs.weights import tensors
+from byhand.numbers.enclosed.limbs.weights import torch_devices
 
 SHAPES = ((1, 1, 1), (3, 700, 5), (32, 768, 514), (160, 300, 64), (7, 3072, 33))
 BITS = 110
@@ -52,13 +53,13 @@ def checks(device: str | None = None) -> Iterator[Check]:
     """All checks, one after the other; with a device also on torch there."""
     yield from _on(np.zeros(1), "numpy", None)
     if device is not None:
-        where = tensors().find_device(device)
-        like = tensors().from_numpy(np.zeros(1)).to(where)
+        where = torch_devices().find_device(device)
+        like = torch_devices().from_numpy(np.zeros(1)).to(where)
         yield from _on(like, f"torch, {device}", device)
 
 
 def _on(like: Array, where: str, device: str | None) -> Iterator[Check]:
-    engine = module_of(like)
+    engine = engine_of(like)
     random = np.random.default_rng(20)
     tests: tuple[tuple[str, Callable[[], str]], ...] = (
         (_("float64 rounds to nearest, ties to even"), lambda: _rounds(engine, like)),
@@ -70,6 +71,8 @@ def _on(like: Array, where: str, device: str | None) -> Iterator[Check]:
         (_("functions are within their written error"), lambda: _functions(engine, like, random)),
         (_("enclosures at two precisions overlap"), lambda: _overlap(device)),
     )
+    if engine is not NUMPY and like.is_cuda:
+        tests = (*tests, (_("kernels give the same bits"), lambda: _kernels(like, random)))
     for name, test in tests:
         try:
             yield Check(name, True, f"{where}: {test()}")
@@ -201,6 +204,20 @@ def _checksum(engine: Engine, like: Array, random: Any) -> str:
             continue
         raise ArithmeticError(f"an error at {index} was not seen")
     return _("{count} errors found").format(count=tried)
+
+
+def _kernels(like: Array, random: Any) -> str:
+    """A product by kernels has the bits of NumPy; says so where there are none."""
+    x, y = (
+        Digits(random.integers(-(2**21), 2**21 + 1, (count, 700)).astype(float), 30)
+        for count in (4, 3)
+    )
+    engine = engine_of(like)
+    moved = (Digits(engine.constant(part.limbs, like), part.top) for part in (x, y))
+    found = engine.to_numpy(arithmetic.multiply(*moved, -60).limbs)
+    _require(bool((found == arithmetic.multiply(x, y, -60).limbs).all()), "a product")
+    reason = kernels.given_up()
+    return _("none can be used ({reason})").format(reason=reason) if reason else "Triton"
 
 
 def _slices(engine: Engine, like: Array, random: Any) -> str:

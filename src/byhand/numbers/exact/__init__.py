@@ -9,10 +9,9 @@
 """
 
 from byhand.numbers.exact.names import Limits
-from byhand.numbers.exact.nearest import nearest_float
 from byhand.numbers.exact.operations import Exact
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Value
 from byhand.numbers.exact.write import Definition, Writer
 
-__all__ = ["Definition", "Exact", "Limits", "Space", "Value", "Writer", "nearest_float"]
+__all__ = ["Definition", "Exact", "Limits", "Space", "Value", "Writer"]

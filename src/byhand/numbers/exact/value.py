@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from flint import arb, fmpq, fmpz, fmpz_mpoly, fmpz_poly
 
+from byhand.display import Shown
 from byhand.errors import InputError
 from byhand.language import _
 
@@ -91,8 +92,15 @@ class How:
 
 
 @total_ordering
-class Value:
+class Value(Shown):
     """A real number, exactly: rational, or written in names.
+
+    >>> import byhand
+    >>> loss = byhand.trace("journey").loss
+    >>> loss, loss.places(4), loss.significant(12), float(loss), loss.register
+    ((10·ln(u5) - u4 - 2·u3 - u1)/10, '1.8313', '1.83129263705', 1.831292637047109, 'named')
+    >>> loss.letters["u5"][:35], len(loss.letters)
+    ('1 + e^((2·u1 + 3·u2 + 5·u3 + 4·u4)/', 34)
 
     Operators mix with int and Fraction.  `==` is True only if algebra proves it, False only if
     enclosures separate the two; otherwise it raises Undecided, and so does every order.
@@ -215,8 +223,23 @@ class Value:
         """Returns an Arb ball, computed with `bits` bits, that contains the real value."""
         return self.space.ball(self, bits)
 
-    def decimal(self, places: int) -> str:
-        """The value with so many decimals: within one unit of the last place, proven.
+    def __float__(self) -> float:
+        """The float64 nearest to the value; of an enclosed one, nearest to its middle."""
+        from byhand.numbers.exact.nearest import float_of
+
+        return float_of(self)
+
+    def __int__(self) -> int:
+        """The whole number next to the value on the way to 0: proven, or Undecided."""
+        if (fraction := self.fraction) is not None:
+            return int(fraction)
+        nearest = int(self.rounded(0))
+        if nearest and (self < nearest if nearest > 0 else self > nearest):
+            return nearest - 1 if nearest > 0 else nearest + 1
+        return nearest
+
+    def places(self, count: int) -> str:
+        """The value with so many digits behind the point: within one unit of the last, proven.
 
         It is the rounding half away from zero wherever that can be proven, which is always for a
         rational.  Values of more than 30 digits before the point come as by `significant`.
@@ -224,11 +247,11 @@ class Value:
         """
         from byhand.numbers.exact.decimals import decimal
 
-        return decimal(self, places)
+        return decimal(self, count)
 
-    def places(self, count: int) -> str:
-        """So many digits behind the point: another word for `decimal`, which says it of places."""
-        return self.decimal(count)
+    def decimal(self, places: int) -> str:
+        """The older word for `places`."""
+        return self.places(places)
 
     def significant(self, digits: int) -> str:
         """The value with so many significant digits: within one unit of the last, proven."""
@@ -251,6 +274,20 @@ class Value:
     def expression(self) -> Expression:
         """The simplified form as a tree; its letters are those of the space's own writer."""
         return self.space.own_writer.simplified(self)
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """What the letters of its form stand for, and the letters in those, as text."""
+        from byhand.expression import Name, leaves, write
+
+        todo, found = [self.expression()], dict[str, str]()
+        known = self.space.own_writer.definitions()
+        for tree in todo:  # grows as definitions bring further letters
+            for leaf in leaves(tree):
+                if isinstance(leaf, Name) and leaf.text in known and leaf.text not in found:
+                    found[leaf.text] = write(known[leaf.text].expression)
+                    todo.append(known[leaf.text].expression)
+        return found
 
     def __str__(self) -> str:
         from byhand.expression import write

@@ -1,4 +1,4 @@
-"""The pages of a book, one small file each: Edition → Page.
+"""The pages of a book, one small file each: Edition → Page; and the book they make.
 
     whole       the whole pass, and the stream from its start to its end
     tokens      from text to vectors                attention   who looks at whom
@@ -6,15 +6,17 @@
     explained   what the numbers say                exact       what is exact, what is named
     parameters  every parameter counted
 
-`telling` holds what they share.  `whole` on its own, and the four after it together, light every
+`passages` holds what they share.  `whole` on its own, and the four after it together, light every
 step of the plan exactly once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import ModuleType
 
-from byhand.document.book import Page, Passage
+from byhand.document import words
+from byhand.document.book import Book, Page, Passage
 from byhand.document.compose.book import (
     attention,
     block,
@@ -25,8 +27,11 @@ from byhand.document.compose.book import (
     tokens,
     whole,
 )
-from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition
+from byhand.document.compose.book.spine import spine
 from byhand.document.compose.book.topics import Topic
+from byhand.language import _
+from byhand.numbers.base import REGISTERS
 
 STEP_PAGES = ("tokens", "attention", "block", "next")  # which together tell every step once
 
@@ -55,3 +60,42 @@ def _told_on(edition: Edition, topic: Topic) -> ModuleType:
     if topic.layer is not None:
         return attention if attention.belongs(edition, topic) else block
     return tokens if topic.kind in tokens.KINDS else prediction
+
+
+# ------------------------------------------------------------------ the book
+
+
+def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
+    """The pages of an edition, as a book, with or without what the numbers say."""
+    trace = edition.trace
+    found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
+    return Book(
+        model=words.printable(trace.model.name),
+        text=words.printable(trace.text),
+        title=_("{model}, by hand").format(model=words.printable(trace.model.name)),
+        about=words.told(trace.model.about),
+        pages=pages(edition, explaining=explaining),
+        spine=spine(edition.showing),
+        language=language,
+        numbers=words.numbers_name(trace.numbers, trace.proof),
+        scale=edition.scale,
+        tokens=edition.showing.labels,
+        facts=tuple(_facts(edition)),
+        notes=tuple(words.told(note) for note in trace.model.notes),
+        registers=tuple((r, words.register_about(r)) for r in REGISTERS if r in found),
+        claims_checked=edition.claims_from,
+        claims=edition.checked,
+        command=edition.whole_command,
+    )
+
+
+def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
+    yield from whole.text_facts(edition)
+    shown = {
+        PENCIL: _("every number, each with its working"),
+        TOY: _("every tensor as colours, and some of its numbers"),
+        LARGE: _("shapes, statistics and selected numbers; each page says what is left out"),
+    }
+    yield _("this book shows"), shown[edition.scale]
+    if edition.claims_from:
+        yield _("checked"), edition.claims_from

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from byhand.document.book import Node
 from byhand.document.compose.book.spoken_numbers import NEAR, rational_of, together
 from byhand.document.media.terminal.ink import SIGNS
-from byhand.document.media.terminal.layout import plain
 from byhand.document.numerals import in_full, localised
-from byhand.document.parts import NumberRow
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, NumberRow
 from byhand.expression import write
 
 SHORTEST_FORM = 5  # signs of a form that is no plain number
@@ -93,7 +91,7 @@ def _short(cell: Cell, finite: bool) -> str:
     value = rational_of(form) if finite else None
     if value is not None and (text := in_full(value)):
         return localised(text)
-    if form is not None and (plain(cell) or len(write(form)) <= SHORTEST_FORM):
+    if form is not None and (cell.plain or len(write(form)) <= SHORTEST_FORM):
         return localised(write(form))
     sign = NEAR if cell.register == "exact" and cell.cut else ""
     return sign + localised(cell.decimal or "")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import in_brackets
 from byhand.document.numerals import localised, with_decimal_sign
 from byhand.document.parts import Checked
-from byhand.evaluate import work_out
 from byhand.language import _
-from byhand.model import Model
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
@@ -24,22 +21,6 @@ if TYPE_CHECKING:
 
 MOST_PRINTED = 12  # numbers of one claim that are said
 IDS = ("tokens", "next", "target")  # steps whose numbers are words of the vocabulary
-
-
-def mark_claims(
-    model: Model, claims: Sequence[Any], text: str | None, target: str | None
-) -> Marking:
-    """The claims about this text, marked."""
-    from byhand.checking.marking import mark
-
-    return mark(model, claims, text, target=target)
-
-
-def document_of(name: str) -> Path | None:
-    """The claims file of the document that a built-in model comes from."""
-    from byhand.checking.documents import of
-
-    return of(name)
 
 
 class Claims:
@@ -147,10 +128,10 @@ class Claims:
 
     # ------------------------------------------------------------------ where it would lead
 
-    def printed_end(self) -> tuple[str, str, str] | None:
-        """What the printed end of the stream leads to: its address, p(target) and the loss.
+    def printed_row(self) -> tuple[str, str, list[Fraction]] | None:
+        """The last row that the logits are made of, as printed: address, stream and numbers.
 
-        None where the last row that the logits are made of is not printed, or is the true one.
+        None where it is not printed, or is the true one.
         """
         from byhand.document.compose.marked import claimed_text
 
@@ -171,39 +152,8 @@ class Claims:
                 Fraction(claimed_text(claim, (last, i), float(value)))
                 for i, value in enumerate(claim.values)
             ]
-            end = _worked_on(trace, stream, printed)
-            return None if end is None else (line.address, *end)
+            return line.address, stream, printed
         return None
-
-
-def _worked_on(trace: Trace, stream: str, last_row: Sequence[Fraction]) -> tuple[str, str] | None:
-    """p(target) and the loss, exactly, from a stream whose last row is replaced; None where a
-    weight is unknown."""
-    from byhand.numbers.exact import Exact
-
-    data = np.array([[Fraction(0)] * len(last_row)] * len(trace.tokens), object)
-    data[-1] = last_row
-    plan = trace.plan.only(["loss"], given=[stream])
-    steps = work_out(
-        plan,
-        trace.model.weights,
-        trace.tokens,
-        Exact(),
-        target=trace.target,
-        given={stream: data},
-    )
-    assert trace.target is not None
-    if steps["loss"].missing is not None:
-        return None
-    share = steps["probs"].at((len(trace.tokens) - 1, trace.target))
-    return _as_known(share), _as_known(steps["loss"].at((0,)))
-
-
-def _as_known(value: Any) -> str:
-    """Four decimals; of what is known only within a range, the range."""
-    if value.register == "enclosed":
-        return " ± ".join(value.interval(4))
-    return str(value.decimal(4))
 
 
 def in_step(line: Marked, inside: Sequence[int]) -> tuple[int, ...]:

@@ -11,9 +11,10 @@ from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.formulas import formula
-from byhand.document.compose.book.numbers import Index, Showing
+from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.passages import claims_title, remarks_of
 from byhand.document.compose.book.spoken_numbers import NEAR
+from byhand.document.compose.tables import Index
 from byhand.document.numerals import localised
 from byhand.document.parts import (
     CheckedTable,
@@ -82,7 +83,7 @@ def _registers(edition: Edition) -> Passage:
                     "nothing here is exact, and how close is not proven."
                 ).format(numbers=words.numbers_name(trace.numbers, trace.proof))
             ]
-    found = {r for worked in trace if not worked.whole for r in worked.row_registers}
+    found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
     if trace.numbers.uniform is None and "enclosed" in found:
         sentences.append(
             _(
@@ -125,7 +126,7 @@ def _map(edition: Edition) -> Passage:
             ),
             tuple(word(worked.address, place) for place in places),
         )
-        for worked in trace
+        for worked in trace.values()
         if worked.step.position_axis is not None
     )
     hidden = len(trace.tokens) - len(places)
@@ -136,7 +137,9 @@ def _map(edition: Edition) -> Passage:
             "and it can come back: where the names cancel."
         )
     ]
-    if missing := next((worked.missing for worked in trace if worked.missing is not None), None):
+    if missing := next(
+        (worked.missing for worked in trace.values() if worked.missing is not None), None
+    ):
         sentences.append(
             _("A question mark stands where a line is not known ({why}).").format(
                 why=words.why_missing(missing)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from byhand.document.compose.book.numbers import Index, Showing
+from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.given import symbol_of
+from byhand.document.compose.tables import Index
 from byhand.document.mathematics import cell_tree, shortened
-from byhand.document.media.terminal.layout import plain
-from byhand.document.parts import Line, Matrix, Piece, Sign, Word
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Line, Matrix, Piece, Sign, Word
 from byhand.expression import (
     ONE,
     Call,
@@ -269,7 +268,7 @@ def _softmax(showing: Showing, worked: Worked, at: Index) -> Line:
 
 def _by_decimals(cell: Cell) -> bool:
     """Whether the exponent is not shown in full."""
-    if cell is DOTS or plain(cell) or _short(cell):
+    if cell is DOTS or cell.plain or _short(cell):
         return False
     return cell.cut or cell.register != "exact"
 
@@ -281,7 +280,7 @@ def _short(cell: Cell) -> bool:
 def _power(cell: Cell) -> Cell:
     """e to the power of a number, which is short or stands there by its decimals."""
     form = cell.form
-    if form is None or not (plain(cell) or _short(cell)):
+    if form is None or not (cell.plain or _short(cell)):
         form = _decimals(cell)
     return Cell(cell.register, form=Power(E, form))
 

@@ -7,7 +7,7 @@ from itertools import islice, product
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.document import words
-from byhand.document.book import Passage, Remark
+from byhand.document.book import Passage
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.formulas import formula
 from byhand.document.compose.book.strips import near, statistics, strip_of
@@ -22,6 +22,7 @@ from byhand.document.parts import (
     NumberRow,
     NumberTable,
     Part,
+    Remark,
     StatisticsTable,
 )
 from byhand.document.parts import Number as Figure
@@ -216,8 +217,7 @@ def remarks_of(edition: Edition, steps: Iterable[Worked]) -> Iterator[Remark]:
     """Boundaries, returns, limits taken: as they are told at a step."""
     for worked in steps:
         if worked.missing is None:
-            for mark in edition.showing.document.marks(worked):
-                yield Remark(mark.kind, mark.text, worked.address)
+            yield from edition.showing.remarks(worked)
 
 
 def claims_title(edition: Edition) -> str:

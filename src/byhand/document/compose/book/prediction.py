@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,14 +20,15 @@ from byhand.document.parts import (
     Candidate,
     Candidates,
     Definitions,
+    Letter,
+    Loss,
     Part,
-    Predicted,
+    Prediction,
     Predictions,
 )
-from byhand.document.trace_parts import Letter, Loss
 from byhand.expression import Expression, Name, leaves
 from byhand.language import _
-from byhand.numbers.base import Prediction
+from byhand.numbers.base import Prediction as Predicted
 from byhand.plan import WEIGHT
 
 SLUG = "next"
@@ -188,7 +190,7 @@ def _next(edition: Edition, topic: Topic) -> Passage:
         hidden = len(found) - len(shown)
         extra.append(
             Predictions(
-                "next",
+                edition.showing.outline(trace.steps["next"]),
                 tuple(predicted(edition, *one) for one in shown),
                 _("the first {count} positions").format(count=hidden) if hidden else "",
             )
@@ -220,9 +222,9 @@ def looks_back_only(edition: Edition) -> bool:
     return all(block.attention is None or block.attention.causal for block in blocks)
 
 
-def predicted(edition: Edition, position: int, found: Prediction) -> Predicted:
+def predicted(edition: Edition, position: int, found: Predicted) -> Prediction:
     """The answer after one position, in words too."""
-    plain = edition.showing.document.prediction(position, found)
+    plain = edition.showing.prediction(position, found)
     which = edition.showing.position(position)
     if plain.token is None:
         sentence = _("After position {which} the next token is open: {why}.").format(
@@ -243,7 +245,7 @@ def predicted(edition: Edition, position: int, found: Prediction) -> Predicted:
         if plain.proven:
             sentence += _("; this is proven, whatever floats would do")
         sentence += "."
-    return Predicted(position, plain.label, plain.token, plain.margin, plain.proven, sentence)
+    return replace(plain, sentence=sentence)
 
 
 def _loss(edition: Edition, topic: Topic) -> Passage:
@@ -278,10 +280,9 @@ def _loss(edition: Edition, topic: Topic) -> Passage:
             )
         )
         sentences += _as_printed(edition, target)
-        document = edition.showing.document
-        told = document.loss(document.outline(worked), worked)
-        form = told.cell.form or told.cell.worked if isinstance(told, Loss) else None
-        if edition.everything and isinstance(told, Loss) and form is not None:
+        told = edition.showing.loss(worked)
+        form = told.cell.form or told.cell.worked
+        if edition.everything and form is not None:
             letters = [letter for letter in told.letters if letter.name in _letters(form, told)]
             if letters:
                 extra.append(Definitions("loss", form, tuple(sorted(letters, key=_by_name))))
@@ -308,9 +309,8 @@ def _by_name(letter: Letter) -> tuple[str, int]:
 
 def _as_printed(edition: Edition, target: str) -> Iterator[str]:
     """Where the numbers of a document would lead, where they are not those of the model."""
-    found = edition.claims.printed_end() if edition.claims and edition.everything else None
-    if found is not None:
-        address, share, loss = found
+    if edition.printed_end is not None:
+        address, share, loss = edition.printed_end
         yield _(
             "{source} prints another row at the end of the stream, `{address}`. From that row the "
             "probability of `{target}` would be {share} and the loss {loss}."

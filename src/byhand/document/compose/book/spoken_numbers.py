@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from byhand.document.media.terminal.layout import plain
 from byhand.document.numerals import localised
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell
 from byhand.expression import Expression as Tree
 from byhand.expression import Negative, leaves, write
 from byhand.expression import Number as Rational
@@ -44,7 +43,7 @@ def said(cell: Cell) -> str:
     """A cell as a sentence says it."""
     if cell.masked:
         return "–"
-    if cell.form is not None and (plain(cell) or _fits(cell)):
+    if cell.form is not None and (cell.plain or _fits(cell)):
         return localised(write(cell.form))
     if cell.decimal is None:
         return localised(write(cell.form)) if cell.form is not None else "–"

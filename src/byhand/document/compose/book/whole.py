@@ -118,6 +118,16 @@ def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
     yield _("parameters"), words.whole(edition.inventory.total)
 
 
+def text_facts(edition: Edition) -> Iterator[tuple[str, str]]:
+    """What is worked out: the text, the target, the numbers and how many parameters."""
+    trace = edition.trace
+    yield _("text"), words.printable(trace.text)
+    if trace.target is not None:
+        yield _("target"), edition.showing.token(trace.target)
+    yield _("numbers"), words.numbers_name(trace.numbers, trace.proof)
+    yield _("parameters"), words.whole(edition.inventory.total)
+
+
 def _of_all(said: Sequence[str]) -> str:
     """What is the same in every block; else that it is not."""
     return said[0] if len(set(said)) == 1 else _("another in each kind of block")

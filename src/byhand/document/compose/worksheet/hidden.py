@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from byhand.document.book import Book, Page, Passage
 from byhand.document.compose.worksheet.choice import PAGES
 from byhand.document.compose.worksheet.sheet import Blank, Size
-from byhand.document.parts import Formula, NumberTable
-from byhand.document.trace_parts import WorkingLine
+from byhand.document.parts import Formula, NumberTable, WorkingLine
 from byhand.plan import Plan
 
 COPIES = ("merge_heads", "split_heads")  # hand on the numbers they read, in another shape

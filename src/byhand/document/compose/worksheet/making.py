@@ -12,14 +12,8 @@ from random import Random
 from byhand.checking.counts import known_counts
 from byhand.counting import count
 from byhand.document.book import Book, Page
-from byhand.document.compose.book.edition import (
-    PENCIL,
-    TOY_ENTRIES,
-    TOY_PARAMETERS,
-    Edition,
-    bind,
-    make_edition,
-)
+from byhand.document.compose.book import bind
+from byhand.document.compose.book.edition import PENCIL, Edition
 from byhand.document.compose.worksheet.choice import Lines, lines_to_ask, spread
 from byhand.document.compose.worksheet.given import given_lines
 from byhand.document.compose.worksheet.hidden import (
@@ -46,7 +40,8 @@ from byhand.document.compose.worksheet.sheet import (
     Size,
     Worksheet,
 )
-from byhand.document.files import put_all
+from byhand.drafts import write_all
+from byhand.editions import TOY_ENTRIES, TOY_PARAMETERS, make_edition
 from byhand.errors import InputError
 from byhand.evaluate import prepare
 from byhand.language import _, speaking
@@ -77,7 +72,7 @@ def write_worksheet(
     """
     asking = Questioning.asked(blanks=blanks, which=which, decimals=decimals, seed=seed)
     files = worksheet_files(book, trace, asking, called or trace.model.name, pdf=pdf)
-    return put_all(files, Path(folder))
+    return write_all(files, Path(folder))
 
 
 def worksheet_files(

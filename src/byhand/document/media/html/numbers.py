@@ -15,10 +15,9 @@ from byhand.document import words
 from byhand.document.mathematics import in_a_table, says_no_more
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.terminal.ink import SIGNS
-from byhand.document.media.terminal.layout import MASK, plain
+from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import localised
-from byhand.document.parts import Checked, Number, NumberTable
-from byhand.document.trace_parts import Cell, Letter, WorkingLine
+from byhand.document.parts import Cell, Checked, Letter, Number, NumberTable, WorkingLine
 from byhand.expression import Expression, write
 from byhand.language import _
 
@@ -157,7 +156,7 @@ class Inscriber:
             yield f'<p class="where-names">{_("where {names}").format(names=", ".join(said))}</p>'
         for letter in line.letters:
             yield self.letter(letter)
-        for mark in line.marks:
+        for mark in line.remarks:
             yield f'<p class="more">{escape(mark.text)}</p>'
 
     def lines_of(self, cell: Cell, before: str = "") -> str:
@@ -172,7 +171,7 @@ class Inscriber:
             if len(write(tree)) <= LONGEST_WORKING:
                 before = write(tree)
                 lines.append(f'<div class="form">{self.maths.formula("=", tree)}</div>')
-        if cell.decimal is not None and not plain(cell):
+        if cell.decimal is not None and not cell.plain:
             sign = "=" if in_full_by_decimals(cell) else "≈"
             lines.append(f'<div class="value">{sign} {self.decimal(cell)}</div>')
         return "".join(lines)
@@ -197,7 +196,7 @@ def in_full_by_decimals(cell: Cell) -> bool:
 
 def hidden_forms(cell: Cell) -> bool:
     """Whether a number has more to it than its face shows."""
-    return cell.form is not None and not plain(cell)
+    return cell.form is not None and not cell.plain
 
 
 def register_mark(register: str | None, hidden: bool = False) -> str:

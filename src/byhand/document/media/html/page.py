@@ -13,19 +13,19 @@ from pathlib import Path
 
 from byhand.document import words
 from byhand.document.book import MOST_EMBEDDED, Book, Page, Passage
-from byhand.document.files import put_all
 from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.passages import passage_body
 from byhand.document.media.html.prose import left_out, prose, sentence
 from byhand.document.media.html.rechecking import Workings, data_script, numbers_in, slack_of
+from byhand.document.media.html.style import style, text_of
 from byhand.document.media.html.tables import facts
 from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.parts import Number
+from byhand.drafts import write_all
 from byhand.language import _, speaking
 
-_HERE = Path(__file__).parent
 INDEX = "index.html"
 EXPLAINED = "explained"  # the page with bars to both sides, and drawings
 SCALE, WIDEST = 1.18, 490  # of the figure, on a wide screen
@@ -37,7 +37,7 @@ def write_book(book: Book, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     Each file is complete before it takes its name, so whoever reads meanwhile sees the old page
     or the new one.
     """
-    return put_all({name: text.encode() for name, text in pages(book).items()}, Path(folder))
+    return write_all({name: text.encode() for name, text in pages(book).items()}, Path(folder))
 
 
 def pages(book: Book) -> dict[str, str]:
@@ -61,7 +61,7 @@ def _fitted(book: Book, workings: Workings, page: Page, place: int) -> str:
 def _style(slug: str) -> str:
     """How a page looks."""
     names = ("book.css", "explained.css") if slug == EXPLAINED else ("book.css",)
-    return "".join((_HERE / name).read_text("utf-8") for name in names)
+    return style(*names)
 
 
 def _joined(lines: Iterator[str]) -> str:
@@ -226,7 +226,7 @@ class _Sheet:
         yield from self.figures.drawn()
         if lines is not None:
             yield data_script(lines, slack_of(book.numbers))
-        yield f"<script>\n{(_HERE / 'book.js').read_text('utf-8')}</script>"
+        yield f"<script>\n{text_of('book.js')}</script>"
         yield "</body></html>"
 
     def badge(self) -> str:

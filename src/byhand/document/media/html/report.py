@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 from math import inf, log10
-from pathlib import Path
 
 from byhand.checking.verdicts import Marked, MarkedText, Marking, Verdict
 from byhand.document import words
@@ -36,6 +35,7 @@ from byhand.document.compose.marked import (
 from byhand.document.compose.runs import Run, folded
 from byhand.document.compose.worst_entries import worst_entries
 from byhand.document.media.html import heat
+from byhand.document.media.html.style import style, text_of
 from byhand.document.media.terminal.marking import name_of_text, summary, text_facts
 from byhand.document.words import whole
 from byhand.language import _
@@ -43,7 +43,6 @@ from byhand.language import _
 MOST_MAPPED = 24  # lines of a report that have heat maps
 MOST_OPEN = 3  # lines of a text that are told at once; the others open at a click
 LONGEST_TITLE = 60  # characters of a text in a link
-_HERE = Path(__file__).parent
 
 
 def page(marking: Marking) -> str:
@@ -73,7 +72,7 @@ class _Report:
         yield '<head><meta charset="utf-8">'
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
         yield f"<title>{escape(title)}</title>"
-        yield f"<style>\n{(_HERE / 'report.css').read_text('utf-8')}</style></head>"
+        yield f"<style>\n{style('report.css')}</style></head>"
         yield "<body>"
         yield f'<a class="skip" href="#lines-0">{escape(skip)}</a>'
         yield from self.head()
@@ -82,7 +81,7 @@ class _Report:
             yield from self.text(place, text)
         yield "</main>"
         yield from self.foot()
-        yield f"<script>\n{(_HERE / 'report.js').read_text('utf-8')}</script>"
+        yield f"<script>\n{text_of('report.js')}</script>"
         yield "</body></html>"
 
     def head(self) -> Iterator[str]:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
-from importlib import resources
 
 from byhand.document.book import Passage
 from byhand.document.compose.worksheet.claims import claims_text, given_part, quoted_key
@@ -27,9 +26,9 @@ from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.prose import prose
+from byhand.document.media.html.style import style, text_of
 from byhand.document.numerals import localised
-from byhand.document.parts import Number, NumberTable
-from byhand.document.trace_parts import Cell
+from byhand.document.parts import Cell, Number, NumberTable
 from byhand.language import _
 
 SCALE = 1.18  # of the figure, on a wide screen
@@ -98,7 +97,8 @@ class _Page:
         yield f'<!doctype html>\n<html lang="{escape(book.language)}"><head><meta charset="utf-8">'
         yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
         yield '<meta name="generator" content="byhand"><link rel="icon" href="data:,">'
-        yield f"<title>{escape(title)}</title><style>\n{_looks()}</style></head><body>"
+        looks = style("book.css", "worksheet.css")
+        yield f"<title>{escape(title)}</title><style>\n{looks}</style></head><body>"
         yield f'<main id="main" style="--figure:{width}px"><header class="chapter">'
         kicker = f"byhand · {book.model}"
         yield f'<p class="kicker">{escape(kicker)}</p><h1>{escape(title)}</h1>'
@@ -191,17 +191,8 @@ class _Page:
         yield f'<p class="save" hidden><button type="button">{escape(_("save my answers"))}'
         yield f'</button><span role="status" data-count="{filled}"></span></p>'
         yield f'<script type="application/json" id="sheet">{safe}</script>'
-        yield f"<script>\n{_read('worksheet.js')}</script>"
+        yield f"<script>\n{text_of('worksheet.js')}</script>"
 
 
 def _title(name: str, number: int, title: str) -> str:
     return f'<h2 id="{name}-title"><span class="number">{number}</span> {escape(title)}</h2>'
-
-
-def _looks() -> str:
-    book = resources.files("byhand.document.media.html").joinpath("book.css").read_text("utf-8")
-    return book + _read("worksheet.css")
-
-
-def _read(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byhand.document.compose.forms import wide
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
-from byhand.document.trace_parts import Cell, Row, Table
+from byhand.document.parts import Cell, NumberRow, NumberTable
 from byhand.expression import Name, leaves, write
 
 GAP, NARROW = "   ", "  "
 MASK = "·"
 NUMBER = set("0123456789.-/± e" + MASK)
 GUTTER = {register: SIGNS[register] for register in ("named", "enclosed")}
-LONGEST_FRACTION = 9  # characters of an exact number in a table of decimals
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Fitted:
     brief: bool
 
 
-def fit(table: Table, width: int, ink: Ink, signs: bool = True) -> Fitted:
+def fit(table: NumberTable, width: int, ink: Ink, signs: bool = True) -> Fitted:
     """The table in the richest manner that fits the width."""
     for manner in MANNERS:
         if manner.worked and manner.stacked and not _tells(table):
@@ -71,7 +70,7 @@ def fit(table: Table, width: int, ink: Ink, signs: bool = True) -> Fitted:
     return Fitted(tuple(_listed(table, width, ink, signs)), False)
 
 
-def proven_digits(table: Table) -> bool:
+def proven_digits(table: NumberTable) -> bool:
     """Whether the numbers are proven decimals and have no other form."""
     return any(
         cell.register in ("exact", "enclosed")
@@ -83,7 +82,7 @@ def proven_digits(table: Table) -> bool:
     )
 
 
-def aligned(table: Table) -> list[list[str]]:
+def aligned(table: NumberTable) -> list[list[str]]:
     """The texts of a table of proven digits, row by row, padded so that the points meet."""
     block = _Block(table, MANNERS[-1], signs=False)
     return [
@@ -92,15 +91,15 @@ def aligned(table: Table) -> list[list[str]]:
     ]
 
 
-def _has_forms(table: Table) -> bool:
+def _has_forms(table: NumberTable) -> bool:
     return not proven_digits(table) and any(
-        not cell.masked and cell.radius is None and cell.register != "rounded" and not plain(cell)
+        not cell.masked and cell.radius is None and cell.register != "rounded" and not cell.plain
         for row in table.rows
         for cell in row.cells
     )
 
 
-def _shows(table: Table, manner: Manner) -> bool:
+def _shows(table: NumberTable, manner: Manner) -> bool:
     """Whether every number can be read off exactly."""
     cells = [cell for row in table.rows for cell in row.cells if not cell.masked]
     return manner.form and all(
@@ -108,17 +107,8 @@ def _shows(table: Table, manner: Manner) -> bool:
     )
 
 
-def _tells(table: Table) -> bool:
+def _tells(table: NumberTable) -> bool:
     return any(_telling(cell) for row in table.rows for cell in row.cells)
-
-
-def plain(cell: Cell) -> bool:
-    """A cell that a table of decimals shows in full."""
-    if cell.register != "exact" or cell.form is None:
-        return False
-    text = write(cell.form)
-    whole = text.removeprefix("-").isdigit() and len(text) <= len(cell.decimal or "")
-    return whole or len(text) <= LONGEST_FRACTION  # the decimals of 1000000000000 are zeros alone
 
 
 def _telling(cell: Cell) -> bool:
@@ -127,7 +117,7 @@ def _telling(cell: Cell) -> bool:
     return tree is not None and any(isinstance(leaf, Name) for leaf in leaves(tree))
 
 
-def _continued(table: Table, width: int, ink: Ink, signs: bool) -> Iterator[str]:
+def _continued(table: NumberTable, width: int, ink: Ink, signs: bool) -> Iterator[str]:
     """The table in pieces below each other, each with as many columns as fit."""
     for start, stop in _spans(table, _starts(table, width, signs)):
         if start:
@@ -135,7 +125,7 @@ def _continued(table: Table, width: int, ink: Ink, signs: bool) -> Iterator[str]
         yield from _piece(table, start, stop, signs).lines(ink)
 
 
-def _starts(table: Table, width: int, signs: bool) -> list[int]:
+def _starts(table: NumberTable, width: int, signs: bool) -> list[int]:
     """Where the pieces begin; of proven decimals, pieces of equal breadth where they fit."""
     total = len(table.columns)
 
@@ -155,20 +145,18 @@ def _starts(table: Table, width: int, signs: bool) -> list[int]:
     return starts
 
 
-def _spans(table: Table, starts: list[int]) -> Iterator[tuple[int, int]]:
+def _spans(table: NumberTable, starts: list[int]) -> Iterator[tuple[int, int]]:
     return zip(starts, [*starts[1:], len(table.columns)], strict=True)
 
 
-def _piece(table: Table, start: int, stop: int, signs: bool) -> _Block:
-    rows = tuple(
-        Row(row.place, row.label, row.register, row.cells[start:stop]) for row in table.rows
-    )
+def _piece(table: NumberTable, start: int, stop: int, signs: bool) -> _Block:
+    rows = tuple(replace(row, numbers=row.numbers[start:stop]) for row in table.rows)
     heads = table.heads or tuple(map(str, table.columns))
-    part = Table(table.title, table.columns[start:stop], heads[start:stop], rows)
-    return _Block(part, MANNERS[-1], signs)
+    columns, heads = table.columns[start:stop], heads[start:stop]
+    return _Block(replace(table, columns=columns, heads=heads, rows=rows), MANNERS[-1], signs)
 
 
-def _listed(table: Table, width: int, ink: Ink, signs: bool) -> Iterator[str]:
+def _listed(table: NumberTable, width: int, ink: Ink, signs: bool) -> Iterator[str]:
     """One number a line, behind the word of its column; one that is too long is broken."""
     heads = table.heads or (tuple(map(str, table.columns)) if len(table.columns) > 1 else ("",))
     labels = max((width_of(row.label) for row in table.rows), default=0)
@@ -223,12 +211,12 @@ def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
         near = cell.register == "named" or (cell.register == "exact" and cell.cut)
         return [("≈" if near else "", cell.decimal or "")]
     by_decimals = not manner.form or wide(cell.form)
-    if by_decimals and not plain(cell) and cell.decimal is not None:
+    if by_decimals and not cell.plain and cell.decimal is not None:
         return [("≈", cell.decimal)]
     lines = [("", write(cell.form))]
     if cell.worked is not None and manner.worked and (not manner.stacked or _telling(cell)):
         lines = [("", write(cell.worked)), ("=", lines[0][1])]
-    if not plain(cell) and cell.decimal is not None:
+    if not cell.plain and cell.decimal is not None:
         lines.append(("≈", cell.decimal))
     return lines
 
@@ -236,7 +224,7 @@ def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
 class _Block:
     """A table laid out in one manner."""
 
-    def __init__(self, table: Table, manner: Manner, signs: bool, gap: str = GAP) -> None:
+    def __init__(self, table: NumberTable, manner: Manner, signs: bool, gap: str = GAP) -> None:
         self.table = table
         self.manner = manner
         self.signs = signs
@@ -291,8 +279,8 @@ class _Block:
             for line in range(max(map(len, texts), default=1)):
                 yield self._line(row, texts, line, ink)
 
-    def _line(self, row: Row, texts: list[list[tuple[str, str]]], line: int, ink: Ink) -> str:
-        label, gutter = ("", "") if line else (row.label, GUTTER.get(row.register, ""))
+    def _line(self, row: NumberRow, texts: list[list[tuple[str, str]]], line: int, ink: Ink) -> str:
+        label, gutter = ("", "") if line else (row.label, GUTTER.get(row.register or "", ""))
         gutter = "" if self.pointed else gutter  # all of them are enclosed: the step says it once
         text = (ink(gutter, row.register) if gutter else " ") + " " if self.signs else ""
         text += ink(padded(label, self.label_width), "quiet")

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from byhand.document import words
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
-from byhand.document.media.terminal.layout import MASK, fit, plain
-from byhand.document.trace_parts import (
+from byhand.document.media.terminal.layout import MASK, fit
+from byhand.document.parts import (
     Cell,
-    Given,
     Letter,
     Loss,
-    Mark,
     NotWorked,
+    NumberTable,
     Part,
     Prediction,
     Predictions,
+    Remark,
     Stage,
     StepPart,
-    Table,
     Title,
     WorkingLine,
 )
@@ -41,6 +41,7 @@ class Terminal:
     ink: Ink = field(default_factory=Ink)
     told: set[str] = field(default_factory=set)  # letters already defined
     brief: str | None = None  # the first entry whose form had no room
+    drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
     def lines(self, parts: Iterable[Part]) -> Iterator[str]:
         """The document, line by line."""
@@ -48,23 +49,9 @@ class Terminal:
             yield from self.part(part)
 
     def part(self, part: Part) -> Iterator[str]:
-        match part:
-            case Title():
-                yield from self.title(part)
-            case Stage():
-                yield from self.stage(part)
-            case StepPart():
-                yield from self.step(part)
-            case NotWorked():
-                yield from self.not_worked(part)
-            case Predictions():
-                yield from self.predictions(part)
-            case Loss():
-                yield from self.loss(part)
-            case WorkingLine():
-                yield from self.working(part)
-            case Mark():
-                yield from self.mark(part)
+        """One part as lines; one that a terminal cannot show is left to other media."""
+        draw = self.drawn.get(type(part))
+        return iter(()) if draw is None else draw(self, part)
 
     def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Words broken at the width; `first` stands before the first line."""
@@ -120,8 +107,8 @@ class Terminal:
         yield from self.given(step.given)
         for table in step.tables:
             yield from self.table(table, step)
-        for mark in step.marks:
-            yield from self.mark(mark)
+        for remark in step.remarks:
+            yield from self.remark(remark)
 
     def header(self, step: StepPart) -> Iterator[str]:
         """Address and formula at the left, axes and register at the right, on a line if it fits."""
@@ -157,24 +144,25 @@ class Terminal:
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
 
-    def given(self, weights: Iterable[Given]) -> Iterator[str]:
+    def given(self, weights: Iterable[NumberTable]) -> Iterator[str]:
         """The weights a step reads: those that a word describes on one line, then the tables."""
-        if said := [f"{given.name} = {given.word}" for given in weights if given.table is None]:
+        if said := [f"{weight.title} = {weight.word}" for weight in weights if weight.word]:
             text = _("with {what}").format(what=", ".join(said))
             for line in self.paragraph(text, INDENT * 2, INDENT):
                 yield self.ink(line, "quiet")
-        for given in weights:
-            if given.table is not None:
-                yield from self.weight_table(given.name, given.table)
+        for weight in weights:
+            if not weight.word:
+                yield from self.weight(weight)
 
-    def weight_table(self, name: str, table: Table) -> Iterator[str]:
-        lead = INDENT + _("with {what}").format(what=f"{name} =") + " "
-        fitted = fit(table, self.width - width_of(lead), Ink(), signs=False)
+    def weight(self, table: NumberTable) -> Iterator[str]:
+        """The numbers of a weight; of one that was printed, what is printed."""
+        lead = INDENT + _("with {what}").format(what=f"{table.title} =") + " "
+        fitted = fit(as_printed(table), self.width - width_of(lead), Ink(), signs=False)
         for place, line in enumerate(fitted.lines):
             text = (lead if place == 0 else " " * width_of(lead)) + line
             yield self.ink(text.rstrip(), "quiet")
 
-    def table(self, table: Table, step: StepPart) -> Iterator[str]:
+    def table(self, table: NumberTable, step: StepPart) -> Iterator[str]:
         if table.title:
             yield self.ink(INDENT + table.title, "quiet")
         fitted = fit(table, self.width - len(INDENT), self.ink)
@@ -187,7 +175,7 @@ class Terminal:
             text = _("left out: {what}").format(what=table.left_out)
             yield self.ink(f"{INDENT}… {text}", "quiet")
 
-    def hint(self, step: StepPart, table: Table) -> Iterator[str]:
+    def hint(self, step: StepPart, table: NumberTable) -> Iterator[str]:
         """Where the forms are that had no room; said once."""
         before = 1 if step.axes[0] in ("head", "kv_head") else 0
         index = [0] * len(step.axes)
@@ -212,11 +200,12 @@ class Terminal:
         lead = INDENT + _("where {name} =").format(name=letter.name) + " "
         yield from self.paragraph(text, " " * len(lead), lead)
 
-    def mark(self, mark: Mark) -> Iterator[str]:
-        sign = MARKS.get(mark.kind, "")
+    def remark(self, remark: Remark) -> Iterator[str]:
+        """A sentence at a step, behind the sign of its kind."""
+        sign = MARKS.get(remark.kind, "")
         indent = INDENT + "  " * bool(sign)
-        for line in self.paragraph(mark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
-            yield self.ink(line, mark.kind)
+        for line in self.paragraph(remark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
+            yield self.ink(line, remark.kind)
 
     def not_worked(self, part: NotWorked) -> Iterator[str]:
         yield ""
@@ -281,8 +270,32 @@ class Terminal:
             for line in self.paragraph(text, INDENT * 2, INDENT):
                 yield self.ink(line, "quiet")
         yield from self.letters(part)
-        for mark in part.marks:
-            yield from self.mark(mark)
+        for remark in part.remarks:
+            yield from self.remark(remark)
+
+
+Terminal.drawn = {
+    Title: Terminal.title,
+    Stage: Terminal.stage,
+    StepPart: Terminal.step,
+    NotWorked: Terminal.not_worked,
+    Predictions: Terminal.predictions,
+    Loss: Terminal.loss,
+    WorkingLine: Terminal.working,
+    Remark: Terminal.remark,
+}
+
+
+def as_printed(table: NumberTable) -> NumberTable:
+    """A weight without how far each of its numbers may be from what is printed."""
+    rows = tuple(
+        replace(
+            row,
+            numbers=tuple(replace(n, cell=replace(n.cell, radius=None)) for n in row.numbers),
+        )
+        for row in table.rows
+    )
+    return replace(table, rows=rows)
 
 
 def verdict(found: Prediction) -> str:
@@ -331,7 +344,7 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
             yield "=", write(cell.worked)
         if cell.form is not None:
             yield "=", write(cell.form)
-        if cell.decimal is not None and not plain(cell):
+        if cell.decimal is not None and not cell.plain:
             yield "=" if decimal_alone(cell) else "≈", cell.decimal
 
 

@@ -9,13 +9,13 @@ from byhand.document.media.terminal.layout import MASK
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import array, call, string, words
 from byhand.document.parts import (
+    Cell,
     Formula,
     Line,
     Matrix,
     Sign,
     Word,
 )
-from byhand.document.trace_parts import Cell
 from byhand.expression import write
 
 

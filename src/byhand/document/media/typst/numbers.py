@@ -11,12 +11,10 @@ from byhand.document.media.html.numbers import (
     LONGEST_WORKING,
     in_full_by_decimals,
 )
-from byhand.document.media.terminal.layout import plain
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.quoting import array, call, code, content, string, words
 from byhand.document.numerals import localised
-from byhand.document.parts import Number, NumberTable
-from byhand.document.trace_parts import Cell, Letter, WorkingLine
+from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
 from byhand.document.words import axes_text
 from byhand.expression import Expression, write
 from byhand.language import _
@@ -83,7 +81,7 @@ class Inscriber:
             array(self._lines(line)),
             told,
             array(map(self.letter, line.letters)),
-            array(words(mark.text) for mark in line.marks),
+            array(words(mark.text) for mark in line.remarks),
         )
 
     def _lines(self, line: WorkingLine) -> Iterator[str]:
@@ -112,7 +110,7 @@ class Inscriber:
             if len(write(tree)) <= LONGEST_WORKING:
                 before = write(tree)
                 yield self.maths.formula("=", tree)
-        if cell.decimal is not None and not plain(cell):
+        if cell.decimal is not None and not cell.plain:
             sign = "= " if in_full_by_decimals(cell) else "≈ "
             yield f"value-line({string(sign + localised(cell.decimal))})"
 

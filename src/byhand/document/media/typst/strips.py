@@ -9,6 +9,7 @@ import numpy as np
 
 from byhand.document.media.typst.quoting import array, call, content, string, words
 from byhand.document.numerals import localised
+from byhand.document.palette import HEAT, LIGHT
 from byhand.document.parts import (
     AttentionPattern,
     Floats,
@@ -19,12 +20,9 @@ from byhand.document.words import axes_text
 from byhand.language import _
 
 EDGES = (0.04, 0.2, 0.4, 0.65)  # of the reach: where a deeper colour begins
-COLOURS = (
-    "#2a5a8f", "#6795c3", "#a3c0de", "#d5e2ef", "#f1f1ed", "#f6dccb", "#ecb291", "#d67f4f",
-    "#a8461a",
-)  # fmt: skip
+MASKED = len(HEAT)
+COLOURS = (*(LIGHT[name] for name in HEAT), LIGHT["card"])  # by level, the last for what is masked
 MOST_LABELS = 24
-MASKED = 99
 
 
 def heat_strip(strip: HeatStrip) -> str:
@@ -95,7 +93,7 @@ def picture(values: Floats, reach: float) -> str:
             paths.setdefault(level, []).append(f"M{column} {row}h{length}v1h-{length}z")
             column += length
     drawn = "".join(
-        f'<path fill="{"#fff" if level == MASKED else COLOURS[level]}" d="{"".join(pieces)}"/>'
+        f'<path fill="{COLOURS[level]}" d="{"".join(pieces)}"/>'
         for level, pieces in sorted(paths.items())
     )
     return (

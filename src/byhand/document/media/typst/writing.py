@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from byhand.document.book import Book
-from byhand.document.files import put_in_place
 from byhand.document.media.typst.pages import typst_source
+from byhand.document.palette import LIGHT
+from byhand.drafts import write_whole
 from byhand.errors import InputError
 from byhand.language import _
 
@@ -23,7 +24,7 @@ DESIGN = ("book.typ", "explained.typ")
 
 def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
     """Typesets a book.  An InputError says what to install where Typst is missing."""
-    put_in_place(Path(path), typeset(typst_source(book)))
+    write_whole(Path(path), typeset(typst_source(book)), make_folder=True)
 
 
 def typeset(source: str) -> bytes:
@@ -52,7 +53,9 @@ def typeset(source: str) -> bytes:
 def design() -> str:
     """How a book looks, as the beginning of a source."""
     folder = resources.files(__package__)
-    return "".join(folder.joinpath(name).read_text("utf-8") for name in DESIGN)
+    colours = ", ".join(f'{name}: rgb("{colour}")' for name, colour in LIGHT.items())
+    looks = "".join(folder.joinpath(name).read_text("utf-8") for name in DESIGN)
+    return f"#let colours = ({colours})\n{looks}"
 
 
 def _typst() -> Any:

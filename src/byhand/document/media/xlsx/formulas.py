@@ -1,16 +1,23 @@
-"""An expression of entries → the formula of a cell.
+"""Expressions and weights as formulas: what stands behind a cell, without its =.
 
 What stands in neighbouring cells is read as a range: a long dot product is SUMPRODUCT of two rows,
 or MMULT of a row and a column; a short one is written out, as a person would.  Every function here
 is older than Excel 2010 and is known to LibreOffice.
+
+A weight is the number itself, or a formula where it is no decimal: 1/5 is 0.2, 1/3 is =1/3 and
+√2/2 is =SQRT(2)/2.  A float has all the digits that it takes to read the same float back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from byhand.document.media.xlsx.cells import Cell, refer
+from byhand.errors import InputError
 from byhand.expression import (
     Call,
     Entry,
@@ -23,9 +30,13 @@ from byhand.expression import (
     Quotient,
     Sum,
 )
+from byhand.language import _
+from byhand.numbers.base import ABSENT, Printed, Unknown
+from byhand.weights import Tensor, Weights
 
 WRITTEN_OUT = 4  # products of a sum that are written out; more are a range
 ADDED_UP = 2  # likewise for plain terms and squares
+MOST_PLACES = 4  # decimals of a weight that is shown
 MOST_DIGITS = 15  # of a number in a formula: Excel keeps no more
 
 FUNCTIONS = {
@@ -228,3 +239,63 @@ def _step(last: Cell, cell: Cell) -> tuple[int, int] | None:
 
 def _way(run: Sequence[Cell]) -> tuple[int, int] | None:
     return _step(run[0], run[1])
+
+
+# ------------------------------------------------------------------ weights
+
+
+def constant(entry: Any) -> float | str | None:
+    """The number in the cell of one weight, or its formula; None where the entry is masked."""
+    if entry is ABSENT:
+        return None
+    if isinstance(entry, Printed):
+        entry = entry.value
+    if isinstance(entry, Expression):
+        return formula(entry, _nowhere)
+    if isinstance(entry, Fraction) and "/" in (text := number(entry)[0]):
+        return text
+    return float(entry)
+
+
+def _nowhere(entry: Entry) -> Cell:
+    raise ValueError(f"a weight does not refer to {entry.address}")
+
+
+def refuse_unknown(name: str, tensor: Tensor) -> None:
+    """Raises an InputError where an entry of a weight is unknown."""
+    if tensor.floats or not any(isinstance(entry, Unknown) for entry in tensor.data.flat):
+        return
+    raise InputError(
+        _("a spreadsheet works out every number, and here a weight is unknown"),
+        where=f"weight.{name}",
+        hint=_("give this weight a value in the model file"),
+    )
+
+
+def source(weights: Weights, name: str) -> tuple[str, bool] | None:
+    """The tensor whose parameters these are and whether it is turned; None: its own."""
+    tensor = weights[name]
+    if tensor.same_as is None:
+        return None
+    original = weights[tensor.same_as]
+    if not np.shares_memory(tensor.data, original.data):
+        return None
+    return tensor.same_as, tensor.data.strides != original.data.strides
+
+
+def places(tensor: Tensor) -> int:
+    """The decimals that a table of weights is shown with: as many as the longest of them has."""
+    if tensor.floats:
+        return MOST_PLACES
+    return max((_places(entry) for entry in tensor.data.flat), default=0)
+
+
+def _places(entry: Any) -> int:
+    if isinstance(entry, Printed):
+        return min(entry.places, MOST_PLACES)
+    if not isinstance(entry, Fraction):
+        return 0 if entry is ABSENT else MOST_PLACES
+    decimal = terminating(abs(entry))
+    if decimal is None:
+        return MOST_PLACES
+    return min(len(decimal.partition(".")[2]), MOST_PLACES)

@@ -8,9 +8,9 @@ from typing import Any
 
 from byhand.document import words
 from byhand.document.media.xlsx.cells import Cell, refer
-from byhand.document.media.xlsx.looks import Looks
-from byhand.document.media.xlsx.pages import Layout
-from byhand.document.media.xlsx.remarks import Remarks
+from byhand.document.media.xlsx.contents import Remarks
+from byhand.document.media.xlsx.layout import Layout
+from byhand.document.media.xlsx.style import Formats
 from byhand.document.words import Place
 from byhand.language import _
 from byhand.model import Model
@@ -27,9 +27,9 @@ def guide_name() -> str:
 class Guide:
     """The sheet, written from top to bottom."""
 
-    def __init__(self, sheet: Any, looks: Looks) -> None:
+    def __init__(self, sheet: Any, formats: Formats) -> None:
         self.sheet = sheet
-        self.looks = looks
+        self.formats = formats
         self.row = 0
 
     def write(
@@ -45,9 +45,9 @@ class Guide:
         self.sheet.set_column(TEXT, TEXT, TEXT_WIDTH)
         self.sheet.set_row(0, 30)
         title = _("{model}, worked out in live formulas").format(model=model.name)
-        self.sheet.write_string(0, SIGN, title, self.looks("title"))
-        self.sheet.write_formula(1, SIGN, "=" + live[0], self.looks("live"), live[1])
-        self.sheet.write_blank(1, TEXT, None, self.looks("live"))
+        self.sheet.write_string(0, SIGN, title, self.formats("title"))
+        self.sheet.write_formula(1, SIGN, "=" + live[0], self.formats("live"), live[1])
+        self.sheet.write_blank(1, TEXT, None, self.formats("live"))
         self.sheet.freeze_panes(2, 0)
         self.row = 3
         if model.about:
@@ -69,20 +69,20 @@ class Guide:
 
     def head(self, text: str) -> None:
         self.row += 1
-        self.sheet.write_string(self.row, SIGN, text, self.looks("heading"))
-        self.sheet.write_blank(self.row, TEXT, None, self.looks("heading"))
+        self.sheet.write_string(self.row, SIGN, text, self.formats("heading"))
+        self.sheet.write_blank(self.row, TEXT, None, self.formats("heading"))
         self.row += 1
 
     def say(self, text: str) -> None:
         """A paragraph over both columns."""
-        self.sheet.merge_range(self.row, SIGN, self.row, TEXT, text, self.looks("paragraph"))
+        self.sheet.merge_range(self.row, SIGN, self.row, TEXT, text, self.formats("paragraph"))
         width = CHARACTERS * (SIGN_WIDTH + TEXT_WIDTH) // TEXT_WIDTH
         self.sheet.set_row(self.row, LINE_HEIGHT * (1 + len(text) // width))
         self.row += 1
 
     def beside(self, text: str) -> None:
         """What is said of the sign in the left column."""
-        self.sheet.write_string(self.row, TEXT, text, self.looks("explained"))
+        self.sheet.write_string(self.row, TEXT, text, self.formats("explained"))
         self.sheet.set_row(self.row, LINE_HEIGHT * (1 + len(text) // CHARACTERS))
         self.row += 1
 
@@ -98,14 +98,14 @@ class Guide:
             ),
             ("number", False, 1.0, _("a number of the pass: click it and read its formula")),
         ]
-        if remarks.trace is not None:
+        if remarks.some:
             samples.append(("number", True, 0.7071, words.register_about("named")))
         samples += [
             ("working", False, 0.3679, _("a line of working that has no address of its own")),
             ("masked", False, None, _("masked: this position does not look at that one")),
         ]
         for kind, named, value, text in samples:
-            form = self.looks(kind, named=named)
+            form = self.formats(kind, named=named)
             self.sheet.write(self.row, SIGN, value, form)
             self.beside(text)
 
@@ -142,7 +142,7 @@ class Guide:
         self.head(_("The sheets"))
         for page in layout.pages:
             target = "internal:" + refer(Cell(page.name, 0, 0))
-            self.sheet.write_url(self.row, SIGN, target, self.looks("link"), page.name)
+            self.sheet.write_url(self.row, SIGN, target, self.formats("link"), page.name)
             self.beside(about(page.place))
 
     def second_names(self, layout: Layout, aliases: Mapping[str, str]) -> None:
@@ -152,7 +152,7 @@ class Guide:
         self.head(_("Second names"))
         for name, to in shown.items():
             target = "internal:" + refer(layout.tables[to].first)
-            self.sheet.write_url(self.row, SIGN, target, self.looks("link"), name)
+            self.sheet.write_url(self.row, SIGN, target, self.formats("link"), name)
             self.beside(_("the same table as {address}").format(address=to))
 
 

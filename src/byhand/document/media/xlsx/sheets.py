@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from byhand.document.media.xlsx import looks as look
-from byhand.document.media.xlsx.cells import Cell, Table, column_letters, refer
-from byhand.document.media.xlsx.constants import constant, places, source
+from byhand.document.media.xlsx import style
+from byhand.document.media.xlsx.cells import Table, column_letters, refer
+from byhand.document.media.xlsx.contents import Contents, Shown
+from byhand.document.media.xlsx.formulas import constant, places, source
 from byhand.document.media.xlsx.guide import about, title
-from byhand.document.media.xlsx.looks import Looks
-from byhand.document.media.xlsx.operations import Operations
-from byhand.document.media.xlsx.pages import (
+from byhand.document.media.xlsx.layout import (
     LABELS,
     LARGEST,
     LEFT,
@@ -24,32 +22,23 @@ from byhand.document.media.xlsx.pages import (
     VOCABULARY,
     Band,
     Heading,
-    Layout,
     Page,
 )
-from byhand.document.media.xlsx.remarks import Remarks
-from byhand.document.media.xlsx.values import Shown, Values
+from byhand.document.media.xlsx.style import Formats
 from byhand.document.words import axes_text, formula_text
 from byhand.language import _
-from byhand.model import Model
-from byhand.plan import WEIGHT, Plan, Step
+from byhand.plan import WEIGHT, Step
 
 SENTENCE_COLUMNS = 10  # over which a stage's sentence is spread
 
 
-@dataclass(frozen=True)
-class Contents:
-    """Everything that is known before a cell is written."""
+class Position(NamedTuple):
+    """A column that stands for a position of the text; its label follows the token there."""
 
-    model: Model
-    plan: Plan
-    tokens: tuple[int, ...]
-    target: int | None
-    labels: tuple[str, ...]  # of the vocabulary, by id
-    layout: Layout
-    remarks: Remarks
-    values: Values
-    operations: Operations
+    place: int
+
+
+Label = str | int | Position
 
 
 class AllDigits(float):
@@ -63,15 +52,17 @@ class Sheet:
     """One stage's sheet in the making."""
 
     def __init__(
-        self, contents: Contents, page: Page, sheet: Any, looks: Looks, live: tuple[str, str]
+        self, contents: Contents, page: Page, sheet: Any, formats: Formats, live: tuple[str, str]
     ) -> None:
         self.contents = contents
+        self.trace = contents.trace
         self.page = page
         self.sheet = sheet
         self.live = live
-        self.looks = looks
+        self.formats = formats
 
     def write(self) -> None:
+        """Writes the whole sheet."""
         self.columns()
         self.top()
         for band in self.page.bands:
@@ -83,29 +74,31 @@ class Sheet:
         self.sheet.set_footer("&L&F&C&A&R&P/&N")
 
     def columns(self) -> None:
+        """Sets the widths of the columns."""
         right = self.page.right
         self.sheet.hide_gridlines(2)
-        self.sheet.set_column(PLACES, PLACES, look.PLACE_WIDTH)
-        self.sheet.set_column(LABELS, LABELS, look.LABEL_WIDTH)
-        self.sheet.set_column(LEFT, right - 2, look.NUMBER_WIDTH)
-        self.sheet.set_column(right - 1, right - 1, look.GAP_WIDTH)
+        self.sheet.set_column(PLACES, PLACES, style.PLACE_WIDTH)
+        self.sheet.set_column(LABELS, LABELS, style.LABEL_WIDTH)
+        self.sheet.set_column(LEFT, right - 2, style.NUMBER_WIDTH)
+        self.sheet.set_column(right - 1, right - 1, style.GAP_WIDTH)
         weights = [h.table.last.column for band in self.page.bands for h in band.weights]
-        self.sheet.set_column(right, right, look.LABEL_WIDTH)
-        self.sheet.set_column(right + 1, max([right + 1, *weights]), look.NUMBER_WIDTH)
+        self.sheet.set_column(right, right, style.LABEL_WIDTH)
+        self.sheet.set_column(right + 1, max([right + 1, *weights]), style.NUMBER_WIDTH)
 
     def top(self) -> None:
         """The title, a sentence on the stage and the prediction as it stands now."""
         across = SENTENCE_COLUMNS
-        self.sheet.set_row(0, look.TITLE_HEIGHT)
-        self.sheet.write_string(0, 0, title(self.page.place), self.looks("title"))
-        self.sheet.set_row(1, look.SENTENCE_HEIGHT)
-        self.sheet.merge_range(1, 0, 1, across, about(self.page.place), self.looks("sentence"))
-        self.sheet.set_row(2, look.LIVE_HEIGHT, self.looks("live"))
-        self.sheet.write_formula(2, 0, "=" + self.live[0], self.looks("live"), self.live[1])
+        self.sheet.set_row(0, style.TITLE_HEIGHT)
+        self.put(0, 0, title(self.page.place), "title")
+        self.sheet.set_row(1, style.SENTENCE_HEIGHT)
+        self.sheet.merge_range(1, 0, 1, across, about(self.page.place), self.formats("sentence"))
+        self.sheet.set_row(2, style.LIVE_HEIGHT, self.formats("live"))
+        self.sheet.write_formula(2, 0, "=" + self.live[0], self.formats("live"), self.live[1])
 
     # ------------------------------------------------------------------ one step
 
     def band(self, band: Band) -> None:
+        """One step with the weights that it reads first."""
         for heading in band.tables:
             self.titled(band.step, heading)
             self.numbers(band.step, heading.table)
@@ -114,7 +107,7 @@ class Sheet:
             text = _("{weight} stands on the sheet {sheet}").format(weight=name, sheet=table.sheet)
             target = "internal:" + refer(table.first)
             row = band.tables[0].title + place
-            self.sheet.write_url(row, self.page.right, target, self.looks("link"), text)
+            self.sheet.write_url(row, self.page.right, target, self.formats("link"), text)
         for heading in band.weights:
             self.weight(heading)
         self.highlights(band)
@@ -123,65 +116,68 @@ class Sheet:
         """The address with its formula, the remarks, and the labels of rows and columns."""
         address, row = heading.table.address, heading.title
         part = address[len(step.address) :] if address.startswith(step.address) else address
-        if part in (LARGEST, TOTAL):
-            named = {LARGEST: _("max"), TOTAL: _("sum")}[part]
-            self.labels(heading, [named] * heading.table.columns)
-            return
-        if part in (TOKEN, PROBABILITY):
-            named = {TOKEN: _("token"), PROBABILITY: _("probability")}[part]
-            self.labels(heading, [named])
+        beside = {
+            LARGEST: _("max"),
+            TOTAL: _("sum"),
+            TOKEN: _("token"),
+            PROBABILITY: _("probability"),
+        }
+        if part in beside:
+            self.labels(heading, [beside[part]] * heading.table.columns)
             return
         if part == POWERS:
             self.said(row, 0, "", f"e^(x − max), x = {step.inputs['x']}")
         else:
             facts = [formula_text(step.formula), axes_text(step.axes, step.shape)]
             facts.append(self.contents.remarks.register(step.address))
-            also = [name for name, to in self.contents.plan.aliases.items() if to == address]
+            also = [name for name, to in self.trace.plan.aliases.items() if to == address]
             names = " = ".join([address, *also])
             self.said(row, 0, names, "   ".join(fact for fact in facts if fact))
         for offset, remark in enumerate(heading.remarks, 1):
-            self.sheet.write_string(row + offset, 0, remark, self.looks("remark"))
+            self.put(row + offset, 0, remark, "remark")
         self.labels(heading, self.column_labels(heading.axes, heading.table))
         self.positions(step, heading.table)
 
     def said(self, row: int, column: int, address: str, text: str) -> None:
+        """An address and what is said of it, in one cell."""
         if not address:
-            self.sheet.write_string(row, column, text, self.looks("formula"))
+            self.put(row, column, text, "formula")
             return
-        bold, quiet = self.looks("address"), self.looks("formula")
+        bold, quiet = self.formats("address"), self.formats("formula")
         self.sheet.write_rich_string(row, column, bold, address, quiet, "   " + text)
 
     def positions(self, step: Step, table: Table) -> None:
         """The number and the token of each row; on the first sheet the token is typed here."""
         if step.op == "given":
-            ids: Sequence[int | None] = self.contents.tokens
-            if step.address == "target":
-                ids = [self.contents.target]
-            for place, id in enumerate(ids):
+            for place, id in enumerate(self.given_ids(step)):
                 if step.address == "tokens":
-                    self.sheet.write_number(table.row + place, PLACES, place, self.looks("place"))
-                assert id is not None
-                label = self.contents.labels[id]
-                self.sheet.write_string(table.row + place, LABELS, label, self.looks("typed"))
+                    self.put(table.row + place, PLACES, place, "place")
+                self.put(table.row + place, LABELS, self.contents.labels[id], "typed")
             self.choices(table)
-            return
-        if table.down is None:
-            if step.op == "loss":
-                cell = refer(self.contents.layout.token_cell("target"), sheet=self.page.name)
-                assert self.contents.target is not None
-                shown = self.contents.labels[self.contents.target]
-                self.sheet.write_formula(table.row, LABELS, "=" + cell, self.looks("token"), shown)
-            return
-        for place in range(table.rows):
-            self.sheet.write_number(table.row + place, PLACES, place, self.looks("place"))
-            self.token(table.row + place, LABELS, place, "token")
+        elif table.down is not None:
+            for place in range(table.rows):
+                self.put(table.row + place, PLACES, place, "place")
+                self.follow("tokens", place, table.row + place, LABELS, "token")
+        elif step.op == "loss":
+            self.follow("target", 0, table.row, LABELS, "token")
 
-    def token(self, row: int, column: int, position: int, kind: str) -> None:
-        """A label that follows the token of a position."""
-        cell = self.contents.layout.token_cell("tokens", position)
-        shown = self.contents.labels[self.contents.tokens[position]]
-        text = "=" + refer(cell, sheet=self.page.name)
-        self.sheet.write_formula(row, column, text, self.looks(kind), shown)
+    def given_ids(self, step: Step) -> tuple[int, ...]:
+        """The ids of the text, or of the target."""
+        if step.address == "tokens":
+            return self.trace.tokens
+        assert self.trace.target is not None
+        return (self.trace.target,)
+
+    def follow(self, address: str, place: int, row: int, column: int, kind: str) -> None:
+        """A label that follows the token typed at a place of the text, or the target."""
+        text = "=" + refer(self.contents.layout.token_cell(address, place), sheet=self.page.name)
+        shown = self.contents.labels[self.given_ids(self.trace.plan[address])[place]]
+        self.sheet.write_formula(row, column, text, self.formats(kind), shown)
+
+    def put(self, row: int, column: int, value: str | int, kind: str) -> None:
+        """A number or a text, which is never taken for a formula."""
+        write = self.sheet.write_number if isinstance(value, int) else self.sheet.write_string
+        write(row, column, value, self.formats(kind))
 
     def choices(self, table: Table) -> None:
         """The vocabulary as a list to choose from."""
@@ -199,7 +195,7 @@ class Sheet:
             },
         )
 
-    def labels(self, heading: Heading, labels: Sequence[str | int | Cell]) -> None:
+    def labels(self, heading: Heading, labels: Sequence[Label]) -> None:
         """The labels above the columns, and above them those of groups such as heads."""
         table = heading.table
         row = table.row - 1
@@ -208,30 +204,23 @@ class Sheet:
         width = table.columns // table.groups
         for place, label in enumerate(labels):
             column = table.column + place
-            if isinstance(label, int):
-                self.sheet.write_number(row, column, label, self.looks("label"))
-            elif isinstance(label, Cell):
-                position = label.row - self.contents.layout.token_cell("tokens").row
-                self.token(row, column, position, "label")
+            if isinstance(label, Position):
+                self.follow("tokens", label.place, row, column, "label")
             else:
-                self.sheet.write_string(row, column, label, self.looks("label"))
+                self.put(row, column, label, "label")
             if table.groups > 1:
-                text = self.group_label(heading, place // width) if place % width == 0 else ""
-                self.sheet.write_string(row - 1, column, text, self.looks("group"))
+                text = f"{heading.axes[0]} {place // width}" if place % width == 0 else ""
+                self.put(row - 1, column, text, "group")
 
-    @staticmethod
-    def group_label(heading: Heading, group: int) -> str:
-        return f"{heading.axes[0]} {group}"
-
-    def column_labels(self, axes: tuple[str, ...], table: Table) -> list[str | int | Cell]:
+    def column_labels(self, axes: tuple[str, ...], table: Table) -> list[Label]:
+        """What stands above each column: a token, a position, a head, or the index."""
         across = [axis for place, axis in enumerate(axes) if place != table.down]
         width = table.columns // table.groups
         match across[-1:]:
             case ["vocab"]:
-                one: list[str | int | Cell] = list(self.contents.labels)
+                one: list[Label] = list(self.contents.labels)
             case ["key"]:
-                cells = (self.contents.layout.token_cell("tokens", key) for key in range(width))
-                one = list(cells)
+                one = list(map(Position, range(width)))
             case ["head" | "kv_head"]:
                 one = [f"{across[-1]} {head}" for head in range(width)]
             case []:
@@ -243,6 +232,7 @@ class Sheet:
     # ------------------------------------------------------------------ numbers
 
     def numbers(self, step: Step, table: Table) -> None:
+        """Every number of a table: its formula, and what it shows."""
         width = table.columns // table.groups
         part = table.address.partition("~")[1] != ""
         kind = "working" if part else "number"
@@ -255,11 +245,11 @@ class Sheet:
             first = table.groups > 1 and (cell.column - table.column) % width == 0
             text = self.contents.operations.of(table.address, index)
             if text is None:
-                masked = self.looks("masked", first=first)
+                masked = self.formats("masked", first=first)
                 self.sheet.write_blank(cell.row, cell.column, None, masked)
                 continue
             named = not part and self.contents.remarks.named(step.address, index)
-            form = self.looks(kind, named=named, first=first)
+            form = self.formats(kind, named=named, first=first)
             value: Shown = self.contents.values.of(table.address, index)
             if looked_up:
                 self.sheet.write_array_formula(
@@ -276,18 +266,15 @@ class Sheet:
         if table.address == VOCABULARY:
             self.said(heading.title, labels, VOCABULARY, axes_text(heading.axes, table.shape))
             for id, label in enumerate(self.contents.labels):
-                self.sheet.write_number(table.row + id, labels, id, self.looks("place"))
-                self.sheet.write_string(table.row + id, table.column, label, self.looks("known"))
+                self.put(table.row + id, labels, id, "place")
+                self.put(table.row + id, table.column, label, "known")
             return
         for row in range(table.rows if down else 0):
-            at = table.row + row
-            if down == "vocab":
-                self.sheet.write_string(at, labels, self.contents.labels[row], self.looks("place"))
-            else:
-                self.sheet.write_number(at, labels, row, self.looks("place"))
+            label = self.contents.labels[row] if down == "vocab" else row
+            self.put(table.row + row, labels, label, "place")
         name = table.address.removeprefix(WEIGHT)
         shape = axes_text(heading.axes, table.shape)
-        shared = source(self.contents.model.weights, name)
+        shared = source(self.trace.model.weights, name)
         if shared is not None:
             turned = ".T" if shared[1] else ""
             shape += "   = " + WEIGHT + shared[0] + turned
@@ -295,25 +282,24 @@ class Sheet:
         self.entries(table, name, shared)
 
     def entries(self, table: Table, name: str, shared: tuple[str, bool] | None) -> None:
-        tensor = self.contents.model.weights[name]
-        form = self.looks("weight", places=places(tensor))
+        """The numbers of a weight; of a shared one, formulas that follow the original."""
+        tensor = self.trace.model.weights[name]
+        form = self.formats("weight", places=places(tensor))
+        linked = self.formats("number", places=places(tensor))
         for index in table.indices():
             cell, entry = table.cell(index), constant(tensor.data[index])
+            shown = form
             if shared is not None:
                 other = self.contents.layout.tables[WEIGHT + shared[0]]
                 there = other.cell(index[::-1] if shared[1] else index)
-                text = "=" + refer(there, sheet=table.sheet)
-                value = float(self.contents.values.weight(name, index))
-                self.sheet.write_formula(
-                    cell.row, cell.column, text, self.looks("number", places=places(tensor)), value
-                )
-            elif entry.formula:
-                value = float(self.contents.values.weight(name, index))
-                self.sheet.write_formula(cell.row, cell.column, "=" + entry.formula, form, value)
-            elif entry.number is None:
-                self.sheet.write_blank(cell.row, cell.column, None, self.looks("masked"))
+                entry, shown = refer(there, sheet=table.sheet), linked
+            if isinstance(entry, str):
+                value = self.contents.values.weight(name, index)
+                self.sheet.write_formula(cell.row, cell.column, "=" + entry, shown, value)
+            elif entry is None:
+                self.sheet.write_blank(cell.row, cell.column, None, self.formats("masked"))
             else:
-                self.sheet.write_number(cell.row, cell.column, AllDigits(entry.number), form)
+                self.sheet.write_number(cell.row, cell.column, AllDigits(entry), shown)
 
     def highlights(self, band: Band) -> None:
         """Shares are shaded, and the largest logit of each row is marked."""
@@ -321,11 +307,11 @@ class Sheet:
         table = heading.table
         area = (table.row, table.column, table.last.row, table.last.column)
         if band.step.op == "softmax":
-            self.sheet.conditional_format(*area, look.SHARES)
+            self.sheet.conditional_format(*area, style.SHARES)
         if band.step.address == "logits":
             first, last = (column_letters(x.column) for x in (table.first, table.last))
             row = table.row + 1
             rule = f"={first}{row}=MAX(${first}{row}:${last}{row})"
             self.sheet.conditional_format(
-                *area, {"type": "formula", "criteria": rule, "format": self.looks.highlight()}
+                *area, {"type": "formula", "criteria": rule, "format": self.formats.highlight()}
             )

@@ -1,26 +1,20 @@
-"""A trace or a job → an .xlsx file, which appears whole or not at all."""
+"""The bytes of an .xlsx file: its properties, its sheets, the green line and the names."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
-from byhand import forward
-from byhand.document.files import put_in_place
 from byhand.document.media.xlsx.cells import refer
-from byhand.document.media.xlsx.constants import refuse_unknown
+from byhand.document.media.xlsx.contents import Contents, Operations, Remarks, Values
+from byhand.document.media.xlsx.formulas import refuse_unknown
 from byhand.document.media.xlsx.guide import Guide, guide_name, unique_labels
-from byhand.document.media.xlsx.looks import Looks
-from byhand.document.media.xlsx.operations import Operations
-from byhand.document.media.xlsx.pages import PROBABILITY, TOKEN, lay_out
-from byhand.document.media.xlsx.remarks import Remarks
-from byhand.document.media.xlsx.sheets import Contents, Sheet
-from byhand.document.media.xlsx.values import Values
+from byhand.document.media.xlsx.layout import PROBABILITY, TOKEN, lay_out
+from byhand.document.media.xlsx.sheets import Sheet
+from byhand.document.media.xlsx.style import Formats
 from byhand.errors import InputError
-from byhand.evaluate import Job
 from byhand.language import _
 from byhand.tracing import Trace
 from byhand.working import Working
@@ -29,19 +23,15 @@ LAST_TOKENS = 12  # of the text in the green line
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")  # what both Excel and LibreOffice take as a name
 
 
-def save_spreadsheet(work: Trace | Job, path: str | Path) -> None:
-    """Writes the whole pass as an .xlsx file of live formulas; it appears whole or not at all.
+def spreadsheet(trace: Trace, floats: Trace) -> bytes:
+    """A whole pass as an .xlsx file of live formulas.
 
-    Of a trace with exact numbers, registers and boundaries are noted too.  An InputError says how
-    large the file would be where that is too large, or which weight is unknown.
+    `floats` is the same pass in float64: the numbers that are shown until a program works the
+    formulas out.  Of a trace with exact numbers, registers and boundaries are noted too.  An
+    InputError says how large the file would be where that is too large, or which weight is unknown.
     """
-    put_in_place(Path(path), spreadsheet(work))
-
-
-def spreadsheet(work: Trace | Job) -> bytes:
-    """The same as the bytes of a file."""
     xlsxwriter = _xlsxwriter()
-    return _File(_contents(work), xlsxwriter).written()
+    return _File(_contents(trace, floats), xlsxwriter).written()
 
 
 def _xlsxwriter() -> Any:
@@ -55,20 +45,18 @@ def _xlsxwriter() -> Any:
     return xlsxwriter
 
 
-def _contents(work: Trace | Job) -> Contents:
+def _contents(trace: Trace, floats: Trace) -> Contents:
     """What the file is to say; an InputError where it cannot be said."""
-    model, tokens, target, plan = work.model, work.tokens, work.target, work.plan
-    if work.asked:  # some steps were asked for; a spreadsheet has them all
-        plan = forward.plan(model.spec, len(tokens), target=target is not None)
-    remarks = Remarks(work if isinstance(work, Trace) else None)
-    layout = lay_out(plan, remarks.lines(plan))
+    model, plan = trace.model, trace.plan
+    remarks = Remarks(trace)
+    layout = lay_out(plan, remarks.lines())
     for name, tensor in model.weights.items():
         refuse_unknown(name, tensor)
     labels = unique_labels(model.vocabulary.tokens, model.spec.vocab)
-    values = Values(model, plan, tokens, target, labels)
-    working = Working(plan, {"tokens": tokens, "target": target}, values.absent)
+    values = Values(floats, labels)
+    working = Working(plan, {"tokens": trace.tokens, "target": trace.target}, values.absent)
     operations = Operations(plan, layout, working, labels)
-    return Contents(model, plan, tokens, target, labels, layout, remarks, values, operations)
+    return Contents(trace, labels, layout, remarks, values, operations)
 
 
 class _File:
@@ -79,11 +67,11 @@ class _File:
         self.layout = contents.layout
         self.buffer = BytesIO()
         self.book = xlsxwriter.Workbook(self.buffer, {"in_memory": True})
-        self.looks = Looks(self.book)
+        self.formats = Formats(self.book)
 
     def written(self) -> bytes:
         """The whole file."""
-        model, plan = self.contents.model, self.contents.plan
+        model, plan = self.contents.trace.model, self.contents.trace.plan
         self.book.set_properties(
             {
                 "title": model.name,
@@ -92,20 +80,22 @@ class _File:
             }
         )
         live = self.live_line()
-        guide = Guide(self.book.add_worksheet(guide_name()), self.looks)
+        guide = Guide(self.book.add_worksheet(guide_name()), self.formats)
         guide.write(model, self.layout, self.contents.remarks, plan.aliases, live)
         for page in self.layout.pages:
             sheet = self.book.add_worksheet(page.name)
-            Sheet(self.contents, page, sheet, self.looks, live).write()
+            Sheet(self.contents, page, sheet, self.formats, live).write()
         self.define_names()
         self.book.close()
         return self.buffer.getvalue()
 
     def live_line(self) -> tuple[str, str]:
         """The formula of the text, the next token, its probability and the loss; and its result."""
-        labels, tokens = self.contents.labels, self.contents.tokens
+        labels, tokens = self.contents.labels, self.contents.trace.tokens
         values = self.contents.values
-        apart = "" if getattr(self.contents.model.vocabulary, "kind", "") == "characters" else " "
+        apart = (
+            "" if getattr(self.contents.trace.model.vocabulary, "kind", "") == "characters" else " "
+        )
         length = len(tokens)
         shown = range(max(0, length - LAST_TOKENS), length)
         cells = [refer(self.layout.token_cell("tokens", place)) for place in shown]
@@ -128,7 +118,7 @@ class _File:
 
     def define_names(self) -> None:
         """Every address as a name that leads to its table."""
-        known = {name: name for name in self.layout.tables} | dict(self.contents.plan.aliases)
+        known = {name: name for name in self.layout.tables} | dict(self.contents.trace.plan.aliases)
         for name, address in known.items():
             if _NAME.fullmatch(name):
                 table = self.layout.tables[address]

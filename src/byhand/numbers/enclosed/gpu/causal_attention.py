@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from byhand.numbers.enclosed.gpu import row_kernels
 from byhand.numbers.enclosed.gpu.recording import Rows
-from byhand.numbers.enclosed.gpu.row_kernels import Given, Lying, Noted
-from byhand.numbers.enclosed.gpu.visible_keys import Stairs
+from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowLayout, RowResults
+from byhand.numbers.enclosed.gpu.visible_keys import VisibleKeys
 from byhand.numbers.enclosed.limbs import arithmetic, elementwise, exponential
 from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, Move
 from byhand.numbers.enclosed.limbs.array_code import carried, horner, placed, products
@@ -61,13 +61,13 @@ EXP_TOP = WIDTH - POINTS  # of arguments and results of exp: limb 0 weighs 2^-PO
 class Scored:
     """What softmax needs of scores besides their digits."""
 
-    stairs: Stairs
+    visible: VisibleKeys
     widest: Array  # (head, query): R
     place: Array  # (head · query): where the largest score is
     slide: Array
 
 
-def scores_program(given: Given, places: Any) -> Noted:
+def scores_program(given: RowInputs, places: Any) -> RowResults:
     """Sums of products, without the empty limb in front, to digits on the grid of the result."""
     (sums,) = given.entries
     engine = sums.engine
@@ -78,7 +78,7 @@ def scores_program(given: Given, places: Any) -> Noted:
     seen = given.rows[0].rows[0]
     near.set(f"tl.where({given.place.name} < {seen.name}, {near.name}, {row_kernels.LEAST!r})")
     sizes = [abs(row) for row in made.rows[:2]]
-    return Noted(made, whole.rows, sizes, near)
+    return RowResults(made, whole.rows, sizes, near)
 
 
 def scores(
@@ -86,7 +86,7 @@ def scores(
     q: Enclosed,
     k: Enclosed,
     power: int,
-    stairs: Stairs,
+    visible: VisibleKeys,
     box_of: Callable[[], Bound],
     hidden: Array,
     apart: Array,
@@ -95,16 +95,16 @@ def scores(
     if system.bits > FINEST:
         return None
     engine: Any = q.digits.engine
-    heads, queries, keys = stairs.shape
+    heads, queries, keys = visible.shape
     group = heads // k.shape[0]
     reach, rho = (_repeated(part, group) for part in (k.norms, k.ball))
-    most = stairs.most(rho)
-    widest = plus(times(q.norms, most), times(q.ball, stairs.most(reach)), times(q.ball, most))
+    most = visible.most(rho)
+    widest = plus(times(q.norms, most), times(q.ball, visible.most(reach)), times(q.ball, most))
     low = system.grid(widest) - 1
     bound = times(engine.largest(q.norms), engine.largest(k.norms))
     x = q.digits
     y = Digits(_repeated(k.digits.limbs, group, 1).swapaxes(2, 3), k.digits.top)
-    ends = [check_columns(engine, y.limbs[..., : block.reach]) for block in stairs.blocks]
+    ends = [check_columns(engine, y.limbs[..., : block.reach]) for block in visible.blocks]
     sides = [y.limbs, engine.concatenate(ends, 3)]
     rows, columns = norms_of_limbs(engine, x.limbs, sides)
     plan = Plan.of(x, y, rows, columns, low, bound, math.ldexp(1.0, low))
@@ -115,17 +115,17 @@ def scores(
         return None
     if plan.low + WIDTH * plan.count + max(0, power) > HIGHEST:
         return None
-    sums, known = _dot_products(engine, stairs, x, y, sides, plan)
+    sums, known = _dot_products(engine, visible, x, y, sides, plan)
     move = Move.of(top - WIDTH * plan.limbs, plan.limbs, plan.low, plan.count)
     made = engine.empty((plan.count, heads, queries, keys), x.limbs)
     sizes = min(2, plan.count)
-    found = row_kernels.worked(
+    found = row_kernels.run(
         scores_program,
         (move.places,),
-        stairs.walk(whole=True),
-        [stairs.dense(sums)],
-        stairs.dense(made),
-        rows=[stairs.seen_floats],
+        visible.walk(whole=True),
+        [visible.dense(sums)],
+        visible.dense(made),
+        rows=[visible.seen_floats],
         powers=move.powers,
         results=plan.limbs + sizes + 1,
     )
@@ -137,14 +137,14 @@ def scores(
     size = math.ldexp(1.0, power)
     local = times(plan.error, size)
     widest = plus(times(widest, size), local)
-    changed = root(stairs.sum(times(rho, rho)))
+    changed = root(visible.sum(times(rho, rho)))
     moved = plus(
         times(q.ball, _repeated(apart, group)[:, None]),
         times(q.norms, changed),
         times(q.ball, changed),
     )
     slide = plus(local * math.sqrt(keys) * (1 + 2.0**-50), times(moved, size))
-    trail = Scored(stairs, widest, found[-1], slide)
+    trail = Scored(visible, widest, found[-1], slide)
 
     def box() -> Bound:
         return plus(times(box_of(), size), local)
@@ -159,10 +159,10 @@ def scores(
 
 
 def _dot_products(
-    engine: Any, stairs: Stairs, x: Digits, y: Digits, sides: list[Array], plan: Plan
+    engine: Any, visible: VisibleKeys, x: Digits, y: Digits, sides: list[Array], plan: Plan
 ) -> tuple[Array, Array]:
     """Sums along diagonals, (limb, head, query, key); checks, (limb, head, query, 2)."""
-    heads, queries, keys = stairs.shape
+    heads, queries, keys = visible.shape
     deep = x.shape[-1]
     laid_x = engine.moveaxis(x.limbs, 0, 2).reshape(heads, queries, x.n * deep)
     laid_y, laid_ends = (from_the_last(engine, side).flatten(1, 2) for side in sides)
@@ -181,14 +181,14 @@ def _dot_products(
 
     y_limbs = y.n
     works = [along(laid_x, laid_ends, ends[1:])]
-    for block in stairs.blocks[::-1]:
+    for block in visible.blocks[::-1]:
         some = laid_x[:, block.first : block.last]
         into = sums[:, :, block.first : block.last, : block.reach]
         works.append(along(some, laid_y[:, :, : block.reach], into))
     engine.side_by_side(sums, works)
     own = [
         ends[:, :, block.first : block.last, 2 * number : 2 * number + 2]
-        for number, block in enumerate(stairs.blocks)
+        for number, block in enumerate(visible.blocks)
     ]
     return sums, arithmetic.carry(engine.concatenate(own, 2))
 
@@ -216,17 +216,17 @@ def _repeated(rows: Array, group: int, axis: int = 0) -> Array:
 # ------------------------------------------------------------------ softmax
 
 
-def powers_program(given: Given, places: Any) -> Noted:
+def powers_program(given: RowInputs, places: Any) -> RowResults:
     """e^(x - shift)."""
     (x,), (shift,) = given.entries, given.rows
     less = Rows(x.engine, [a - b for a, b in zip(x.rows, shift.rows, strict=True)])
     moved = placed(carried(less), places, given.powers[0] if given.powers else None)
     points, near = given.tables
     made = exponential.evaluate(points, near, moved)
-    return Noted(made, made.rows)
+    return RowResults(made, made.rows)
 
 
-def shares_program(given: Given, keep: int, places: Any) -> Noted:
+def shares_program(given: RowInputs, keep: int, places: Any) -> RowResults:
     """Powers times the inverse of their sum; the approximation is one row more."""
     (x,), (inverse,) = given.entries, given.rows
     unit = given.powers[-1]
@@ -237,17 +237,17 @@ def shares_program(given: Given, keep: int, places: Any) -> Noted:
     size = abs(near)
     squares = [row * row for row in made.rows]
     out = Rows(x.engine, [*made.rows, near])
-    return Noted(out, [*squares, *(size * key for key in given.keys)], [size])
+    return RowResults(out, [*squares, *(size * key for key in given.keys)], [size])
 
 
 class Shared(Enclosed):
     """Shares whose digits are worked out together with what they mix, or when asked for."""
 
-    __slots__ = ("_dense", "inverse", "low", "powers", "stairs")
+    __slots__ = ("_dense", "inverse", "low", "powers", "visible")
 
     def __init__(
         self,
-        stairs: Stairs,
+        visible: VisibleKeys,
         powers: Digits,
         inverse: Digits,
         low: int,
@@ -255,7 +255,7 @@ class Shared(Enclosed):
         origin: Origin,
         box: Callable[[Shared], Bound],
     ) -> None:
-        self.stairs, self.powers, self.inverse, self.low = stairs, powers, inverse, low
+        self.visible, self.powers, self.inverse, self.low = visible, powers, inverse, low
         self.hidden, self.origin = hidden, origin
         self._box: Any = lambda: box(self)
         self._ball: Any = lambda: length(self.box)
@@ -264,7 +264,7 @@ class Shared(Enclosed):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.stairs.shape
+        return self.visible.shape
 
     @property
     def n(self) -> int:
@@ -276,20 +276,20 @@ class Shared(Enclosed):
         return self.low + WIDTH * self.n
 
     def folded(self, keys: Sequence[Array]) -> tuple[Array, Array]:
-        """Limbs and an approximation, as `Stairs.folded`; Σ limb², Σ share·key, largest share."""
-        room = self.powers.limbs.new_empty(self.stairs.size * (self.n + 1))
-        return room, self._worked(self.stairs.folded(room, self.n + 1), keys)
+        """Limbs and an approximation, as `VisibleKeys.folded`; Σ limb², Σ share·key, largest share."""
+        room = self.powers.limbs.new_empty(self.visible.size * (self.n + 1))
+        return room, self._worked(self.visible.folded(room, self.n + 1), keys)
 
-    def _worked(self, out: Lying, keys: Sequence[Array]) -> Array:
+    def _worked(self, out: RowLayout, keys: Sequence[Array]) -> Array:
         x, y = self.powers, self.inverse
         top = x.top + y.top
         keep = min(x.n + y.n, max(1, -(-(top - self.low) // WIDTH)) + 2)
         move = Move.of(top - WIDTH * keep, keep, self.low, self.n)
-        return row_kernels.worked(
+        return row_kernels.run(
             shares_program,
             (keep, move.places),
-            self.stairs.walk(),
-            [self.stairs.dense(x.limbs)],
+            self.visible.walk(),
+            [self.visible.dense(x.limbs)],
             out,
             rows=[y.limbs.reshape(y.n, -1)],
             keys=[key.contiguous() for key in keys],
@@ -302,7 +302,7 @@ class Shared(Enclosed):
         """(head, query, key); 0 where hidden."""
         if self._dense is None:
             room = self.powers.limbs.new_zeros((self.n + 1, *self.shape))
-            self._worked(self.stairs.dense(room), [])
+            self._worked(self.visible.dense(room), [])
             self._dense = Digits(room[: self.n], self.top)
         return self._dense
 
@@ -311,27 +311,27 @@ def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclose
     """`trail_of` makes the Shares (attention.py) that go with the values."""
     assert x.origin is not None
     scored: Scored = x.origin.more
-    stairs = scored.stairs
+    visible = scored.visible
     engine: Any = x.digits.engine
-    heads, queries, count = stairs.shape
+    heads, queries, count = visible.shape
     grown = growth(times(scored.widest, 2.0))
     low = system.grid(over(grown, float(count)))
     low = min(low, -count.bit_length() - 8)  # however little is known, a sum of shares is not 0
     fine = aligned(low - count.bit_length() - 4)
     last = (-POINTS - fine) // WIDTH
     flat = x.digits.limbs.reshape(x.digits.n, -1, count)
-    place = scored.place.to(stairs.torch.int64)
+    place = scored.place.to(engine.module.int64)
     shift = flat.gather(2, place[None, :, None].expand(x.digits.n, -1, 1))[..., 0]
     grid = aligned(x.digits.low)
     move = Move.of(x.digits.low, x.digits.n, grid, (EXP_TOP - grid) // WIDTH)
     points, near = exponential.tables(last, 1 << 22, x.digits.limbs)
     made = engine.empty((last + 1, heads, queries, count), x.digits.limbs)
-    found = row_kernels.worked(
+    found = row_kernels.run(
         powers_program,
         (move.places,),
-        stairs.walk(),
-        [stairs.dense(x.digits.limbs)],
-        stairs.dense(made),
+        visible.walk(),
+        [visible.dense(x.digits.limbs)],
+        visible.dense(made),
         rows=[shift.contiguous()],
         powers=move.powers,
         tables=[(None, points), (replace(near, rows=None), near.rows)],
@@ -355,7 +355,7 @@ def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclose
         return bound if x.hidden is None else engine.where(x.hidden, 0.0, bound)
 
     origin = Origin("softmax", x, local, trail)
-    return Shared(stairs, powers, inverse, low, x.hidden, origin, box)
+    return Shared(visible, powers, inverse, low, x.hidden, origin, box)
 
 
 # ------------------------------------------------------------------ mixing
@@ -366,10 +366,10 @@ def mix(
 ) -> Enclosed | None:
     """`apart` is what `attention` knows of v less its mean."""
     engine: Any = v.digits.engine
-    stairs, origin = weights.stairs, weights.origin
+    visible, origin = weights.visible, weights.origin
     assert origin is not None
     local, trail = origin.local, origin.more
-    heads, queries, keys = stairs.shape
+    heads, queries, keys = visible.shape
     width, group = v.width, heads // v.shape[0]
     whole, away, lengths = (_repeated(part, group) for part in apart)
     norms, rho = (_repeated(part, group) for part in (v.norms, v.ball))
@@ -381,12 +381,12 @@ def mix(
     biggest = plus(found[n + 2].view(heads, queries) * NEAR, local)
 
     # the bounds of `attention._mixed_ball`, sums over shares taken apart: share <= near + local
-    each = plus(sums[0], times(local, stairs.sum(rho)))
-    spread = plus(sums[1], times(local, stairs.sum(lengths)))
-    ball = plus(times(local, stairs.sum(norms)), each, times(trail.growth, each))
+    each = plus(sums[0], times(local, visible.sum(rho)))
+    spread = plus(sums[1], times(local, visible.sum(lengths)))
+    ball = plus(times(local, visible.sum(norms)), each, times(trail.growth, each))
     near = [
-        stairs.block_of(shares, n + 1, block)[:, :, n] @ away[:, : block.reach]
-        for block in stairs.blocks
+        visible.block_of(shares, n + 1, block)[:, :, n] @ away[:, : block.reach]
+        for block in visible.blocks
     ]
     mean = length(engine.concatenate(near, 1))
     rounding = (keys + 8) * 2.0**-50
@@ -400,10 +400,10 @@ def mix(
     low = system.grid(ball, width)
 
     y = Digits(_repeated(v.digits.limbs, group, 1), v.digits.top)
-    folds = [stairs.block_of(shares, n + 1, block)[:, :, :n] for block in stairs.blocks]
+    folds = [visible.block_of(shares, n + 1, block)[:, :, :n] for block in visible.blocks]
     checks = _check_rows(engine, folds, keys)  # (head, 2, n, key)
     rows = largest(engine.lengths(checks, -1).flatten(0, 1), 0)
-    rows = engine.torch.maximum(rows, engine.root(squares))
+    rows = engine.module.maximum(rows, engine.root(squares))
     columns = engine.largest_of(engine.lengths(y.limbs, 2))
     bounds = engine.bounds(engine.concatenate([rows, columns]), norm_with_room)
     bounds = [norm * slack(keys + 4) for norm in bounds]
@@ -413,7 +413,7 @@ def mix(
     plan = Plan.of(x, y, bounds[:n], bounds[n:], low, bound, math.ldexp(1.0, low))
     if plan is None or not bound < math.ldexp(1.0, min(1000, top + y.top + 8)):
         return None
-    made, known = _mixed(engine, stairs, folds, checks, y, plan)
+    made, known = _mixed(engine, visible, folds, checks, y, plan)
     assure(engine, [_differences(made.sum(2), known, 2)])
     digits = arithmetic.regrid(Digits(made, top + y.top), plan.low + WIDTH * plan.count, plan.low)
     digits = arithmetic.without_empty_limbs(digits)
@@ -428,14 +428,14 @@ def _check_rows(engine: Any, folds: list[Array], keys: int) -> Array:
     for fold in folds:
         sums[..., : fold.shape[-1]] += fold.sum(1)
     high = engine.rint(sums * (1.0 / BASE))
-    return engine.torch.stack([sums - high * BASE, high], 1)
+    return engine.module.stack([sums - high * BASE, high], 1)
 
 
 def _mixed(
-    engine: Any, stairs: Stairs, folds: list[Array], checks: Array, y: Digits, plan: Plan
+    engine: Any, visible: VisibleKeys, folds: list[Array], checks: Array, y: Digits, plan: Plan
 ) -> tuple[Array, Array]:
     """Sums along diagonals (limb, head, query, entry); of all queries (limb, head, 2, entry)."""
-    heads, queries, keys = stairs.shape
+    heads, queries, keys = visible.shape
     width = y.shape[-1]
     laid = from_the_last(engine, y.limbs)  # (head, limb from the last, key, entry)
     made = engine.empty((plan.limbs, heads, queries, width), y.limbs)
@@ -457,7 +457,7 @@ def _mixed(
         return work
 
     works = [along(checks.flatten(2), laid.flatten(1, 2), known, keys)]
-    for block, fold in list(zip(stairs.blocks, folds, strict=True))[::-1]:
+    for block, fold in list(zip(visible.blocks, folds, strict=True))[::-1]:
         right = laid[:, :, : block.reach].reshape(heads, -1, width)
         rows = slice(block.first, block.last)
         left = fold.as_strided((*fold.shape[:2], fold.shape[2] * fold.shape[3]),

@@ -27,7 +27,7 @@ Array = Any
 Kept = TypeVar("Kept")
 Claim = tuple[Array, Sequence[float]]  # numbers on the device, and what they must not exceed
 
-ROOM = 2.0  # other tokens may make a number so much larger
+ROOM = 2.0  # the usual: texts of hundreds of tokens differ by less
 
 
 class CannotRepeat(ByhandError):
@@ -37,7 +37,7 @@ class CannotRepeat(ByhandError):
 class Answers(ABC):
     """Who answers questions about numbers on a device."""
 
-    room = 1.0
+    room = 1.0  # so many times larger may numbers of other tokens be
 
     @abstractmethod
     def decide(
@@ -45,15 +45,18 @@ class Answers(ABC):
     ) -> Kept:
         """What `choose` decides, which looks at the device; it holds while its claims do."""
 
-    def bounds(self, values: Array, widened: Callable[[float], float] | None = None) -> list[float]:
-        """Numbers that those of a row do not exceed; `widened` says how much room they get."""
+    def bounds(
+        self, values: Array, widened: Callable[[float, float], float] | None = None
+    ) -> list[float]:
+        """Numbers that those of a row do not exceed; `widened` says what becomes of one with
+        room."""
 
         def choose(room: float) -> list[float]:
             found: list[float] = values.tolist()
             if room == 1.0:
                 return found
             if widened is not None:
-                return [widened(value) for value in found]
+                return [widened(value, room) for value in found]
             return [value * room if value > 0 else value / room for value in found]
 
         return self.decide(choose, lambda kept: [(values, kept)])
@@ -74,7 +77,7 @@ class Answers(ABC):
         return self.decide(choose, claims)
 
     @abstractmethod
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         """Said before the host reads what it cannot ask for again."""
 
 
@@ -86,16 +89,15 @@ class Now(Answers):
     ) -> Kept:
         return choose(self.room)
 
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         pass
 
 
 class Noting(Answers):
     """Looks, with room to spare, and keeps what it has answered."""
 
-    room = ROOM
-
-    def __init__(self) -> None:
+    def __init__(self, room: float = ROOM) -> None:
+        self.room = room
         self.kept: list[Any] = []
 
     def decide(
@@ -105,7 +107,7 @@ class Noting(Answers):
         made: Kept = self.kept[-1]
         return made
 
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         raise CannotRepeat("the host has to look at all numbers")
 
 
@@ -136,7 +138,7 @@ class Repeating(Answers):
             raise CannotRepeat("less was asked than before")
         return self._values, self._most
 
-    def only_now(self) -> None:
+    def read_by_host(self) -> None:
         raise CannotRepeat("the host has to look at all numbers")
 
 
@@ -157,7 +159,7 @@ def answered_by(who: Answers) -> Iterator[Answers]:
         _answers.pop()
 
 
-def looked_at(make: Callable[[], Kept]) -> Kept:
+def outside_the_pass(make: Callable[[], Kept]) -> Kept:
     """make(), which is done once and for all: its questions are no pass's."""
     if isinstance(answers(), Repeating):
         raise CannotRepeat("something was not there before")

@@ -1,11 +1,11 @@
-"""A whole elementwise function as a kernel of the GPU: limbs are read once and written once.
+"""Whole elementwise functions as Triton kernels: limbs are read once and written once.
 
-The array code of polynomials.py and exponential.py is not written a second time: it runs once on
-`Recorded` rows, which note every operation as a line of Triton, and the lines become the kernel.
-So the same operations are done in the same order (no fused multiply-add is allowed), and the bits
-are those of the array code.  Many limbs make a long program, which compilers are slow with: it is
-cut into kernels that hand rows on.  Where Triton is missing or has no compiler, `worked` says so
-and the array code itself is used.
+The array code of `limbs.polynomials` and `limbs.exponential` is not written a second time: it runs
+once on `Recorded` rows, which note every operation as a line of Triton, and the lines become the
+kernel.  So the same operations are done in the same order (no fused multiply-add is allowed), and
+the bits are those of the array code.  Many limbs make a long program, which compilers are slow
+with: it is cut into kernels that hand rows on.  Without kernels, `run` returns None and the array
+code itself is used.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ LINES = 450  # of one kernel: two seconds to compile
 PIECE = 1 << 22  # entries at a time, which bounds the memory between kernels
 
 
-def worked(
+def run(
     function: Callable[..., Array], tables: Sequence[Any], x: Array, limbs: int
 ) -> Array | None:
     """function(*tables, x) by kernels, x (n, entries); None where there are none to be had."""
-    triton = kernels.triton()
-    if triton is None or x.device.type != "cuda" or not x.shape[1]:
+    if x.device.type != "cuda" or not x.shape[1] or not kernels.usable(x):
         return None
     arrays = [table.rows if isinstance(table, Table) else table for table in tables]
     shapes = tuple(tuple(array.shape) for array in arrays)
@@ -46,11 +45,11 @@ def worked(
         for start in range(0, x.shape[1], PIECE):
             count = min(PIECE, x.shape[1] - start)
             for kernel in parts:
-                kernel[(triton.cdiv(count, BLOCK),)](
+                kernel[(-(-count // BLOCK),)](
                     x, made, between, *arrays, start, count, x.shape[1], enable_fp_fusion=False
                 )
-    except (RuntimeError, OSError):  # no compiler on this machine
-        kernels.give_up()
+    except Exception as error:  # as in `kernels.run`
+        kernels.give_up(error)
         return None
     return made
 

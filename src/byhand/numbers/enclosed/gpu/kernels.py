@@ -1,15 +1,17 @@
-"""Limb arithmetic as kernels of the GPU: every limb is read once and written once.
+"""Limb arithmetic as Triton kernels of the GPU: every limb is read once and written once.
 
-The array code of limbs.py runs once on `Recorded` rows and becomes a kernel, as in fused.py.  Here
-arrays of any strides are read where they lie, rows that are broadcast too, and powers of two are
-arguments: a kernel depends on the numbers of limbs and on where they go, on nothing else.  Where
-there is no Triton, `worked` gives None and the array code itself is used.
+The array code of `limbs.array_code` runs once on `Recorded` rows and becomes a kernel, as in
+`fused`.  Here arrays of any strides are read where they lie, rows that are broadcast too, and
+powers of two are arguments: a kernel depends on the numbers of limbs and on where they go, on
+nothing else.  Where Triton is missing or cannot compile, a warning says so once, `run` returns None
+and the array code itself is used: slower, with the same bits.
 """
 
 from __future__ import annotations
 
 import linecache
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from byhand.language import _
 from byhand.numbers.enclosed.gpu.recording import Recorder, Row, Rows
 from byhand.numbers.enclosed.limbs.engine import Array, Recorded
 
@@ -31,30 +34,44 @@ LINES = 1200  # of a kernel
 
 Program = Callable[..., Rows]  # (arrays, powers, *settings)
 
-_unavailable: list[bool] = []
+
+class NoKernels(UserWarning):
+    """A GPU works without its kernels: proofs are the same and take longer."""
+
+
+_given_up: list[str] = []
+
+
+def given_up() -> str | None:
+    """Why no kernels are used in this process; None as long as none has failed."""
+    return _given_up[0] if _given_up else None
+
+
+def give_up(reason: Exception) -> None:
+    """The array code does everything from now on; a warning says so once."""
+    if not _given_up:
+        _given_up.append(f"{type(reason).__name__}: {reason}".split("\n", 1)[0][:200])
+        warnings.warn(
+            _("no kernels for this GPU, so proofs take longer ({reason})").format(
+                reason=_given_up[0]
+            ),
+            NoKernels,
+            stacklevel=2,
+        )
 
 
 def triton() -> Any:
-    """Triton, or None where it is missing or has no compiler."""
-    if _unavailable:
+    """Triton, or None where it is missing or a kernel has failed."""
+    if _given_up:
         return None
-    return _triton()
-
-
-@lru_cache(1)
-def _triton() -> Any:
     try:
         return import_module("triton")
-    except ImportError:
+    except ImportError as error:
+        give_up(error)
         return None
 
 
-def give_up() -> None:
-    """There is no compiler on this machine: the array code does everything from now on."""
-    _unavailable.append(True)
-
-
-def here(array: Array) -> bool:
+def usable(array: Array) -> bool:
     """Whether kernels can work on this array."""
     return not isinstance(array, np.ndarray | Recorded) and _on_gpu(array) and triton() is not None
 
@@ -63,7 +80,7 @@ def _on_gpu(array: Any) -> bool:
     return bool(array.is_cuda and array.itemsize == 8 and array.is_floating_point())
 
 
-def worked(
+def run(
     program: Program,
     settings: tuple[Any, ...],
     arrays: Sequence[Array],
@@ -95,8 +112,8 @@ def worked(
         try:
             numbers = [plan.count, *powers, *plan.numbers]
             launch(plan.kernel, -(-plan.count // BLOCK), [*arrays, made], numbers)
-        except (RuntimeError, OSError):
-            give_up()
+        except Exception as error:  # Triton's compilers raise errors of many kinds
+            give_up(error)
             return None
     return made
 
@@ -194,6 +211,7 @@ def _kernel(
 
 @lru_cache(4096)
 def compiled(source: str) -> Any:
+    """The kernel of this source, compiled when it is first launched."""
     jit, language = import_module("triton").jit, import_module("triton.language")
     file = f"<byhand kernel {abs(hash(source)):x}>"
     # where Triton looks the lines of a function up

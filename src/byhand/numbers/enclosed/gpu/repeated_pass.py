@@ -5,7 +5,8 @@ asked on the way, so that on a GPU the whole pass becomes one graph, which runs 
 What kept decisions claim is compared with the numbers of each pass; where a comparison fails, the
 pass is worked out as usual.  So every result is either checked as a whole or an ordinary one.
 
-Results of a graph lie where the next pass writes its own: read them before the next call.
+Results of a graph lie where the next pass writes its own: read them before the next call, or ask
+for `lasting` ones.  The doors to this are in `byhand.repeating` and `byhand.proving`.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from byhand.numbers.enclosed.gpu.decisions import (
+    ROOM,
     CannotRepeat,
     Noting,
     Repeating,
     answered_by,
 )
-from byhand.numbers.enclosed.limbs.values import Enclosed, as_it_stands
+from byhand.numbers.enclosed.limbs.prediction import LeadingTokens
+from byhand.numbers.enclosed.limbs.values import Enclosed, evaluated, lasting
 from byhand.numbers.enclosed.limbs.weights import Token
 
 Steps = Mapping[str, Any]  # steps by address, worked out (evaluate.Worked)
@@ -29,19 +34,24 @@ QUESTIONS = 1 << 16  # numbers that may be compared in a pass
 
 
 class RepeatedPass:
-    """work(tokens) for texts as long as the first one; everything in it is done on one device."""
+    """work(tokens) for texts as long as the first one; everything in it is done on one device.
+
+    Decisions get so much `room`: more of it lets more texts keep within them, at the cost of limbs.
+    """
 
     def __init__(
-        self, work: Callable[[Sequence[int]], Steps], tokens: Sequence[int], device: Any
+        self,
+        work: Callable[[Sequence[int]], Steps],
+        tokens: Sequence[int],
+        device: Any,
+        *,
+        room: float = ROOM,
     ) -> None:
-        import torch
-
-        self._torch: Any = torch
         self._work = work
         self._ids = torch.tensor(list(tokens), device=device)
         self._tokens = Token.row(tokens, self._ids)
         self._most = torch.zeros(QUESTIONS, dtype=torch.float64, device=device)
-        self._noted: Noting | None = Noting()
+        self._noted: Noting | None = Noting(room)
         self._graph: Any = None
         self.asked = 0  # questions that a pass does not ask any more
         self.fallen_back = 0  # passes whose comparisons failed, and that were worked out as usual
@@ -65,17 +75,23 @@ class RepeatedPass:
 
     def __call__(self, tokens: Sequence[int]) -> Steps:
         """The same for these tokens: enclosures that hold, by checks of their own."""
+        # copies, so that what is worked out from them later is not kept for another text
+        return self._done(tokens, copy)
+
+    def lasting(self, tokens: Sequence[int]) -> Steps:
+        """The same in memory of its own, which the next pass leaves alone."""
+        return self._done(tokens, _lasting if self._graph is not None else copy)
+
+    def _done(self, tokens: Sequence[int], taken: Callable[[Any], Any]) -> Steps:
         if self._noted is None or len(tokens) != len(self._tokens):
             return self._work(tokens)
-        self._ids.copy_(self._torch.tensor(list(tokens)))
-        if self._repeated():
-            # copies, so that what is worked out from them later is not kept for another text
-            return {
-                address: replace(step, value=copy(step.value))
-                for address, step in self._made.items()
-            }
-        self.fallen_back += 1
-        return self._work(tokens)
+        self._ids.copy_(torch.tensor(list(tokens)))
+        if not self._repeated():
+            self.fallen_back += 1
+            return self._work(tokens)
+        return {
+            address: replace(step, value=taken(step.value)) for address, step in self._made.items()
+        }
 
     def _repeated(self) -> bool:
         """Does the pass again; whether all that was kept holds."""
@@ -92,7 +108,7 @@ class RepeatedPass:
     def _worked_out(self) -> Steps:
         """All values with their bounds."""
         return {
-            address: replace(step, value=as_it_stands(step.value))
+            address: replace(step, value=evaluated(step.value))
             if isinstance(step.value, Enclosed)
             else step
             for address, step in self._work(self._tokens).items()
@@ -100,14 +116,23 @@ class RepeatedPass:
 
     def _again(self) -> None:
         assert self._noted is not None
-        torch, repeating = self._torch, Repeating(self._noted)
+        repeating = Repeating(self._noted)
         with answered_by(repeating):
             self._made = self._worked_out()
         values, self._limits = repeating.claimed()
+        if len(self._limits) > QUESTIONS:
+            raise CannotRepeat("more is claimed than can be compared")
         self._values = torch.cat(values)
         self._bounds = self._most[: len(self._limits)]
         self._held = (self._values <= self._bounds).all()  # what is not a number holds nothing
 
     def _remember(self) -> None:
         """What the numbers must not exceed, where they are compared."""
-        self._bounds.copy_(self._torch.tensor(self._limits, dtype=self._torch.float64))
+        self._bounds.copy_(torch.tensor(self._limits, dtype=torch.float64))
+
+
+def _lasting(value: Any) -> Any:
+    """A value of a step in memory of its own."""
+    if isinstance(value, Enclosed):
+        return lasting(value)
+    return value.lasting() if isinstance(value, LeadingTokens) else copy(value)

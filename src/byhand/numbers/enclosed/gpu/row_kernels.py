@@ -21,14 +21,14 @@ from typing import Any
 
 from byhand.numbers.enclosed.gpu import kernels
 from byhand.numbers.enclosed.gpu.recording import Columns, Recorder, Row, Rows
-from byhand.numbers.enclosed.limbs.engine import Array
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
 BLOCK = 128
 LEAST = -1.7e308  # below every number
 
 
 @dataclass(frozen=True, slots=True)
-class Noted:
+class RowResults:
     """What a program makes of one piece of a row."""
 
     out: Rows
@@ -38,7 +38,7 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RowInputs:
     """What a program finds: limbs, numbers of the row and of columns, powers of two, tables."""
 
     entries: list[Rows]
@@ -49,11 +49,11 @@ class Given:
     place: Row  # of the entry in its row
 
 
-Program = Callable[..., Noted]  # (Given, *settings)
+Program = Callable[..., RowResults]  # (RowInputs, *settings)
 
 
 @dataclass(frozen=True, slots=True)
-class Lying:
+class RowLayout:
     """Where the rows of an array of limbs begin, and how far the next limb is: (rows,) integers."""
 
     limbs: Array
@@ -73,7 +73,7 @@ class Walk:
     rows_of_a_group: int  # so many rows share the numbers of columns
 
 
-def plain_walk(like: Array) -> tuple[Walk, Callable[[Array], Lying]]:
+def plain_walk(like: Array) -> tuple[Walk, Callable[[Array], RowLayout]]:
     """Along all entries of arrays (n, rows, columns) that lie like this one."""
     _n, rows, columns = like.shape
     ends = like.new_zeros(rows, dtype=_integers(like, 32)) + columns
@@ -81,24 +81,22 @@ def plain_walk(like: Array) -> tuple[Walk, Callable[[Array], Lying]]:
     starts = starts.cumsum(0) - columns
     steps = like.new_zeros(rows, dtype=_integers(like, 64)) + rows * columns
 
-    def lying(array: Array) -> Lying:
-        return Lying(array.contiguous(), int(array.shape[0]), starts, steps)
+    def layout(array: Array) -> RowLayout:
+        return RowLayout(array.contiguous(), int(array.shape[0]), starts, steps)
 
-    return Walk(ends, ends, rows, columns, rows), lying
+    return Walk(ends, ends, rows, columns, rows), layout
 
 
 def _integers(like: Array, bits: int) -> Any:
-    import torch
-
-    return getattr(torch, f"int{bits}")
+    return getattr(engine_of(like).module, f"int{bits}")
 
 
-def worked(
+def run(
     program: Program,
     settings: tuple[Any, ...],
     walk: Walk,
-    entries: Sequence[Lying],
-    out: Lying,
+    entries: Sequence[RowLayout],
+    out: RowLayout,
     *,
     rows: Sequence[Array] = (),
     keys: Sequence[Array] = (),
@@ -108,7 +106,7 @@ def worked(
 ) -> Array:
     """Runs the program along all rows; its sums, maxima and the place: (results, rows)."""
     shape = Shape(
-        tuple(lying.n for lying in entries),
+        tuple(layout.n for layout in entries),
         tuple(int(array.shape[0]) for array in rows),
         len(keys),
         len(powers),
@@ -117,8 +115,8 @@ def worked(
     kernel = _kernel(program, settings, shape)
     found = walk.seen.new_empty((max(1, results), walk.rows), dtype=out.limbs.dtype)
     pointers = [walk.seen, walk.stop]
-    for lying in (*entries, out):
-        pointers += [lying.limbs, lying.starts, lying.steps]
+    for layout in (*entries, out):
+        pointers += [layout.limbs, layout.starts, layout.steps]
     pointers += [*rows, *keys, *(array for _plain, array in tables), found]
     numbers = [walk.rows, walk.columns, walk.rows_of_a_group, *powers]
     kernels.launch(kernel, walk.rows, pointers, numbers)
@@ -143,7 +141,7 @@ def _kernel(program: Program, settings: tuple[Any, ...], shape: Shape) -> Any:
 
 def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
     recorder = Recorder()
-    given = Given(
+    given = RowInputs(
         [Rows(recorder, [Row(recorder, f"x{a}_{i}") for i in range(n)])
          for a, n in enumerate(shape.entries)],
         [Rows(recorder, [Row(recorder, f"r{a}_{i}") for i in range(n)])
@@ -156,9 +154,9 @@ def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
     )  # fmt: skip
     made = program(given, *settings)
     used = set(_NAMES.findall("\n".join([*recorder.lines, *(row.name for row in made.out.rows)])))
-    lying = [f"a{a}" for a in range(len(shape.entries))]
+    layout = [f"a{a}" for a in range(len(shape.entries))]
     arguments = ["seen_of", "stop_of"]
-    for name in (*lying, "out"):
+    for name in (*layout, "out"):
         arguments += [name, f"{name}_starts", f"{name}_steps"]
     arguments += [f"rows{a}" for a in range(len(shape.rows))]
     arguments += [f"keys{a}" for a in range(shape.keys)]
@@ -172,7 +170,7 @@ def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
         f"lane = tl.arange(0, {BLOCK})",
         "wide = lane.to(tl.int64) * 0",
     ]
-    for name in (*lying, "out"):
+    for name in (*layout, "out"):
         head.append(f"{name}_at = {name} + tl.load({name}_starts + row)")
         head.append(f"{name}_step = tl.load({name}_steps + row)")
     for a, n in enumerate(shape.rows):

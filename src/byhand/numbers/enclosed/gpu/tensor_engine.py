@@ -1,4 +1,8 @@
-"""The engine on torch tensors, of any device that has IEEE float64; torch itself is handed in."""
+"""The engine on torch tensors, of any device that has IEEE float64.
+
+Limb arithmetic finds it once it is registered (`limbs.weights.tensors`).  What the host asks about
+numbers on a device goes through `decisions`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from byhand.numbers.enclosed.gpu.decisions import CannotRepeat, Claim, Noting, Repeating, answers
 from byhand.numbers.enclosed.limbs.engine import Array, Engine
@@ -14,56 +19,46 @@ HALF_A_LIMB = 2.0**21  # what a limb may hold
 
 
 class TorchEngine(Engine):
-    """The same on torch tensors, of any device that has IEEE float64."""
+    """The functions on torch tensors."""
 
     name = "torch"
+    module = torch
     piece = 16384
     piece_elsewhere = 1 << 22  # on a GPU: what memory for some sixty temporaries allows
 
-    def __init__(self, torch: Any) -> None:
-        self.torch = torch
+    def __init__(self) -> None:
         self._numbers: dict[Any, Array] = {}
         self._streams: list[Any] = []
 
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
-        return self.torch.zeros(tuple(shape), dtype=self.torch.float64, device=like.device)
+        return torch.zeros(tuple(shape), dtype=torch.float64, device=like.device)
 
     def empty(self, shape: Sequence[int], like: Array) -> Array:
-        return self.torch.empty(tuple(shape), dtype=self.torch.float64, device=like.device)
+        return torch.empty(tuple(shape), dtype=torch.float64, device=like.device)
 
     def constant(self, array: Any, like: Array) -> Array:
         if isinstance(answers(), Repeating):
             raise CannotRepeat("numbers of the host that were not brought over before")
-        return self.torch.from_numpy(np.ascontiguousarray(array)).to(like.device)
+        return torch.from_numpy(np.ascontiguousarray(array)).to(like.device)
 
     def to_numpy(self, array: Array) -> Any:
-        answers().only_now()
+        answers().read_by_host()
         return array.detach().cpu().numpy()
 
     def floats(self, array: Array) -> Array:
-        return array.detach().to(self.torch.float64, copy=True)
+        return array.detach().to(torch.float64, copy=True)
 
     def rint(self, array: Array, out: Array | None = None) -> Array:
-        return self.torch.round(array, out=out)
-
-    def whole(self, array: Array) -> Array:
-        return array.to(self.torch.int64)
-
-    def absolute(self, array: Array) -> Array:
-        return array.abs()
-
-    def root(self, array: Array) -> Array:
-        return array.sqrt()
-
-    def clip(self, array: Array, least: float | None, most: float | None) -> Array:
-        return array.clamp(least, most)
+        return torch.round(array, out=out)
 
     def largest(self, array: Array) -> float:
         if not array.numel():
             return 0.0
         return self.bounds(self.largest_of(array[None]))[0]
 
-    def bounds(self, values: Array, widened: Callable[[float], float] | None = None) -> list[float]:
+    def bounds(
+        self, values: Array, widened: Callable[[float, float], float] | None = None
+    ) -> list[float]:
         """Numbers that those of a row do not exceed; `widened` as in `Answers`."""
         return answers().bounds(values, widened)
 
@@ -120,20 +115,20 @@ class TorchEngine(Engine):
         axes = tuple(range(1, array.ndim))
         if not axes:
             return array.abs()
-        return self.torch.linalg.vector_norm(array, float("inf"), dim=axes)
+        return torch.linalg.vector_norm(array, float("inf"), dim=axes)
 
     def empty_rows(self, limbs: Array) -> Array:
-        return self.torch.linalg.vector_norm(limbs, float("inf"), dim=(0, -1)) == 0.0
+        return torch.linalg.vector_norm(limbs, float("inf"), dim=(0, -1)) == 0.0
 
     def lengths(self, array: Array, axis: int) -> Array:
         """√Σ x² along an axis, however it is added up; no square may overflow."""
-        return self.torch.linalg.vector_norm(array, 2, dim=axis)
+        return torch.linalg.vector_norm(array, 2, dim=axis)
 
     def range(self, array: Array) -> tuple[float, float]:
         if not array.numel():
             return 0.0, 0.0
-        least, most = self.torch.aminmax(array)
-        below, most = self.bounds(self.torch.stack((-least, most)))
+        least, most = torch.aminmax(array)
+        below, most = self.bounds(torch.stack((-least, most)))
         return -below, most
 
     def where(self, condition: Array, yes: Array, no: Array | float) -> Array:
@@ -141,11 +136,11 @@ class TorchEngine(Engine):
             no = self._number(no, condition.device)
         elif isinstance(yes, float):
             yes = self._number(yes, condition.device)
-        return self.torch.where(condition, yes, no)
+        return torch.where(condition, yes, no)
 
     def raised(self, array: Array, factor: float, more: float) -> Array:
         """array·factor + more in one pass, rounded once or twice."""
-        return self.torch.add(self._number(more, array.device), array, alpha=factor)
+        return torch.add(self._number(more, array.device), array, alpha=factor)
 
     def _number(self, value: float, device: Any) -> Array:
         """A number on the device, which takes as long to get there as a small array."""
@@ -153,7 +148,7 @@ class TorchEngine(Engine):
         if key not in self._numbers:
             if len(self._numbers) > 10_000:
                 self._numbers.clear()
-            made = self.torch.full((), value, dtype=self.torch.float64, device=device)
+            made = torch.full((), value, dtype=torch.float64, device=device)
             if isinstance(answers(), Repeating):
                 return made  # not filled before the pass is run
             self._numbers[key] = made
@@ -166,22 +161,22 @@ class TorchEngine(Engine):
         total.addcmul_(x, y)
 
     def diagonal(self, x: Array, y: Array, first: int, last: int, of: int, out: Array) -> None:
-        self.torch.mul(x[first], y[of - first], out=out)
+        torch.mul(x[first], y[of - first], out=out)
         for i in range(first + 1, last):
             out.addcmul_(x[i], y[of - i])
 
     def carry(self, limb: Array, above: Array, base: float, over: Array, back: Array) -> None:
-        self.torch.mul(limb, 1.0 / base, out=over)
+        torch.mul(limb, 1.0 / base, out=over)
         over.round_()
         limb.sub_(over, alpha=base)
         above.add_(over)
 
     def scale(self, array: Array, factor: float, out: Array) -> None:
-        self.torch.mul(array, factor, out=out)
+        torch.mul(array, factor, out=out)
 
     def round_to(self, array: Array, unit: float, out: Array) -> None:
         large = 1.5 * 2.0**52 * unit
-        self.torch.add(array, large, out=out)
+        torch.add(array, large, out=out)
         out.sub_(large)
 
     def carry_scaled(self, limbs: Array, unit: float, base: float) -> None:
@@ -194,25 +189,13 @@ class TorchEngine(Engine):
             limbs[i - 1].add_(over)
 
     def index(self, limb: Array, offset: int, columns: int) -> Array:
-        return (limb + offset).clamp_(0, columns - 1).to(self.torch.int64)
+        return (limb + offset).clamp_(0, columns - 1).to(torch.int64)
 
     def positive(self, array: Array) -> Array:
-        return (array >= 0).to(self.torch.float64)
-
-    def sum(self, array: Array, axis: int) -> Array:
-        return array.sum(axis)
-
-    def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array:
-        return self.torch.cat(tuple(arrays), axis)
-
-    def moveaxis(self, array: Array, source: int, target: int) -> Array:
-        return array.movedim(source, target)
+        return (array >= 0).to(torch.float64)
 
     def contiguous(self, array: Array) -> Array:
         return array.contiguous()
-
-    def broadcast(self, array: Array, shape: Sequence[int]) -> Array:
-        return array.expand(tuple(shape))
 
     def side_by_side(self, like: Array, works: Sequence[Callable[[], None]]) -> None:
         """Works that write to arrays of their own; on a GPU at the same time.
@@ -224,7 +207,7 @@ class TorchEngine(Engine):
             for work in works:
                 work()
             return
-        cuda = self.torch.cuda
+        cuda = torch.cuda
         here = cuda.current_stream(like.device)
         while len(self._streams) < len(works) - 1:
             self._streams.append(cuda.Stream(like.device))
@@ -241,3 +224,6 @@ class TorchEngine(Engine):
 
     def device_of(self, array: Array) -> Any:
         return str(array.device)
+
+
+TENSORS = TorchEngine()

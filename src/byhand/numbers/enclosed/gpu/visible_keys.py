@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from byhand.numbers.enclosed.gpu import kernels
-from byhand.numbers.enclosed.gpu.row_kernels import Lying, Walk
-from byhand.numbers.enclosed.limbs.engine import Array
+from byhand.numbers.enclosed.gpu.row_kernels import RowLayout, Walk
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 from byhand.numbers.enclosed.limbs.radii import Bound, slack
 
 STEP = 256  # queries whose products are made together
@@ -34,32 +34,30 @@ class Block:
     start: int  # of its entries among those of all blocks, for one head's share
 
 
-class Stairs:
+class VisibleKeys:
     """Which keys each query sees, and where rows lie."""
 
     def __init__(self, seen: Any, heads: int, keys: int, like: Array) -> None:
-        import torch
-
-        self.torch: Any = torch
         queries = len(seen)
         self.shape = heads, queries, keys
         rows = heads * queries
         self.blocks: list[Block] = []
         stop = np.zeros(queries, np.int64)
-        lying = np.zeros((heads, queries), np.int64)
+        layout = np.zeros((heads, queries), np.int64)
         size = 0
         for first in range(0, queries, STEP):
             last = min(first + STEP, queries)
             reach = int(seen[first:last].max())
             stop[first:last] = reach
             place = np.arange(heads * (last - first)).reshape(heads, last - first)
-            lying[:, first:last] = size + place * reach
+            layout[:, first:last] = size + place * reach
             self.blocks.append(Block(first, last, reach, size))
             size += heads * (last - first) * reach
         self.size = size
 
         def put(numbers: Any) -> Array:
-            return torch.from_numpy(np.ascontiguousarray(numbers)).to(like.device)
+            from_numpy = engine_of(like).module.from_numpy
+            return from_numpy(np.ascontiguousarray(numbers)).to(like.device)
 
         every = [np.tile(one, heads) for one in (seen, stop)]
         self.seen, self.stop = (put(one.astype(np.int32)) for one in every)
@@ -67,7 +65,7 @@ class Stairs:
         self._ends = put(seen.astype(np.int64) - 1)
         self._dense = put(np.arange(rows, dtype=np.int64) * keys)
         self._dense_step = put(np.full(rows, rows * keys, np.int64))
-        self._folded = put(lying.ravel())
+        self._folded = put(layout.ravel())
         self._folded_step = put(every[1].astype(np.int64))
         # made now: a pass that is repeated brings nothing over
         self._starts = {n: self._folded * n for n in range(1, MOST_LIMBS + 1)}
@@ -78,13 +76,13 @@ class Stairs:
         seen = self.stop if whole else self.seen
         return Walk(seen, self.stop, heads * queries, keys, queries)
 
-    def dense(self, array: Array) -> Lying:
+    def dense(self, array: Array) -> RowLayout:
         """(n, head, query, key)."""
-        return Lying(array, int(array.shape[0]), self._dense, self._dense_step)
+        return RowLayout(array, int(array.shape[0]), self._dense, self._dense_step)
 
-    def folded(self, array: Array, n: int) -> Lying:
+    def folded(self, array: Array, n: int) -> RowLayout:
         """Block by block (head, query, limb, key)."""
-        return Lying(array, n, self._starts[n], self._folded_step)
+        return RowLayout(array, n, self._starts[n], self._folded_step)
 
     def block_of(self, array: Array, n: int, block: Block) -> Array:
         """(head, query, n, key) of a block."""
@@ -106,22 +104,22 @@ class Stairs:
         return None if bounds is None else self.at_end(bounds.cummax(1).values)
 
 
-_stairs: OrderedDict[Any, tuple[Any, Stairs | None]] = OrderedDict()
+_known: OrderedDict[Any, tuple[Any, VisibleKeys | None]] = OrderedDict()
 REMEMBERED = 8
 
 
-def stairs_of(mask: Sequence[Sequence[bool]], heads: int, like: Array) -> Stairs | None:
+def visible_keys_of(mask: Sequence[Sequence[bool]], heads: int, like: Array) -> VisibleKeys | None:
     """None where a query sees others than the first keys, or there are few, or no kernels."""
-    if len(mask) < FEWEST or not kernels.here(like):
+    if len(mask) < FEWEST or not kernels.usable(like):
         return None
     key = id(mask), heads, str(like.device)
-    if key not in _stairs:
+    if key not in _known:
         visible = np.asarray(mask, dtype=bool)
         seen = visible.sum(1)
         found = None
         if seen.min() > 0 and (visible == (np.arange(visible.shape[1]) < seen[:, None])).all():
-            found = Stairs(seen, heads, visible.shape[1], like)
-        _stairs[key] = mask, found  # the mask is kept, so that its id is no other's
-        if len(_stairs) > REMEMBERED:
-            _stairs.popitem(last=False)
-    return _stairs[key][1]
+            found = VisibleKeys(seen, heads, visible.shape[1], like)
+        _known[key] = mask, found  # the mask is kept, so that its id is no other's
+        if len(_known) > REMEMBERED:
+            _known.popitem(last=False)
+    return _known[key][1]

@@ -32,7 +32,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
 )
 from byhand.numbers.enclosed.limbs.coefficients import COS, SIN, STEP
 from byhand.numbers.enclosed.limbs.engine import Array
-from byhand.numbers.enclosed.limbs.functions import aligned, worked
+from byhand.numbers.enclosed.limbs.functions import aligned, applied
 from byhand.numbers.enclosed.limbs.polynomials import evaluate, on_device, table_of
 
 # Slope at most 1: the reduced argument is off by HALF·2^-44 units and q's share of π/2 by 2^-14.
@@ -59,13 +59,13 @@ def sine_cosine(x: Digits, low: int) -> tuple[Digits, Digits]:
     rest = regrid(Digits(carry(limbs), top), WIDTH - STEP, fine).limbs
     last = (-STEP - grid) // WIDTH
     sine, cosine = (
-        worked(evaluate, (on_device(table_of, (function, last, None), x.limbs),), rest, last)
+        applied(evaluate, (on_device(table_of, (function, last, None), x.limbs),), rest, last)
         for function in (SIN, COS)
     )
     quadrant = turns - 4 * engine.rint(turns * 0.25 - 0.375)  # 0, 1, 2 or 3
     odd = (quadrant == 1) | (quadrant == 3)
     down = 1 - 2 * engine.positive(quadrant - 2)  # sin(x + π) = -sin x
-    left = 1 - 2 * engine.positive(0.5 - engine.absolute(quadrant - 1.5) + 0.25)
+    left = 1 - 2 * engine.positive(0.5 - abs(quadrant - 1.5) + 0.25)
     made = engine.where(odd, cosine, sine) * down, engine.where(odd, sine, cosine) * left
     results = (Digits(part, WIDTH - STEP) for part in made)
     first, second = (part if part.low == low else regrid(part, low=low) for part in results)

@@ -44,7 +44,7 @@ from byhand.numbers.enclosed.limbs.conversions import (
     to_integers,
 )
 from byhand.numbers.enclosed.limbs.digits import BALANCED, BASE, SMALL, WIDTH, Digits
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
 __all__ = [
     "APPROX",
@@ -109,14 +109,14 @@ def carry(limbs: Array) -> Array:
 
     Exact for |limb| < 2^52.
     """
-    if kernels.here(limbs) and _by_kernel(carry_program, (), [limbs], [], len(limbs), limbs):
+    if kernels.usable(limbs) and _by_kernel(carry_program, (), [limbs], [], len(limbs), limbs):
         return limbs
     return carried(limbs)
 
 
 def carry_with(limbs: Array, more: Array) -> Array:
     """The same for limbs + more, which may be broadcast: into `limbs`."""
-    if kernels.here(limbs) and _by_kernel(
+    if kernels.usable(limbs) and _by_kernel(
         carry_with_program, (), [limbs, more], [], len(limbs), limbs
     ):
         return limbs
@@ -132,7 +132,7 @@ def _by_kernel(
     n: int,
     out: Array,
 ) -> bool:
-    return kernels.worked(program, settings, arrays, powers, n, out) is not None
+    return kernels.run(program, settings, arrays, powers, n, out) is not None
 
 
 def settle(limbs: Array, top: int) -> Digits:
@@ -142,7 +142,7 @@ def settle(limbs: Array, top: int) -> Digits:
 
 def settled(limbs: Array, top: int) -> Digits:
     """The same for what is carried."""
-    engine = module_of(limbs)
+    engine = engine_of(limbs)
     while True:
         if engine.fits(limbs[0, ...], BALANCED):
             return Digits(limbs, top)
@@ -205,8 +205,8 @@ class Move:
 def _moved(x: Digits, low: int, n: int) -> Array:
     """The limbs on the grid 2^low, n of them."""
     move = Move.of(x.low, x.n, low, n)
-    if kernels.here(x.limbs):
-        made = kernels.worked(move_program, (move.places,), [x.limbs], move.powers, n)
+    if kernels.usable(x.limbs):
+        made = kernels.run(move_program, (move.places,), [x.limbs], move.powers, n)
         if made is not None:
             return made
     return placed(x.limbs, move.places, 2.0**move.shift)
@@ -240,8 +240,8 @@ def magnitude(x: Digits) -> float:
 
 def approx(x: Digits) -> Array:
     """The values as float64: |approx(x) - x| <= APPROX·|x| (no value beyond float64's range)."""
-    if kernels.here(x.limbs):
-        made = kernels.worked(approx_program, (), [x.limbs], [x.top - WIDTH], 1)
+    if kernels.usable(x.limbs):
+        made = kernels.run(approx_program, (), [x.limbs], [x.top - WIDTH], 1)
         if made is not None:
             return made[0]
     total = horner(x.limbs)
@@ -291,12 +291,12 @@ def _sum(x: Digits, y: Digits, sign: float, low: int | None, last_top: int | Non
 
 def _added(x: Digits, y: Digits, sign: float, low: int, n: int, last: Move | None = None) -> Array:
     """x + sign·y on a grid that holds both, in n limbs, carried; and then moved."""
-    if kernels.here(x.limbs) and kernels.here(y.limbs):
+    if kernels.usable(x.limbs) and kernels.usable(y.limbs):
         moves = [Move.of(part.low, part.n, low, n) for part in (x, y)]
         moves += [] if last is None else [last]
         settings = (sign, *(move.places for move in moves))
         powers = [power for move in moves for power in move.powers]
-        made = kernels.worked(sum_program, settings, [x.limbs, y.limbs], powers, moves[-1].n)
+        made = kernels.run(sum_program, settings, [x.limbs, y.limbs], powers, moves[-1].n)
         if made is not None:
             return made
     top = low + WIDTH * n
@@ -333,8 +333,8 @@ def over_integer(x: Digits, divisor: int, low: int) -> Digits:
         raise ValueError(f"a divisor outside 1 to 2^29: {divisor}")
     places = max(0, -(-(x.low - low) // WIDTH)) + 1  # one limb beyond the grid
     count, made = x.n + places, None
-    if kernels.here(x.limbs):
-        made = kernels.worked(quotient_program, (divisor, count), [x.limbs], [], count)
+    if kernels.usable(x.limbs):
+        made = kernels.run(quotient_program, (divisor, count), [x.limbs], [], count)
     if made is None:
         made = carried(divided(x.limbs, divisor, count))
     # a quotient by 2 or more needs no further limb in front
@@ -363,7 +363,7 @@ def total(x: Digits, axis: int) -> Digits:
     axis = axis % x.ndim
     if x.shape[axis] > 1 << 29:
         raise ValueError("too many terms for an exact sum of limbs")
-    return settle(x.engine.sum(x.limbs, axis + 1), x.top)
+    return settle(x.limbs.sum(axis + 1), x.top)
 
 
 def multiply(x: Digits, y: Digits, low: int | None = None) -> Digits:
@@ -373,14 +373,14 @@ def multiply(x: Digits, y: Digits, low: int | None = None) -> Digits:
         keep = full
     else:
         keep = min(full, max(1, -(-(top - low) // WIDTH)) + 2)  # two limbs to round
-    if kernels.here(x.limbs) and kernels.here(y.limbs):
+    if kernels.usable(x.limbs) and kernels.usable(y.limbs):
         move = None
         if low is not None:
             move = Move.of(top - WIDTH * keep, keep, low, max(1, -(-(top - low) // WIDTH)))
         places, powers = (None, []) if move is None else (move.places, move.powers)
         n = keep if move is None else move.n
         both = [x.limbs, y.limbs]
-        found = kernels.worked(product_program, (keep, places), both, powers, n)
+        found = kernels.run(product_program, (keep, places), both, powers, n)
         if found is not None:
             return Digits(found, top if low is None else low + WIDTH * n)
     limbs = products(x.limbs, y.limbs, keep)

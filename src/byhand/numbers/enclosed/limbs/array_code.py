@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from byhand.numbers.enclosed.limbs.digits import BASE, SMALL
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
 Place = tuple[int, int, int, bool]  # of a Move
 
 
 def carried(limbs: Array) -> Array:
-    engine = module_of(limbs)
+    engine = engine_of(limbs)
     over, back = (engine.empty(limbs.shape[1:], limbs) for _ in range(2))
     for i in range(limbs.shape[0] - 1, 0, -1):
         engine.carry(limbs[i, ...], limbs[i - 1, ...], BASE, over, back)
@@ -27,7 +27,7 @@ def carried(limbs: Array) -> Array:
 
 def placed(limbs: Array, places: tuple[int, int, int, bool], factor: Any) -> Array:
     n, first, below, shifted = places
-    engine, count = module_of(limbs), limbs.shape[0]
+    engine, count = engine_of(limbs), limbs.shape[0]
     made = engine.zeros((n + below, *limbs.shape[1:]), limbs)
     for i in range(count):
         if first + i <= 0:  # what is above the new top, where the value fits, is a small number
@@ -54,7 +54,7 @@ def horner(limbs: Array) -> Array:
 
 def divided(x: Array, divisor: int, count: int) -> Array:
     """The limbs of the quotient, not carried."""
-    engine = module_of(x)
+    engine = engine_of(x)
     limbs = engine.zeros((count, *x.shape[1:]), x)
     rest: Any = None
     for i in range(count):
@@ -72,7 +72,7 @@ def products(x: Array, y: Array, keep: int) -> Array:
 
     What is left out is below (terms)·2^42 units of the first limb left out.
     """
-    engine = module_of(x)
+    engine = engine_of(x)
     shape = np.broadcast_shapes(tuple(x.shape[1:]), tuple(y.shape[1:]))
     made = engine.empty((keep, *shape), x)
     made[0] = 0.0

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byhand.numbers.enclosed.gpu import causal_attention
-from byhand.numbers.enclosed.gpu.visible_keys import stairs_of
+from byhand.numbers.enclosed.gpu.visible_keys import visible_keys_of
 from byhand.numbers.enclosed.limbs import arithmetic, elementwise
 from byhand.numbers.enclosed.limbs.arithmetic import (
     APPROX,
@@ -30,7 +30,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     without_empty_limbs,
 )
 from byhand.numbers.enclosed.limbs.constants import Constant
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.norms import by_entry, constant
 from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
 from byhand.numbers.enclosed.limbs.radii import (
@@ -70,7 +70,7 @@ class Settings:
 
 def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
     """(head, query, key); what the mask or the table hides is absent."""
-    quick = _scores_by_stairs(system, q, k, settings)
+    quick = _causal_scores(system, q, k, settings)
     if quick is not None:
         return quick
     made = _dot_products(system, q, k)
@@ -100,9 +100,7 @@ def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclo
     return made
 
 
-def _scores_by_stairs(
-    system: Limbs, q: Enclosed, k: Enclosed, settings: Settings
-) -> Enclosed | None:
+def _causal_scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed | None:
     """Where a GPU can be spared what is hidden."""
     scale = settings.scale
     power = 0 if scale is None else scale.power
@@ -110,7 +108,7 @@ def _scores_by_stairs(
         return None
     if settings.table is not None or settings.slopes is not None:
         return None
-    steps = stairs_of(settings.mask, q.shape[0], q.digits.limbs)
+    steps = visible_keys_of(settings.mask, q.shape[0], q.digits.limbs)
     if steps is None:
         return None
     hidden = _hidden(settings.mask, q.digits, (*q.shape[:2], k.shape[1]))
@@ -187,7 +185,7 @@ def _repeated(engine: Engine, rows: Array, group: int) -> Array:
 
 
 def _most(bounds: Array) -> float:
-    return module_of(bounds).largest(bounds)
+    return engine_of(bounds).largest(bounds)
 
 
 def _scaled(system: Limbs, x: Enclosed, factor: Constant) -> Enclosed:

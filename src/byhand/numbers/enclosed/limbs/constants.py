@@ -11,7 +11,7 @@ from typing import Any
 
 from byhand.expression import Call, Expression, Negative, Number, Power, Product, Quotient, Sum
 from byhand.numbers.enclosed.limbs.arithmetic import Digits, from_integers
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
 from byhand.numbers.enclosed.limbs.integers import value_of
 
 
@@ -43,9 +43,9 @@ class Constant:
 
     def digits(self, like: Array) -> Digits:
         """The integer as digits of shape (1,), on the device of `like`."""
-        if module_of(like) is NUMPY:
+        if engine_of(like) is NUMPY:
             return from_integers([self.integer], self.low, like)
-        key = self.integer, self.low, module_of(like).device_of(like)
+        key = self.integer, self.low, engine_of(like).device_of(like)
         if key not in _elsewhere:
             _elsewhere[key] = from_integers([self.integer], self.low, like)
         return _elsewhere[key]

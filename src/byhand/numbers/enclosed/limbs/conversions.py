@@ -15,7 +15,7 @@ import numpy as np
 from byhand.numbers.enclosed.gpu import kernels
 from byhand.numbers.enclosed.limbs.array_code import cut_program
 from byhand.numbers.enclosed.limbs.digits import WIDTH, Digits
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
 
 
 def from_floats(array: Array, low: int | None = None) -> tuple[Digits, bool]:
@@ -24,7 +24,7 @@ def from_floats(array: Array, low: int | None = None) -> tuple[Digits, bool]:
     Without `low`: as many limbs as it takes, always exact.  With one: rounded, HALF·2^low.
     Waits for the device.
     """
-    engine = module_of(array)
+    engine = engine_of(array)
     rest = engine.floats(array)
     largest = engine.largest(rest)
     if not largest < 2.0**1000:
@@ -44,8 +44,8 @@ def cut(array: Array, top: int, low: int) -> Digits:
     n, rest = divmod(top - low, WIDTH)
     if rest or n < 1:
         raise ValueError(f"no whole number of limbs between 2^{top} and 2^{low}")
-    if kernels.here(array):
-        made = kernels.worked(cut_program, (n,), [array[None]], [WIDTH - top], n)
+    if kernels.usable(array):
+        made = kernels.run(cut_program, (n,), [array[None]], [WIDTH - top], n)
         if made is not None:
             return Digits(made, top)
     return Digits(_cut(array * 1.0, top, n), top)
@@ -53,7 +53,7 @@ def cut(array: Array, top: int, low: int) -> Digits:
 
 def _cut(rest: Array, top: int, count: int | None) -> Array:
     """Limbs of floats, `count` or as many as it takes; what is left over stays in `rest`."""
-    engine = module_of(rest)
+    engine = engine_of(rest)
     made: list[Array] = []
     raised = 0  # rest holds the remainder times 2^raised, so that it never underflows
     while len(made) < count if count is not None else not made or engine.largest(rest) > 0:
@@ -81,7 +81,7 @@ def from_integers(integers: Iterable[int], low: int, like: Array | None = None) 
             limbs[i, place] = limb
             value = (value - limb) >> WIDTH
         limbs[0, place] = value
-    engine = NUMPY if like is None else module_of(like)
+    engine = NUMPY if like is None else engine_of(like)
     return Digits(engine.constant(limbs, like), low + WIDTH * n)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from byhand.numbers.enclosed.limbs.engine import Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, Engine, engine_of
 
 WIDTH = 22
 BASE = 2.0**WIDTH
@@ -44,7 +44,7 @@ class Digits:
 
     @property
     def engine(self) -> Engine:
-        return module_of(self.limbs)
+        return engine_of(self.limbs)
 
     def __getitem__(self, index: Any) -> Digits:
         """As an array of values is indexed; the limbs come along."""

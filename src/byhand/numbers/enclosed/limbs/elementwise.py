@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from byhand.numbers.enclosed.gpu.decisions import looked_at
+from byhand.numbers.enclosed.gpu.decisions import outside_the_pass
 from byhand.numbers.enclosed.limbs import angles, arithmetic, functions
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
 Made = tuple[Digits, float]  # digits, and a bound of their error
 REMEMBERED = 64  # tables of turns; all layers turn alike
@@ -55,9 +55,9 @@ def turns(
 ) -> tuple[Digits, Digits, float]:
     """(cos, sin, error) of position · frequency, each (pos, width/2)."""
     rates = None if given is None else tuple(given)
-    key = (tuple(positions), width, base, rates, low, module_of(like).device_of(like))
+    key = (tuple(positions), width, base, rates, low, engine_of(like).device_of(like))
     if key not in _turns:
-        cos, sin = looked_at(
+        cos, sin = outside_the_pass(
             lambda: angles.turns(positions, width, base, low=low, frequencies=rates, like=like)
         )
         _turns[key] = cos, sin, angles.ANGLES * math.ldexp(1.0, low)

@@ -1,14 +1,13 @@
-"""The few array functions that limb arithmetic is written in: NumPy's, or torch's for a GPU.
+"""The few array functions that limb arithmetic is written in, and NumPy's engine for them.
 
-Both engines do the same IEEE float64 operations in the same order, on integers that float64 holds
-exactly, so they give the same bits.  torch's is in tensor_engine.py, looked up when a tensor comes
-along.  What the arrays mean is not known here.
+All engines do the same IEEE float64 operations in the same order, on integers that float64 holds
+exactly, so they give the same bits.  An engine for other arrays registers itself: that of torch
+tensors is `gpu.tensor_engine`.  What the arrays mean is not known here.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,6 +74,28 @@ class Elementwise(ABC):
 class Engine(Elementwise):
     """Array functions; `like` names the engine's device by one of its arrays."""
 
+    module: Any  # NumPy or torch: functions that both call alike are written here, once
+
+    def root(self, array: Array) -> Array:
+        """√, correctly rounded by IEEE 754."""
+        return self.module.sqrt(array)
+
+    def clip(self, array: Array, least: float | None, most: float | None) -> Array:
+        """The entries, none below `least`, none above `most`."""
+        return self.module.clip(array, least, most)
+
+    def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array:
+        """The arrays one after another along an axis."""
+        return self.module.concatenate(tuple(arrays), axis)
+
+    def moveaxis(self, array: Array, source: int, target: int) -> Array:
+        """The array with one axis at another place."""
+        return self.module.moveaxis(array, source, target)
+
+    def broadcast(self, array: Array, shape: Sequence[int]) -> Array:
+        """The array in a larger shape; nothing is copied."""
+        return self.module.broadcast_to(array, tuple(shape))
+
     @abstractmethod
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
         """Float64 zeros."""
@@ -94,20 +115,6 @@ class Engine(Elementwise):
     @abstractmethod
     def rint(self, array: Array, out: Array | None = None) -> Array:
         """The nearest integers, ties to even, as float64."""
-
-    @abstractmethod
-    def whole(self, array: Array) -> Array:
-        """Integer-valued float64 as an index array."""
-
-    @abstractmethod
-    def absolute(self, array: Array) -> Array: ...
-
-    @abstractmethod
-    def root(self, array: Array) -> Array:
-        """√, correctly rounded by IEEE 754."""
-
-    @abstractmethod
-    def clip(self, array: Array, least: float | None, most: float | None) -> Array: ...
 
     @abstractmethod
     def largest(self, array: Array) -> float:
@@ -142,7 +149,8 @@ class Engine(Elementwise):
         """The smallest and the largest entry, (0, 0) for an empty array.  Waits for the device."""
 
     @abstractmethod
-    def where(self, condition: Array, yes: Array, no: Array | float) -> Array: ...
+    def where(self, condition: Array, yes: Array, no: Array | float) -> Array:
+        """Entries of `yes` where the condition holds, of `no` elsewhere."""
 
     @abstractmethod
     def carry(self, limb: Array, above: Array, base: float, over: Array, back: Array) -> None:
@@ -152,19 +160,8 @@ class Engine(Elementwise):
         """
 
     @abstractmethod
-    def sum(self, array: Array, axis: int) -> Array: ...
-
-    @abstractmethod
-    def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array: ...
-
-    @abstractmethod
-    def moveaxis(self, array: Array, source: int, target: int) -> Array: ...
-
-    @abstractmethod
-    def contiguous(self, array: Array) -> Array: ...
-
-    @abstractmethod
-    def broadcast(self, array: Array, shape: Sequence[int]) -> Array: ...
+    def contiguous(self, array: Array) -> Array:
+        """The array, entry after entry in memory."""
 
     @abstractmethod
     def piece_of(self, array: Array) -> int:
@@ -182,7 +179,10 @@ def _number(value: float) -> Array:
 
 
 class NumPyEngine(Engine):
+    """The functions on NumPy arrays."""
+
     name = "numpy"
+    module = np
     piece = 16384  # entries: larger ones leave the caches, smaller ones wait for Python
 
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
@@ -202,18 +202,6 @@ class NumPyEngine(Engine):
 
     def rint(self, array: Array, out: Array | None = None) -> Array:
         return np.rint(array, out=out)
-
-    def whole(self, array: Array) -> Array:
-        return array.astype(np.intp)
-
-    def absolute(self, array: Array) -> Array:
-        return np.abs(array)
-
-    def root(self, array: Array) -> Array:
-        return np.sqrt(array)
-
-    def clip(self, array: Array, least: float | None, most: float | None) -> Array:
-        return np.clip(array, least, most)
 
     def largest(self, array: Array) -> float:
         return float(max(array.max(), -array.min())) if array.size else 0.0
@@ -294,20 +282,8 @@ class NumPyEngine(Engine):
     def positive(self, array: Array) -> Array:
         return (array >= 0).astype(np.float64)
 
-    def sum(self, array: Array, axis: int) -> Array:
-        return array.sum(axis)
-
-    def concatenate(self, arrays: Sequence[Array], axis: int = 0) -> Array:
-        return np.concatenate(arrays, axis)
-
-    def moveaxis(self, array: Array, source: int, target: int) -> Array:
-        return np.moveaxis(array, source, target)
-
     def contiguous(self, array: Array) -> Array:
         return np.ascontiguousarray(array)
-
-    def broadcast(self, array: Array, shape: Sequence[int]) -> Array:
-        return np.broadcast_to(array, tuple(shape))
 
     def piece_of(self, array: Array) -> int:
         return self.piece
@@ -319,32 +295,31 @@ class NumPyEngine(Engine):
 NUMPY = NumPyEngine()
 
 
-@lru_cache(1)
-def _torch() -> Engine:
-    import torch
-
-    from byhand.numbers.enclosed.gpu.tensor_engine import TorchEngine
-
-    return TorchEngine(torch)
-
-
 class Recorded:
-    """An array that notes what is done to it (fused.py); it brings its own engine."""
+    """An array that notes what is done to it (`gpu.recording`); it brings its own engine."""
 
     engine: Any
 
 
-def module_of(array: Array) -> Engine:
+_registered: dict[type, Engine] = {}
+
+
+def register(kind: type, engine: Engine) -> None:
+    """Arrays of this kind are worked on by this engine from now on."""
+    _registered[kind] = engine
+
+
+def engine_of(array: Array) -> Engine:
     """The engine of an array's kind."""
     if isinstance(array, np.ndarray | np.generic):
         return NUMPY
     if isinstance(array, Recorded):
         engine: Engine = array.engine
         return engine
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor):
-        return _torch()
-    raise TypeError(f"neither a NumPy array nor a torch tensor: {type(array).__name__}")
+    for kind, registered in _registered.items():
+        if isinstance(array, kind):
+            return registered
+    raise TypeError(f"no engine works on {type(array).__name__}")
 
 
 # --------------------------------------------------------------------------------- in pieces
@@ -379,7 +354,7 @@ def in_pieces(
     Each array is (limbs, *shape) with one shape for all; the function takes the same with shape
     (entries,), and gives a tuple of arrays (limbs, entries), whose limb counts are `results`.
     """
-    engine, first = module_of(arrays[0]), arrays[0]
+    engine, first = engine_of(arrays[0]), arrays[0]
     shape = first.shape[1:]
     flat = [engine.contiguous(array).reshape(array.shape[0], -1) for array in arrays]
     size = flat[0].shape[1]

@@ -22,7 +22,7 @@ import numpy as np
 from byhand.numbers.enclosed.limbs import integers
 from byhand.numbers.enclosed.limbs.arithmetic import BASE, WIDTH
 from byhand.numbers.enclosed.limbs.coefficients import NEAR_ONE, STEP
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 from byhand.numbers.enclosed.limbs.polynomials import (
     TERMS,
     Table,
@@ -40,7 +40,7 @@ TABLE_WEIGHT, NEAR_WEIGHT = -10, -20
 
 def evaluate(points: Array, near: Table, x: Array) -> Array:
     """e^x at aligned limbs (n, entries): limbs at positions 0 … last."""
-    engine = module_of(x)
+    engine = engine_of(x)
     last = near.last
     value = scaled_limbs(near, x)
     table = engine.take(points, engine.index(x[0], points.shape[1] - 2 - MOST, points.shape[1]))

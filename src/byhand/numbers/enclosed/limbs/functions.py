@@ -26,6 +26,7 @@ from byhand.numbers.enclosed.limbs.roots import inverse_root, reciprocal, root
 __all__ = [
     "ERROR",
     "aligned",
+    "applied",
     "erf",
     "exp",
     "gelu",
@@ -35,7 +36,6 @@ __all__ = [
     "root",
     "silu",
     "tanh",
-    "worked",
 ]
 
 # In units of 2^low.  Results off the aligned grid are worked on the next finer one, at most half
@@ -65,7 +65,7 @@ def exp(x: Digits, low: int) -> Digits:
         raise ValueError("exp is for arguments up to 1/4")
     last = _last(low)
     points, near = exponential.tables(last, _reach(-least), x.limbs)
-    limbs = worked(exponential.evaluate, (points, near), arguments, last)
+    limbs = applied(exponential.evaluate, (points, near), arguments, last)
     return _on_grid(limbs, low)
 
 
@@ -100,7 +100,7 @@ def _tabled(function: Tabled, x: Digits, low: int) -> Digits:
     table = on_device(table_of, (function, last, _reach(max(-least, most))), x.limbs)
     plain = not function.ramp or x.top <= WIDTH - STEP
     evaluate = polynomials.evaluate if plain else polynomials.without_ramp
-    limbs = worked(evaluate, (table,), arguments, last)
+    limbs = applied(evaluate, (table,), arguments, last)
     made = _on_grid(limbs, aligned(low))
     if not plain:  # values beyond limb 0: the ramp is added apart
         up = x.engine.positive(arguments[0])
@@ -139,7 +139,7 @@ def _last(low: int) -> int:
     return (-STEP - aligned(low)) // WIDTH
 
 
-def worked(
+def applied(
     function: Callable[..., Array], tables: Sequence[Any], arguments: Array, last: int
 ) -> Array:
     """function(*tables, limbs), positions 0 … last: one kernel on a GPU, else piece by piece."""
@@ -147,7 +147,7 @@ def worked(
         made = None
     else:
         flat = arguments.reshape(arguments.shape[0], -1).contiguous()
-        made = fused.worked(function, tables, flat, last + 1)
+        made = fused.run(function, tables, flat, last + 1)
     if made is None:
         return in_pieces(lambda piece: (function(*tables, piece),), [arguments], [last + 1])[0]
     return made.reshape(last + 1, *arguments.shape[1:])

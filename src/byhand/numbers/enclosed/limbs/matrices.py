@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 from byhand.numbers.enclosed.limbs.norms import constant
 from byhand.numbers.enclosed.limbs.products import multiply_matrix
 from byhand.numbers.enclosed.limbs.radii import Bound, plus, times
@@ -112,7 +112,7 @@ def _carried(x: Enclosed, norm: Callable[[Weight | None], Any], *, each: bool = 
     joined = plus(
         times(of(origin.source.ball), norm(origin.more)), times(of(origin.local), norm(None))
     )
-    return module_of(plain).where(plain < joined, plain, joined)
+    return engine_of(plain).where(plain < joined, plain, joined)
 
 
 def _rows_of(bias: Weight, x: Enclosed) -> Enclosed:

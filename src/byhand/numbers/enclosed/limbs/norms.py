@@ -42,7 +42,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     Digits,
     without_empty_limbs,
 )
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
 from byhand.numbers.enclosed.limbs.products import EXACT
 from byhand.numbers.enclosed.limbs.radii import (
     Bound,
@@ -308,14 +308,14 @@ def _zero_where(bound: Bound, cause: Bound) -> Bound:
     """The bound, zero where its cause is: 0/0 came from dividing nothing by nothing."""
     if bound is None or cause is None:
         return bound
-    return module_of(bound).where(cause == 0.0, 0.0 * cause, bound)
+    return engine_of(bound).where(cause == 0.0, 0.0 * cause, bound)
 
 
 def _inverse(
     system: Limbs, by: Digits, ball: Bound, width: int, like: Array
 ) -> tuple[Digits, Array]:
     """(1/by, how far each may be off), as fine as the radius of the result asks for; 0 for 1/0."""
-    engine = module_of(like)
+    engine = engine_of(like)
     target = math.ldexp(1.0, -system.bits)
     if ball is not None and math.prod(ball.shape):
         least = engine.least_above_zero(ball)
@@ -342,7 +342,7 @@ def _inverse(
     if shift < 0:
         raise ArithmeticError("an inverse on a grid that is too coarse")
     inverse = arithmetic.from_integers(made, low, like).reshape(*by.shape)
-    errors = module_of(like).constant(np.array(off).reshape(by.shape), like)
+    errors = engine_of(like).constant(np.array(off).reshape(by.shape), like)
     return inverse, errors
 
 
@@ -403,9 +403,9 @@ _kept: dict[Any, Any] = {}  # small numbers and tables, for each device
 
 def _diagonals(n: int, like: Array) -> Array:
     """(n·n, 2n): 1 where a pair of limbs belongs to a place of the product; exact, as sums are."""
-    key = n, module_of(like).device_of(like)
+    key = n, engine_of(like).device_of(like)
     if key not in _kept:
         one, other = np.divmod(np.arange(n * n), n)
         belongs = (one + other + 1)[:, None] == np.arange(2 * n)
-        _kept[key] = module_of(like).constant(belongs.astype(np.float64), like)
+        _kept[key] = engine_of(like).constant(belongs.astype(np.float64), like)
     return _kept[key]

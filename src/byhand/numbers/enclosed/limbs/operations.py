@@ -44,14 +44,14 @@ from byhand.numbers.enclosed.limbs import positions as places
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.limbs.constants import Constant
 from byhand.numbers.enclosed.limbs.distances import apart_from
-from byhand.numbers.enclosed.limbs.engine import module_of
+from byhand.numbers.enclosed.limbs.engine import engine_of
 from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, length, plus, times
 from byhand.numbers.enclosed.limbs.values import (
     Enclosed,
     Origin,
     entries_of,
 )
-from byhand.numbers.enclosed.limbs.weights import Weight, read_weight, tensors
+from byhand.numbers.enclosed.limbs.weights import Weight, read_weight, torch_devices
 
 COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
@@ -80,7 +80,7 @@ class Limbs(Enclosing):
         self.bits = bits
         self.device: Any = None
         if device is not None:
-            self.device = tensors().find_device(device)
+            self.device = torch_devices().find_device(device)
 
     @property
     def name(self) -> str:
@@ -440,11 +440,11 @@ def _least(radius: Bound) -> float | None:
         return radius if 0.0 < radius < math.inf else None
     if not math.prod(radius.shape):
         return None
-    least = module_of(radius).least_above_zero(radius)
+    least = engine_of(radius).least_above_zero(radius)
     return least if least < math.inf else None
 
 
 def _endless(radius: Bound) -> bool:
     if isinstance(radius, float):
         return radius == math.inf
-    return module_of(radius).holds(radius == math.inf)
+    return engine_of(radius).holds(radius == math.inf)

@@ -37,7 +37,7 @@ import numpy as np
 
 from byhand.numbers.enclosed.limbs.arithmetic import BASE, WIDTH
 from byhand.numbers.enclosed.limbs.coefficients import STEP, Series, Tabled
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
 
 TERMS = 8  # products a position may leave out before another position is worked out
 ERROR = TERMS / 2 + 1.25  # of `evaluate`, in units of the result's grid
@@ -80,7 +80,7 @@ def unit(position: int) -> float:
 def evaluate(table: Table, x: Array, ramp: bool = True) -> Array:
     """f at aligned limbs (n, entries), position 0 first: limbs at positions 0 … last."""
     made = scaled_limbs(table, x, ramp)
-    engine = module_of(x)
+    engine = engine_of(x)
     for p in range(1, table.last + 1):
         engine.scale(made[p], 1 / unit(p), made[p])
     return made
@@ -93,7 +93,7 @@ def without_ramp(table: Table, x: Array) -> Array:
 
 def scaled_limbs(table: Table, x: Array, ramp: bool = True) -> Array:
     """f at aligned limbs, as scaled limbs at positions 0 … last."""
-    engine = module_of(x)
+    engine = engine_of(x)
     index = engine.index(x[0], table.offset, table.rows.shape[1]) if table.offset else None
     count = min(x.shape[0] - 1, table.last + 1)
     y = engine.empty((count, x.shape[1]), x)
@@ -110,12 +110,12 @@ def scaled_limbs(table: Table, x: Array, ramp: bool = True) -> Array:
 def _coefficients(table: Table, rows: slice, index: Array | None) -> Array:
     """The rows' entries at the points; a table of one point has the same for all."""
     part = table.rows[rows]
-    return part if index is None else module_of(part).take(part, index)
+    return part if index is None else engine_of(part).take(part, index)
 
 
 def _float_terms(table: Table, index: Array | None, y: Array, x: Array) -> Array:
     """The last terms in float64, cut into limbs at positions start … last."""
-    engine = module_of(x)
+    engine = engine_of(x)
     terms = _coefficients(table, slice(0, table.floats), index)
     value = engine.empty(x.shape[1:], x)
     value[...] = terms[0]
@@ -146,7 +146,7 @@ def _limb_step(
     ramp: bool,
 ) -> Array:
     """c_k + Y·s, carried; in the last step with the ramp, where there is one."""
-    engine = module_of(x)
+    engine = engine_of(x)
 
     size = table.last + 1 + further(table.last) - step.first
     made = engine.empty((size, x.shape[1]), x)
@@ -238,7 +238,7 @@ _elsewhere: dict[Any, Any] = {}
 
 def on_device(make: Callable[..., Any], arguments: tuple[Any, ...], like: Array) -> Any:
     """make(*arguments), an array or a table, on the device of `like`; remembered there."""
-    engine = module_of(like)
+    engine = engine_of(like)
     made = make(*arguments)
     if engine is NUMPY:
         return made

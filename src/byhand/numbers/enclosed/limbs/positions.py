@@ -19,7 +19,7 @@ from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.norms import constant
 from byhand.numbers.enclosed.limbs.radii import plus, times
 from byhand.numbers.enclosed.limbs.values import Enclosed
-from byhand.numbers.enclosed.limbs.weights import tensors
+from byhand.numbers.enclosed.limbs.weights import torch_devices
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.limbs.operations import Limbs
@@ -41,7 +41,7 @@ def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction
 def _like(system: Limbs) -> Array:
     """An array of the device that the system works on."""
     here = np.zeros(1)
-    return here if system.device is None else tensors().from_numpy(here).to(system.device)
+    return here if system.device is None else torch_devices().from_numpy(here).to(system.device)
 
 
 def rotate(

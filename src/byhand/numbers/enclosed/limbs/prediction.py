@@ -16,7 +16,7 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.enclosed.gpu import kernels
 from byhand.numbers.enclosed.gpu.decisions import Now, answers
 from byhand.numbers.enclosed.gpu.recording import Row, Rows
-from byhand.numbers.enclosed.gpu.row_kernels import Given, Noted, plain_walk, worked
+from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowResults, plain_walk, run
 from byhand.numbers.enclosed.limbs import arithmetic, integers
 from byhand.numbers.enclosed.limbs.arithmetic import WIDTH, Digits
 from byhand.numbers.enclosed.limbs.array_code import horner
@@ -24,7 +24,13 @@ from byhand.numbers.enclosed.limbs.engine import NUMPY
 from byhand.numbers.enclosed.limbs.integers import Near, TooNear
 from byhand.numbers.enclosed.limbs.norms import by_entry
 from byhand.numbers.enclosed.limbs.radii import over, plus
-from byhand.numbers.enclosed.limbs.values import Enclosed, as_it_stands, entries_of, rational_radius
+from byhand.numbers.enclosed.limbs.values import (
+    Enclosed,
+    entries_of,
+    evaluated,
+    lasting,
+    rational_radius,
+)
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.limbs.operations import Limbs
@@ -38,7 +44,7 @@ FEW = 1000  # numbers that may be largest are told apart one by one
 def predictions(x: Enclosed) -> Sequence[Prediction]:
     """The next token after each row: floats find the few that may be it, integers decide."""
     if x.digits.engine is not NUMPY:
-        return _brought_over(x) if isinstance(answers(), Now) else Leading(x)
+        return _brought_over(x) if isinstance(answers(), Now) else LeadingTokens(x)
     near, box = x.approx, x.box
     entries = entries_of(x)
     return [
@@ -60,7 +66,7 @@ def _range(near: Any, radii: Any) -> tuple[Any, Any]:
     return lower, upper
 
 
-class Leading(Sequence[Prediction]):
+class LeadingTokens(Sequence[Prediction]):
     """Next tokens found on the device, in a pass without the host.
 
     `ids` come from floats alone: no other number's upper bound reaches the lower bound of this one.
@@ -68,10 +74,10 @@ class Leading(Sequence[Prediction]):
     """
 
     def __init__(self, x: Enclosed) -> None:
-        self._x = as_it_stands(x)
+        self._x = evaluated(x)
         self._made: list[Prediction] | None = None
         limbs_here = x.digits.limbs
-        if kernels.here(limbs_here) and x.box is not None:
+        if kernels.usable(limbs_here) and x.box is not None:
             place, others = _leaders_by_kernel(x)
         else:
             lower, upper = _range(x.approx, x.box)
@@ -79,10 +85,18 @@ class Leading(Sequence[Prediction]):
             others = (upper >= best[..., None]).sum(-1) - 1
         self._found = place.where(others == 0, -1)
 
-    def __copy__(self) -> Leading:
+    def __copy__(self) -> LeadingTokens:
         """Of a pass that was done again: what is read is made anew."""
-        made = object.__new__(Leading)
-        made._x, made._found, made._made = copy(self._x), self._found, None
+        return self._of(copy(self._x), self._found)
+
+    def lasting(self) -> LeadingTokens:
+        """The same in memory of their own."""
+        return self._of(lasting(self._x), self._found.clone())
+
+    @staticmethod
+    def _of(x: Enclosed, found: Any) -> LeadingTokens:
+        made = object.__new__(LeadingTokens)
+        made._x, made._found, made._made = x, found, None
         return made
 
     def ids(self) -> list[int]:
@@ -105,29 +119,29 @@ class Leading(Sequence[Prediction]):
 
 def _leaders_by_kernel(x: Enclosed) -> tuple[Any, Any]:
     """Where each row's lower bound is largest, and how many others' upper bounds reach it."""
-    walk, lying = plain_walk(x.digits.limbs)
-    both = [lying(x.digits.limbs), lying(x.box[None])]
-    nothing = lying(x.digits.limbs)
+    walk, layout = plain_walk(x.digits.limbs)
+    both = [layout(x.digits.limbs), layout(x.box[None])]
+    nothing = layout(x.digits.limbs)
     unit = [x.digits.top - WIDTH]
-    best, place = worked(leader_program, (), walk, both, nothing, powers=unit, results=2)
+    best, place = run(leader_program, (), walk, both, nothing, powers=unit, results=2)
     rows = [best[None].contiguous()]
-    (reaching,) = worked(reach_program, (), walk, both, nothing, rows=rows, powers=unit, results=1)
+    (reaching,) = run(reach_program, (), walk, both, nothing, rows=rows, powers=unit, results=1)
     return place.long(), reaching - 1.0
 
 
-def leader_program(given: Given) -> Noted:
+def leader_program(given: RowInputs) -> RowResults:
     lower, _upper = _bounds_noted(given)
-    return Noted(Rows(lower.engine, []), largest=[lower], place_of_largest=lower)
+    return RowResults(Rows(lower.engine, []), largest=[lower], place_of_largest=lower)
 
 
-def reach_program(given: Given) -> Noted:
+def reach_program(given: RowInputs) -> RowResults:
     _lower, upper = _bounds_noted(given)
     best = given.rows[0].rows[0]
     reaches = upper.engine.note(f"tl.where({upper.name} >= {best.name}, 1.0, 0.0)")
-    return Noted(Rows(upper.engine, []), sums=[Row(upper.engine, reaches)])
+    return RowResults(Rows(upper.engine, []), sums=[Row(upper.engine, reaches)])
 
 
-def _bounds_noted(given: Given) -> tuple[Any, Any]:
+def _bounds_noted(given: RowInputs) -> tuple[Any, Any]:
     digits, radii = given.entries
     near = horner(digits)
     near *= given.powers[0]

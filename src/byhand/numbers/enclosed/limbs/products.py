@@ -43,7 +43,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     settled,
     without_empty_limbs,
 )
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.radii import largest as largest_of
 from byhand.numbers.enclosed.limbs.radii import length, plus, slack, times
 from byhand.numbers.enclosed.limbs.slices import BLOCK, Matrix, Slice, Tile, joint
@@ -53,9 +53,9 @@ FILLED = 2.0**32  # what is left in carried sums; the first limb holds most of i
 ROWS = 64  # rows of x worked out at a time on a processor, so that a tile's limbs stay in the cache
 
 
-def norm_with_room(norm: float) -> float:
+def norm_with_room(norm: float, room: float) -> float:
     """Of limbs: other tokens may fill a limb that is not full, and hardly change one that is."""
-    return max(1.25 * norm, min(2.0 * norm + 16.0, 2.0**24))
+    return max(1.25 * norm, min(room * norm + 16.0, 2.0**24))
 
 
 class WrongProduct(ByhandError):
@@ -347,11 +347,8 @@ class Scratch:
 
 
 def matmul(x: Array, y: Array, out: Array) -> None:
-    if isinstance(x, np.ndarray):
-        np.matmul(x, y, out=out)
-    else:
-        engine: Any = module_of(x)
-        engine.torch.matmul(x, y, out=out)
+    """out = x·y, by the BLAS of the arrays' engine."""
+    engine_of(x).module.matmul(x, y, out=out)
 
 
 def check(sums: Array, known: Array, bias: Array | None = None) -> None:
@@ -381,12 +378,11 @@ def _disagrees() -> WrongProduct:
 
 def differences(sums: Array, known: Array, bias: Array | None = None) -> Array:
     """What `check` looks at: carried, and zero if all is right."""
-    engine = module_of(sums)
-    found = engine.sum(sums, sums.ndim - 1)
+    found = sums.sum(-1)
     found -= known[..., 0]
     high = known[..., 1]
     found[:-1] -= high[1:]  # 2^22·hi: one limb up
     found[0] -= high[0] * BASE
     if bias is not None:
-        found -= engine.sum(bias, 1)[:, None]
+        found -= bias.sum(1)[:, None]
     return carry(found)

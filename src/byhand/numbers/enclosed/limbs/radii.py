@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from byhand.numbers.enclosed.limbs.engine import NUMPY, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, engine_of
 
 Bound = Any  # a float64 array (NumPy or torch), a float, or None: exactly zero
 
@@ -61,17 +61,17 @@ def times(*factors: Bound) -> Bound:
 def _product(x: Any, y: Any) -> Any:
     if isinstance(x, float) and isinstance(y, float):
         return 0.0 if x == 0 or y == 0 else x * y * slack(1) + TINY
-    engine: Any = module_of(y if isinstance(x, float) else x)
+    engine: Any = engine_of(y if isinstance(x, float) else x)
     if engine is not NUMPY:
         return engine.where(_both(engine, x, y), engine.raised(x * y, slack(1), TINY), 0.0)
     for one, other in ((x, y), (y, x)):
         if isinstance(other, float) and 0.0 < other < INFINITE:  # what is left to ask is less
             with np.errstate(over="ignore"):
                 product = one * other * slack(1) + TINY
-            return module_of(product).where(one != 0, product, 0.0)
+            return engine_of(product).where(one != 0, product, 0.0)
     with np.errstate(invalid="ignore", over="ignore"):
         product = x * y * slack(1) + TINY
-    return module_of(product).where((x != 0) & (y != 0), product, 0.0)
+    return engine_of(product).where((x != 0) & (y != 0), product, 0.0)
 
 
 def _both(engine: Any, x: Any, y: Any) -> Any:
@@ -80,7 +80,7 @@ def _both(engine: Any, x: Any, y: Any) -> Any:
         return y != 0 if x != 0 else y != y
     if isinstance(y, float):
         return x != 0 if y != 0 else x != x
-    return engine.torch.logical_and(x, y)
+    return engine.module.logical_and(x, y)
 
 
 def over(top: Bound, bottom: Any) -> Bound:
@@ -94,7 +94,7 @@ def over(top: Bound, bottom: Any) -> Bound:
         if not bottom > 0:
             return INFINITE if isinstance(top, float) else top * 0.0 + INFINITE
         return top / bottom * slack(1) + TINY
-    engine = module_of(bottom)
+    engine = engine_of(bottom)
     quotient = top / engine.where(bottom > 0, bottom, 1.0) * slack(1) + TINY
     return engine.where(bottom > 0, quotient, INFINITE)
 
@@ -111,7 +111,7 @@ def less(bound: Any, by: Bound) -> Any:
         result = result - abs(result) * 2.0**-51 - TINY
     if isinstance(result, float):
         return -INFINITE if math.isnan(result) else result
-    return module_of(result).where(result == result, result, -INFINITE)
+    return engine_of(result).where(result == result, result, -INFINITE)
 
 
 def root(bound: Bound) -> Bound:
@@ -120,7 +120,7 @@ def root(bound: Bound) -> Bound:
         return None
     if isinstance(bound, float):
         return math.sqrt(bound) * slack(1)
-    return module_of(bound).root(bound) * slack(1)
+    return engine_of(bound).root(bound) * slack(1)
 
 
 def total(bound: Any, axis: int = -1) -> Any:
@@ -139,7 +139,7 @@ def length(bound: Any, axis: int = -1) -> Any:
     Divided by the largest entry first, so that no square overflows.  The squares that underflow are
     together less than 2^-900 of the sum, which is at least 1: far less than one of the roundings.
     """
-    engine: Any = module_of(bound)
+    engine: Any = engine_of(bound)
     if engine is not NUMPY:
         return _length_elsewhere(engine, bound, axis)
     most = largest(abs(bound), axis)
@@ -152,7 +152,7 @@ def length(bound: Any, axis: int = -1) -> Any:
 
 def _length_elsewhere(engine: Any, bound: Any, axis: int) -> Any:
     """The same in fewer passes over the array: one for the largest, two for the squares."""
-    most = engine.torch.linalg.vector_norm(bound, INFINITE, dim=axis)
+    most = engine.module.linalg.vector_norm(bound, INFINITE, dim=axis)
     scale = engine.where((most > 0) & (most < INFINITE), most, 1.0)
     part = bound / scale.unsqueeze(axis)
     return engine.lengths(part, axis) * scale * slack(bound.shape[axis] + 8)
@@ -165,7 +165,7 @@ def _expanded(array: Any, axis: int) -> Any:
 def mixed(shares: Any, bounds: Any) -> Any:
     """A bound of the matrix product (…, m, k)·(…, k, n) of finite shares and any bounds."""
     deep = shares.shape[-1]
-    engine = module_of(bounds)
+    engine = engine_of(bounds)
     if engine is not NUMPY:
         found = (shares @ bounds) * slack(deep) + deep * TINY
         return engine.where(found == found, found, INFINITE)  # 0·∞ is not told from others here
@@ -184,7 +184,7 @@ def growth(exponent: Any) -> Any:
     No library's exponential is trusted.  e^y - 1 - y = y²·(1/2 + y/6 + …) <= (e - 2)·y² <= y² for
     0 <= y <= 1; and for larger x, e^x = (e^(x/64))^64 <= (1 + y + y²)^64 with y = x/64.
     """
-    engine = module_of(exponent)
+    engine = engine_of(exponent)
     with np.errstate(over="ignore", invalid="ignore"):
         near = exponent * (1.0 + exponent) * slack(2) + TINY
         part = exponent * 2.0**-6

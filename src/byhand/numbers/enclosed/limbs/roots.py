@@ -36,7 +36,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     regrid,
     subtract,
 )
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
 # approx(x) is off by 2^-51 and each of at most three further float operations by 2^-53; the root
 # halves what it is given.
@@ -105,7 +105,7 @@ _ones: dict[Any, Digits] = {}
 
 
 def one_like(like: Array) -> Digits:
-    key = module_of(like).device_of(like)
+    key = engine_of(like).device_of(like)
     if key not in _ones:
         _ones[key] = from_integers([1], 0, like)
     return _ones[key]

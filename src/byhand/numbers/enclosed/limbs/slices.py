@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from byhand.numbers.enclosed.limbs.arithmetic import BASE
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.radii import length
 
 COLUMNS = 1024  # of a tile on a processor
@@ -43,7 +43,7 @@ class Matrix:
     """A matrix (inputs, outputs) of floats as exact slices."""
 
     def __init__(self, floats: Array) -> None:
-        engine = module_of(floats)
+        engine = engine_of(floats)
         self.inputs, self.outputs = map(int, floats.shape)
         self.top = _top(_largest(floats))
         width = COLUMNS if engine is NUMPY else COLUMNS_ELSEWHERE
@@ -73,7 +73,7 @@ class Matrix:
 
     def _cut(self, part: Array) -> tuple[Slice, ...]:
         """22 bits at a time; from the second slice on only the columns that have some left."""
-        engine = module_of(part)
+        engine = engine_of(part)
         rest = engine.floats(part)
         made: list[Slice] = []
         columns: Any = None
@@ -137,6 +137,6 @@ def _checks_of(engine: Engine, tiles: tuple[Tile, ...], like: Array) -> Tile:
 
 def check_columns(engine: Engine, integers: Array) -> Array:
     """(…, columns) → (…, 2): lo and hi, with lo + 2^22·hi the sum of at most 2^30 columns."""
-    sums = engine.sum(integers, integers.ndim - 1)[..., None]
+    sums = integers.sum(-1)[..., None]
     high = engine.rint(sums * (1.0 / BASE))
     return engine.concatenate([sums - high * BASE, high], integers.ndim - 1)

@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from byhand.numbers.enclosed.limbs.engine import module_of
+from byhand.numbers.enclosed.limbs.engine import engine_of
 from byhand.numbers.enclosed.limbs.radii import TINY, length, plus, root, slack, times
 
 STEPS = 24  # of the power iteration that makes a guess
@@ -57,7 +57,7 @@ def spectral_norm(matrix: Any) -> float:
 
     The matrix is a float64 array of two axes, finite.
     """
-    engine = module_of(matrix)
+    engine = engine_of(matrix)
     largest = engine.largest(matrix)
     if largest == 0.0:
         return 0.0
@@ -82,7 +82,7 @@ def spectral_norms(matrices: Any) -> Any:
 
     They are the Frobenius norms of powers, some percent wide.
     """
-    engine = module_of(matrices)
+    engine = engine_of(matrices)
     count, deep, n = matrices.shape
     whole = length(matrices.reshape(count, -1))
     scale = whole * slack(2) + SMALLEST  # rounding leaves ‖A/scale‖_F <= 1
@@ -98,12 +98,6 @@ def spectral_norms(matrices: Any) -> Any:
     rounding = (4 * n * (n + 2) + deep + 8) * 2.0**-50
     bound = (engine.root(found + rounding) + rounding) * scale * slack(8)
     return engine.where(bound < whole, bound, whole)
-
-
-def tensors_of(tensor: Any) -> Any:
-    """torch, of which this is a tensor."""
-    engine: Any = module_of(tensor)
-    return engine.torch
 
 
 def _largest_eigenvalue(gram: Any, trace: float) -> float | None:
@@ -146,7 +140,7 @@ def _decomposes(gram: Any, guess: float) -> bool:
         except np.linalg.LinAlgError:
             return False
         return bool(np.isfinite(factor).all())
-    torch = tensors_of(gram)
+    torch = engine_of(gram).module
     shifted = -gram
     shifted.diagonal().add_(guess)
     factor, failed = torch.linalg.cholesky_ex(shifted)

@@ -28,7 +28,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     magnitude,
     to_fractions,
 )
-from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, module_of
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
 from byhand.numbers.enclosed.limbs.radii import Bound, largest, length
 from byhand.numbers.enclosed.limbs.weights import Weight
 
@@ -110,7 +110,7 @@ class Enclosed:
         if callable(self._box):
             self._box = self._box()
         if self._box is None:
-            return module_of(self.ball).broadcast(self.ball[..., None], self.shape)
+            return engine_of(self.ball).broadcast(self.ball[..., None], self.shape)
         return self._box
 
     @property
@@ -120,7 +120,7 @@ class Enclosed:
     def parts(self, starts: Sequence[int], width: int) -> Array:
         """Bounds for so many columns of each row, one row of bounds for each start."""
         if self._parts is None:
-            return module_of(self.ball).broadcast(self.ball, (len(starts), *self.ball.shape))
+            return engine_of(self.ball).broadcast(self.ball, (len(starts), *self.ball.shape))
         return self._parts(tuple(starts), width)
 
     @property
@@ -143,7 +143,7 @@ class Enclosed:
         return largest(abs(self.approx)) * NEAR
 
 
-def as_it_stands(x: Enclosed) -> Enclosed:
+def evaluated(x: Enclosed) -> Enclosed:
     """The same, with nothing left to be worked out from other values; who made it is forgotten."""
     if x.exact:
         return Enclosed(x.digits, hidden=x.hidden)
@@ -151,6 +151,17 @@ def as_it_stands(x: Enclosed) -> Enclosed:
         return Enclosed(x.digits, x.ball, hidden=x.hidden)
     box = x.box
     return Enclosed(x.digits, lambda: length(box), box=box, hidden=x.hidden)
+
+
+def lasting(x: Enclosed) -> Enclosed:
+    """The same numbers in memory of their own."""
+    digits = Digits(x.digits.limbs * 1.0, x.digits.top)
+    if x.exact:
+        return Enclosed(digits, hidden=x.hidden)
+    if not x.has_box:
+        return Enclosed(digits, x.ball * 1.0, hidden=x.hidden)
+    box = x.box * 1.0
+    return Enclosed(digits, lambda: length(box), box=box, hidden=x.hidden)
 
 
 class Entries:
@@ -224,7 +235,7 @@ def entries_of(value: Enclosed | Weight) -> Entries:
     def radii() -> Any:
         if not kept:
             box = value.box
-            kept.append(None if box is None else module_of(box).to_numpy(box))
+            kept.append(None if box is None else engine_of(box).to_numpy(box))
         return kept[0]
 
     return Entries(digits, radii, hidden)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,14 @@ import numpy as np
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.base import ABSENT
-from byhand.numbers.enclosed.gpu.decisions import Now, answers, looked_at
+from byhand.numbers.enclosed.gpu.decisions import Now, answers, outside_the_pass
 from byhand.numbers.enclosed.limbs.arithmetic import (
     WIDTH,
     Digits,
     cut,
     from_floats,
 )
-from byhand.numbers.enclosed.limbs.engine import Array, module_of
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of, register
 from byhand.numbers.enclosed.limbs.radii import TINY, length, plus, slack, times
 from byhand.numbers.enclosed.limbs.slices import Matrix
 from byhand.numbers.enclosed.limbs.spectral import frobenius, spectral_norm
@@ -66,7 +65,7 @@ class Weight:
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         if key not in self._made:
-            self._made[key] = looked_at(make)
+            self._made[key] = outside_the_pass(make)
         return self._made[key]
 
     @property
@@ -92,13 +91,13 @@ class Weight:
     def _rows_at(self, places: Array) -> Digits:
         """Rows whose numbers are on the device: on the grid of the whole table."""
         top, low = self._once("grid", self._grid)
-        engine = module_of(self.floats)
+        engine = engine_of(self.floats)
         rows = engine.floats(self.floats[places])
         return cut(rows, top, low)
 
     def _grid(self) -> tuple[int, int]:
         """Every entry is a multiple of 2^low and at most 2^(top - 1) in size."""
-        engine = module_of(self.floats)
+        engine = engine_of(self.floats)
         size = abs(engine.floats(self.floats))
         least = engine.least_above_zero(size)
         if least == math.inf:
@@ -117,7 +116,7 @@ class Weight:
     def typical(self) -> float:
         """The root mean square."""
         found: float = self._once(
-            "typical", lambda: typical_of(module_of(self.floats).floats(self.floats))
+            "typical", lambda: typical_of(engine_of(self.floats).floats(self.floats))
         )
         return found
 
@@ -142,7 +141,7 @@ class Weight:
 
         def make() -> Array:
             data = self._oriented(layout)
-            engine = module_of(data)
+            engine = engine_of(data)
             step = max(1, (1 << 22) // max(1, data.shape[0]))
             factor = None if gain is None else engine.floats(gain.floats)[:, None]
             parts = []
@@ -164,7 +163,7 @@ class Weight:
     def largest_column(self, layout: str) -> float:
         """The largest of the column norms."""
         columns = self.column_norms(layout)
-        return float(self._once(("column", layout), lambda: module_of(columns).largest(columns)))
+        return float(self._once(("column", layout), lambda: engine_of(columns).largest(columns)))
 
     def typical_column(self, layout: str, gain: Weight | None) -> float:
         """The root mean square of the column norms."""
@@ -178,7 +177,7 @@ class Weight:
 
         def make(gain: Weight | None) -> Array:
             norms = [self.norm(layout, slice(k, k + width), gain=gain) for k in starts]
-            return module_of(self.floats).constant(np.array(norms), self.floats)
+            return engine_of(self.floats).constant(np.array(norms), self.floats)
 
         return lambda gain: self._once(("norms", layout, starts, width, gain), lambda: make(gain))
 
@@ -194,17 +193,17 @@ class Weight:
 
         def make() -> float:
             part = self._oriented(layout)[inputs or slice(None), outputs or slice(None)]
-            data = module_of(part).floats(part)
+            data = engine_of(part).floats(part)
             if gain is None:
                 return spectral_norm(data)
-            data *= module_of(data).floats(gain.floats)[:, None]  # one rounding an entry
+            data *= engine_of(data).floats(gain.floats)[:, None]  # one rounding an entry
             return float(plus(spectral_norm(data), times(2.0**-52, frobenius(data)), 2.0**-900))
 
         return float(self._once(("norm", layout, places, gain), make))
 
 
 def _largest(floats: Array) -> float:
-    return module_of(floats).largest(module_of(floats).floats(floats))
+    return engine_of(floats).largest(engine_of(floats).floats(floats))
 
 
 def read_weight(data: Any, device: Any = None) -> Weight:
@@ -217,28 +216,31 @@ def read_weight(data: Any, device: Any = None) -> Weight:
         if array.dtype == object:
             absent = np.array([entry is ABSENT for entry in array.flat]).reshape(array.shape)
             hidden = absent if absent.any() else None
-            array = np.array([_float(entry) for entry in array.flat]).reshape(array.shape)
-        elif array.dtype.kind in "iub":
-            array = np.array([_float(int(entry)) for entry in array.flat]).reshape(array.shape)
-        elif array.dtype.itemsize > np.dtype(np.float64).itemsize:
+        if array.dtype.kind not in "fV" or array.dtype.itemsize > np.dtype(np.float64).itemsize:
             array = np.array([_float(entry) for entry in array.flat]).reshape(array.shape)
         data = array
     if device is not None:
-        data = (tensors().from_numpy(data) if isinstance(data, np.ndarray) else data).to(device)
+        moved = torch_devices().from_numpy(data) if isinstance(data, np.ndarray) else data
+        data = moved.to(device)
     _check(data)  # on the device, where that is faster
     if hidden is not None and not hidden.any():
         hidden = None
     return Weight(data, hidden)
 
 
-def tensors() -> Any:
-    """The module that imports torch: only for who has asked for a device."""
-    return import_module("byhand.numbers.tensors")
+def torch_devices() -> Any:
+    """The module of torch's devices, imported for who has asked for one: limb arithmetic works on
+    tensors from then on."""
+    from byhand.numbers import devices
+    from byhand.numbers.enclosed.gpu.tensor_engine import TENSORS
+
+    register(devices.Tensor, TENSORS)
+    return devices
 
 
 def _check(floats: Array) -> None:
     """Refuses what is not finite, and a span of magnitudes that slices cannot hold."""
-    engine = module_of(floats)
+    engine = engine_of(floats)
     wide = engine.floats(floats)
     size = abs(wide)
     if not bool((size < math.inf).all()):
@@ -259,6 +261,8 @@ def _float(entry: Any) -> float:
     """An entry that is a float exactly; 0 where it is absent."""
     if entry is ABSENT:
         return 0.0
+    if isinstance(entry, np.integer | np.bool_):
+        entry = int(entry)
     if isinstance(entry, int | float | Fraction | np.floating):
         value = float(entry)
         if not math.isfinite(value) or Fraction(value) == Fraction(*entry.as_integer_ratio()):

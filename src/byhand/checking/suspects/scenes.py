@@ -1,14 +1,15 @@
-"""Editing a plan, one mistake at a time: what an edit is, and how one is written.
+"""Scenes, drafts and edits: what a mistake is made in, how it is written down, what comes of it.
 
 An `Edit` is a plan in which somebody's mistake is made on purpose.  A `Draft` writes such a plan:
 lines are changed, or new lines (`suspect.0`, …) are written in before them.  A `Scene` is what all
-suspects look at: the plan, the line that does not follow, and what was claimed.  Which mistakes
-there are stands in the modules beside this one; nothing here computes.
+suspects look at: the plan, the line that does not follow, and what was claimed.
+
+Which mistakes there are stands in the modules beside this one; nothing here computes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,8 @@ import numpy.typing as npt
 
 from byhand.model import Model
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
+from byhand.spec import AttentionSpec, ModelSpec
+from byhand.weights import Weights
 
 SUSPECT = "suspect."
 Values = npt.NDArray[np.float64]
@@ -59,12 +61,13 @@ class Context:
 class Draft:
     """A plan being edited."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, weights: Weights) -> None:
         self._plan = plan
+        self._weights = weights
         self._lines: dict[str, Step] = {}
         self._before: dict[str, list[Step]] = {}
         self._moved: dict[str, str] = {}  # a line → the line that it is moved before
-        self._count = 0
+        self._new: dict[str, Step] = {}
 
     def __getitem__(self, address: str) -> Step:
         """The line at an address, as it is now."""
@@ -81,9 +84,9 @@ class Draft:
         **attributes: Any,
     ) -> str:
         """A new line before the line at `before`; returns its address."""
-        address = f"{SUSPECT}{self._count}"
-        self._count += 1
+        address = f"{SUSPECT}{len(self._new)}"
         step = Step(address, op, dict(inputs), axes, shape, op, attributes)
+        self._new[address] = step
         self._before.setdefault(before, []).append(step)
         return address
 
@@ -114,6 +117,22 @@ class Draft:
             inputs={role: read for role, read in reads.items() if read is not None},
             attributes={name: value for name, value in settings.items() if value is not None},
         )
+
+    def made_of(self, read: str, op: str, before: str, **attributes: Any) -> str:
+        """A new line before another: what `op` makes of what stands at `read`; its address."""
+        if read.startswith(WEIGHT):
+            shape = self._weights[read.removeprefix(WEIGHT)].shape
+            axes = tuple(f"axis {place}" for place in range(len(shape)))
+        else:
+            step = self._new.get(read) or self._plan[read]
+            axes, shape = step.axes, step.shape
+        axes, shape = _sides_after(op, axes, shape, attributes)
+        return self.write(before, op, {"x": read}, axes, shape, **attributes)
+
+    def first(self, address: str, role: str, op: str, **attributes: Any) -> None:
+        """The line reads what `op` makes of what it read as `role`."""
+        new = self.made_of(self[address].inputs[role], op, address, **attributes)
+        self.change(address, inputs={role: new})
 
     def reroute(self, address: str, old: str, new: str) -> None:
         """Whatever the line reads at `old` it now reads at `new`."""
@@ -151,6 +170,26 @@ class Draft:
         return Plan(self._plan.spec, self._plan.length, tuple(steps), self._plan.aliases)
 
 
+def _sides_after(
+    op: str, axes: tuple[str, ...], shape: tuple[int, ...], attributes: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The axes and sides of what an operation that moves entries about makes of a value."""
+    if op == "turned":
+        order = attributes["axes"]
+        return tuple(axes[place] for place in order), tuple(shape[place] for place in order)
+    if op == "reread":
+        return tuple(f"axis {place}" for place in range(len(attributes["shape"]))), (
+            attributes["shape"]
+        )
+    if op in ("taken", "part"):
+        axis = attributes["axis"]
+        size = (
+            len(attributes["order"]) if op == "taken" else attributes["stop"] - attributes["start"]
+        )
+        return axes, (*shape[:axis], size, *shape[axis + 1 :])
+    return axes, shape
+
+
 @dataclass(frozen=True)
 class Scene:
     """A line that does not follow, and everything an edit may need to know."""
@@ -163,10 +202,12 @@ class Scene:
 
     @property
     def spec(self) -> ModelSpec:
+        """The model's architecture."""
         return self.plan.spec
 
     def draft(self) -> Draft:
-        return Draft(self.plan)
+        """The plan as it is, to be edited."""
+        return Draft(self.plan, self.model.weights)
 
     def of(self, *ops: str) -> tuple[Step, ...]:
         """The steps of the region with one of these operations."""
@@ -194,32 +235,22 @@ class Scene:
         parts = address.removeprefix(WEIGHT).split(".")
         return int(parts[1]) if parts[0] == "block" else None
 
-    def block(self, address: str) -> BlockSpec | None:
-        layer = self.layer(address)
-        return None if layer is None else self.spec.blocks[layer]
-
     def attention(self, address: str) -> AttentionSpec:
-        block = self.block(address)
-        assert block is not None
-        assert block.attention is not None
-        return block.attention
+        """The attention a step belongs to."""
+        layer = self.layer(address)
+        assert layer is not None
+        attention = self.spec.blocks[layer].attention
+        assert attention is not None
+        return attention
 
     def weight_shape(self, read: str) -> tuple[int, ...]:
+        """The sides of a weight that a step reads."""
         return self.model.weights[read.removeprefix(WEIGHT)].shape
+
+    def has_weight(self, read: str) -> bool:
+        """Whether the model has such a weight."""
+        return read.removeprefix(WEIGHT) in self.model.weights
 
     def entering(self, layer: int) -> str:
         """The stream that enters a block."""
         return self.own(f"stream.{layer}")
-
-
-def together_and_apart(steps: Iterable[Step]) -> Iterator[tuple[tuple[Step, ...], int]]:
-    """All the steps at once, then each alone where there are several; how unlikely that makes it.
-
-    A port makes a mistake wherever it has the same code; a slip in one place is rarer.
-    """
-    every = tuple(steps)
-    if every:
-        yield every, 0
-    if 1 < len(every) <= 4:
-        for step in every:
-            yield (step,), 2

@@ -14,7 +14,7 @@ from byhand import forward
 from byhand.evaluate import work_out
 from byhand.numbers.enclosed.gpu import causal_attention, row_kernels, visible_keys
 from byhand.numbers.enclosed.gpu.recording import Rows
-from byhand.numbers.enclosed.gpu.row_kernels import Given, Noted
+from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowResults
 from byhand.numbers.enclosed.limbs import arithmetic, prediction
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.enclosed.limbs.products import WrongProduct
@@ -27,7 +27,7 @@ ATTENTION = ("scores", "weights", "mixed")
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Stairs for few queries, four a step."""
+    """VisibleKeys for few queries, four a step."""
     monkeypatch.setattr(visible_keys, "FEWEST", 1)
     monkeypatch.setattr(visible_keys, "STEP", 4)
     return monkeypatch
@@ -96,17 +96,17 @@ def test_only_first_keys_make_stairs(short: pytest.MonkeyPatch) -> None:
     causal = np.tri(5, dtype=bool)
     window = causal & ~np.tri(5, k=-2, dtype=bool)
     with stand_in(short):
-        assert visible_keys.stairs_of(causal, 2, like) is not None
-        assert visible_keys.stairs_of(np.ones((3, 5), bool), 2, like) is not None
-        assert visible_keys.stairs_of(window, 2, like) is None
-    assert visible_keys.stairs_of(causal, 2, like) is None  # no kernels, no stairs
+        assert visible_keys.visible_keys_of(causal, 2, like) is not None
+        assert visible_keys.visible_keys_of(np.ones((3, 5), bool), 2, like) is not None
+        assert visible_keys.visible_keys_of(window, 2, like) is None
+    assert visible_keys.visible_keys_of(causal, 2, like) is None  # no kernels, no stairs
 
 
-def program(given: Given) -> Noted:
+def program(given: RowInputs) -> RowResults:
     """2·x + the row's number, and what can be gathered of it."""
     (x,), (more,), (key,) = given.entries, given.rows, given.keys
     made = Rows(x.engine, [row * 2.0 + more.rows[0] for row in x.rows])
-    return Noted(made, [made.rows[0], made.rows[1] * key], [abs(made.rows[1])], made.rows[0])
+    return RowResults(made, [made.rows[0], made.rows[1] * key], [abs(made.rows[1])], made.rows[0])
 
 
 def test_rows_are_walked_as_far_as_they_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +120,9 @@ def test_rows_are_walked_as_far_as_they_are_seen(monkeypatch: pytest.MonkeyPatch
         rng.integers(0, 9, (2, 300)).astype(float),
     )
     with stand_in(monkeypatch):
-        steps = visible_keys.Stairs(seen, heads, keys, torch.zeros(1))
+        steps = visible_keys.VisibleKeys(seen, heads, keys, torch.zeros(1))
         out = torch.full((steps.size * 2,), np.nan, dtype=torch.float64)
-        found = row_kernels.worked(
+        found = row_kernels.run(
             program,
             (),
             steps.walk(),
@@ -155,9 +155,9 @@ def test_leaders_found_by_kernels_are_those_of_the_array_code(
     box = torch.full((4, 300), 1e-9, dtype=torch.float64)
     box[2] = 100.0
     value = Enclosed(x, box[:, 0], box=box)
-    plain = prediction.Leading(value).ids()
+    plain = prediction.LeadingTokens(value).ids()
     with stand_in(monkeypatch):
-        assert prediction.Leading(value).ids() == plain
+        assert prediction.LeadingTokens(value).ids() == plain
     assert plain[2] == -1
     near = arithmetic.approx(x)
     assert [one for one in plain if one >= 0] == near.argmax(-1)[[0, 1, 3]].tolist()

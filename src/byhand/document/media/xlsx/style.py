@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-INK, QUIET, ACCENT, WARNING = "#1B2733", "#5B6B7B", "#1F4E79", "#8A4B00"
-LINE, SHADE, MASKED = "#C9D3DD", "#EDF2F7", "#D5D9DE"
-GIVEN, GIVEN_INK = "#FFF6D6", "#0B3FA8"  # what may be changed: yellow paper, blue ink
-LIVE = "#E4F2E7"
+from byhand.document.palette import LIGHT
+
+INK, QUIET, ACCENT = LIGHT["ink"], LIGHT["quiet"], LIGHT["stream"]
+LINE, SHADE, MASKED = LIGHT["line"], LIGHT["wash"], LIGHT["line"]
+GIVEN, GIVEN_INK = LIGHT["warn-tint"], LIGHT["stream"]  # what may be changed: yellow, blue ink
+LIVE, WARNING = LIGHT["right-tint"], LIGHT["warn"]
 FONT = "Calibri"
 
 TITLE_HEIGHT, SENTENCE_HEIGHT, LIVE_HEIGHT = 26, 32, 20
@@ -47,13 +49,13 @@ SHARES = {  # of attention weights and probabilities: the darker, the more
     "max_type": "num",
     "min_value": 0,
     "max_value": 1,
-    "min_color": "#FFFFFF",
-    "max_color": "#6FA8DC",
+    "min_color": LIGHT["card"],
+    "max_color": LIGHT["n3"],
 }
-LARGEST_LOGIT = {"bold": True, "bg_color": "#BFE3C6"}
+LARGEST_LOGIT = {"bold": True, "bg_color": LIGHT["right-tint"]}
 
 
-class Looks:
+class Formats:
     """The formats of one file, each made once."""
 
     def __init__(self, book: Any) -> None:

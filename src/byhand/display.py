@@ -1,0 +1,54 @@
+"""The registry of what draws an object as HTML and what saves it, by class, imported when used.
+
+A trace shows itself and saves itself without importing what does so.  The two tables below name a
+function for a class, as "module:function"; it is imported when it is called for.  A class that is
+not in a table is drawn or saved as its bases are.
+
+>>> import byhand
+>>> byhand.trace("tiny", "a b")._repr_html_()[:19]
+'<div class="byhand"'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+_DRAWN = {  # class → the function that draws one of its objects, as one piece of HTML
+    "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
+    "byhand.tracing:Trace": "byhand.document.notebook:notebook_passage",
+    "byhand.tracing:Worked": "byhand.document.cells:step_cell",
+}
+_SAVED = {  # class → the function that writes one of its objects to a path
+    "byhand.model:Model": "byhand.files.writing:save_model",
+    "byhand.tracing:Trace": "byhand.golden:save",
+}
+
+
+class Shown:
+    """Something that a notebook shows as the registered function draws it, else as its repr."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str | None:
+        draw = _found(_DRAWN, type(self))
+        return None if draw is None else str(draw(self))
+
+
+def save(what: Any, *arguments: Any, **options: Any) -> None:
+    """Saves an object with the function registered for its class; a TypeError where none is."""
+    write = _found(_SAVED, type(what))
+    if write is None:
+        raise TypeError(f"{type(what).__qualname__} cannot be saved")
+    write(what, *arguments, **options)
+
+
+def _found(registry: dict[str, str], kind: type) -> Callable[..., Any] | None:
+    """The function registered for a class or the nearest of its bases; None where there is none."""
+    for each in kind.__mro__:
+        if dotted := registry.get(f"{each.__module__}:{each.__qualname__}"):
+            module, _colon, function = dotted.partition(":")
+            found: Callable[..., Any] = getattr(import_module(module), function)
+            return found
+    return None

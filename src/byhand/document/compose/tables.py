@@ -1,0 +1,258 @@
+"""The numbers of a trace in tables: steps, heads of steps and weights, whole or a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from byhand.address import write_index
+from byhand.document import words
+from byhand.document.compose.forms import Forms, rational_cell
+from byhand.document.compose.given import weight_cell, word_instead
+from byhand.document.compose.window import Window
+from byhand.document.parts import MASKED, Cell, Number, NumberRow, NumberTable
+from byhand.language import _
+from byhand.plan import WEIGHT, Step
+from byhand.spec import Parameter, parameters
+from byhand.tracing import Trace, Worked, weakest
+
+Index = tuple[int, ...]
+COPIES = ("embed", "split_heads", "merge_heads")  # operations that make no new number
+
+
+class Tables:
+    """The tables of one trace, and the labels of its positions and words.
+
+    `numbered`: rows and columns that have no words have their indices beside them.
+    """
+
+    numbered = False
+
+    def __init__(self, trace: Trace, window: Window, forms: Forms | None = None) -> None:
+        self.trace = trace
+        self.window = window
+        self.forms = forms or Forms(trace.numbers, digits=trace.digits)
+
+    # ------------------------------------------------------------------ labels
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What stands beside each position: 0 the, 1 cat, …"""
+        return tuple(f"{place} {self.token(id)}" for place, id in enumerate(self.trace.tokens))
+
+    def position(self, place: int) -> str:
+        """A position as sentences say it: 1 (cat)."""
+        return f"{place} ({self.token(self.trace.tokens[place])})"
+
+    def token(self, id: int) -> str:
+        """The word of an id, as a table or a sentence shows it."""
+        return words.token_label(self.trace.token(id))
+
+    def heads(self, axis: str, columns: Sequence[int], size: int) -> tuple[str, ...]:
+        """The words above some of so many columns; indices where they say more than the order."""
+        match axis:
+            case "vocab":
+                return tuple(map(self.token, columns))
+            case "key":
+                return tuple(self.labels[place] for place in columns)
+        whole = len(columns) == size
+        return () if whole and (size <= 2 or not self.numbered) else tuple(map(str, columns))
+
+    # ------------------------------------------------------------------ one number
+
+    def number(self, worked: Worked, index: Index, *, form: bool = True) -> Number:
+        """One entry of a step, with its address."""
+        return Number(worked.address + write_index(index), self.cell(worked, index, form=form))
+
+    def cell(self, worked: Worked, index: Index, *, form: bool = True) -> Cell:
+        """The forms of one entry; of a step that is not known, none."""
+        if worked.missing is not None:
+            return MASKED
+        if worked.whole:
+            value = worked.value[index[0]] if index else worked.value
+            found = value if isinstance(value, int) else value.id  # a prediction, perhaps open
+            return MASKED if found is None else rational_cell(found)
+        return self.forms.cell(worked.at(index), form=form, worked=self.written_out(worked.step))
+
+    def written_out(self, step: Step) -> bool:
+        """Whether a line of working is short enough to stand in a table."""
+        if step.op in COPIES:
+            return False
+        shapes = [self.trace.plan[read].shape for read in step.reads if read in self.trace.steps]
+        return all(shape[-1] <= self.window.terms for shape in shapes)
+
+    # ------------------------------------------------------------------ tables of steps
+
+    def tables(self, worked: Worked) -> Iterator[NumberTable]:
+        """A step as tables, one a head; of a large one, windows."""
+        step = worked.step
+        if worked.missing is not None:
+            return
+        if worked.whole:
+            yield self.ids(worked)
+        elif step.axes[0] in ("head", "kv_head"):
+            shown = self.window.head_places(step.shape[0])
+            for head in shown:
+                title = f"{step.axes[0]} {head}" if step.shape[0] > 1 else ""
+                hidden = step.shape[0] - len(shown) if head == shown[-1] else 0
+                yield self.table(worked, (head,), title, hidden)
+        else:
+            yield self.table(worked, (), "", 0)
+
+    def ids(self, worked: Worked) -> NumberTable:
+        """A step whose numbers are places in the vocabulary."""
+        step, several = worked.step, isinstance(worked.value, tuple | list)
+        count = len(worked.value) if several else 1
+        places = self.window.row_places(count)
+        rows = tuple(
+            NumberRow(
+                place,
+                self.labels[place] if several else "",
+                "exact",
+                (self.number(worked, (place,) if several else ()),),
+            )
+            for place in places
+        )
+        left_out = left_out_text(count - len(places), 0, 0)
+        return NumberTable(step.address, "", step.axes, step.shape, (0,), ("id",), rows, left_out)
+
+    def table(self, worked: Worked, head: Index, title: str, heads_left_out: int) -> NumberTable:
+        """A step of at most two axes, or one head of it."""
+        step = worked.step
+        wide = len(step.shape) > len(head) + 1
+        size = step.shape[-1] if wide else 1
+        columns = self.window.columns_of(worked) if wide else (0,)
+        length = step.shape[len(head)]
+        rows = []
+        for place in self.rows_shown(step, length):
+            at = (*head, place)
+            indices = [(*at, column) for column in columns] if wide else [at]
+            form = len(columns) == size
+            numbers = tuple(self.number(worked, index, form=form) for index in indices)
+            label = self.labels[place] if step.position_axis is not None else ""
+            rows.append(NumberRow(place, label, self.row_register(worked, at), numbers))
+        hidden = length - len(self.window.row_places(length))
+        in_order = list(columns) == sorted(columns)
+        return NumberTable(
+            address=step.address + (write_index(head) if head else ""),
+            title=title,
+            axes=step.axes,
+            shape=step.shape,
+            columns=columns,
+            heads=self.heads(step.axes[-1], columns, size) if wide else (),
+            rows=tuple(rows),
+            left_out=left_out_text(hidden, size - len(columns), heads_left_out, not in_order),
+        )
+
+    def rows_shown(self, step: Step, length: int) -> Sequence[int]:
+        """The rows of a step that are shown."""
+        return self.window.row_places(length)
+
+    def row_register(self, worked: Worked, at: Index) -> str | None:
+        """The weakest register of a row, the entries left out included."""
+        if worked.missing is not None:
+            return None
+        if worked.numbers.uniform:
+            return worked.numbers.uniform
+        if len(worked.step.shape) == len(at):
+            return worked.register_at(at)
+        found = (worked.register_at((*at, i)) for i in range(worked.step.shape[-1]))
+        return weakest(register for register in found if register is not None)
+
+    def row(self, worked: Worked, place: int) -> NumberRow:
+        """One position of a step with two axes, as a figure shows it."""
+        columns = self.window.column_places(worked.step.shape[-1])
+        numbers = tuple(self.number(worked, (place, i)) for i in columns)
+        return NumberRow(place, self.labels[place], self.row_register(worked, (place,)), numbers)
+
+    # ------------------------------------------------------------------ tables of weights
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """Every tensor of the model by its name."""
+        return {p.name: p for p in parameters(self.trace.model.spec)}
+
+    def weight(self, name: str, title: str) -> Iterator[NumberTable]:
+        """A weight as a table, whole or a window of it, or as a word; of three axes, one a head."""
+        data = self.trace.model.weights[name].data
+        if data.ndim <= 2:
+            yield self._weight_table(name, title, data, ())
+            return
+        shown = self.window.head_places(len(data))
+        for head in shown:
+            own = f"{title}, {_('head {head}').format(head=head)}" if len(data) > 1 else title
+            table = self._weight_table(name, own, data[head], (head,))
+            if head == shown[-1] and len(shown) < len(data):
+                more = left_out_text(0, 0, len(data) - len(shown))
+                table = replace(table, left_out=" · ".join(filter(None, (table.left_out, more))))
+            yield table
+
+    def _weight_table(self, name: str, title: str, data: Any, head: Index) -> NumberTable:
+        axes, shape = self.parameters[name].axes, self.parameters[name].shape
+        rows, columns = data.shape if data.ndim == 2 else (1, data.shape[0])
+        shown, across = self.window.row_places(rows), self.window.column_places(columns)
+        word = ""
+        if data.size <= self.window.weights:
+            shown, across = tuple(range(rows)), tuple(range(columns))
+            word = word_instead(data.tolist(), data.ndim)
+        return NumberTable(
+            address=WEIGHT + name + (write_index(head) if head else ""),
+            title=title,
+            axes=axes,
+            shape=shape,
+            columns=across,
+            heads=self.heads(axes[-1], across, columns),
+            rows=()
+            if word
+            else tuple(self._weight_row(name, data, head, place, across) for place in shown),
+            left_out="" if word else left_out_text(rows - len(shown), columns - len(across), 0),
+            word=word,
+            kind="weight",
+        )
+
+    def _weight_row(
+        self, name: str, data: Any, head: Index, place: int, across: Sequence[int]
+    ) -> NumberRow:
+        down = self.parameters[name].axes[-2] if data.ndim == 2 else ""
+        label = str(place) if down == "context" or (down and self.numbered) else ""
+        indices = [(place, i) if data.ndim == 2 else (i,) for i in across]
+        numbers = tuple(
+            Number(WEIGHT + name + write_index((*head, *at)), weight_cell(entry_of(data, at)))
+            for at in indices
+        )
+        register = weakest(n.cell.register for n in numbers if n.cell.register is not None)
+        return NumberRow(place, self.token(place) if down == "vocab" else label, register, numbers)
+
+    def weight_rows(self, name: str) -> tuple[tuple[Cell, ...], ...]:
+        """Every entry of a weight, for a matrix in a formula."""
+        data = self.trace.model.weights[name].data
+        rows = data if data.ndim == 2 else data[None]
+        return tuple(
+            tuple(weight_cell(entry_of(rows, (i, j))) for j in range(rows.shape[1]))
+            for i in range(rows.shape[0])
+        )
+
+
+def entry_of(data: Any, index: Index) -> Any:
+    """An entry of a weight; of a float of any format, the Python float that it is."""
+    entry = data[index]
+    return entry if data.dtype == np.dtype(object) else float(entry)
+
+
+def left_out_text(rows: int, columns: int, heads: int, largest_shown: bool = False) -> str:
+    """What a window does not show, in words; nothing where it shows all."""
+    said = [
+        (rows, _("{count} more rows")),
+        (
+            columns,
+            _("{count} more columns, none larger in the last row")
+            if largest_shown
+            else _("{count} more columns"),
+        ),
+        (heads, _("{count} more heads")),
+    ]
+    return ", ".join(text.format(count=count) for count, text in said if count > 0)

@@ -1,0 +1,314 @@
+"""A book as a whole job: what it needs is worked out, its pages are composed, its files written.
+
+    model, text → Edition → Book → pages, PDF, spreadsheet, worksheet
+
+The trace is in the model's usual numbers (exact up to 2,000 parameters, floats above) unless
+others are asked for.  How much a book shows follows from the sizes alone:
+
+    pencil   up to 2,000 parameters and 6,000 entries     every number, each with its working
+    toy      up to 200,000 parameters                     every tensor as colours, some entries
+    large    above                                        shapes, statistics, selected entries
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byhand import evaluate, models
+from byhand.address import read_address
+from byhand.counting import Inventory, count
+from byhand.document import words
+from byhand.document.book import Book
+from byhand.document.compose.book import bind
+from byhand.document.compose.book.claims import Claims
+from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition, PrintedEnd
+from byhand.document.compose.book.numbers import Showing
+from byhand.document.compose.window import Window
+from byhand.document.compose.working import shape_at
+from byhand.drafts import write_all
+from byhand.errors import UsageError
+from byhand.language import _, speaking, spoken
+from byhand.model import Model
+from byhand.numbers.base import Numbers
+from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.document.compose.worksheet.sheet import Questioning
+
+PENCIL_ENTRIES = 6_000
+TOY_PARAMETERS, TOY_ENTRIES = 200_000, 400_000
+WINDOWS = {
+    PENCIL: Window(PENCIL_ENTRIES, PENCIL_ENTRIES, PENCIL_ENTRIES, weights=evaluate.PENCIL_SIZED),
+    TOY: Window(rows=8, columns=8, heads=4),
+    LARGE: Window(rows=8, columns=8, heads=2, weights=0),
+}
+PDF, XLSX = "book.pdf", "book.xlsx"
+
+
+# ------------------------------------------------------------------ what a book is made from
+
+
+def make_edition(
+    model: str | Path | Model,
+    text: str | None = None,
+    *,
+    called: str | None = None,
+    target: str | None = None,
+    claims: Sequence[Any] | None = None,
+    at: Iterable[str] = (),
+    numbers: Numbers | None = None,
+    digits: int | None = None,
+    progress: evaluate.Progress | None = None,
+) -> Edition:
+    """Works out what the book of a model and a text needs.
+
+    `called` is what the reader calls an opened model.  `claims` are files of claims to be marked;
+    without any, those of the document that a built-in model comes from, as long as the text is
+    its own; an empty sequence marks none.  `at` are addresses whose numbers are shown however
+    large the model is.  `numbers` are the model's usual ones unless given; with `digits`, so many
+    significant digits are proven.
+    """
+    opened = model if isinstance(model, Model) else models.open_model(model)
+    name = called or models.called(model)
+    job = evaluate.prepare(opened, text, numbers or _usual(opened), target=target)
+    if digits is None:
+        trace = job.work(progress=progress)
+    else:
+        from byhand.proving import prove
+
+        trace = prove(job, digits, progress=progress)
+    asked = tuple(at)
+    for address in asked:  # an AddressError now rather than after long work
+        shape_at(read_address(address), trace.plan, opened.weights)
+    sources = _own_document(opened, trace) if claims is None else tuple(claims)
+    if not sources:
+        return edition_of(trace, command_on(name, text), called=name, target=target, asked=asked)
+    from byhand.checking.marking import mark
+
+    return edition_of(
+        trace,
+        command_on(name, text),
+        called=name,
+        target=target,
+        asked=asked,
+        claims=Claims(mark(opened, sources, trace.text, target=target), trace),
+        claims_from=_("The document behind this model")
+        if claims is None
+        else words.joined([Path(str(s)).name for s in sources if isinstance(s, str | Path)]),
+    )
+
+
+def edition_of(
+    trace: Trace,
+    command: str = "",
+    *,
+    called: str = "",
+    target: str | None = None,
+    asked: Sequence[str] = (),
+    claims: Claims | None = None,
+    claims_from: str = "",
+    window: Window | None = None,
+    workings: bool = True,
+) -> Edition:
+    """The edition of a finished trace.
+
+    `window` is used where the model is too large for everything; without `workings` no number
+    has one.
+    """
+    inventory = count(trace.model.spec, trace.model.weights)
+    scale = scale_of(inventory, trace)
+    showing = Showing(
+        trace,
+        everything=scale == PENCIL,
+        window=WINDOWS[scale] if scale == PENCIL or window is None else window,
+        claims=None if claims is None else claims.at_numbers,
+        workings=workings,
+    )
+    return Edition(
+        trace,
+        inventory,
+        scale,
+        showing,
+        command,
+        called,
+        target,
+        checked=() if claims is None else claims.checked,
+        claims_from=claims_from,
+        printed_end=None if claims is None or scale != PENCIL else printed_end(claims),
+        asked=tuple(asked),
+    )
+
+
+def scale_of(inventory: Inventory, trace: Trace) -> str:
+    """How much a book can show: pencil, toy or large."""
+    entries = sum(prod(step.shape) for step in trace.plan)
+    if inventory.total <= evaluate.PENCIL_SIZED and entries <= PENCIL_ENTRIES:
+        return PENCIL
+    return TOY if inventory.total <= TOY_PARAMETERS and entries <= TOY_ENTRIES else LARGE
+
+
+def command_on(called: str, text: str | None) -> str:
+    """What stands behind `byhand trace` to get the same: the model, and the text if not its own."""
+    return quote(called) if text is None else f"{quote(called)} {quote(text)}"
+
+
+def _usual(model: Model) -> Numbers:
+    if evaluate.pencil_sized(model):
+        from byhand.numbers.exact import Exact
+
+        return Exact()
+    from byhand.numbers.floats import Floats
+
+    return Floats(evaluate.usual_format(model))
+
+
+def _own_document(model: Model, trace: Trace) -> tuple[Any, ...]:
+    """The claims of the document that a built-in model comes from, about its own text."""
+    if trace.text != model.text or not models.is_builtin(model):
+        return ()
+    from byhand.checking.documents import of
+
+    document = of(model.name)
+    return () if document is None else (document,)
+
+
+def printed_end(claims: Claims) -> PrintedEnd | None:
+    """What the printed end of the stream leads to: its address, p(target) and the loss, exactly.
+
+    None where the last row that the logits are made of is not printed, or is the true one, or
+    where a weight is unknown.
+    """
+    trace, found = claims.trace, claims.printed_row()
+    if found is None or trace.target is None:
+        return None
+    from byhand.numbers.exact import Exact
+
+    address, stream, row = found
+    data = np.array([[Fraction(0)] * len(row)] * len(trace.tokens), object)
+    data[-1] = row
+    steps = evaluate.work_out(
+        trace.plan.only(["loss"], given=[stream]),
+        trace.model.weights,
+        trace.tokens,
+        Exact(),
+        target=trace.target,
+        given={stream: data},
+    )
+    if steps["loss"].missing is not None:
+        return None
+    share = steps["probs"].at((len(trace.tokens) - 1, trace.target))
+    return address, _as_known(share), _as_known(steps["loss"].at((0,)))
+
+
+def _as_known(value: Any) -> str:
+    """Four decimals; of what is known only within a range, the range."""
+    if value.register == "enclosed":
+        return " ± ".join(value.interval(4))
+    return str(value.decimal(4))
+
+
+# ------------------------------------------------------------------ the book, and its files
+
+
+def make_book(
+    model: str | Path | Model,
+    text: str | None = None,
+    *,
+    language: str | None = None,
+    **options: Any,
+) -> Book:
+    """The book of a model and a text, in a language or the one spoken; with the options of
+    `make_edition`."""
+    with speaking(language) as named:
+        return bind(make_edition(model, text, **options), named)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is made of an edition besides its pages."""
+
+    pdf: bool = False
+    xlsx: bool = False
+    worksheet: Questioning | None = None
+
+
+def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path, ...]:
+    """Writes what is wanted into a folder and returns the paths, the index of the pages first.
+
+    All of it is made before the first file is written: what cannot be made leaves nothing behind.
+    """
+    target = Path(folder)
+    return write_all(files_of(edition, wanted, target), target)
+
+
+def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]:
+    """File name → contents, in the language spoken; they are to lie in the folder."""
+    from byhand.document.media.html import pages
+
+    book = bind(edition, spoken())
+    files = {name: text.encode() for name, text in pages(book).items()}
+    if wanted.pdf:
+        from byhand.document.media.typst import typeset, typst_source
+
+        files[PDF] = typeset(typst_source(book))
+    if wanted.xlsx:
+        files[XLSX] = spreadsheet_of(edition.trace)
+    if wanted.worksheet is not None:
+        from byhand.document.compose.worksheet import worksheet_files
+
+        called = seen_from(folder, edition.called)
+        files |= worksheet_files(book, edition.trace, wanted.worksheet, called, pdf=wanted.pdf)
+    return files
+
+
+def spreadsheet_of(trace: Trace) -> bytes:
+    """A whole trace as an .xlsx file of live formulas, with the numbers of float64 in its cells."""
+    from byhand.document.media.xlsx import check_size, spreadsheet
+    from byhand.numbers.floats import Floats
+
+    check_size(trace.plan)  # before anything more is worked out
+    floats = Floats("float64")
+    job = evaluate.Job(trace.model, trace.plan, floats, trace.text, trace.tokens, trace.target)
+    return spreadsheet(trace, job.work())
+
+
+def seen_from(folder: Path, called: str) -> str:
+    """What a model is called by somebody who is in a folder: its name, or the way to its file."""
+    if called in models.builtin_names() or not Path(called).exists():
+        return called
+    return os.path.relpath(called, folder)
+
+
+def questioning(
+    worksheet: bool,
+    *,
+    blanks: int | None,
+    ask: tuple[str, ...] | None,
+    decimals: int | None,
+    seed: int | None,
+    dashes: str = "",
+) -> Questioning | None:
+    """What a worksheet asks for; None where none is wanted.
+
+    A UsageError says what does not fit: before anything is worked out.  `dashes` stand before the
+    names of options.
+    """
+    if worksheet:
+        from byhand.document.compose.worksheet.sheet import Questioning
+
+        return Questioning.asked(blanks=blanks, which=ask, decimals=decimals, seed=seed)
+    for name, value in (("blanks", blanks), ("ask", ask), ("seed", seed)):
+        if value is not None:
+            raise UsageError(
+                _("{name} needs {other}").format(name=dashes + name, other=f"{dashes}worksheet")
+            )
+    return None

@@ -1,0 +1,112 @@
+"""A model from Python values, read as a model file is: the same keys, checks and errors.
+
+The values become the tree of a model file whose places have no file and no line, only a key:
+`weights.embed.token[1,0]`.  An array of floats stays an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from byhand.expression import Expression, write
+from byhand.files.architecture import read_architecture
+from byhand.files.document import model_of, read_vocabulary
+from byhand.files.tree import Array, List, Node, Scalar, Table
+from byhand.files.writing import float_text
+from byhand.language import _
+from byhand.model import Model
+from byhand.numbers.base import ABSENT
+from byhand.spec import ModelSpec
+from byhand.tokens import Tokenizer
+
+
+def make_model(
+    spec: ModelSpec | Mapping[str, Any],
+    weights: Mapping[str, Any],
+    vocabulary: Sequence[str] | Mapping[str, Any] | Tokenizer,
+    *,
+    name: str | None = None,
+    text: str | None = None,
+    target: str | None = None,
+    end: str | None = None,
+    about: str = "",
+    notes: Iterable[str] = (),
+) -> Model:
+    """A model of one's own: an architecture, its weights by name and a vocabulary.
+
+    `spec` is a ModelSpec or the settings that a model file has under `model`.  A weight is an array
+    or nested lists of numbers: whole numbers, Fractions, floats (each the dyadic rational that it
+    is) and texts ("1/3", "0.2", "sqrt(2)/2"); or what else a model file may say of it ("identity",
+    "@embed.token", {"normal": {…}}).  `block.*` stands for every layer.  `vocabulary` is a list of
+    words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  What is wrong
+    is said as of a model file, with the name of the weight and the index of the entry.
+
+    >>> model = make_model(
+    ...     {"d_model": 2, "layers": 0, "head": {"tied": False}},
+    ...     {"embed.token": [[1, 0], [0, 1]], "head": [["1/3", "sqrt(2)/2"], [0.5, 2]]},
+    ...     ["no", "yes"],
+    ...     name="two",
+    ... )
+    >>> import byhand
+    >>> model, byhand.trace(model, "no yes")["logits"]
+    (<Model two: 8 parameters, 2 tokens>, <logits 2×2 named: [[1/3, √2/2], [1/2, 2]]>)
+    """
+    said = {"about": about or None, "text": text, "target": target, "end": end}
+    entries = {key: _node(value, key) for key, value in said.items() if value is not None}
+    entries |= {"weights": _node(weights, "weights"), "notes": _node(list(notes), "notes")}
+    root = Table("", 0, "", entries)
+    known: Any = vocabulary
+    if isinstance(vocabulary, str) or not hasattr(vocabulary, "encode"):
+        known = read_vocabulary(_node(vocabulary, "vocabulary"))
+    if not isinstance(spec, ModelSpec):
+        table = _node(spec, "model")
+        if not isinstance(table, Table):
+            raise table.wrong(_("model is a table"), expected="d_model, layers, …")
+        spec = read_architecture(table, name or "model", len(known))
+    elif spec.vocab != len(known):
+        raise Node("", 0, "vocabulary").wrong(
+            _("the vocabulary has another size than the model needs"),
+            expected=str(spec.vocab),
+            found=str(len(known)),
+        )
+    return model_of(root, replace(spec, name=name or spec.name), known, None)
+
+
+def _node(value: Any, key: str) -> Node:
+    """A Python value as a piece of a model file."""
+    if isinstance(value, Mapping):
+        before = f"{key}." if key else ""
+        return Table("", 0, key, {str(k): _node(v, f"{before}{k}") for k, v in value.items()})
+    if hasattr(value, "__array__") and not np.isscalar(value):
+        value = np.asarray(value)
+        if value.ndim and value.dtype.kind not in "OiubU":
+            return Array("", 0, key, value)
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        before = f"{key[:-1]}," if key.endswith("]") else f"{key}["
+        items = (_node(item, f"{before}{place}]") for place, item in enumerate(value))
+        return List("", 0, key, tuple(items))
+    return Scalar("", 0, key, _text(value))
+
+
+def _text(value: Any) -> str:
+    """A number, a truth value or a text as a model file writes it."""
+    if value is ABSENT:
+        return "masked"
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, Expression):
+        return write(value)
+    if isinstance(value, str | int | np.integer | Fraction | Decimal):
+        return str(value)
+    try:
+        number = float(value)
+    except TypeError:  # no number, which is said where it is read
+        return repr(value)
+    return float_text(number) if np.isfinite(number) else str(number)

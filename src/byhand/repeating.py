@@ -1,0 +1,142 @@
+"""Several texts of one model: weights are admitted once, and passes on a device are repeated.
+
+Texts that share a plan (one length, one mask) take the same steps.  On a GPU their pass is prepared
+once, with every decision of the host noted, and then runs as one graph for each further text
+(`numbers.enclosed.gpu.repeated_pass`).  What a decision claims is compared with the numbers of each
+text; where it does not hold, that text is worked out as usual.  So every enclosure contains the
+real value, prepared or not; a repeated one may be a little wider or narrower than a single one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from byhand.evaluate import Admitted, Job, Progress, prepare
+from byhand.model import Model
+from byhand.numbers.base import Numbers
+from byhand.plan import Plan
+from byhand.tracing import Trace, Worked
+
+if TYPE_CHECKING:
+    from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass
+
+FEWEST = 3  # texts of one plan that are worth a preparation, which takes as long as two passes
+ROOM = 64.0  # short texts of trained models differ by more than benchmarks' texts do
+PREPARED = 2  # plans that are kept prepared at a time: each holds the memory of a pass
+
+
+def can_repeat(numbers: Numbers) -> bool:
+    """Whether passes in these numbers are worth repeating: enclosures on a GPU."""
+    device = getattr(numbers, "device", None)
+    return numbers.uniform == "enclosed" and device is not None and device.type == "cuda"
+
+
+@dataclass
+class _Prepared:
+    """A plan that was prepared, and how many of its texts are still to come."""
+
+    plan: Plan
+    bits: int
+    keep: Collection[str] | None
+    again: RepeatedPass
+    left: int
+
+
+class Passes:
+    """The passes of one model over several texts, in numbers that share their admitted weights."""
+
+    def __init__(self, weights: Admitted) -> None:
+        self.weights = weights
+        self._prepared: list[_Prepared] = []
+
+    def work(
+        self,
+        job: Job,
+        *,
+        keep: Collection[str] | None = None,
+        progress: Progress | None = None,
+        times: int = 1,
+    ) -> Trace:
+        """The trace of a job, as `Job.work` gives it; `times` counts the jobs of this very plan
+        object that are still to come, this one included."""
+        ready = self._ready(job, keep, times) if can_repeat(job.numbers) else None
+        if ready is None:
+            return job.work(progress=progress, keep=keep, weights=self.weights)
+        ready.left -= 1
+        steps = dict(ready.again.lasting(job.tokens))
+        if "tokens" in steps:
+            steps["tokens"] = replace(steps["tokens"], value=tuple(job.tokens))
+        if progress:
+            for step in job.plan:
+                progress(step)
+        return job.traced(steps)
+
+    def _ready(self, job: Job, keep: Collection[str] | None, times: int) -> _Prepared | None:
+        """The prepared pass of a job's plan, made where that is worth it; None where it is not."""
+        bits = job.numbers.bits  # type: ignore[attr-defined]
+        for ready in self._prepared:
+            if ready.plan is job.plan and (ready.bits, ready.keep) == (bits, keep):
+                return ready if ready.again.repeats else None
+        if times < FEWEST or job.target is not None or any(job.instead().values()):
+            return None
+        wanted = [
+            ready for ready in self._prepared if ready.left > 0 and ready.plan is not job.plan
+        ]
+        if len(wanted) >= PREPARED:
+            return None
+        self._prepared = wanted  # what is over, or of another precision, gives its memory back
+        ready = _Prepared(job.plan, bits, keep, self._prepare(job, keep), times)
+        self._prepared.append(ready)
+        return ready if ready.again.repeats else None
+
+    def _prepare(self, job: Job, keep: Collection[str] | None) -> RepeatedPass:
+        from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass
+
+        def work(tokens: Sequence[int]) -> Any:
+            return replace(job, tokens=tuple(tokens)).work(keep=keep, weights=self.weights).steps
+
+        device = job.numbers.device  # type: ignore[attr-defined]
+        return RepeatedPass(work, job.tokens, device, room=ROOM)
+
+
+def prepare_texts(
+    model: Model, texts: Iterable[str], numbers: Numbers | None = None, **asked: Any
+) -> list[Job]:
+    """The jobs of several texts, as `prepare` makes them; texts of one length share their plan."""
+    jobs: list[Job] = []
+    plans: dict[Any, Plan] = {}
+    for text in texts:
+        job = prepare(model, text, numbers if numbers is not None or not jobs else jobs[0].numbers,
+                      **asked)  # fmt: skip
+        key = len(job.tokens), job.target is None
+        jobs.append(replace(job, plan=plans.setdefault(key, job.plan)))
+    return jobs
+
+
+def counted_down(jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
+    """Each job, and how many of the jobs from it on share its plan."""
+    left = Counter(id(job.plan) for job in jobs)
+    for job in jobs:
+        yield job, left[id(job.plan)]
+        left[id(job.plan)] -= 1
+
+
+def work_texts(jobs: Sequence[Job], *, progress: Progress | None = None) -> Iterator[Trace]:
+    """The traces of jobs of one model in one number system, one after another."""
+    if jobs:
+        passes = Passes(Admitted(jobs[0].model.weights, jobs[0].numbers))
+        for job, times in counted_down(jobs):
+            yield passes.work(job, progress=progress, times=times)
+
+
+def last_row(trace: Trace, address: str, row: int) -> Worked:
+    """A step of a trace with one of its rows alone."""
+    worked = trace.steps[address]
+    if worked.missing is not None:
+        return worked
+    if worked.step.op == "argmax":
+        return replace(worked, value=[worked.value[row]])
+    return replace(worked, value=worked.numbers.take_rows(worked.value, [row]))
