@@ -1,5 +1,7 @@
-"""Dropout left on: some of it is 0, and what it keeps is larger by 1/(1 - p), even where nothing
-was dropped."""
+"""Dropout left on, as suspects.
+
+Some entries are 0, and what is kept is larger by 1/(1 - p), even where nothing was dropped.
+"""
 
 from __future__ import annotations
 
