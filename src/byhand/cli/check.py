@@ -109,6 +109,7 @@ def command(
     gradebook: str | None,
     as_json: bool,
 ) -> int:
+    """Marks the claims that the command line names; returns the exit status."""
     from byhand.api import check
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
@@ -271,6 +272,7 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
 
 
 def save_report(marking: Marking, path: Path) -> None:
+    """Writes the marking as a page and says where it is."""
     from byhand.document.media.html.report import page
     from byhand.drafts import write_whole
 

@@ -27,6 +27,7 @@ from byhand.cli.speaking import Command, json_option, language_option, later
 @json_option
 @language_option
 def command(model: str, as_json: bool) -> int:
+    """Prints the parameters of a model; returns the exit status."""
     from byhand.cli.opening import architecture
     from byhand.cli.printing import print_lines
     from byhand.counting import count

@@ -112,6 +112,7 @@ def command(
     chosen: ChosenNumbers,
     as_json: bool,
 ) -> int:
+    """Continues a text token by token; returns the exit status."""
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.generating import generate
@@ -190,6 +191,7 @@ def whatever_came(generation: Generation, tell: Callable[[Generation], None]) ->
 
 
 def print_text(generation: Generation) -> None:
+    """Prints what is to be said after the last token."""
     from byhand.cli.printing import width_of_output
     from byhand.document.compose.generation import closing_lines
 
@@ -198,6 +200,7 @@ def print_text(generation: Generation) -> None:
 
 
 def print_json(generation: Generation) -> None:
+    """Prints the generation as JSON."""
     from byhand.cli.printing import print_data
     from byhand.document.compose.generation import generation_data
 

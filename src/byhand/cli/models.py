@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @json_option
 @language_option
 def command(as_json: bool) -> int:
+    """Prints the built-in models; returns the exit status."""
     from byhand.cli.printing import print_lines
     from byhand.counting import count
     from byhand.models import builtin_names, open_model
@@ -41,6 +42,7 @@ def command(as_json: bool) -> int:
 
 
 def model_lines(found: list[tuple[Model, int]], width: int, ink: Ink) -> Iterator[str]:
+    """A paragraph about each built-in model."""
     from byhand.document.compose.listing import paragraph
     from byhand.document.words import told, whole
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @json_option
 @language_option
 def command(device: str | None, as_json: bool) -> int:
+    """Runs the checks of proven digits on this machine; returns the exit status."""
     from byhand.numbers.enclosed.limbs.operations import Limbs
     from byhand.numbers.enclosed.selftest import checks
 

@@ -54,6 +54,7 @@ def _port(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
 @click.option("--open", "opens", cls=Option, is_flag=True, help=later("open the page in a browser"))
 @language_option
 def command(models: tuple[str, ...], port: int, opens: bool) -> int:
+    """Serves the page until it is interrupted; returns the exit status."""
     from byhand.models import open_model
 
     try:

@@ -64,6 +64,7 @@ class Explanation(Shown):
 
     @property
     def model(self) -> Model:
+        """The model that is explained."""
         return self.trace.model
 
     @property

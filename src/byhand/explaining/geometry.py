@@ -46,6 +46,7 @@ class Direction:
 
     @property
     def length(self) -> float:
+        """The length of the vector."""
         return length_of(self.row)
 
     @property
@@ -78,6 +79,7 @@ class Stop:
 
     @property
     def length(self) -> float:
+        """The length of the residual stream here."""
         return length_of(self.near)
 
 
@@ -90,10 +92,12 @@ class Move:
 
     @property
     def update(self) -> tuple[float, ...]:
+        """The vector that was added to the residual stream."""
         return tuple(b - a for a, b in zip(self.before.near, self.after.near, strict=True))
 
     @property
     def length(self) -> float:
+        """The length of what was added."""
         return length_of(self.update)
 
     @property
@@ -118,10 +122,12 @@ class Path:
 
     @property
     def moves(self) -> tuple[Move, ...]:
+        """What was added between each stop and the next."""
         return tuple(Move(before, after) for before, after in pairwise(self.stops))
 
     @property
     def last(self) -> Stop | None:
+        """The last stop; None where the path ends before the pass does."""
         return self.stops[-1] if self.stops and self.ended is None else None
 
 
@@ -137,6 +143,7 @@ class Geometry:
 
     @property
     def width(self) -> int:
+        """The number of dimensions of the residual stream."""
         return self.trace.model.spec.d_model
 
     @cached_property
@@ -152,6 +159,7 @@ class Geometry:
         return tuple(directions_of(self.trace, range(self.trace.model.spec.vocab)))
 
     def direction(self, id: int) -> Direction | None:
+        """The direction of a token; None where it is not among those shown."""
         return next((each for each in self.directions if each.id == id), None)
 
 
@@ -195,6 +203,7 @@ def _shown(trace: Trace, positions: Sequence[int]) -> list[int]:
 
 
 def directions_of(trace: Trace, tokens: Sequence[int]) -> Iterator[Direction]:
+    """For each token, the vector that the residual stream is multiplied by for its logit."""
     spec, weights = trace.model.spec, trace.model.weights
     table = weights["embed.token" if spec.tied else "head"].data
     if not spec.tied and spec.layout == "in_out":
