@@ -189,7 +189,13 @@ class BlockSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The whole architecture."""
+    """The whole architecture.
+
+    >>> import byhand
+    >>> spec = byhand.open_model("tiny").spec
+    >>> spec.vocab, spec.d_model, len(spec.blocks), spec.blocks[0].norm_place
+    (3, 2, 1, 'post')
+    """
 
     name: str
     vocab: int
@@ -219,6 +225,11 @@ class ModelSpec:
             raise _refuse("d_model", _("an even number, for sinusoidal positions"), self.d_model)
         for layer, block in enumerate(self.blocks):
             self._check_block(layer, block)
+
+    @property
+    def causal(self) -> bool:
+        """Whether no position looks at a later one."""
+        return all(block.attention is None or block.attention.causal for block in self.blocks)
 
     def _check_block(self, layer: int, block: BlockSpec) -> None:
         attention = block.attention

@@ -84,7 +84,7 @@ class Worked(Shown):
 
     @property
     def address(self) -> str:
-        """The address of the step."""
+        """The name of the step, such as block.0.attn.scores."""
         return self.step.address
 
     @property
@@ -322,7 +322,7 @@ class Trace(Mapping[str, Any], Shown):
         return () if self.proof is None else self.proof.undecided
 
     def token(self, id: int) -> str:
-        """The token of an id, as the vocabulary writes it."""
+        """The token of an id, as people read it."""
         return self.model.vocabulary.tokens[id]
 
     @cached_property

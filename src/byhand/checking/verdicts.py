@@ -67,7 +67,13 @@ class Worst:
 
 @dataclass(frozen=True)
 class Marked:
-    """One claim with its verdict."""
+    """One claim with its verdict.
+
+    >>> import byhand
+    >>> [line] = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
+    >>> line.verdict.value, line.worst_address, line.worst.expected
+    ('error here', 'logits[1,2]', 0.0)
+    """
 
     claim: Claim
     verdict: Verdict

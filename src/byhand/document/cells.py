@@ -7,7 +7,7 @@ ids.  The cell of a whole trace is in `notebook`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from byhand.document import words
 from byhand.document.compose.forms import Forms
@@ -23,6 +23,12 @@ from byhand.language import _, spoken
 from byhand.numbers.exact.value import Value
 from byhand.tracing import Worked
 
+if TYPE_CHECKING:
+    from byhand.checking.verdicts import Marking
+    from byhand.comparing import Comparison
+    from byhand.counting import Inventory
+    from byhand.generating import Generation
+
 
 def parts_cell(parts: Iterable[Part], title: str = "") -> str:
     """Parts of a document as one piece of HTML, in the language spoken."""
@@ -30,6 +36,35 @@ def parts_cell(parts: Iterable[Part], title: str = "") -> str:
     head = [str(element("p", title, class_="title"))] if title else []
     lines = (line for part in parts for line in part_lines(part, pen))
     return _framed([*head, *lines], "explained.css")
+
+
+def marking_cell(marking: Marking) -> str:
+    """A marking: the result in a line, the lines with their verdicts, and what is said of them."""
+    from byhand.document.compose.marking import cell_parts
+
+    return parts_cell(cell_parts(marking), marking.model)
+
+
+def comparison_cell(comparison: Comparison) -> str:
+    """A run in floats against the truth: the steps with their largest errors."""
+    from byhand.document.compose.comparison import cell_parts
+
+    return parts_cell(cell_parts(comparison), comparison.plan.spec.name)
+
+
+def generation_cell(generation: Generation) -> str:
+    """A generation as far as it has come: the tokens with their probabilities, and the text."""
+    from byhand.document.compose.generation import cell_parts
+
+    return parts_cell(cell_parts(generation), generation.model.name)
+
+
+def inventory_cell(inventory: Inventory) -> str:
+    """The parameters of a model by component, with their formulas and totals."""
+    from byhand.document.compose.listing import inventory_parts
+
+    _title, *parts = inventory_parts(inventory)
+    return parts_cell(parts, inventory.model)
 
 
 def step_cell(worked: Worked) -> str:

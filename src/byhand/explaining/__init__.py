@@ -45,6 +45,11 @@ class Explanation(Shown):
 
     `token` is the token whose logit is explained and `against` the one it is compared with; None
     where it stands alone, or where nothing is known of the logits.
+
+    >>> import byhand
+    >>> found = byhand.explain("tiny", "a b")
+    >>> found.position, found.token, found.against, [row.leader.id for row in found.lens][-1]
+    (1, 0, 2, 0)
     """
 
     trace: Trace
@@ -64,7 +69,7 @@ class Explanation(Shown):
 
     @property
     def model(self) -> Model:
-        """The model that is explained."""
+        """The model that was worked out."""
         return self.trace.model
 
     @property
@@ -254,11 +259,18 @@ class Explanation(Shown):
         from byhand.explaining.ablation import side_trips
         from byhand.explaining.inputs import table
 
-        if pencil_sized(self.model):
-            return table(self.model, self.length, progress=self.progress)
-        few = len(self.model.vocabulary) <= MANY_TOKENS
-        parts = side_trips(self.model.spec) if few else ()
-        return table(self.model, self.length, parts=parts, progress=self.progress)
+        parts = None
+        if not pencil_sized(self.model):
+            few = len(self.model.vocabulary) <= MANY_TOKENS
+            parts = side_trips(self.model.spec) if few else ()
+        device = getattr(self.trace.numbers, "device", None) if self.trace.proof else None
+        return table(
+            self.model,
+            self.length,
+            parts=parts,
+            device=None if device is None else str(device),
+            progress=self.progress,
+        )
 
     @cached_property
     def geometry(self) -> Geometry:

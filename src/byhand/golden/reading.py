@@ -25,7 +25,12 @@ SHIPPED = Path(__file__).parent.parent / "models" / "golden"  # of built-in mode
 
 @dataclass(frozen=True)
 class SavedStep:
-    """One step of a saved trace."""
+    """One step of a saved trace.
+
+    >>> step = open_trace("minigpt-init")["logits"]
+    >>> step.op, step.axes, step.shape, step.dtype, step.values.shape
+    ('linear', ('pos', 'vocab'), (8, 64), 'float64', (8, 64))
+    """
 
     address: str
     byhand: str  # its address, where `address` is its name in another style
@@ -61,19 +66,27 @@ class SavedStep:
 
 @dataclass(frozen=True)
 class SavedTrace(Mapping[str, Any]):
-    """A trace read back from its folder: arrays, and the exact values as text."""
+    """A trace read back from its folder: arrays, and the exact values as text.
+
+    It is a mapping from addresses to steps, as a trace is.
+
+    >>> import byhand
+    >>> saved = byhand.open_trace("minigpt-init")
+    >>> saved["logits"], saved["block.0.attn.weights[0,0,0]"].item()
+    (<logits 8×64 named>, 1.0)
+    """
 
     folder: Path
     manifest: Mapping[str, Any]
 
     @property
     def model(self) -> str:
-        """The name of the model."""
+        """What the model is called."""
         return str(self.manifest["model"])
 
     @property
     def numbers(self) -> str:
-        """The name of the number system, as the trace had it."""
+        """The name of the number system."""
         return str(self.manifest["numbers"])
 
     @property
@@ -93,7 +106,7 @@ class SavedTrace(Mapping[str, Any]):
 
     @property
     def next(self) -> list[dict[str, Any]] | None:
-        """The predicted tokens as the manifest has them; None where they were not asked for."""
+        """The prediction after each position, as the manifest has it."""
         found: list[dict[str, Any]] | None = self.manifest["next"]
         return found
 
@@ -105,7 +118,7 @@ class SavedTrace(Mapping[str, Any]):
 
     @property
     def letters(self) -> dict[str, Any]:
-        """The letters of exact values with their definitions."""
+        """What the letters in exact values stand for."""
         found: dict[str, Any] = self._exact["letters"]
         return found
 
@@ -263,9 +276,12 @@ def _table(nested: Any, depth: int) -> npt.NDArray[Any] | None:
 
 
 def open_trace(folder: str | Path) -> SavedTrace:
-    """The trace saved in a folder, or shipped for a built-in model of that name.
+    """The trace saved in a `folder`, or shipped for a built-in model of that name.
 
     A folder comes first; an InputError if there is neither.
+
+    >>> open_trace("minigpt-init").text
+    '<en> yesterday she climb -ed = ella sub'
     """
     path = Path(folder)
     if isinstance(folder, str) and folder in shipped_names() and not path.exists():

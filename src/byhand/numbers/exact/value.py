@@ -226,9 +226,7 @@ class Value(Shown):
 
     def __float__(self) -> float:
         """The float64 nearest to the value; of an enclosed one, nearest to its middle."""
-        from byhand.numbers.exact.nearest import float_of
-
-        return float_of(self)
+        return decimals.float_of(self)
 
     def __int__(self) -> int:
         """The whole number next to the value on the way to 0: proven, or Undecided."""

@@ -85,6 +85,8 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
         case VerdictTable():
             yield from tables.checked_table(part)
         case Facts():
+            if part.title:
+                yield element("p", part.title)
             yield from tables.facts(part.facts)
         case LeftOut():
             yield left_out(part.text, part.command)
