@@ -10,6 +10,7 @@ from byhand.document import words
 from byhand.document.book import Passage
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.formulas import formula
+from byhand.document.compose.book.spoken_numbers import sum_said
 from byhand.document.compose.book.strips import near, statistics, strip_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.given import symbol_of, weight_cell
@@ -83,6 +84,14 @@ def title_of(edition: Edition, layer: int | None, title: str) -> str:
     if layer is None or len(edition.model.spec.blocks) == 1:
         return title
     return _("{title} · block {layer}").format(title=title, layer=layer)
+
+
+def addition(edition: Edition, step: Step) -> Iterator[str]:
+    """A sum of two rows in a sentence, of the position that is followed."""
+    trace, showing, last = edition.trace, edition.showing, edition.last
+    steps = (trace.steps[one] for one in (step.inputs["x"], step.inputs["y"], step.address))
+    if trace.steps[step.address].missing is None:
+        yield sum_said(showing.position(last), *(showing.row_said(one, (last,)) for one in steps))
 
 
 # ------------------------------------------------------------------ norms
