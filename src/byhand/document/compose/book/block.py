@@ -136,9 +136,7 @@ def _act(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
 
 
 def _out(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
-    sentences = [
-        _("A second matrix brings the hidden numbers back to the width of the stream."),
-    ]
+    sentences = [_("A second matrix brings the hidden numbers back to the width of the stream.")]
     if identity(edition, topic.step("out")):
         sentences.append(_("Here it is the identity and changes nothing."))
     return _("Back to the stream's width"), sentences

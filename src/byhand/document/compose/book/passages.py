@@ -70,10 +70,7 @@ def passage(
         lit=topic.addresses,
         formulas=tuple(one for one in found if one is not None),
         show=tuple(shown),
-        remarks=(
-            *remarks_of(edition, worked),
-            *claim_remarks(edition, (*topic.addresses, *also)),
-        ),
+        remarks=(*remarks_of(edition, worked), *claim_remarks(edition, (*topic.addresses, *also))),
         layer=topic.layer,
         brief=edition.scale == LARGE and any(isinstance(part, Grid) for part in numbers),
     )

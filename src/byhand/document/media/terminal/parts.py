@@ -347,8 +347,7 @@ def as_printed(table: parts.NumberTable) -> parts.NumberTable:
     """A weight without how far each of its numbers may be from what is printed."""
     rows = tuple(
         replace(
-            row,
-            numbers=tuple(replace(n, cell=replace(n.cell, radius=None)) for n in row.numbers),
+            row, numbers=tuple(replace(n, cell=replace(n.cell, radius=None)) for n in row.numbers)
         )
         for row in table.rows
     )
