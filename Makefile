@@ -18,7 +18,7 @@ MEETING := tests/test_smoke.py tests/test_subwords.py tests/cli tests/numbers/te
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test coverage test-long test-elsewhere test-oldest check browser format docs books pictures golden messages bench clean help
+.PHONY: demo test coverage test-long test-elsewhere test-oldest check browser format docs books site pictures golden messages bench clean help
 
 demo: .venv/installed ## work out the built-in model tiny on the text "a b"
 	@$(BIN)/byhand trace tiny "a b"
@@ -55,11 +55,15 @@ format: .venv/tested ## lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: .venv/tested ## write the transcripts in README and docs anew
+docs: .venv/tested ## write the transcripts and tables in README and docs anew
 	$(BIN)/python -m cogapp -P -I docs --markers='{{{cog }}} {{{end}}}' -r README.md README.es.md docs/*.md
 
 books: .venv/tested ## write the books of all built-in models into docs/books
 	$(BIN)/python tools/books.py
+
+site: .venv/tested ## build the documentation site into site/, every link checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python tools/links.py site
 
 pictures: .venv/tested browser ## take the pictures of the book in docs anew
 	$(BIN)/python tools/pictures.py
@@ -81,7 +85,7 @@ bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks.serving
 
 clean: ## take away what make made
-	rm -rf .venv $(OLDEST) build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv $(OLDEST) build dist site .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /make \1\t/p' Makefile | expand -t 20

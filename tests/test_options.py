@@ -81,9 +81,10 @@ def generated(model: str, **options: Any) -> Any:
 
 
 def explained(model: str, **options: Any) -> Any:
-    from byhand.document.media.json.explanation import write_json
+    from byhand.document.media.json.explanation import document_of
+    from byhand.document.media.json.records import write_document
 
-    return _json(write_json, library.explain(model, **options))
+    return _json(write_document, document_of(library.explain(model, **options)))
 
 
 def checked(model: str, **options: Any) -> Any:

@@ -72,24 +72,25 @@ def editions() -> tuple[Edition, ...]:
     )
 
 
-def index() -> str:
-    """The list of the books, as a page."""
-    return "\n".join(_lines()) + "\n"
+def index(*, on_site: bool = False) -> str:
+    """The list of the books, as a page: on the site every book is there."""
+    return "\n".join(_lines(on_site)) + "\n"
 
 
-def _lines() -> Iterator[str]:
+def _lines(on_site: bool) -> Iterator[str]:
     kept = " and ".join(f"[{name}]({name}/index.html)" for name in KEPT)
     yield "# The books of the built-in models"
     yield ""
     yield "Every book is a folder of pages that open from disk; start with its `index.html`."
-    yield f"{kept} are here; `make books` writes the others beside them."
+    if not on_site:
+        yield f"{kept} are here; `make books` writes the others beside them."
     yield "How a book is read, and how to make one of your own model: [the book](../book.md)."
     yield ""
     yield "| book | what it is of | language | made by |"
     yield "|---|---|---|---|"
     for each in editions():
         about = open_model(each.model).about.rstrip(".")
-        link = f"[{each.name}]({each.name}/index.html)" if each.kept else each.name
+        link = f"[{each.name}]({each.name}/index.html)" if on_site or each.kept else each.name
         yield f"| {link} | {about} | {LANGUAGES[each.language]} | `{each.command}` |"
 
 

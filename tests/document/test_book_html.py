@@ -19,7 +19,7 @@ from byhand.document.book import Book
 from byhand.document.media.html import page as html_page
 from byhand.document.media.html import write_book
 from byhand.document.media.html.page import pages
-from byhand.document.parts import NumberTable
+from byhand.document.parts import NumberTable, Remark
 from byhand.editions import make_book
 from byhand.errors import OutputError
 from byhand.language import _, speaking
@@ -86,7 +86,8 @@ def test_every_passage_of_the_book_stands_on_its_page_with_its_figure() -> None:
             section = text.partition(f'id="{passage.id}"')[2].partition("</section>")[0]
             assert section.count('<figure class="whole">') == bool(passage.lit)
             assert section.count('class="formula"') == len(passage.formulas)
-            assert section.count('class="remark ') == len(passage.remarks)
+            told = [*passage.remarks, *(p for p in passage.show if isinstance(p, Remark))]
+            assert section.count('class="remark ') == len(told)
 
 
 def test_every_number_of_a_table_has_its_address_and_its_working() -> None:

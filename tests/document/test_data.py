@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.document.media.json.trace import document_of, float_data, write_json
+from byhand.document.media.json.records import float_data
+from byhand.document.media.json.trace import document_of, write_json
 from byhand.expression import LONGEST_TEXT, Name, leaves, parse
 from byhand.numbers.exact import Exact
 

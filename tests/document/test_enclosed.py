@@ -16,7 +16,8 @@ from byhand.document.compose.trace import document
 from byhand.document.compose.unproven import lines
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
-from byhand.document.media.json.trace import document_of, enclosure_data
+from byhand.document.media.json.records import enclosure_data
+from byhand.document.media.json.trace import document_of
 from byhand.document.parts import Cell, StepPart, Title, WorkingLine
 from byhand.document.words import some_of, undecided
 from byhand.evaluate import prepare

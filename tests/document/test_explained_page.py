@@ -8,7 +8,7 @@ import pytest
 from browser import CONTRASTS, DESKTOP, FAULTS, PHONE, Windows, run_axe
 
 import byhand
-from byhand.document.media.html.explanation_page import page
+from byhand.document.explanation import page
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +36,12 @@ def test_bars_reach_as_far_as_their_numbers_and_to_the_side_of_their_sign(
 ) -> None:
     shown = opened(report)
     found = shown.evaluate(
-        """() => [...document.querySelectorAll(".bars tbody tr:not(.sum)")].map((row) => {
+        """() => [...document.querySelectorAll(".terms tbody tr:not(.sum)")].map((row) => {
           const bar = row.querySelector("i").getBoundingClientRect();
-          const cell = row.querySelector(".drawn").getBoundingClientRect();
-          const value = Number(row.querySelector(".number").textContent);
+          const cell = row.querySelector(".signed").getBoundingClientRect();
+          const face = row.querySelector(".difference .face");
+          const told = face.querySelector("data")?.value ?? face.textContent.replace("−", "-");
+          const value = Number(told);
           return [value, bar.left - cell.left, bar.width];
         })"""
     )

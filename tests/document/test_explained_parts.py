@@ -4,37 +4,45 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from html.parser import HTMLParser
 from io import StringIO
+from typing import Any
 
 import pytest
 
 import byhand
+from byhand.document.compose.explanation import USUAL
 from byhand.document.compose.explanation.numerals import Numerals, short_float
-from byhand.document.compose.explanation.parts import (
-    USUAL,
-    Bar,
-    Bars,
-    Grid,
-    Head,
-    Section,
-    Told,
-    together,
-)
-from byhand.document.compose.explanation.sections import head, sections
-from byhand.document.compose.forms import Forms
-from byhand.document.media.html.explanation_page import page
-from byhand.document.media.json.explanation import document_of, write_json
+from byhand.document.compose.explanation.sections import sections, title
+from byhand.document.explanation import page
+from byhand.document.media.html.explanation_page import section_lines
+from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html.numbers import Inscriber
+from byhand.document.media.json.explanation import document_of
+from byhand.document.media.json.records import write_document
 from byhand.document.media.terminal.explanation import lines
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.wrapping import broken
+from byhand.document.parts import (
+    Cell,
+    Column,
+    Finding,
+    Grid,
+    Number,
+    Part,
+    Section,
+    TermLine,
+    Terms,
+    Title,
+)
+from byhand.document.words import together
 from byhand.explaining import Explanation
 from byhand.language import speak
 
-VOID = {"br", "meta", "rect", "path", "circle", "line", "use", "polygon", "polyline", "ellipse"}
-HEAD = Head("model", "", ())
+VOID = {"br", "meta"}
+TITLE = Title("model", "", (), (), masked=False)
 
 
 @pytest.fixture(autouse=True)
@@ -58,9 +66,23 @@ def by_key(name: str) -> Explanation:
     return byhand.explain(name, keys=True)
 
 
-def shown(*blocks: Bars | Grid | Told, width: int = 60) -> list[str]:
-    section = Section("lens", "Lens", "", blocks)
-    return list(lines(HEAD, [section], width, Ink()))[4:]
+def shown(*parts: Part, width: int = 60) -> list[str]:
+    section = Section("lens", "Lens", "", parts)
+    return list(lines(TITLE, [section], width, Ink()))[4:]
+
+
+def term(name: str, value: str, size: float, kind: str = "term", **more: Any) -> TermLine:
+    number = Number("", Cell("exact"), short=value)
+    return TermLine(name, "", more.pop("token", ""), (), number, size, kind, **more)
+
+
+def summed(*found: TermLine, closing: str = "") -> Terms:
+    return Terms("", ("A", "B"), "A − B", found, "exact", closing)
+
+
+def table(heads: Sequence[str], row: Sequence[str], kind: str = "words", **more: Any) -> Grid:
+    columns = (Column(heads[0]), *(Column(head, kind) for head in heads[1:]))
+    return Grid("", columns, (tuple(row),), **more)
 
 
 # ------------------------------------------------------------------ the terminal
@@ -68,12 +90,12 @@ def shown(*blocks: Bars | Grid | Told, width: int = 60) -> list[str]:
 
 def test_bars_grow_from_one_axis_by_their_sign() -> None:
     bars = (
-        Bar("a", "+2", 1.0, largest=True),
-        Bar("b", "-1", -0.5),
-        Bar("c", "0", 0.0),
-        Bar("sum", "+1", 0.0, "sum"),
+        term("a", "+2", 1.0, largest=True),
+        term("b", "-1", -0.5),
+        term("c", "0", 0.0),
+        term("sum", "+1", 0.0, "sum"),
     )
-    found = shown(Bars("", bars, (Told("remainder: exactly 0", "closing"),)))
+    found = shown(summed(*bars, closing="remainder: exactly 0"))
     assert found[1].split("│")[1] == "████████████████████████ ◂"
     assert found[2].split("│")[0].endswith("██████")
     assert len({line.index("│") for line in found if "│" in line}) == 1
@@ -82,16 +104,16 @@ def test_bars_grow_from_one_axis_by_their_sign() -> None:
 
 
 def test_without_room_there_are_numbers_and_no_bars() -> None:
-    bar = Bar("block.0.attn.head_out[0]", "+2", 1.0)
-    assert shown(Bars("", (bar,)), width=34)[1] == "  block.0.attn.head_out[0]  +2"
+    bar = term("block.0.attn.head_out[0]", "+2", 1.0)
+    assert shown(summed(bar), width=34)[1] == "  block.0.attn.head_out[0]  +2"
 
 
 def test_a_name_and_a_number_that_do_not_fit_side_by_side_stand_one_below_the_other() -> None:
     bars = (
-        Bar("block.0.attn.head_out.key[0,0]", "+2.0000", 1.0, about="word"),
-        Bar("sum", "+2.0000", 0.0, "sum"),
+        term("block.0.attn.head_out.key[0,0]", "+2.0000", 1.0, token="word"),
+        term("sum", "+2.0000", 0.0, "sum"),
     )
-    assert shown(Bars("", bars), width=40)[1:] == [
+    assert shown(summed(*bars), width=40)[1:] == [
         "  block.0.attn.head_out.key[0,0]  word",
         "    +2.0000",
         "    ───────",
@@ -104,8 +126,8 @@ def test_a_name_and_a_number_that_do_not_fit_side_by_side_stand_one_below_the_ot
 @pytest.mark.parametrize("name", ["abc", "minigpt", "abc-walkthrough"])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     found = by_key(name)
-    parts = tuple(sections(found, [*USUAL, "stream", "norms"], width=width))
-    told = lines(head(found), parts, width, Ink())
+    parts = tuple(sections(found, [*USUAL, "stream", "norms"]))
+    told = lines(title(found), parts, width, Ink())
     assert [line for line in told if width_of(line) > width] == []
 
 
@@ -122,8 +144,7 @@ def test_wide_signs_count_twice_where_lines_are_broken() -> None:
 
 def test_a_grid_that_is_too_wide_goes_on_below_with_its_first_column() -> None:
     heads = ("after", *(f"column{i}" for i in range(8)))
-    grid = Grid("", heads, (("x", *map(str, range(8))),), (False, *[True] * 8))
-    found = shown(grid)
+    found = shown(table(heads, ("x", *map(str, range(8))), "number"))
     assert all(width_of(line) <= 60 for line in found)
     assert [line.split()[0] for line in found if line] == ["after", "x"] * 2
     assert " ".join(found).count("column") == 8
@@ -131,16 +152,14 @@ def test_a_grid_that_is_too_wide_goes_on_below_with_its_first_column() -> None:
 
 def test_words_in_a_grid_are_broken_and_what_belongs_together_is_not() -> None:
     items = ", ".join(together(f"{i} word") for i in range(12))
-    found = shown(Grid("", ("head", "looks"), (("h", items),), (False, False)))
+    found = shown(table(("head", "looks"), ("h", items)))
     assert all(width_of(line) <= 60 for line in found)
     assert not any(line.rstrip().endswith(tuple("0123456789")) for line in found)
     assert "\u00a0" not in "".join(found)
 
 
 def test_a_cell_that_matters_most_has_a_sign_that_is_explained() -> None:
-    grid = Grid(
-        "", ("", "x"), (("a", "1"),), (False, True), strong=frozenset({(0, 1)}), note="* so"
-    )
+    grid = table(("", "x"), ("a", "1"), "number", strong=frozenset({(0, 1)}), note="so")
     assert shown(grid)[2:] == ["  a  1*", "  * so"]
 
 
@@ -154,10 +173,10 @@ def test_floats_are_short_and_exact_numbers_are_exact_where_all_of_a_column_are(
         "inf",
     ]
     trace = byhand.trace("tiny")
-    numerals = Numerals(Forms(trace.numbers))
+    numerals = Numerals.of(trace)
     exact, named = trace["logits[1,0]"], trace["block.0.attn.weights[0,1,1]"]
-    assert numerals.column([exact, exact]) == ["+1", "+1"]
-    assert numerals.column([exact, named]) == ["+1.0000", "+0.7311"]
+    assert [n.short for n in numerals.column([exact, exact])] == ["+1", "+1"]
+    assert [n.short for n in numerals.column([exact, named])] == ["+1.0000", "+0.7311"]
 
 
 # ------------------------------------------------------------------ the page
@@ -198,7 +217,7 @@ def test_a_page_is_whole_and_needs_nothing_else(
     speak(language)
     html = page(request.getfixturevalue(name))
     found = Page(html)
-    assert f'<html lang="{language}">' in html
+    assert f'<html lang="{language}" class="no-script">' in html
     assert len(found.ids) == len(set(found.ids))
     assert {link.removeprefix("#") for link in found.links} <= set(found.ids)
     assert found.loaded == []
@@ -211,17 +230,13 @@ def test_a_page_has_the_plane_and_the_bars_and_says_how_the_sum_closes(abc: Expl
     assert html.count("<svg") >= 1
     assert 'class="plus"' in html
     assert 'class="minus"' in html
-    assert "remainder: exactly 0" in html
+    assert "Remainder: exactly 0." in html
     assert 'title="explain.logits.block.0.mlp.out[2,0]"' in html
 
 
 def test_what_tokens_say_is_no_markup() -> None:
-    told = Section(
-        "lens", "L", "", (Told("<b>&", "fact"), Grid("", ("<i>",), (("<u>",),), (False,)))
-    )
-    from byhand.document.media.html.explanation_page import _section
-
-    html = "".join(_section(told))
+    told = Section("lens", "L", "", (Finding("", ("<b>&",)), table(("<i>",), ("<u>",))))
+    html = "".join(section_lines(told, Inscriber(Mathml("."))))
     assert not re.search("<[biu]>", html)
 
 
@@ -267,7 +282,7 @@ def test_the_terms_of_the_data_add_up(minigpt: Explanation) -> None:
 
 def test_the_data_are_json_without_names_for_no_numbers(minigpt: Explanation) -> None:
     to = StringIO()
-    write_json(minigpt, to)
+    write_document(document_of(minigpt), to)
     assert json.loads(to.getvalue(), parse_constant=pytest.fail)["model"] == "minigpt"
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import marking_samples as samples
 from byhand.checking.verdicts import Marking, Verdict
-from byhand.document.media.json.marking import document_of, number, write_json
+from byhand.document.media.json.marking import document_of, write_json
+from byhand.document.media.json.records import number
 from marking_samples import marked, marking_of
 
 

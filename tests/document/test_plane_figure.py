@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from html import unescape
 from importlib import resources
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,10 +12,11 @@ from xml.etree import ElementTree
 import pytest
 
 import byhand
-from byhand.document.media.html.label_places import Box, Room, distance, roomiest, within
-from byhand.document.media.html.plane import figures
-from byhand.document.media.html.plane_words import decimal, percent
-from byhand.document.media.html.shapes import bent, middle, tick
+from byhand.document.compose.explanation.plane import decimal, drawings, percent
+from byhand.document.media.html.plane import figure as drawn_figure
+from byhand.document.media.html.plane.shapes import bent, middle
+from byhand.document.media.html.plane.sheet import Box, Room, roomiest
+from byhand.document.media.outlines import distance, tick, within
 from byhand.document.media.terminal.ink import width_of
 from byhand.document.media.terminal.plane import drawn
 from byhand.explaining.geometry import Geometry, geometry_of
@@ -26,6 +28,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 @cache
 def geometry(model: str) -> Geometry:
     return geometry_of(byhand.trace(model))
+
+
+def figures(found: Geometry, name: str = "plane") -> list[str]:
+    return [drawn_figure(part) for part in drawings(found, name=name)]
+
+
+def characters(found: Geometry, width: int = 80) -> list[str]:
+    return [line for part in drawings(found) for line in drawn(part, width)]
 
 
 @cache
@@ -112,7 +122,7 @@ def test_tokens_that_do_not_print_are_quoted(tmp_path: Path) -> None:
     text = (resources.files("byhand.models") / "abc.yaml").read_text("utf-8")
     file.write_text(text.replace("tokens: [A, B, C]", 'tokens: [A, B, "\\n"]').replace("ABC", "AB"))
     (svg,) = figures(geometry_of(byhand.trace(str(file))))
-    assert r"'\n' wins" in svg.replace("&#x27;", "'")
+    assert r"'\n' wins" in unescape(svg)
 
 
 # ------------------------------------------------------------------ placing
@@ -171,7 +181,7 @@ def test_numbers_are_written_for_readers() -> None:
 
 
 def test_the_plane_in_characters_is_a_frame_with_ways_and_letters() -> None:
-    lines = drawn(geometry("abc"))
+    lines = characters(geometry("abc"))
     inner = [line[7:-1] for line in lines if line.endswith("│")]
     assert {len(line) for line in inner} == {64}
     whole = "\n".join(inner)
@@ -184,7 +194,7 @@ def test_the_plane_in_characters_is_a_frame_with_ways_and_letters() -> None:
 
 
 def test_the_plane_in_characters_has_its_numbers_at_the_sides() -> None:
-    lines = drawn(geometry("tiny"), wide=40)
+    lines = characters(geometry("tiny"), 54)
     assert [line.split()[0] for line in lines if "┤" in line] == ["1", "0", "−1"]
     assert lines[-2].split() == ["0", "1", "2"]
 
@@ -198,7 +208,7 @@ weights:
   embed.token: [[1, 0], [0, 1]]
   head: [[1e18, 0], [-1e18, 1e-3]]
 """)
-    lines = drawn(geometry_of(byhand.trace(model)), wide=40)
+    lines = characters(geometry_of(byhand.trace(model)), 54)
     assert {width_of(line) for line in lines[1:-2]} == {48}
     assert [line.split()[0] for line in lines if "┤" in line][-1] == "−1e18"
     assert lines[-2].split() == ["0", "2e17", "4e17", "6e17", "8e17", "1e18"]

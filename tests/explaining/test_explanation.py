@@ -58,7 +58,7 @@ def flat(tmp_path: Path) -> Model:
 
 
 def told(found: byhand.Explanation, *only: str, **options: bool) -> str:
-    blocks = [block for section in sections(found, only, **options) for block in section.blocks]
+    blocks = [block for section in sections(found, only, **options) for block in section.parts]
     return "\n".join(str(block) for block in blocks)
 
 

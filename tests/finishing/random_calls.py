@@ -14,7 +14,7 @@ from typing import Any
 
 from byhand import forward
 from byhand.address import write_index
-from byhand.document.compose.explanation.parts import SECTIONS
+from byhand.document.compose.explanation import SECTIONS
 from byhand.errors import ByhandError
 from byhand.files import parse_model
 from byhand.model import Model

@@ -18,7 +18,7 @@ from random_calls import CLAIMS, SAID, SYSTEMS, Call, random_call
 from random_files import RandomFile, random_files
 
 from byhand.cli import main
-from byhand.document.compose.explanation.parts import SECTIONS
+from byhand.document.compose.explanation import SECTIONS
 from byhand.serving.questions import ASKED
 
 FILES = 3_000 if os.environ.get("BYHAND_LONG") else 150

@@ -58,7 +58,7 @@ def show_comparison(
 ) -> None:
     """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
     if as_json:
-        from byhand.document.media.json.trace import write_document
+        from byhand.document.media.json.records import write_document
 
         write_document(found.data(), sys.stdout)
         return

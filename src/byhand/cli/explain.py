@@ -20,7 +20,7 @@ from byhand.cli.speaking import (
     one_of,
     whole_number,
 )
-from byhand.document.compose.explanation.parts import SECTIONS
+from byhand.document.compose.explanation import SECTIONS
 from byhand.errors import UsageError
 from byhand.language import _
 from byhand.options import Chosen, refuse_against_alone
@@ -137,6 +137,7 @@ def command(
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
+    from byhand.document.explanation import page as report_of
     from byhand.drafts import write_whole
     from byhand.explaining import explain
     from byhand.models import open_model
@@ -163,7 +164,7 @@ def command(
             only=("tokens",) if only == ("inputs",) and not as_json else (),
             progress=progress,
         )
-        report_page = None if page is None else page_of(found, only, every)
+        report_page = None if page is None else report_of(found, only, every=every)
         tell = telling_of(found, only, every, as_json)
     if page is not None and report_page is not None:
         # before anything is printed: whoever reads that may stop reading
@@ -179,28 +180,20 @@ def telling_of(
     """What prints the explanation; all of it is worked out here, or there is an error."""
     if as_json:
         from byhand.document.media.json.explanation import document_of
-        from byhand.document.media.json.trace import write_document
+        from byhand.document.media.json.records import write_document
 
         return partial(write_document, document_of(found, only), sys.stdout)
     from byhand.cli.printing import width_of_output
-    from byhand.document.compose.explanation.sections import head, sections
-    from byhand.document.media.terminal.explanation import lines
+    from byhand.document.explanation import lines
     from byhand.document.media.terminal.ink import ink_for
 
-    width = width_of_output()
-    shown = tuple(sections(found, only, every=every, width=width))
-    return partial(print_lines, lines(head(found, only), shown, width, ink_for(sys.stdout)))
+    shown = lines(found, only, width_of_output(), ink_for(sys.stdout), every=every)
+    return partial(print_lines, shown)
 
 
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print(line)
-
-
-def page_of(found: Explanation, only: Sequence[str], every: bool) -> str:
-    from byhand.document.media.html.explanation_page import page
-
-    return page(found, only, every=every)
 
 
 def status_of(found: Explanation) -> int:

@@ -10,6 +10,8 @@ from byhand.numbers.written import point
 
 _DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 _SCIENTIFIC = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
+_MINUS = re.compile(r"(?<![\w.\]-])-(?=\d)")
+_ENDING = re.compile(r"(?<=\u00a0)[+-]?\d[\d./e+-]*(?=\u00a0±|, | …|$)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MOST_PLACES = 6  # of a decimal that stands for a fraction
 
@@ -30,6 +32,26 @@ def with_decimal_sign(sentence: str) -> str:
     """A sentence whose numbers have a decimal point, as the language writes them; addresses, in
     which a point never stands between two digits, stay as they are."""
     return _DECIMAL_POINT.sub(_("."), sentence)
+
+
+def written(sentence: str) -> str:
+    """A sentence of plain numbers with these as the language writes them, minus signs too.
+
+    >>> written("most is taken by the MLP (-2.4926)")
+    'most is taken by the MLP (−2.4926)'
+    """
+    return with_decimal_sign(_MINUS.sub("−", sentence))
+
+
+def written_cell(text: str) -> str:
+    """Words of a table with the numbers that end their groups as the language writes them; tokens,
+    which may look like numbers, stay as they are.  Hard spaces hold a group together.
+
+    >>> written_cell("-0\u00a0-0.25, 2\u00a0-1\u00a00.5")
+    '-0\xa0−0.25, 2\xa0-1\xa00.5'
+    """
+    found, count = _ENDING.subn(lambda number: localised(number[0]), text)
+    return found.replace(", ", "; ") if count and _(".") == "," else found
 
 
 def in_full(value: Fraction) -> str | None:

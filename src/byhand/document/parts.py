@@ -4,7 +4,10 @@
     WorkingLine · Definitions · Formula        how it comes about, and the law of its step
     Title · Stage · StepPart · … · Loss        the pass, step by step
     HeatStrip · AttentionPattern · …           larger tensors as colours
+    Column · Grid · Finding · Drawing          a table to be read, sentences, a picture
+    Terms · LensTable                          a logit as a sum, and what leads after every step
     Remark · Facts · LeftOut · …               what is said beside them; `Part` is any of these
+    Section                                    parts under a heading
 
 A composer makes parts, a medium draws them.  What holds the parts of a book together (passages,
 pages, the figure) is in `book`.  Everything is data: expression trees, words in the reader's
@@ -18,13 +21,18 @@ argmax); `Call("Σ", x)` is a sum without brackets.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand.document.explained_parts import ExplainedPart
 from byhand.expression import Expression, write
+
+if TYPE_CHECKING:
+    from byhand.explaining.geometry import Geometry
+    from byhand.explaining.planes import Plane
 
 Floats = npt.NDArray[np.float32]
 LONGEST_FRACTION = 9  # characters of an exact number in a table of decimals
@@ -84,13 +92,15 @@ class Number:
 
     A masked entry has no register (`cell.masked`).  `working` is there where the whole working
     fits into the book; of a weight or an id there is none.  `claim` says what a document prints
-    here, where that does not follow.
+    here, where that does not follow.  `short` is the number in a few characters, with its sign
+    where its table compares: a terminal shows that.
     """
 
-    address: str  # block.0.attn.scores[0,1,1]
+    address: str  # block.0.attn.scores[0,1,1]; empty where it has none of its own
     cell: Cell
     working: WorkingLine | None = None
     claim: Checked | None = None
+    short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +215,9 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A sentence at a step: leaves, returns, stops, limit, open, more; "claim" where a printed
-    number does not follow, "carried" where it follows from an error."""
+    """A sentence at a step or below a table: leaves, returns, stops, limit, open, more, "closing"
+    (how a sum closes); "claim" where a printed number does not follow, "carried" where it follows
+    from an error."""
 
     kind: str
     text: str
@@ -526,11 +537,163 @@ class CheckedTable:
     lines: tuple[Checked, ...]
 
 
+# ------------------------------------------------------------------ sentences, tables, pictures
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Sentences that belong together: what is found, and what is known about it."""
+
+    lead: str
+    told: tuple[str, ...] = ()
+    open: bool = False  # something is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table to be read.
+
+    `kind` says what its cells are: "words", a "number", an "address", a "formula", or a "share",
+    which is a number from 0 to 1 that is drawn as a bar.
+    """
+
+    head: str
+    kind: str = "words"
+
+    @property
+    def right(self) -> bool:
+        """Whether its cells stand to the right: numbers do."""
+        return self.kind == "number"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table to be read; its first column names the rows.
+
+    `totals` are rows below a line, `strong` the (row, column) of cells that matter most and `note`
+    what that means; `addresses` are those of the rows, where they have any.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    totals: tuple[tuple[str, ...], ...] = ()
+    strong: frozenset[tuple[int, int]] = frozenset()
+    note: str = ""
+    left_out: str = ""
+    addresses: tuple[str, ...] = ()
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The words above the columns."""
+        return tuple(column.head for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A plane of the stream: who wins where, the tokens' directions, and each position's way.
+
+    `geometry` and `plane` are its numbers (see `explaining.geometry`), the rest is words.
+    """
+
+    geometry: Geometry
+    plane: Plane
+    name: str  # which is its own on a page
+    title: str
+    about: str  # the whole of it said, for those who do not see it
+    notes: tuple[str, ...]
+    axes: tuple[str, str]  # their names
+    stops: Mapping[str, str]  # what each kind of stop on a way is called
+    ends: tuple[str, ...]  # what is predicted at the end of each way
+    small: bool = False
+    instead: str = ""  # what is said where nothing can be drawn
+
+
+# ------------------------------------------------------------------ sums, and the lens
+
+
+@dataclass(frozen=True, slots=True)
+class TermLine:
+    """What one part of the model adds to some logits.
+
+    `numbers` has one for each token; `difference` is what tells the first token from the second,
+    and `size` the length of the bar: a share of the longest, from -1 to 1.
+    """
+
+    name: str  # of the source: block.0.attn.head_out[2]; else words
+    about: str  # the same in words
+    token: str  # the token behind the source, where there is one
+    numbers: tuple[Number, ...]
+    difference: Number | None
+    size: float
+    kind: str = "term"  # "term", "rest" (several terms put together), "sum"
+    largest: bool = False
+
+    @property
+    def added(self) -> Number:
+        """What the line adds to what is explained: to the lead, or to the logit alone."""
+        return self.numbers[0] if self.difference is None else self.difference
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A logit, or the lead of one over another, as a sum; `closing` says how it closes."""
+
+    title: str
+    tokens: tuple[str, ...]  # above the numbers
+    compared: str  # above the differences: A − B; empty where a logit stands alone
+    lines: tuple[TermLine, ...]
+    closes: str  # "exact", "proven", "rounded", "open"
+    closing: str
+    unknown: str = ""  # which terms are not known, in words
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far the bars go to the left and to the right of their axis."""
+        sizes = [line.size for line in self.lines if line.kind != "sum"]
+        return max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class LensLine:
+    """What the model would say if it ended after a step."""
+
+    step: str  # its address
+    leader: str  # the token; ? where it is undecided, A = B where they tie
+    probability: Number | None = None
+    share: float = 0.0  # the same as a float, for a bar
+    logits: tuple[Number, ...] = ()
+    place: str = ""  # of the first token among all, where there are more than a few
+    settled: bool = False  # from here on the last leader leads
+    missing: str = ""  # why nothing is known here
+
+
+@dataclass(frozen=True, slots=True)
+class LensTable:
+    """One position's stream after every step, read by the model's own end."""
+
+    title: str
+    tokens: tuple[str, ...]  # above the logits
+    lines: tuple[LensLine, ...]
+    placed: bool = False  # whether the place of the first token is told
+    note: str = ""  # what the mark beside a settled line means
+
+
 Part = (
     NumberTable | WorkingLine | Definitions
     | Title | Stage | StepPart | NotWorked | Predictions | Loss | Remark
     | HeatStrip | AttentionPattern | StreamLine | RegisterMap
     | Facts | LeftOut | Candidates | ParameterTable | ShapeTable | StatisticsTable
     | CheckedTable
-    | ExplainedPart
+    | Finding | Grid | Drawing | Terms | LensTable
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts under a heading, with a sentence on what they are."""
+
+    name: str
+    title: str
+    about: str
+    parts: tuple[Part, ...]

@@ -16,6 +16,7 @@ from byhand.tracing import Missing, Trace, Worked
 if TYPE_CHECKING:
     from byhand.proving import Proof
 
+HARD_SPACE = "\u00a0"  # where a line is not to be broken
 LONGEST_LABEL = 24  # characters of a token in a table
 MOST_SETTLED = 4  # addresses in a sentence
 MOST_NAMED = 8  # tokens in a sentence
@@ -276,6 +277,11 @@ def token_label(token: str) -> str:
     """A token as it can stand in a table: what does not print is quoted, what is long is cut."""
     shown = token if token.isprintable() and token.strip() == token and token else repr(token)
     return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
+
+
+def together(text: str) -> str:
+    """The text as one word, which no line breaks."""
+    return text.replace(" ", HARD_SPACE)
 
 
 def undecided(candidates: Sequence[str]) -> str:

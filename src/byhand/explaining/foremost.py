@@ -25,7 +25,7 @@ class Foremost:
 
     terms: tuple[Term, ...]
     sizes: tuple[float, ...]
-    folded: int = 0  # how many terms `rest` adds up
+    others: tuple[Term, ...] = ()  # which `rest` adds up
     rest: Any = None  # a value (1, 1) of the numbers
     rest_size: float = 0.0
 
@@ -44,7 +44,7 @@ def foremost(attribution: Attribution, most: int | None = None) -> Foremost:
     return Foremost(
         tuple(terms[place] for place in shown),
         tuple(near[place] for place in shown),
-        len(others),
+        tuple(terms[place] for place in others),
         rest,
         _size(numbers, rest),
     )

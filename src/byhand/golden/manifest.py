@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from byhand.document.compose.forms import DIGITS
-from byhand.document.media.json.trace import enclosure_data, float_data, proof_data, step_record
+from byhand.document.media.json.records import enclosure_data, float_data
+from byhand.document.media.json.trace import proof_data, step_record
 from byhand.errors import InputError
 from byhand.golden.layout import Form
 from byhand.language import _

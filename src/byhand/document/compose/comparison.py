@@ -30,13 +30,8 @@ from byhand.document.compose.ulps import (
     ulps_below,
 )
 from byhand.document.compose.working import workings
-from byhand.document.media.json.trace import (
-    enclosure_data,
-    float_data,
-    in_style,
-    proof_data,
-    step_record,
-)
+from byhand.document.media.json.records import enclosure_data, float_data
+from byhand.document.media.json.trace import in_style, proof_data, step_record
 from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import before_point
 from byhand.document.media.terminal.parts import forms_of, one_line

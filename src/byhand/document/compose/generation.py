@@ -9,7 +9,7 @@ import numpy as np
 
 from byhand.document import words
 from byhand.document.compose.forms import DIGITS, PLACES, Forms
-from byhand.document.media.json.trace import enclosure_data, float_data, floats
+from byhand.document.media.json.records import enclosure_data, float_data, floats
 from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
 from byhand.document.media.terminal.parts import decimal_alone
 from byhand.document.parts import Cell, Title

@@ -8,6 +8,7 @@ that would cost more than a few runs of it, and the page says what is left out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,18 +18,20 @@ import numpy as np
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import LARGE, Edition
-from byhand.document.compose.book.explained_sums import (
-    circuit_lists,
-    circuit_tables,
-    lens_table,
-    terms,
-)
-from byhand.document.compose.book.explained_words import parts_of, written
-from byhand.document.compose.explanation import attribution, health, lens, sections
-from byhand.document.compose.explanation.parts import Block, Grid, Section
+from byhand.document.compose.explanation import attribution, geometry, heads, health, inputs, lens
+from byhand.document.compose.explanation.facts import findings
 from byhand.document.compose.explanation.scope import Scope
-from byhand.document.explained_parts import Finding, TextTable
-from byhand.document.parts import LeftOut, Part
+from byhand.document.numerals import written
+from byhand.document.parts import (
+    Column,
+    Finding,
+    Grid,
+    LeftOut,
+    NumberTable,
+    Part,
+    Remark,
+    Section,
+)
 from byhand.explaining import Explanation
 from byhand.language import _
 from byhand.numbers.exact import Exact
@@ -41,8 +44,7 @@ if TYPE_CHECKING:
 
 SLUG = "explained"
 FEW_POSITIONS = 4  # of a pencil-sized text whose positions are all told
-WIDEST_CIRCUIT = 8  # tokens whose QK and OV stand as tables of numbers
-MOST_CIRCUITS = 4  # heads of which they stand there
+MOST_TERMS = 32  # of a sum; of more, those that matter most, and the others put together
 MOST_HEADS = 12  # of a large model, whose shares are listed
 MOST_KEYS = 3  # positions that such a head looks at
 MOST_WAYS = 4  # positions of a large model whose ways are drawn
@@ -132,12 +134,9 @@ def _passage(
                    show=tuple(parts), looks_back=True)  # fmt: skip
 
 
-def _of_section(
-    edition: Edition, section: Section, lit: Sequence[str], parts: Iterable[Part] | None = None
-) -> Passage:
-    shown = parts_of(section.blocks) if parts is None else parts
+def _of_section(section: Section, lit: Sequence[str], *more: Part) -> Passage:
     about = [section.about] if section.about else []
-    return _passage(section.name, section.title, about, lit, shown)
+    return _passage(section.name, section.title, about, lit, (*section.parts, *more))
 
 
 def _steps(edition: Edition, *kinds: str, norms: bool = False) -> tuple[str, ...]:
@@ -166,16 +165,20 @@ def _unknown(edition: Edition, found: Explanation) -> Passage:
 
 def _logit(edition: Edition, found: Explanation) -> Passage:
     """The sum, and how it closes; of a few positions, each."""
-    section = attribution.section(Scope(found))
-    parts: list[Part] = []
-    for position in _explained_positions(edition):
-        one = found if position == found.position else explanation(edition, position)
-        made = terms(edition.showing, one)
-        parts += [] if made is None else [made]
+
+    def scope(one: Explanation) -> Scope:
+        return Scope(one, terms=MOST_TERMS, workings=edition.showing.workings)
+
+    section = attribution.section(scope(found))
+    others = (at for at in _explained_positions(edition) if at != found.position)
+    earlier = [
+        part for at in others for part in attribution.summed(scope(explanation(edition, at)))
+    ]
+    parts: list[Part] = [*earlier, *section.parts]
     if not edition.everything and len(edition.trace.tokens) > 1:
         parts.append(_others_left_out(edition, "attribution"))
     lit = _steps(edition, *STREAM, "attn_out", "mlp_out", "logits", norms=True)
-    return _of_section(edition, section, lit, parts)
+    return _of_section(replace(section, parts=tuple(parts)), lit)
 
 
 def _others_left_out(edition: Edition, section: str) -> LeftOut:
@@ -185,15 +188,12 @@ def _others_left_out(edition: Edition, section: str) -> LeftOut:
 
 def _lens(edition: Edition, found: Explanation) -> Passage:
     """Who leads after every step; and after every position, where that costs little."""
-    section = lens.lens_section(Scope(found, full=edition.scale != LARGE))
-    first, *others = section.blocks
-    parts: list[Part] = list(parts_of(others))
-    if isinstance(first, Grid):
-        parts.insert(0, lens_table(edition.showing, found, first))
-    if edition.scale == LARGE and len(edition.trace.tokens) > 1:
-        parts.append(_others_left_out(edition, "lens"))
+    large = edition.scale == LARGE
+    section = lens.section(Scope(found, full=not large))
     lit = _steps(edition, *STREAM, "logits", "probs", "next", norms=True)
-    return _of_section(edition, section, lit, parts)
+    if large and len(edition.trace.tokens) > 1:
+        return _of_section(section, lit, _others_left_out(edition, "lens"))
+    return _of_section(section, lit)
 
 
 def _sparing(edition: Edition) -> bool:
@@ -211,25 +211,32 @@ def _attention(edition: Edition, found: Explanation) -> Passage:
     if _sparing(edition):
         title = _("What the heads read")
         return _passage("attention", title, [_looks_about()], lit, _large_heads(edition, found))
-    small = len(found.model.vocabulary) <= WIDEST_CIRCUIT
-    section = lens.attention_section(Scope(found, full=True))
-    told = section.blocks if small else section.blocks[:1]
-    parts: list[Part] = list(parts_of(block for block in told if not _is_circuit(block)))
-    heads = found.foremost_heads(MOST_CIRCUITS)
-    if small:
-        parts += circuit_tables(edition.showing, found, heads)
-    else:
-        parts += circuit_lists(found, heads)
-        if len(heads) < len(found.heads):
-            text = _("QK and OV are shown of the {count} heads that add most. All of them:")
-            command = f"byhand explain {edition.command} --only attention --all"
-            parts.append(LeftOut(text.format(count=len(heads)), command))
-    return _of_section(edition, section, lit, parts)
+    section = heads.section(Scope(found, full=True))
+    shown = tuple(_read_and_written(section.parts))
+    if any(isinstance(part, LeftOut) for part in section.parts):
+        text = _("QK and OV are shown of the {count} heads that add most. All of them:")
+        command = f"byhand explain {edition.command} --only attention --all"
+        shown = (*shown, LeftOut(text.format(count=heads.MOST_TABLES), command))
+    return _of_section(replace(section, parts=shown), lit)
 
 
-def _is_circuit(block: Block) -> bool:
-    """Whether a block is a table that stands here with its addresses."""
-    return isinstance(block, Grid) and block.title.startswith(("QK ", "OV "))
+def _read_and_written(parts: Iterable[Part]) -> Iterator[Part]:
+    """What heads read beside what they write, where both are lists: a table a head."""
+    lists: list[Grid] = []
+    small = any(isinstance(part, NumberTable) for part in parts)
+    for part in parts:
+        if isinstance(part, Grid) and part.title.startswith(("QK ", "OV ")):
+            lists.append(part)
+        elif isinstance(part, Grid | NumberTable | Remark) or (small and isinstance(part, Finding)):
+            yield part
+        if len(lists) == 2:
+            (qk, ov), lists = lists, []
+            yield replace(
+                qk,
+                title=f"{qk.title}, {ov.title}",
+                columns=(*qk.columns, ov.columns[1]),
+                rows=tuple((*one, two[1]) for one, two in zip(qk.rows, ov.rows, strict=True)),
+            )
 
 
 def _looks_about() -> str:
@@ -239,19 +246,18 @@ def _looks_about() -> str:
 def _large_heads(edition: Edition, found: Explanation) -> Iterator[Part]:
     """The shares of the heads that matter most: they are in the trace already."""
     scope, rows = Scope(found), []
-    heads = found.foremost_heads(MOST_HEADS)
-    for layer, head in heads:
+    foremost = found.foremost_heads(MOST_HEADS)
+    for layer, head in foremost:
         name = f"block.{layer}.attn.weights[{head},{found.position}]"
         shares = np.nan_to_num(found.shares(layer, head), nan=-1.0)
         keys = np.argsort(-shares, kind="stable")[:MOST_KEYS].tolist()
         said = [f"{scope.place(at)} {shares[at]:.4f}" for at in keys if shares[at] >= 0]
-        rows.append((name, written(", ".join(said))))
-    yield TextTable(
+        rows.append((name, ", ".join(said)))
+    yield Grid(
         _("where each head looks from position {place}").format(place=scope.where(found.position)),
-        (_("heads"), _("looks at")),
+        (Column(_("heads"), "address"), Column(_("looks at"))),
         tuple(rows),
-        (False, False),
-        left_out=_more_heads(len(found.heads) - len(heads)),
+        left_out=_more_heads(len(found.heads) - len(foremost)),
     )
     yield LeftOut(
         _("What each head looks for and writes, token by token, is left out: it would take longer "
@@ -267,14 +273,13 @@ def _more_heads(count: int) -> str:
 
 def _geometry(edition: Edition, found: Explanation) -> Passage:
     """The stream as a path: drawn, and by its lengths and angles."""
-    section = sections.geometry_section(Scope(found, full=True, pictures=True))
-    parts: list[Part] = list(parts_of(section.blocks))
+    section = geometry.section(Scope(found, full=True))
+    lit = _steps(edition, *STREAM, "logits", norms=True)
     earlier = len(edition.trace.tokens) - len(found.geometry.paths)
-    if earlier > 0:
-        parts.append(LeftOut(_("left out: {what}").format(
-            what=_("{count} earlier positions").format(count=words.whole(earlier))
-        )))  # fmt: skip
-    return _of_section(edition, section, _steps(edition, *STREAM, "logits", norms=True), parts)
+    if earlier <= 0:
+        return _of_section(section, lit)
+    what = _("{count} earlier positions").format(count=words.whole(earlier))
+    return _of_section(section, lit, LeftOut(_("left out: {what}").format(what=what)))
 
 
 # ------------------------------------------------------------------ facts and health
@@ -282,17 +287,13 @@ def _geometry(edition: Edition, found: Explanation) -> Passage:
 
 def _facts(edition: Edition, found: Explanation) -> Passage:
     """How each prediction comes about in sentences, checked by taking parts away."""
-    from byhand.document.compose.explanation.facts import tell
     from byhand.explaining.facts import facts
 
-    parts: list[Part] = []
     if _sparing(edition):
         told = _bounded(found)
     else:
         told = facts(found.trace, list(_explained_positions(edition)))
-    for each in tell(told):
-        lead, *others = map(written, each.sentences)
-        parts.append(Finding(lead, tuple(others), told.missing is not None))
+    parts: list[Part] = list(findings(told))
     if _sparing(edition):
         text = _("Only the parts that matter most are taken away here; every part is a run of the "
                  "whole model. All of them:")  # fmt: skip
@@ -348,12 +349,12 @@ def _turning_steps(edition: Edition, told: Facts) -> Iterator[str]:
 
 def _every_text(edition: Edition, found: Explanation) -> Passage:
     """The table over all texts."""
-    section = sections.inputs_section(Scope(found, full=True, every=True))
-    return _of_section(edition, section, _steps(edition, "tokens", "next"))
+    section = inputs.section(Scope(found, full=True, every=True))
+    return _of_section(section, _steps(edition, "tokens", "next"))
 
 
 def _health(edition: Edition, found: Explanation) -> Passage:
     """Sizes, entropies, dead units."""
-    section = health.health_section(Scope(found, full=edition.scale != LARGE))
+    section = health.section(Scope(found, full=edition.scale != LARGE))
     lit = _steps(edition, "add", "weights", "attn_out", "act", "mlp_out")
-    return _of_section(edition, section, lit)
+    return _of_section(section, lit)

@@ -1,5 +1,5 @@
-"""How an explanation is shown: sections of parts for the terminal and the page, and data.
+"""An explanation as sections of parts; what the numbers say is worked out in `explaining`."""
 
-`sections` turns an Explanation into parts (see `parts`), `terminal` and `page` show them, `data`
-is the JSON document.  Nothing is worked out here: what the numbers say lives in `explaining`.
-"""
+USUAL = ("facts", "attribution", "lens", "attention", "geometry", "health")
+FURTHER = ("stream", "norms", "inputs")  # which are shown where they are asked for
+SECTIONS = (*USUAL, *FURTHER)

@@ -1,14 +1,36 @@
-"""The section on attribution: the terms of a logit as bars, their sum, and how it closes."""
+"""The sections on sums: the logit term by term with how it closes, and the final stream.
+
+Of a wide stream each part is told by its length and by how far it reaches along the stream: these
+reaches add up to the stream's length.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from byhand.document.compose.explanation.numerals import short_float
-from byhand.document.compose.explanation.parts import Bar, Bars, Block, Grid, Section, Told
-from byhand.document.compose.explanation.scope import Scope
+from byhand.document.compose.explanation.scope import Scope, numbers
+from byhand.document.compose.explanation.wording import part_name, quoted
+from byhand.document.mathematics import cell_tree
+from byhand.document.parts import (
+    Cell,
+    Column,
+    Grid,
+    Number,
+    Part,
+    Remark,
+    Section,
+    TermLine,
+    Terms,
+    WorkingLine,
+)
 from byhand.document.words import joined, whole, why_missing
+from byhand.expression import Entry, Expression, Sum
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -17,7 +39,9 @@ if TYPE_CHECKING:
 
 FEW, MANY = 12, 40  # terms that are shown: at first sight, and where the section is asked for
 SMALLEST = 1e-300  # of a radius that is written as it is
-WIDEST = 8  # tokens whose logits stand side by side
+WIDEST = 8  # tokens whose logits, or entries of the stream, stand side by side
+LONGEST_SUM = 32  # terms of a sum that is written out
+DIGITS = 4  # of a rounded length
 
 
 def section(scope: Scope) -> Section:
@@ -30,113 +54,237 @@ def section(scope: Scope) -> Section:
             "stream: so the logit is a sum with a term for each part. Norms have the scale that "
             "this text gives them."
         ),
-        tuple(_blocks(scope)),
+        tuple(_logit(scope)),
     )
 
 
-def _blocks(scope: Scope) -> Iterator[Block]:
-    found = scope.found
-    attribution = found.attribution
-    if attribution is None:
+def _logit(scope: Scope) -> Iterator[Part]:
+    if scope.found.attribution is None:
         yield missing_told(scope)
         return
-    yield _bars(scope, attribution)
-    yield from limits_told(attribution)
-    if not found.neurons and not found.keys and not scope.full:
-        return
-    if scope.full and found.against is not None and (table := _table(scope)):
+    yield from summed(scope)
+    if scope.full and scope.found.against is not None and (table := _table(scope)):
         yield table
 
 
-def missing_told(scope: Scope) -> Told:
+def missing_told(scope: Scope) -> Remark:
     """Why there is nothing to explain."""
     missing = scope.found.missing
-    return Told(_("the logits are not numbers") if missing is None else why_missing(missing))
+    reason = _("the logits are not numbers") if missing is None else why_missing(missing)
+    return Remark("more", reason)
 
 
-def subject(scope: Scope) -> str:
-    """What is explained, in signs: A − B, or A."""
-    found = scope.found
-    assert found.token is not None
-    one = scope.token(found.token)
-    return one if found.against is None else f"{one} − {scope.token(found.against)}"
+# ------------------------------------------------------------------ the logit as a sum
 
 
-def _bars(scope: Scope, attribution: Attribution) -> Bars:
-    found = scope.found
-    most = None if scope.every else MANY if scope.full else FEW
-    shown = found.foremost(most)
-    assert shown is not None
-    sizes = [*shown.sizes, shown.rest_size]
-    largest = max(map(abs, sizes), default=0.0)
-    if not 0 < largest < float("inf"):
-        largest = 1.0
-    entries = [term.array[0, 0] for term in shown.terms]
-    if shown.folded:
-        entries.append(_only(attribution, shown.rest))
-    if attribution.total is not None:
-        entries.append(attribution.totals[0, 0])
-    values = scope.numerals.column(entries)
-    most_of_all = max(map(abs, shown.sizes), default=0.0)
-    bars = [
-        _term(scope, term, value, size / largest, abs(size) == most_of_all)
-        for term, value, size in zip(shown.terms, values, shown.sizes, strict=False)
-    ]
-    if shown.folded:
-        text = _("{count} more terms").format(count=whole(shown.folded))
-        bars.append(Bar(text, values[len(bars)], shown.rest_size / largest, "rest"))
-    if attribution.total is not None:
-        bars.append(Bar(_("sum"), values[-1], 0.0, "sum"))
-    where = scope.where(found.position)
-    if found.against is None:
-        title = _("the logit of {token} after position {place}")
-        title = title.format(token=subject(scope), place=where)
-    else:
-        title = _("what tells {one} from {other} after position {place}: logit {difference}")
-        title = title.format(
-            one=scope.token(found.token or 0),
-            other=scope.token(found.against),
-            place=where,
-            difference=subject(scope),
+def summed(scope: Scope) -> Iterator[Terms | Remark]:
+    """The terms of what is explained, and what must be known of them; nothing where the logits are
+    not known."""
+    table, chosen = scope.found.attribution_table, scope.found.attribution
+    if table is not None and chosen is not None:
+        yield _Summing(scope, table, chosen).part()
+        yield from _limits(chosen)
+
+
+class _Summing:
+    """The terms of what is explained in the making: of the lead, and of each logit beside it."""
+
+    def __init__(self, scope: Scope, table: Attribution, chosen: Attribution) -> None:
+        self.scope, self.found = scope, scope.found
+        self.table, self.chosen = table, chosen
+        self.tokens = self.found.compared
+        self.of_table = {term.source: term for term in table.terms}
+
+    def part(self) -> Terms:
+        found, scope = self.found, self.scope
+        where, one = scope.where(found.position), scope.token(self.tokens[0])
+        if found.against is None:
+            title = _("the logit of {token} after position {place}")
+            title, compared = title.format(token=one, place=where), ""
+        else:
+            other = scope.token(found.against)
+            compared = f"{one} − {other}"
+            title = _("what tells {one} from {other} after position {place}: logit {difference}")
+            title = title.format(one=one, other=other, place=where, difference=compared)
+        return Terms(
+            title,
+            tuple(map(scope.token, self.tokens)),
+            compared,
+            tuple(self.lines()),
+            self.chosen.closes,
+            closing_text(scope, self.chosen),
+            _unknown(self.chosen),
         )
-    return Bars(title, tuple(bars), tuple(closing(scope, attribution)))
+
+    def lines(self) -> Iterator[TermLine]:
+        scope = self.scope
+        most = scope.terms or (MANY if scope.full else FEW)
+        shown = self.found.foremost(None if scope.every else most)
+        assert shown is not None
+        longest = max(map(abs, (*shown.sizes, shown.rest_size)), default=0.0)
+        longest = longest if 0 < longest < float("inf") else 1.0
+        largest = max(map(abs, shown.sizes), default=0.0)
+        entries = [term.array[0, 0] for term in shown.terms]
+        if shown.others:
+            entries.append(self.chosen.numbers.entries(shown.rest)[0, 0])
+        if self.chosen.total is not None:
+            entries.append(self.chosen.totals[0, 0])
+        added = iter(scope.numerals.column(entries))
+        for term, size in zip(shown.terms, shown.sizes, strict=True):
+            yield self.term(term.source, next(added), size / longest, abs(size) == largest)
+        if shown.others:
+            text = _("{count} more terms").format(count=whole(len(shown.others)))
+            yield self.line(text, self.rest(shown.others), next(added), shown.rest_size / longest,
+                            "rest")  # fmt: skip
+        if self.chosen.total is not None:
+            yield self.line(_("sum"), self.totals(), next(added), 0.0, "sum")
+
+    def term(self, source: Source, added: Number, size: float, largest: bool) -> TermLine:
+        own, place = self.of_table[source], self.found.position
+        logits = [
+            self.scope.numerals.number(
+                self.table.entry(own, place, token), source.at("logits", place, token)
+            )
+            for token in self.tokens
+        ]
+        line = self.line(source.name, logits, added, size)
+        about, token = _source_words(self.scope, source), _token_of(self.scope, source)
+        return replace(line, about=about, token=token, largest=largest)
+
+    def line(
+        self, name: str, logits: Iterable[Number], added: Number, size: float, kind: str = "term"
+    ) -> TermLine:
+        """A line of the numbers of each logit, and of what tells them apart."""
+        if self.found.against is None:
+            (alone,) = logits
+            return TermLine(name, "", "", (replace(alone, short=added.short),), None, size, kind)
+        brief = added.cell.register == "named" and added.cell.decimal is not None
+        if brief:  # beside the forms of what it comes from, its decimals are enough
+            added = replace(added, cell=replace(added.cell, form=None, worked=None))
+        return TermLine(name, "", "", tuple(logits), added, size, kind)
+
+    def rest(self, others: Sequence[Term]) -> list[Number]:
+        """The terms that are not told one by one, added up."""
+        add = self.table.numbers.add
+        whole = reduce(add, (self.of_table[term.source].value for term in others))
+        entries = self.table.numbers.entries(whole)[0]
+        return [
+            self.scope.numerals.number(entries[self.table.columns.index(token)])
+            for token in self.tokens
+        ]
+
+    def totals(self) -> Iterator[Number]:
+        entries = self.table.totals[0]
+        for token in self.tokens:
+            address = f"explain.logits.total[{self.found.position},{token}]"
+            entry = entries[self.table.columns.index(token)]
+            number = self.scope.numerals.number(entry, address)
+            yield replace(number, working=self.working(address, token, number.cell))
+
+    def working(self, address: str, token: int, cell: Cell) -> WorkingLine | None:
+        """The sum written out, where sums are."""
+        if not self.scope.workings or len(self.table.terms) > LONGEST_SUM:
+            return None
+        names = _short_names([term.source.address for term in self.table.terms])
+        place = (self.found.position, token)
+        symbols: list[Expression] = []
+        values: list[Expression] = []
+        rounded = False
+        for term in self.table.terms:
+            own = self.scope.numerals.forms.cell(self.table.entry(term, *place))
+            symbols.append(Entry(names[term.source.address], (*term.source.index, *place)))
+            values.append(cell_tree(own))
+            rounded = rounded or (own.cut and values[-1] != own.form)
+        sources = tuple((short, f"explain.logits.{full}") for full, short in names.items())
+        return WorkingLine(
+            address, cell, Sum(tuple(symbols)), Sum(tuple(values)), rounded, sources=sources
+        )
 
 
-def _only(attribution: Attribution, value: Any) -> Any:
-    """The one entry of a value of one row and one column."""
-    return attribution.trace.numbers.entries(value)[0, 0]
+def _short_names(addresses: Sequence[str]) -> dict[str, str]:
+    """The last word of each address, or more of it where two would be called the same."""
+    last = {address: address.rpartition(".")[2] for address in addresses}
+    names = list(last.values())
+    return {
+        address: name if names.count(name) == 1 else address.removeprefix("weight.")
+        for address, name in last.items()
+    }
 
 
-def _term(scope: Scope, term: Term, value: str, size: float, largest: bool) -> Bar:
-    found = scope.found
-    assert found.token is not None
-    return Bar(
-        term.source.name,
-        value,
-        size,
-        address=term.source.at("logits", found.position, found.token),
-        about=about_source(scope, term.source),
-        largest=largest,
-    )
-
-
-def about_source(scope: Scope, source: Source) -> str:
+def _token_of(scope: Scope, source: Source) -> str:
     """The token behind a source, where there is one."""
     tokens = scope.found.trace.tokens
     if source.kind == "token":
         return scope.token(tokens[scope.found.position])
-    if source.kind == "key":
-        return scope.token(tokens[source.index[-1]])
-    return ""
+    return scope.token(tokens[source.index[-1]]) if source.kind == "key" else ""
 
 
-def closing(scope: Scope, attribution: Attribution) -> Iterator[Told]:
-    """What is not known of the terms, and how their sum closes."""
-    unknown = [term for term in attribution.terms if term.missing is not None]
-    if unknown:
-        text = _("not known: {names}")
-        yield Told(text.format(names=joined([term.source.name for term in unknown])), "open")
-    yield Told(closing_text(scope, attribution), "closing")
+def _source_words(scope: Scope, source: Source) -> str:
+    """A source in words: the embedding of b, head 2 of block 0."""
+    from byhand.explaining.ablation import Part as Side
+
+    spec = scope.found.model.spec
+    match source.kind:
+        case "token":
+            trace = scope.found.trace
+            token = trace.token(trace.tokens[scope.found.position])
+            return _("the embedding of {token}").format(token=quoted(token))
+        case "position":
+            return _("position {position}").format(position=scope.found.position)
+        case "head" | "mlp":
+            index = source.index[0] if source.index else None
+            return part_name(Side(source.kind, source.layer, index), spec)
+        case "bias" | "norm" if source.layer is not None:
+            trip = "attn" if ".attn." in source.address else "mlp"
+            text = _("{part}: its bias") if source.kind == "bias" else _("{part}: its norm's bias")
+            return text.format(part=part_name(Side(trip, source.layer), spec))
+        case "bias":
+            return _("the unembedding: its bias")
+        case "norm":
+            return _("the final norm: its bias")
+        case _:
+            return ""
+
+
+def _table(scope: Scope) -> Grid | None:
+    """The terms of several tokens' logits side by side, as far as a vocabulary is small."""
+    table = scope.found.attribution_table
+    if table is None or len(table.columns) > WIDEST or table.total is None:
+        return None
+    terms = [term for term in table.terms if term.missing is None]
+    if len(terms) > MANY and not scope.every:
+        return None
+    names = [term.source.name for term in terms]
+    title = _("the logits themselves, term by term")
+    return _entries(scope, table, title, names, [scope.token(id) for id in table.columns])
+
+
+def _entries(
+    scope: Scope, table: Attribution, title: str, names: Sequence[str], heads: Sequence[str]
+) -> Grid:
+    """Every number of the known terms, and their sums where all are known."""
+    rows = [term.array[0] for term in table.terms if term.missing is None]
+    rows += [] if table.totals is None else [table.totals[0]]
+    columns = [
+        [number.short for number in scope.numerals.column(row[at] for row in rows)]
+        for at in range(len(table.columns))
+    ]
+    cells = list(zip(*columns, strict=True))
+    return Grid(
+        title,
+        numbers(Column("", "address"), heads),
+        tuple((name, *row) for name, row in zip(names, cells, strict=False)),
+        totals=tuple((_("sum"), *row) for row in cells[len(names) :]),
+    )
+
+
+# ------------------------------------------------------------------ how a sum closes
+
+
+def _unknown(attribution: Attribution) -> str:
+    """Which terms are not known."""
+    names = [term.source.name for term in attribution.terms if term.missing is not None]
+    return _("not known: {names}").format(names=joined(names)) if names else ""
 
 
 def closing_text(scope: Scope, attribution: Attribution) -> str:
@@ -160,7 +308,7 @@ def closing_text(scope: Scope, attribution: Attribution) -> str:
             return _("remainder: open, since a term or the logit is not known")
 
 
-def limits_told(attribution: Attribution) -> Iterator[Told]:
+def _limits(attribution: Attribution) -> Iterator[Remark]:
     """The norms that took 0/0 for 0, so that nothing gets past them."""
     if attribution.limits:
         names = [norm.removesuffix(".normalized") for norm, _position in attribution.limits]
@@ -168,7 +316,7 @@ def limits_told(attribution: Attribution) -> Iterator[Told]:
             "{norms}: the row has no spread, and there is no eps; 0/0 counts as 0, and so does "
             "every term on its way through"
         )
-        yield Told(text.format(norms=joined(names)))
+        yield Remark("limit", text.format(norms=joined(names)))
 
 
 def _largest(numbers: Any) -> Any:
@@ -186,24 +334,64 @@ def size_text(size: float) -> str:
     return short_float(size, 3) if 0.01 <= size < 1000 else text
 
 
-def _table(scope: Scope) -> Grid | None:
-    """The terms of several tokens' logits side by side, as far as a vocabulary is small."""
-    whole_table = scope.found.attribution_table
-    if whole_table is None or len(whole_table.columns) > WIDEST or whole_table.total is None:
-        return None
-    numerals = scope.numerals
-    terms = [term for term in whole_table.terms if term.missing is None]
-    if len(terms) > MANY and not scope.every:
-        return None
-    columns = [
-        numerals.column([*(term.array[0, at] for term in terms), whole_table.totals[0, at]])
-        for at in range(len(whole_table.columns))
-    ]
-    names = [*(term.source.name for term in terms), _("sum")]
-    rows = list(zip(names, *columns, strict=True))
-    return Grid(
-        _("the logits themselves, term by term"),
-        ("", *map(scope.token, whole_table.columns)),
-        tuple(rows),
-        (False, *[True] * len(columns)),
+# ------------------------------------------------------------------ the final stream
+
+
+def stream_section(scope: Scope) -> Section:
+    """What the stream is made of at its end."""
+    return Section(
+        "stream",
+        _("What the stream is made of"),
+        _(
+            "What enters the final norm and the unembedding, as the sum of what every part of the "
+            "model added to it."
+        ),
+        tuple(_stream(scope)),
     )
+
+
+def _stream(scope: Scope) -> Iterator[Part]:
+    attribution = scope.found.stream
+    if attribution is None:
+        missing = scope.found.missing
+        reason = _("the stream is not known") if missing is None else why_missing(missing)
+        yield Remark("more", reason)
+        return
+    title = _("the final stream at position {place}")
+    title = title.format(place=scope.where(scope.found.position))
+    sources = [term.source for term in attribution.terms if term.missing is None]
+    tokens = [_token_of(scope, source) for source in sources]
+    names = [f"{s.name}  {token}" if token else s.name
+             for s, token in zip(sources, tokens, strict=True)]  # fmt: skip
+    if len(attribution.columns) <= WIDEST:
+        heads = [f"[{entry}]" for entry in attribution.columns]
+        yield _entries(scope, attribution, title, names, heads)
+    else:
+        yield _reaches(scope, attribution, title, names)
+    if unknown := _unknown(attribution):
+        yield Remark("open", unknown)
+    yield Remark("closing", closing_text(scope, attribution))
+    yield from _limits(attribution)
+
+
+def _reaches(scope: Scope, attribution: Attribution, title: str, names: Sequence[str]) -> Grid:
+    """Of each part its length, and how far it goes along the stream; the largest first."""
+    lengths, along = attribution.reaches
+    order = np.argsort(-np.abs(along), kind="stable").tolist()
+    shown = order if scope.every else order[:MANY]
+    rows = [(names[at], short_float(lengths[at], DIGITS), _signed(along[at])) for at in shown]
+    if rest := order[len(shown) :]:
+        text = _("{count} more terms").format(count=whole(len(rest)))
+        rows.append((text, "", _signed(float(along[rest].sum()))))
+    return Grid(
+        title,
+        numbers(Column("", "address"), (_("length"), _("along the stream"))),
+        tuple(rows),
+        totals=((_("sum"), "", _signed(float(along.sum()))),),
+        note=_("what lies along the stream adds up to its length; both are rounded"),
+    )
+
+
+def _signed(value: float) -> str:
+    text = short_float(value, DIGITS)
+    return f"+{text}" if value > 0 else text

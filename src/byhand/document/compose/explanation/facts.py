@@ -2,7 +2,7 @@
 
 Everything said here is read off `explaining.facts`: which token leads after which step, by how
 much, what was said to happen without a step and what does.  Nothing is worked out, and what is
-undecided is told as undecided.  Every text of a model is told in `every_text`.
+undecided is told as undecided.  Every text of a model is told in `inputs`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from byhand.document import words
-from byhand.document.compose.explanation.inputs import tell_inputs
+from byhand.document.compose.explanation.inputs import finding_of, tell_inputs
 from byhand.document.compose.explanation.numerals import Numerals
+from byhand.document.compose.explanation.scope import Scope
 from byhand.document.compose.explanation.wording import (
     MOST_PARTS,
     either,
@@ -21,7 +22,7 @@ from byhand.document.compose.explanation.wording import (
     quoted,
     why_untold,
 )
-from byhand.document.compose.forms import Forms
+from byhand.document.parts import Finding, Section
 from byhand.language import _
 from byhand.numbers.base import Prediction
 
@@ -30,10 +31,23 @@ if TYPE_CHECKING:
     from byhand.explaining.facts import Check, Fact, Facts
     from byhand.explaining.turning import Change, Turning
 
-__all__ = ["Telling", "tell", "tell_inputs"]
-
 MOST_TURNS = 3  # changes of the leader that are told one by one
 MOST_FATES = 5  # kinds of what happens that are told one by one
+
+
+def section(scope: Scope) -> Section:
+    """How the prediction comes about, in sentences, each checked by taking a step away."""
+    found = scope.found
+    several = scope.every or (found.few_positions and (scope.full or found.few_texts))
+    told = findings(found.whole_facts if several else found.facts)
+    if found.few_texts or found.length is not None:
+        told = (*told, finding_of(tell_inputs(found.inputs)))
+    return Section("facts", _("What the numbers say"), "", told)
+
+
+def findings(facts: Facts) -> tuple[Finding, ...]:
+    """Every fact, its first sentence as the lead."""
+    return tuple(finding_of(each.sentences, facts.missing is not None) for each in tell(facts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ class _Teller:
 
     def __init__(self, facts: Facts) -> None:
         self.trace = facts.trace
-        self.numerals = Numerals(Forms(facts.trace.numbers, digits=facts.trace.digits))
+        self.numerals = Numerals.of(facts.trace)
 
     def token(self, id: int) -> str:
         return quoted(self.trace.token(id))

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.numerals import measure
-from byhand.document.compose.explanation.parts import Block, Drawing, Grid, Section, Told
-from byhand.document.compose.explanation.scope import Scope
+from byhand.document.compose.explanation.plane import drawings
+from byhand.document.compose.explanation.scope import Scope, numbers
+from byhand.document.parts import Column, Grid, Part, Remark, Section
 from byhand.document.words import whole, why_missing
 from byhand.language import _
 
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from byhand.explaining.geometry import Geometry, Path
 
 SMALL = 4  # dimensions of a stream whose positions are all told
-WIDEST_DRAWN = 2  # dimensions of a stream that characters can show
-WIDE, SMALL_PLANE, NARROW = 64, 44, 20  # characters of a plane: in full, in short, at least
-BESIDE = 14  # characters beside a plane
 MOST_TOKENS = 5  # directions whose angles stand side by side
 
 
@@ -34,47 +32,15 @@ def section(scope: Scope) -> Section:
     )
 
 
-def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Block]:
-    yield from _drawings(scope, geometry)
+def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Part]:
+    yield from drawings(geometry, small=not scope.full)
     paths = [path for path in geometry.paths if path.position == scope.found.position]
     if scope.every or (scope.full and geometry.width <= SMALL):
         paths = list(geometry.paths)
     for path in paths:
         yield _path(scope, geometry, path)
         if path.ended is not None:
-            yield Told(why_missing(path.ended), "open")
-
-
-def _drawings(scope: Scope, geometry: Geometry) -> Iterator[Block]:
-    """The plane: drawn where it is read in a browser, in characters where the stream has two
-    dimensions."""
-    if scope.pictures:
-        from byhand.document.media.html.plane import figures
-
-        yield from (Drawing(svg=svg) for svg in figures(geometry))
-    elif geometry.width <= WIDEST_DRAWN and geometry.planes:
-        from byhand.document.media.terminal.plane import drawn, signs
-
-        wide = min(WIDE if scope.full else SMALL_PLANE, scope.width - BESIDE)
-        yield Drawing(tuple(drawn(geometry, max(wide, NARROW))), about=signs())
-    elif geometry.planes:
-        yield Told(_projected(geometry))
-
-
-def _projected(geometry: Geometry) -> str:
-    """What a picture of a wider stream would show, and what it would not."""
-    from byhand.document.media.html.plane_words import percent
-
-    if geometry.width == WIDEST_DRAWN + 1:
-        return _("--report draws the stream in its three coordinate planes")
-    seen = geometry.planes[0].projection
-    text = _(
-        "the two main directions keep {first} and {second} of the stream's spread on this text, "
-        "{away} is projected away; --report draws them"
-    )
-    return text.format(
-        first=percent(seen.kept[0]), second=percent(seen.kept[1]), away=percent(seen.away)
-    )
+            yield Remark("open", why_missing(path.ended))
 
 
 def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
@@ -93,14 +59,13 @@ def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
         cells.append("" if stop.leads is None else scope.leader(stop.leads))
         rows.append(tuple(cells))
     hidden = len(geometry.directions) + geometry.left_out - len(chosen)
-    heads = (_("stream"), _("length"), _("turned"))
+    heads = (_("length"), _("turned"), *(scope.token(each.id) for each in chosen))
     return Grid(
         _("position {place}: length, turn, and the angle to each token's direction").format(
             place=scope.where(path.position)
         ),
-        (*heads, *(scope.token(each.id) for each in chosen), _("leads")),
+        (*numbers(Column(_("stream"), "address"), heads), Column(_("leads"))),
         tuple(rows),
-        (False, True, True, *[True] * len(chosen), False),
         left_out=_("{count} more tokens").format(count=whole(hidden)) if hidden else "",
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.numerals import measure, share
-from byhand.document.compose.explanation.parts import Block, Grid, Section, Told
-from byhand.document.compose.explanation.scope import Scope
+from byhand.document.compose.explanation.scope import Scope, numbers
+from byhand.document.parts import Column, Grid, Part, Remark, Section
 from byhand.document.words import joined, whole
 from byhand.language import _
 
@@ -36,7 +36,7 @@ def part(value: float | None) -> str:
 # ------------------------------------------------------------------ health
 
 
-def health_section(scope: Scope) -> Section:
+def section(scope: Scope) -> Section:
     """How the layers are doing."""
     return Section(
         "health",
@@ -50,25 +50,26 @@ def health_section(scope: Scope) -> Section:
     )
 
 
-def _health(scope: Scope, health: Health) -> Iterator[Block]:
+def _health(scope: Scope, health: Health) -> Iterator[Part]:
     rows = []
     if health.entering is not None:
         rows.append((_("enters"), _mean(health.entering), *[""] * 6))
     rows += [_layer(layer) for layer in health.layers]
     yield Grid(
         _("block by block"),
-        (
-            _("block"),
-            _("stream"),
-            _("attn added"),
-            _("cosine"),
-            _("MLP added"),
-            _("cosine"),
-            _("entropy"),
-            _("dead"),
+        numbers(
+            Column(_("block")),
+            (
+                _("stream"),
+                _("attn added"),
+                _("cosine"),
+                _("MLP added"),
+                _("cosine"),
+                _("entropy"),
+                _("dead"),
+            ),
         ),
         tuple(rows),
-        (False, *[True] * 7),
     )
     for layer in health.layers:
         yield from _remarks(layer)
@@ -99,7 +100,7 @@ def _update(update: Update | None) -> tuple[str, str]:
     return measure(update.mean_ratio), cosine(update.mean_cosine)
 
 
-def _remarks(layer: LayerHealth) -> Iterator[Told]:
+def _remarks(layer: LayerHealth) -> Iterator[Remark]:
     name = f"block.{layer.layer}"
     units = layer.units
     if units is not None and units.dead:
@@ -115,16 +116,16 @@ def _remarks(layer: LayerHealth) -> Iterator[Told]:
                 if units.exact_zero
                 else _("{name}: unit {which} stays below 1/1000 of the largest on this text")
             )
-        yield Told(text.format(name=name, which=which))
+        yield Remark("more", text.format(name=name, which=which))
     if layer.not_finite:
         text = _("{name}: not finite: {steps}")
-        yield Told(text.format(name=name, steps=joined(layer.not_finite)), "open")
+        yield Remark("open", text.format(name=name, steps=joined(layer.not_finite)))
     if layer.missing:
         text = _("{name}: no value: {steps}")
-        yield Told(text.format(name=name, steps=joined(layer.missing)), "open")
+        yield Remark("open", text.format(name=name, steps=joined(layer.missing)))
 
 
-def _units(health: Health) -> Iterator[Block]:
+def _units(health: Health) -> Iterator[Part]:
     found = [(layer.layer, layer.units) for layer in health.layers if layer.units is not None]
     if found:
         yield Grid(
@@ -133,7 +134,7 @@ def _units(health: Health) -> Iterator[Block]:
                 "positions the share on the flat part of the activation (next to nothing comes "
                 "out) and on the straight one (what goes in comes out)"
             ),
-            (_("block"), _("units"), _("dead"), _("flat"), _("straight")),
+            numbers(Column(_("block")), (_("units"), _("dead"), _("flat"), _("straight"))),
             tuple(
                 (
                     str(layer),
@@ -144,11 +145,10 @@ def _units(health: Health) -> Iterator[Block]:
                 )
                 for layer, units in found
             ),
-            (False, *[True] * 4),
         )
 
 
-def _patterns(scope: Scope, health: Health) -> Iterator[Block]:
+def _patterns(scope: Scope, health: Health) -> Iterator[Part]:
     found = [(layer.layer, pattern) for layer in health.layers for pattern in layer.patterns]
     if not found:
         return
@@ -160,18 +160,19 @@ def _patterns(scope: Scope, health: Health) -> Iterator[Block]:
             "be; the rank of its pattern; how much of it lies on the first token and on the own "
             "one; how many rows lie on one token alone"
         ),
-        (
-            _("heads"),
-            _("entropy"),
-            _("of most"),
-            _("eff. rank"),
-            _("rank"),
-            _("first"),
-            _("own"),
-            _("on one"),
+        numbers(
+            Column(_("heads"), "address"),
+            (
+                _("entropy"),
+                _("of most"),
+                _("eff. rank"),
+                _("rank"),
+                _("first"),
+                _("own"),
+                _("on one"),
+            ),
         ),
         tuple(_pattern(layer, pattern) for layer, pattern in shown),
-        (False, *[True] * 7),
         left_out=_("{count} more heads").format(count=whole(hidden)) if hidden else "",
     )
 
@@ -207,20 +208,19 @@ def norms_section(scope: Scope) -> Section:
     )
 
 
-def _norms(scope: Scope, found: NormPlaces) -> Iterator[Block]:
+def _norms(scope: Scope, found: NormPlaces) -> Iterator[Part]:
     if found.reason:
-        yield Told(found.reason)
+        yield Remark("more", found.reason)
     if not found.runs:
         return
-    heads = (_("after block"), *(_run_name(run) for run in found.runs))
     layers = max(len(run.health.layers) for run in found.runs)
     rows = []
     rows.append((_("enters"), *(_mean(run.health.entering) for run in found.runs)))
     for layer in range(layers):
         rows.append((str(layer), *(_mean(run.health.layers[layer].stream) for run in found.runs)))
     rows.append((_("next token"), *(_next(scope, run) for run in found.runs)))
-    right = (False, *[True] * len(found.runs))
-    yield Grid(_("size of the stream"), heads, tuple(rows), right)
+    columns = numbers(Column(_("after block")), map(_run_name, found.runs))
+    yield Grid(_("size of the stream"), columns, tuple(rows))
 
 
 def _run_name(run: PlaceRun) -> str:

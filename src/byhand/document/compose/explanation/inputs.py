@@ -1,22 +1,79 @@
-"""Every text in sentences: what comes after which, and which parts that needs.
+"""The section on every text: what comes after which, and which parts that needs.
 
 All of it is read off `explaining.inputs`; what is undecided is told as undecided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from byhand.document import words
+from byhand.document.compose.explanation.scope import Scope
 from byhand.document.compose.explanation.wording import part_name, quoted, why_untold
+from byhand.document.parts import Column, Finding, Grid, Section
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.explaining.inputs import Row, Table
 
 MOST_TOKENS = 12  # tokens whose rules are told
+MOST_ROWS = 12  # texts that are listed one by one
 MOST_TEXTS = 4  # texts named in one sentence
+
+
+def section(scope: Scope) -> Section:
+    """Every text up to a length, and what decides after it."""
+    table = scope.found.inputs
+    told = finding_of(tell_inputs(table))
+    parts = (told,) if table.missing is not None or not table.rows else (told, _grid(scope, table))
+    return Section(
+        "inputs",
+        _("Every text"),
+        _("The prediction after every text, proven, and the parts without which it is another."),
+        parts,
+    )
+
+
+def finding_of(sentences: Sequence[str], unknown: bool = False) -> Finding:
+    """The first sentence leads, the others are about the same."""
+    return Finding(sentences[0], tuple(sentences[1:]), unknown)
+
+
+def _grid(scope: Scope, table: Table) -> Grid:
+    """A row a text: what comes next, how much of it decides, and which parts that needs."""
+    shown = table.rows if scope.every else table.rows[:MOST_ROWS]
+    rows = tuple(
+        (
+            _written(scope, row.tokens, table.model.vocabulary.decode(row.tokens)),
+            scope.leader(row.prediction),
+            _("proven") if row.prediction.proven else _("not proven"),
+            "?" if row.suffix is None else str(row.suffix),
+            ", ".join(part.address for part in table.needed(row)),
+        )
+        for row in shown
+    )
+    title = _("every text of one token")
+    if table.length > 1:
+        title = _("every text of up to {count} tokens").format(count=table.length)
+    hidden = len(table.rows) - len(shown)
+    return Grid(
+        title,
+        (
+            Column(_("text")),
+            Column(_("next")),
+            Column(""),
+            Column(_("last tokens that decide"), "number"),
+            Column(_("needs")),
+        ),
+        rows,
+        left_out=_("{count} more texts").format(count=words.whole(hidden)) if hidden else "",
+    )
+
+
+def _written(scope: Scope, tokens: Sequence[int], text: str) -> str:
+    """A text as it is written; where that shows nothing, by its tokens."""
+    return words.printable(text) if text.strip() else " ".join(map(scope.token, tokens))
 
 
 def tell_inputs(table: Table) -> tuple[str, ...]:

@@ -1,36 +1,25 @@
-"""The sections on the lens and on attention: who leads after each step, what heads do."""
+"""The section on the lens: who would lead if the model ended after each step."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from math import isfinite
+from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.attribution import missing_told
-from byhand.document.compose.explanation.parts import Block, Grid, Section, Told, together
 from byhand.document.compose.explanation.scope import Scope
-from byhand.document.compose.explanation.wording import head_sentences
+from byhand.document.parts import Column, Grid, LensLine, LensTable, Number, Part, Section
 from byhand.document.words import joined, whole, why_missing
 from byhand.language import _
-from byhand.numbers.base import ABSENT
 
 if TYPE_CHECKING:
-    from byhand.explaining.circuits import Circuits, Table
     from byhand.explaining.lens import Lens, LensRow
 
 MOST_POSITIONS = 10  # of a text, side by side in a table
-FEW_KEYS, MOST_KEYS = 3, 6  # keys of a head that are told: at first sight, and in full
-MOST_HEADS, MOST_LISTED = 6, 24  # heads that are listed: at first sight, and in full
-MOST_TABLES = 4  # heads whose tables are shown
-MOST_WRITTEN = 2  # tokens that a head writes towards
-WIDEST_TABLE = 8  # tokens of a table of QK or OV
+FEW_TOKENS = 3  # of a vocabulary in which a place says nothing
 
 
-# ------------------------------------------------------------------ the lens
-
-
-def lens_section(scope: Scope) -> Section:
+def section(scope: Scope) -> Section:
     """What the model would say if it ended after each step."""
     return Section(
         "lens",
@@ -43,61 +32,67 @@ def lens_section(scope: Scope) -> Section:
     )
 
 
-def _lens(scope: Scope) -> Iterator[Block]:
+def _lens(scope: Scope) -> Iterator[Part]:
     found = scope.found
-    lens = found.lens
-    rows = lens.of_position(found.position)
+    rows = found.lens.of_position(found.position)
     if all(row.missing is not None for row in rows):
         yield missing_told(scope)
         return
-    yield _column(scope, rows)
+    yield _followed(scope, rows)
     if scope.full:
         yield _everywhere(scope, found.whole_lens)
 
 
-def _column(scope: Scope, rows: tuple[LensRow, ...]) -> Grid:
+def _followed(scope: Scope, rows: tuple[LensRow, ...]) -> LensTable:
     """One position: the leader after each step, and the two tokens that are compared."""
     found = scope.found
-    chosen = [id for id in (found.token, found.against) if id is not None]
-    ranked = len(found.model.vocabulary) > 3
-    heads = [_("after"), _("leads"), _("probability")]
-    heads += [scope.token(id) for id in chosen]
-    heads += [_("place")] * bool(ranked and chosen)
-    told = []
-    for row in rows:
-        if row.missing is not None or row.leader is None:
-            told.append((row.step, "?", *[""] * (len(heads) - 2)))
-            continue
-        share = "" if row.leader.id is None else scope.number(row.probs[row.leader.id])
-        cells = [row.step, scope.leader(row.leader), share]
-        cells += [scope.number(row.logits[id]) for id in chosen]
-        if ranked and chosen:
-            places = [rank for rank in row.ranks if rank.token == chosen[0]]
-            cells.append(_place(places[0].least, places[0].most) if places else "")
-        told.append(tuple(cells))
-    settled = _settled(rows)
+    named = [scope.token(id) for id in found.compared]
+    ranked = bool(named) and len(found.model.vocabulary) > FEW_TOKENS
     title = _("after position {place}: who leads")
-    if chosen:
+    if named:
         title = _("after position {place}: who leads, and the logits of {tokens}")
-    if chosen and ranked:
+    if ranked:
         title = _(
             "after position {place}: who leads, the logits of {tokens}, and the place of {token}"
         )
-    named = [scope.token(id) for id in chosen]
-    title = title.format(
-        place=scope.where(found.position), tokens=joined(named), token="".join(named[:1])
+    settled = _settled(rows)
+    note = _("* from here on {token} leads for good").format(token=scope.leader(rows[-1].leader))
+    return LensTable(
+        title.format(
+            place=scope.where(found.position), tokens=joined(named), token="".join(named[:1])
+        ),
+        tuple(named),
+        tuple(_line(scope, row, ranked, at == settled) for at, row in enumerate(rows)),
+        ranked,
+        "" if settled is None else note.removeprefix("* "),
     )
-    return Grid(
-        title,
-        tuple(heads),
-        tuple(told),
-        (False, False, *[True] * (len(heads) - 2)),
-        addresses=tuple(row.address for row in rows),
-        strong=frozenset() if settled is None else frozenset({(settled, 1)}),
-        note=""
-        if settled is None
-        else _("* from here on {token} leads for good").format(token=scope.leader(rows[-1].leader)),
+
+
+def _line(scope: Scope, row: LensRow, ranked: bool, settled: bool) -> LensLine:
+    if row.missing is not None or row.leader is None:
+        missing = "" if row.missing is None else why_missing(row.missing)
+        return LensLine(row.step, "?", missing=missing)
+    numerals, tokens = scope.numerals, scope.found.compared
+    probability = None
+    if row.leader.id is not None:
+        probability = numerals.number(row.probs[row.leader.id])
+    place = next((rank for rank in row.ranks if rank.token == tokens[0]), None) if ranked else None
+    at = row.address.removesuffix("]")
+    return LensLine(
+        row.step,
+        scope.leader(row.leader),
+        probability,
+        0.0 if probability is None else _near(probability),
+        tuple(numerals.number(row.logits[id], f"{at},{id}]") for id in tokens),
+        "" if place is None else _place(place.least, place.most),
+        settled,
     )
+
+
+def _near(number: Number) -> float:
+    """A float near a share, for the length of a bar."""
+    share = float(number.cell.decimal or 1.0)
+    return share if isfinite(share) else 0.0
 
 
 def _place(least: int | None, most: int | None) -> str:
@@ -129,149 +124,7 @@ def _everywhere(scope: Scope, lens: Lens) -> Grid:
     ]
     return Grid(
         _("who leads after each position"),
-        (_("after"), *map(scope.place, shown)),
+        (Column(_("after"), "address"), *(Column(scope.place(at)) for at in shown)),
         tuple(rows),
-        (False, *[False] * len(shown)),
         left_out=_("{count} earlier positions").format(count=whole(hidden)) if hidden else "",
     )
-
-
-# ------------------------------------------------------------------ attention
-
-
-def attention_section(scope: Scope) -> Section:
-    """Where heads look from this position, and what they read and write in general."""
-    return Section(
-        "attention",
-        _("What the heads read and write"),
-        _(
-            "QK says which token a head looks for from which; OV what it writes towards each "
-            "logit when it looks at one token alone."
-        ),
-        tuple(_attention(scope)),
-    )
-
-
-def _attention(scope: Scope) -> Iterator[Block]:
-    found = scope.found
-    if not found.heads:
-        yield Told(_("this model has no attention"))
-        return
-    heads, tabled = _chosen(scope)
-    hidden = len(found.heads) - len(heads)
-    title = _("where each head looks from position {place}, and what it writes having read there")
-    yield Grid(
-        title.format(place=scope.where(found.position)),
-        (_("heads"), _("looks at"), _("writes")),
-        tuple(_looks(scope, layer, head) for layer, head in heads),
-        (False, False, False),
-        left_out=_("{count} heads that add less").format(count=whole(hidden)) if hidden else "",
-    )
-    for layer in dict.fromkeys(layer for layer, _head in tabled):
-        circuits = found.circuits(layer)
-        yield from _layer(scope, circuits, [head for at, head in tabled if at == layer])
-    if scope.full and len(tabled) < len(heads):
-        text = _("QK and OV are shown of the {count} heads that add most; --all shows every head")
-        yield Told(text.format(count=len(tabled)))
-
-
-Heads = tuple[tuple[int, int], ...]
-
-
-def _chosen(scope: Scope) -> tuple[Heads, Heads]:
-    """The heads that are listed, and those whose tables are shown."""
-    found = scope.found
-    if scope.every:
-        return found.heads, found.heads
-    if scope.full:
-        return found.foremost_heads(MOST_LISTED), found.foremost_heads(MOST_TABLES)
-    first = found.foremost_heads(MOST_HEADS)
-    return first, first
-
-
-def _looks(scope: Scope, layer: int, head: int) -> tuple[str, str, str]:
-    """The keys with the largest shares, and what the head writes when it reads the first."""
-    found = scope.found
-    name = f"block.{layer}.attn[{head}]"
-    weights = found.trace.steps[f"block.{layer}.attn.weights"]
-    if weights.missing is not None:
-        return name, why_missing(weights.missing), ""
-    row = found.shares(layer, head)
-    order = [int(at) for at in np.argsort(-np.nan_to_num(row, nan=-1.0), kind="stable")]
-    keys = [at for at in order if not np.isnan(row[at])]
-    most = len(keys) if scope.every else MOST_KEYS if scope.full else FEW_KEYS
-    said = [
-        together(f"{scope.place(at)} {scope.number(weights.at((head, found.position, at)))}")
-        for at in keys[:most]
-    ]
-    if not keys:  # floats that left their range: no share is a number
-        return name, "–", ""
-    looks = ", ".join(said) + (" …" if len(keys) > most else "")
-    return name, looks, _written(scope, layer, head, found.trace.tokens[keys[0]])
-
-
-def _written(scope: Scope, layer: int, head: int, token: int) -> str:
-    """The tokens that a head writes towards when it reads one; a dash where it prefers none."""
-    for each in scope.found.circuits(layer):
-        if each.head == head and token in each.ov.rows and each.ov.strongest:
-            first = each.ov.strongest[each.ov.rows.index(token)][:MOST_WRITTEN]
-            return ", ".join(map(scope.token, first)) or "–"
-    return ""
-
-
-def _layer(scope: Scope, circuits: Circuits, heads: list[int]) -> Iterator[Block]:
-    if circuits.missing is not None:
-        yield Told(why_missing(circuits.missing))
-        return
-    for each in circuits:
-        small = len(scope.found.model.vocabulary) <= WIDEST_TABLE
-        if each.head not in heads or not (small or scope.full):
-            continue
-        if sentences := head_sentences(each, scope.found.model):
-            text = _("block {layer}, head {head}: {sentences}")
-            said = "; ".join(sentences)
-            text = text.format(layer=circuits.layer, head=each.head, sentences=said)
-            yield Told(text, "fact")
-        if scope.full:
-            yield _table(scope, each.qk, "QK", _("looks at"))
-            yield _table(scope, each.ov, "OV", _("writes"))
-    if scope.full:
-        yield from map(Told, circuits.said)
-
-
-def _table(scope: Scope, table: Table, name: str, word: str) -> Grid:
-    rows, columns = list(table.rows), list(table.columns)
-    title = f"{name} {table.address}[{table.head}]"
-    most = WIDEST_TABLE
-    if not scope.every and (len(rows) > most or len(columns) > most):
-        return _listed(scope, table, title, word)
-    cells = tuple(
-        (scope.token(row), *(_entry(scope, table.at(row, column)) for column in columns))
-        for row in rows
-    )
-    return Grid(title, ("", *map(scope.token, columns)), cells, (False, *[True] * len(columns)))
-
-
-def _listed(scope: Scope, table: Table, title: str, word: str) -> Grid:
-    """Of a large table, each row's strongest columns."""
-    own = list(dict.fromkeys(scope.found.trace.tokens))
-    rows = [row for row in table.rows if row in own][:MOST_POSITIONS]
-    cells = []
-    for row in rows:
-        strongest = table.strongest[table.rows.index(row)][:3] if table.strongest else ()
-        said = [
-            together(f"{scope.token(at)} {_entry(scope, table.at(row, at))}") for at in strongest
-        ]
-        cells.append((scope.token(row), ", ".join(said) or _("all alike")))
-    hidden = len(table.rows) - len(rows)
-    return Grid(
-        title,
-        (_("token"), word),
-        tuple(cells),
-        (False, False),
-        left_out=_("{count} more rows").format(count=whole(hidden)) if hidden > 0 else "",
-    )
-
-
-def _entry(scope: Scope, entry: Any) -> str:
-    return "·" if entry is ABSENT else scope.numerals.signed(entry)

@@ -7,9 +7,10 @@ from math import floor, isfinite, log10
 from typing import Any
 
 from byhand.document.compose.forms import Forms
-from byhand.document.parts import Cell
+from byhand.document.parts import Cell, Number
 from byhand.expression import write
 from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.tracing import Trace
 
 LONGEST = 10  # characters of an exact number in a column; a longer one is shown by its decimals
 FLOAT_DIGITS = 5  # significant digits of a float in a column
@@ -22,38 +23,56 @@ class Numerals:
     def __init__(self, forms: Forms) -> None:
         self.forms = forms
 
-    def text(self, entry: Any, *, short: bool = True) -> str:
-        """An entry: exact and short as it is, else its decimals; a float to a few digits.
+    @classmethod
+    def of(cls, trace: Trace) -> Numerals:
+        """Those of a trace's numbers, with as many digits as it has."""
+        return cls(Forms(trace.numbers, digits=trace.digits))
 
-        Without `short`, an exact number comes as its decimals too, unless it is whole.
-        """
-        cell = self.forms.cell(entry)
+    def text(self, entry: Any) -> str:
+        """An entry: exact and short as it is, else its decimals; a float to a few digits."""
+        return self._text(entry, self.forms.cell(entry))
+
+    def signed(self, entry: Any) -> str:
+        """With its sign, + where it is not negative; 0 has none."""
+        return with_sign(self.text(entry))
+
+    def number(self, entry: Any, address: str = "", *, form: bool = True) -> Number:
+        """An entry with its forms, and with its short text."""
+        cell = self.forms.cell(entry, form=form)
+        return Number(address, cell, short=self._text(entry, cell))
+
+    def column(self, entries: Iterable[Any]) -> list[Number]:
+        """The entries of a column with signed short texts: all of these exact, or all decimals."""
+        found = [(entry, self.forms.cell(entry)) for entry in entries]
+        exact = all(exact_text(cell) is not None for _entry, cell in found)
+        return [
+            Number("", cell, short=with_sign(self._text(entry, cell, exact)))
+            for entry, cell in found
+        ]
+
+    def _text(self, entry: Any, cell: Cell, exact: bool = True) -> str:
+        """Not `exact`, an exact number comes as its decimals too, unless it is 0."""
         if cell.radius is not None:
             return f"{cell.decimal} ± {cell.radius}"
         if cell.register == "rounded" and not isinstance(entry, Enclosure):
-            return self.rounded(entry, cell)
-        exact = exact_text(cell)
-        if exact is not None and (short or exact == "0" or cell.decimal is None):
-            return exact
+            return _rounded(entry, cell)
+        as_it_is = exact_text(cell)
+        if as_it_is is not None and (exact or as_it_is == "0" or cell.decimal is None):
+            return as_it_is
         return cell.decimal or ""
 
-    def column(self, entries: Iterable[Any]) -> list[str]:
-        """The entries of a column, with their signs: all of them exact, or all of them decimals."""
-        found = list(entries)
-        short = all(exact_text(self.forms.cell(entry)) is not None for entry in found)
-        return [self.signed(entry, short=short) for entry in found]
 
-    def rounded(self, entry: Any, cell: Cell) -> str:
-        """Floats have more digits than a column needs; a pencil's decimals are as they are."""
-        try:
-            return short_float(float(entry)) if hasattr(entry, "dtype") else cell.decimal or ""
-        except (TypeError, ValueError):
-            return cell.decimal or ""
+def with_sign(text: str) -> str:
+    """A number with its sign; 0 has none."""
+    return text if text.startswith("-") or text == "0" else f"+{text}"
 
-    def signed(self, entry: Any, *, short: bool = True) -> str:
-        """With its sign, + where it is not negative; 0 has none."""
-        text = self.text(entry, short=short)
-        return text if text.startswith("-") or text == "0" else f"+{text}"
+
+def _rounded(entry: Any, cell: Cell) -> str:
+    """Floats have more digits than a column needs; a pencil's decimals are as they are."""
+    try:
+        return short_float(float(entry)) if hasattr(entry, "dtype") else cell.decimal or ""
+    except (TypeError, ValueError):
+        return cell.decimal or ""
 
 
 def exact_text(cell: Cell) -> str | None:

@@ -1,15 +1,15 @@
-"""What every section needs: the explanation, how much of it is shown, and the words for places."""
+"""What every section needs: the explanation, how much of it is shown, its numbers and its words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from byhand.document.compose.explanation.numerals import Numerals
-from byhand.document.compose.explanation.parts import together
-from byhand.document.compose.forms import Forms
-from byhand.document.words import token_label
+from byhand.document.parts import Column
+from byhand.document.words import together, token_label
 from byhand.numbers.base import Prediction
 
 if TYPE_CHECKING:
@@ -21,19 +21,22 @@ class Scope:
     """An explanation, and how much of it is to be shown.
 
     `full`: all that a section has, as far as it can be read; `every`: nothing is folded at all.
+    `terms` are the most of a sum that are told one by one, where that is said; `workings`: sums are
+    written out.
     """
 
     found: Explanation
     full: bool = False
     every: bool = False
-    pictures: bool = False  # drawings as SVG; else in characters
-    width: int = 80  # of a terminal, for drawings in characters
+    terms: int | None = None
+    workings: bool = False
 
     @cached_property
     def numerals(self) -> Numerals:
-        return Numerals(Forms(self.found.trace.numbers, digits=self.found.trace.digits))
+        return Numerals.of(self.found.trace)
 
     def token(self, id: int) -> str:
+        """A token as one word."""
         return together(token_label(self.found.trace.token(id)))
 
     def place(self, position: int) -> str:
@@ -54,4 +57,10 @@ class Scope:
         return self.token(found.id)
 
     def number(self, entry: Any) -> str:
+        """An entry as short text."""
         return self.numerals.text(entry)
+
+
+def numbers(first: Column, heads: Iterable[str]) -> tuple[Column, ...]:
+    """A column that names the rows, and columns of numbers."""
+    return (first, *(Column(head, "number") for head in heads))

@@ -1,178 +1,200 @@
-"""The parts of the chapter on what the numbers say as HTML: sums with bars, the lens, drawings."""
+"""What the numbers say as HTML: tables to be read, sums with bars, the lens, findings, drawings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
-from byhand.document.explained_parts import (
-    ExplainedPart,
+from byhand.document.media.html.markup import Markup, element, joined, opening
+from byhand.document.media.html.numbers import Inscriber, register_mark
+from byhand.document.media.html.prose import left_out, prose, sentence, told
+from byhand.document.numerals import localised, written_cell
+from byhand.document.parts import (
+    Column,
     Finding,
+    Grid,
     LensLine,
     LensTable,
-    Picture,
+    Number,
     TermLine,
     Terms,
-    TextTable,
 )
-from byhand.document.media.html.numbers import Inscriber, register_mark
-from byhand.document.media.html.prose import left_out, prose, sentence
-from byhand.document.parts import Cell, Number
 from byhand.language import _
 
 SETTLED = "◂"
-
-
-def explained_part(part: ExplainedPart, pen: Inscriber) -> Iterator[str]:
-    """One of these parts."""
-    match part:
-        case Terms():
-            yield from terms(part, pen)
-        case LensTable():
-            yield from lens_table(part, pen)
-        case Finding():
-            yield from finding(part)
-        case TextTable():
-            yield from text_table(part)
-        case Picture():
-            yield f'<figure class="drawing">{part.svg}</figure>'
+TABLE_ENDS = Markup("</tbody></table></div>")
 
 
 # ------------------------------------------------------------------ sums
 
 
-def terms(part: Terms, pen: Inscriber) -> Iterator[str]:
+def terms(part: Terms, pen: Inscriber) -> Iterator[Markup]:
     """A row a term: its numbers, and a bar to the side of its sign."""
-    sizes = [line.size for line in part.lines if line.kind != "sum"]
-    low, high = max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
+    low, high = part.reach
     span = low + high or 1.0
-    heads = [_("term"), *part.tokens, *([part.compared] if part.compared else [])]
-    yield from _head("terms", part.title, heads, [False, *[True] * (len(heads) - 1)], drawn=True)
+    numbers = [*part.tokens, *([part.compared] if part.compared else [])]
+    columns = [Column(_("term")), *(Column(head, "number") for head in numbers), Column("")]
+    yield from table_begins("terms", part.title, columns)
     for line in part.lines:
         yield _term(line, low / span, span, pen)
-    yield "</tbody></table></div>"
-    for text in part.remarks:
-        yield f'<p class="closes open"><span>{prose(sentence(text))}</span></p>'
-    sign = '<span class="sign" aria-hidden="true">=</span>'
-    text = prose(sentence(part.closing))
-    yield f'<p class="closes {part.closes}">{sign}<span>{text}</span></p>'
+    yield TABLE_ENDS
+    if part.unknown:
+        yield element("p", element("span", _said(part.unknown)), class_="closes open")
+    sign = element("span", "=", class_="sign", aria_hidden="true")
+    closing = element("span", _said(part.closing))
+    yield element("p", sign, closing, class_=f"closes {part.closes}")
 
 
-def _term(line: TermLine, axis: float, span: float, pen: Inscriber) -> str:
-    name = escape(line.name)
-    label = f'<code class="address">{name}</code>' if line.kind == "term" else name
-    about = f'<span class="about-it">{escape(line.about)}</span>' if line.about else ""
-    cells = "".join(_number(number, pen) for number in line.numbers)
+def _term(line: TermLine, axis: float, span: float, pen: Inscriber) -> Markup:
+    label = _address(line.name) if line.kind == "term" else line.name
+    about = element("span", line.about, class_="about-it") if line.about else ""
+    cells = [_number(number, pen) for number in line.numbers]
     if line.difference is not None:
-        cells += _cell(line.difference, pen, "difference")
+        cells.append(_number(line.difference, pen, "difference"))
     drawn = ""
     if line.kind != "sum":
         length = abs(line.size) / span
         start = axis - length if line.size < 0 else axis
-        sign = "minus" if line.size < 0 else "plus"
-        drawn = f'<i class="{sign}" style="--start:{start:.4f};--length:{length:.4f}"></i>'
-    kind = line.kind + " largest" * line.largest
-    return (
-        f'<tr class="{kind}"><th scope="row">{about}{label}</th>{cells}'
-        f'<td class="signed" aria-hidden="true" style="--axis:{axis:.4f}">{drawn}</td></tr>'
+        style = f"--start:{start:.4f};--length:{length:.4f}"
+        drawn = element("i", class_="minus" if line.size < 0 else "plus", style=style)
+    return element(
+        "tr",
+        element("th", about, label, scope="row"),
+        *cells,
+        element("td", drawn, class_="signed", aria_hidden="true", style=f"--axis:{axis:.4f}"),
+        class_=line.kind + " largest" * line.largest,
     )
 
 
-def _number(number: Number | Cell, pen: Inscriber) -> str:
-    return _cell(number, pen) if isinstance(number, Cell) else pen.number(number)
-
-
-def _cell(cell: Cell, pen: Inscriber, kind: str = "") -> str:
-    """A number that has no address of its own."""
-    shown = f'<span class="face">{pen.face(cell)}</span>{register_mark(cell.register)}'
-    return f'<td class="n {cell.register} {kind}"><span class="plain">{shown}</span></td>'
+def _number(number: Number, pen: Inscriber, kind: str = "") -> Markup:
+    """A number as a cell; one that has no address of its own leads nowhere."""
+    if number.address:
+        return Markup(pen.number(number))
+    cell = number.cell
+    face = element("span", Markup(pen.face(cell)), class_="face")
+    shown = element("span", face, Markup(register_mark(cell.register)), class_="plain")
+    return element("td", shown, class_=f"n {cell.register} {kind}")
 
 
 # ------------------------------------------------------------------ the lens
 
 
-def lens_table(part: LensTable, pen: Inscriber) -> Iterator[str]:
+def lens_table(part: LensTable, pen: Inscriber) -> Iterator[Markup]:
     """A row a step: who leads, how likely, and the logits that are compared."""
-    placed = any(line.place for line in part.lines)
-    heads = [_("after"), _("leads"), _("probability"), "", *part.tokens]
-    heads += [_("place of {token}").format(token=part.tokens[0])] * placed
-    right = [False, False, True, False, *[True] * (len(heads) - 4)]
-    yield from _head("lens", part.title, heads, right)
+    places = [_("place of {token}").format(token=part.tokens[0])] if part.placed else []
+    columns = [
+        Column(_("after")),
+        Column(_("leads")),
+        Column(_("probability"), "number"),
+        Column(""),
+        *(Column(head, "number") for head in (*part.tokens, *places)),
+    ]
+    yield from table_begins("lens", part.title, columns)
     for line in part.lines:
-        yield _lens_line(line, placed, len(heads), pen)
-    yield "</tbody></table></div>"
+        yield _lens_line(line, part.placed, len(columns), pen)
+    yield TABLE_ENDS
     if part.note:
-        sign = f'<span aria-hidden="true">{SETTLED}</span>'
-        yield f'<p class="small quiet">{sign} {prose(part.note)}</p>'
+        sign = element("span", SETTLED, aria_hidden="true")
+        yield element("p", sign, " ", Markup(prose(part.note)), class_="small quiet")
 
 
-def _lens_line(line: LensLine, placed: bool, columns: int, pen: Inscriber) -> str:
-    step = f'<th scope="row"><code class="address">{escape(line.step)}</code></th>'
+def _lens_line(line: LensLine, placed: bool, columns: int, pen: Inscriber) -> Markup:
+    step = element("th", _address(line.step), scope="row")
     if line.missing:
-        told = prose(sentence(line.missing))
-        return f'<tr>{step}<td colspan="{columns - 1}">{told}</td></tr>'
-    mark = f'<span class="settled" aria-hidden="true">{SETTLED}</span>' if line.settled else ""
-    chance = "<td></td>" if line.probability is None else _cell(line.probability, pen)
-    bar = f'<td class="bar" aria-hidden="true"><i style="--share:{line.share:.4f}"></i></td>'
-    cells = "".join(map(pen.number, line.logits))
-    place = f'<td class="count">{escape(line.place)}</td>' if placed else ""
-    kind = ' class="from-here"' if line.settled else ""
-    return (
-        f'<tr{kind}>{step}<td class="token">{escape(line.leader)}{mark}</td>'
-        f"{chance}{bar}{cells}{place}</tr>"
+        return element("tr", step, element("td", _said(line.missing), colspan=columns - 1))
+    mark = element("span", SETTLED, class_="settled", aria_hidden="true") if line.settled else ""
+    return element(
+        "tr",
+        step,
+        element("td", line.leader, mark, class_="token"),
+        element("td") if line.probability is None else _number(line.probability, pen),
+        bar(line.share),
+        *(_number(number, pen) for number in line.logits),
+        element("td", line.place, class_="count") if placed else "",
+        class_="from-here" if line.settled else None,
     )
 
 
-# ------------------------------------------------------------------ words, tables, drawings
+def bar(share: float) -> Markup:
+    """A cell with a bar for a share."""
+    drawn = element("i", style=f"--share:{share:.4f}")
+    return element("td", drawn, class_="bar", aria_hidden="true")
 
 
-def finding(part: Finding) -> Iterator[str]:
+# ------------------------------------------------------------------ words, and tables to be read
+
+
+def finding(part: Finding) -> Markup:
     """What is found, and below it what is known about it."""
-    yield f'<div class="finding{" open" * part.open}">'
-    if part.lead:
-        yield f'<p class="lead">{prose(sentence(part.lead))}</p>'
-    if part.told:
-        items = "".join(f"<li>{prose(sentence(text))}</li>" for text in part.told)
-        yield f"<ul>{items}</ul>"
-    yield "</div>"
+    lead = element("p", _said(part.lead), class_="lead") if part.lead else ""
+    items = [element("li", _said(text)) for text in part.told]
+    listed = element("ul", *items) if items else ""
+    return element("div", lead, listed, class_="finding" + " open" * part.open)
 
 
-def text_table(part: TextTable) -> Iterator[str]:
+def grid(part: Grid) -> Iterator[Markup]:
     """A table to be read."""
-    yield from _head("texts", part.title, part.heads, part.right)
+    yield from table_begins("texts", part.title, part.columns)
     for at, row in enumerate(part.rows):
-        first, *others = row
-        cells = "".join(
-            f'<td class="{_kind(part, at, column)}">{prose(text)}</td>'
-            for column, text in enumerate(others, 1)
-        )
-        yield f'<tr><th scope="row">{_labelled(first)}</th>{cells}</tr>'
-    yield "</tbody></table></div>"
-    if part.note and part.strong:
-        yield f'<p class="small quiet">{prose(part.note)}</p>'
+        address = part.addresses[at] if part.addresses else None
+        yield element("tr", *_cells(part, at, row), title=address)
+    if part.totals:
+        yield Markup("</tbody><tfoot>")
+        for at, row in enumerate(part.totals, len(part.rows)):
+            yield element("tr", *_cells(part, at, row))
+        yield Markup("</tfoot></table></div>")
+    else:
+        yield TABLE_ENDS
+    if part.note:
+        yield element("p", Markup(prose(part.note)), class_="small quiet")
     if part.left_out:
-        yield left_out(_("left out: {what}").format(what=part.left_out))
+        yield Markup(left_out(_("left out: {what}").format(what=part.left_out)))
 
 
-def _kind(part: TextTable, row: int, column: int) -> str:
-    kind = "count" if part.right[column] else "words"
-    return f"{kind} strong" if (row, column) in part.strong else kind
+def _cells(part: Grid, at: int, row: Sequence[str]) -> Iterator[Markup]:
+    for place, (column, text) in enumerate(zip(part.columns, row, strict=True)):
+        strong = " strong" * ((at, place) in part.strong)
+        shown = _text(column, text)
+        if not place:
+            yield element("th", text if at >= len(part.rows) else shown, scope="row")
+        elif column.kind == "share" and text:
+            percent = element("span", f"{round(float(text) * 100)} %", class_="sr")
+            yield element("td", element("i", style=f"--share:{text}"), percent, class_="bar")
+        else:
+            kind = "count" if column.right else "words"
+            yield element("td", shown, class_=kind + strong)
 
 
-def _labelled(text: str) -> str:
-    """The name of a row; an address looks like one."""
-    if " " not in text and ("." in text.rstrip(".") or "[" in text):
-        return f'<code class="address">{escape(text)}</code>'
-    return escape(text)
+def _text(column: Column, text: str) -> Markup | str:
+    """A cell as its column has it; what is no address among addresses is in words."""
+    match column.kind:
+        case "number":
+            return localised(text)
+        case "address" if text and " " not in text:
+            return _address(text)
+        case "formula":
+            return text
+        case _:
+            return Markup(prose(written_cell(text)))
 
 
-def _head(
-    kind: str, title: str, heads: Sequence[str], right: Sequence[bool], *, drawn: bool = False
-) -> Iterator[str]:
-    label = f'tabindex="0" role="group" aria-label="{escape(title)}"'
-    yield f'<div class="table {kind}" {label}><table>'
-    yield f"<caption>{prose(sentence(title))}</caption><thead><tr>"
-    for head, to_right in zip(heads, right, strict=True):
-        side = "" if to_right else ' class="words"'
-        yield f'<th scope="col"{side}>{escape(head)}</th>' if head else "<td></td>"
-    yield "<td></td></tr></thead><tbody>" if drawn else "</tr></thead><tbody>"
+def _address(text: str) -> Markup:
+    return element("code", text, class_="address")
+
+
+def _said(text: str) -> Markup:
+    return Markup(prose(told(text)))
+
+
+def table_begins(kind: str, title: str, columns: Sequence[Column]) -> Iterator[Markup]:
+    """A table up to its first row: its title, and the words above its columns."""
+    name = title or ", ".join(column.head for column in columns if column.head)
+    yield opening("div", class_=f"table {kind}", tabindex=0, role="group", aria_label=name)
+    caption = element("caption", Markup(prose(sentence(title)))) if title else ""
+    heads = joined(
+        element("th", each.head, scope="col", class_=None if each.right else "words")
+        if each.head
+        else element("td")
+        for each in columns
+    )
+    row = element("thead", element("tr", heads)) if any(each.head for each in columns) else ""
+    yield opening("table") + caption + row + opening("tbody")

@@ -7,23 +7,29 @@ Tables that only tell (counts, shapes, claims) are in `tables`, colours in `stri
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from html import escape
 
 from byhand.document import words
 from byhand.document.mathematics import cell_tree, rounded_line, too_wide
-from byhand.document.media.html import strips, tables
-from byhand.document.media.html.explained import explained_part
+from byhand.document.media.html import explained, strips, tables
+from byhand.document.media.html.markup import element
 from byhand.document.media.html.numbers import Inscriber, register_mark
-from byhand.document.media.html.prose import defined_words, left_out
+from byhand.document.media.html.plane import figure
+from byhand.document.media.html.prose import defined_words, left_out, remark, told
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
     CheckedTable,
     Definitions,
+    Drawing,
     Facts,
+    Finding,
     Formula,
+    Grid,
     HeatStrip,
     LeftOut,
+    LensTable,
     Line,
     Matrix,
     NumberTable,
@@ -31,11 +37,13 @@ from byhand.document.parts import (
     Part,
     Predictions,
     RegisterMap,
+    Remark,
     ShapeTable,
     Sign,
     StatisticsTable,
     Stop,
     StreamLine,
+    Terms,
     Word,
 )
 from byhand.expression import Name
@@ -80,8 +88,20 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
             yield from tables.facts(part.facts)
         case LeftOut():
             yield left_out(part.text, part.command)
+        case Remark():
+            yield remark(replace(part, text=told(part.text)))
+        case Finding():
+            yield explained.finding(part)
+        case Grid():
+            yield from explained.grid(part)
+        case Drawing():
+            yield element("figure", figure(part), class_="drawing")
+        case Terms():
+            yield from explained.terms(part, pen)
+        case LensTable():
+            yield from explained.lens_table(part, pen)
         case _:
-            yield from explained_part(part, pen)  # type: ignore[arg-type]
+            raise TypeError(f"a page has no {type(part).__name__}")
 
 
 # ------------------------------------------------------------------ numbers

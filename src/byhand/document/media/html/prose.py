@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
+from byhand.document.numerals import written
 from byhand.document.parts import Remark
 from byhand.language import _
 
@@ -16,6 +17,7 @@ MARKS = {
     "open": "?",
     "claim": "✗",
     "carried": "→",
+    "closing": "=",
 }
 
 
@@ -29,6 +31,12 @@ def sentence(text: str) -> str:
     first = text.split(" ", 1)[0]
     as_it_is = first == "byhand" or set(".[`") & set(first.rstrip("."))
     return text if as_it_is else text[:1].upper() + text[1:]
+
+
+def told(text: str) -> str:
+    """A sentence of a terminal as a page has it: a capital, a full stop, numbers as written."""
+    stopped = text if text.endswith((".", ":", "?", "…")) else text + "."
+    return sentence(written(stopped))
 
 
 def remark(mark: Remark) -> str:

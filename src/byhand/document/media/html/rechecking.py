@@ -17,7 +17,7 @@ from typing import Any
 
 from byhand.document.book import Book, Page
 from byhand.document.numerals import in_full
-from byhand.document.parts import Cell, Number, WorkingLine
+from byhand.document.parts import Cell, Drawing, Number, WorkingLine
 from byhand.expression import Call, Entry, Expression, Name, Negative, Power, Product, Quotient, Sum
 from byhand.expression import Number as Rational
 from byhand.expression.trees import parts_of
@@ -137,13 +137,14 @@ def slack_of(numbers: str) -> float:
 
 
 def numbers_in(part: Any) -> Iterator[Number]:
-    """Every number in a book, page or part, wherever it stands."""
+    """Every number in a book, page or part that has an address, wherever it stands."""
     if isinstance(part, Number):
-        yield part
+        if part.address:
+            yield part
     elif isinstance(part, tuple):
         for inner in part:
             yield from numbers_in(inner)
-    elif is_dataclass(part) and not isinstance(part, type | Cell | WorkingLine):
+    elif is_dataclass(part) and not isinstance(part, type | Cell | WorkingLine | Drawing):
         for field in fields(part):
             yield from numbers_in(getattr(part, field.name))
 

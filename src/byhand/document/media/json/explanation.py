@@ -4,51 +4,50 @@
      "attribution", "lens", "attention", "geometry", "facts", "health", "stream", "norms", "inputs"}
 
 Every number of the model's has its address, its value and its decimals as in the trace's document
-(see `render.data`): {"address", "value", "decimal"}.  What is rounded by nature (health, angles)
-is a plain number.  Here are the sections that hold tables of numbers; `further_data` has the rest.
+(see `records`): {"address", "value", "decimal"}.  What is rounded by nature (health, angles) is a
+plain number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from byhand.document.compose.explanation.parts import USUAL
+from byhand.document.compose.explanation import USUAL
+from byhand.document.compose.explanation.facts import tell
+from byhand.document.compose.explanation.inputs import tell_inputs
 from byhand.document.compose.explanation.wording import head_sentences
-from byhand.document.media.json.explanation_more import FurtherData
-from byhand.document.media.json.records import Records, missing, number, plain
-from byhand.document.media.json.trace import proof_data, write_document
+from byhand.document.media.json.records import Records, missing, number, picked, plain
+from byhand.document.media.json.trace import proof_data
 
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
     from byhand.explaining.attribution import Attribution
     from byhand.explaining.circuits import Circuits, Table
+    from byhand.explaining.facts import Check, Fact
+    from byhand.explaining.geometry import Path
     from byhand.explaining.lens import LensRow
+    from byhand.explaining.planes import Plane
 
 SMALL = 64  # tokens of a vocabulary whose logits are all written after every step
-
-
-def write_json(found: Explanation, to: TextIO, only: Sequence[str] = ()) -> None:
-    """Writes the document, a section a line."""
-    write_document(document_of(found, only), to)
 
 
 def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
     """The document as Python data; with `only`, of these sections."""
     data = _Data(found)
-    further = FurtherData(found, data.writer)
     trace = found.trace
     makers: dict[str, Callable[[], Any]] = {
         "attribution": data.attribution,
         "lens": lambda: data.lens(whole="lens" in only),
         "attention": data.attention,
-        "geometry": further.geometry,
-        "facts": further.facts,
+        "geometry": data.geometry,
+        "facts": data.facts,
         "health": lambda: plain(found.health),
         "stream": data.stream,
-        "norms": further.norms,
-        "inputs": further.inputs,
+        "norms": data.norms,
+        "inputs": data.inputs,
     }
     usual = USUAL if found.length is None else (*USUAL, "inputs")  # whose length was asked for
     wanted = [name for name in makers if name in (only or usual)]
@@ -58,17 +57,23 @@ def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
         "numbers": trace.numbers.name,
         **proof_data(trace),
         "text": trace.text,
-        "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
+        "tokens": data.tokens(),
         "position": found.position,
         "token": data.token(found.token),
         "against": data.token(found.against),
-        "next": data.writer.next(),
-        "letters": data.writer.letters(),
+        "next": data.next(),
+        "letters": data.letters(),
         **sections,
     }
 
 
 class _Data(Records):
+    """Writes the sections of one explanation."""
+
+    def __init__(self, found: Explanation) -> None:
+        super().__init__(found.trace)
+        self.found = found
+
     # ------------------------------------------------------------------ attribution
 
     def attribution(self) -> dict[str, Any] | None:
@@ -89,12 +94,7 @@ class _Data(Records):
         records = []
         for term in found.terms:
             source = term.source
-            record: dict[str, Any] = {
-                "source": source.name,
-                "kind": source.kind,
-                "layer": source.layer,
-                "index": list(source.index),
-            }
+            record = {"source": source.name, **picked(source, "kind", "layer", "index")}
             if term.missing is not None:
                 record |= {"numbers": None, "missing": missing(term.missing)}
             else:
@@ -141,7 +141,7 @@ class _Data(Records):
         return [self.lens_row(row) for row in rows]
 
     def lens_row(self, row: LensRow) -> dict[str, Any]:
-        base: dict[str, Any] = {"address": row.address, "step": row.step, "position": row.position}
+        base = picked(row, "address", "step", "position")
         if row.missing is not None:
             return {**base, "missing": missing(row.missing)}
         at = row.address.removesuffix("]")
@@ -181,7 +181,7 @@ class _Data(Records):
             "stands_in": found.stands_in,
             "norms": list(found.norms),
             "left_out": found.left_out,
-            "missing": None if found.missing is None else missing(found.missing),
+            "missing": missing(found.missing),
             "heads": [
                 {
                     "head": each.head,
@@ -205,7 +205,7 @@ class _Data(Records):
         place, keys = self.found.position, range(worked.step.shape[-1])
         entries = [
             [
-                self.writer.value(worked.at((head, place, key)), f"{address}[{head},{place},{key}]")
+                self.value(worked.at((head, place, key)), f"{address}[{head},{place},{key}]")
                 for key in keys
             ]
             for head in range(worked.step.shape[0])
@@ -217,17 +217,160 @@ class _Data(Records):
         of an entry is that of the table with [head, row token, column token]."""
         entries = [
             [
-                self.writer.value(table.at(row, column), table.address_of(row, column))
+                self.value(table.at(row, column), table.address_of(row, column))
                 for column in table.columns
             ]
             for row in table.rows
         ]
         return {
-            "address": table.address,
-            "head": table.head,
-            "rows": list(table.rows),
-            "columns": list(table.columns),
+            **picked(table, "address", "head", "rows", "columns"),
             **_nested(entries),
+        }
+
+    # ------------------------------------------------------------------ geometry
+
+    def geometry(self) -> dict[str, Any]:
+        """The directions, the ways among them, and their pictures."""
+        found = self.found.geometry
+        return {
+            "directions": [
+                picked(each, "token", "id", "row", "bias", "length", "turn")
+                for each in found.directions
+            ],
+            "left_out": found.left_out,
+            "paths": [self.path(path) for path in found.paths],
+            "planes": [self.plane(plane) for plane in found.planes],
+        }
+
+    def path(self, path: Path) -> dict[str, Any]:
+        moves = (None, *path.moves)
+        return {
+            "position": path.position,
+            "stops": [
+                {
+                    **picked(stop, "address", "kind", "layer", "near", "length"),
+                    **picked(stop, "angles", "cosines"),
+                    "turned": None if move is None else number(move.turned),
+                    "added": None if move is None else picked(move, "length", "cosine"),
+                    "leads": self.prediction(path.position, stop.leads),
+                }
+                for stop, move in zip(path.stops, moves, strict=False)
+            ],
+            "missing": missing(path.ended),
+        }
+
+    def plane(self, plane: Plane) -> dict[str, Any]:
+        """A picture's points and regions; the corners of exact regions are rational numbers."""
+        seen = plane.projection
+        return {
+            **picked(seen, "axes", "centre", "kept"),
+            "projected_away": number(seen.away),
+            **picked(plane, "points", "arrows"),
+            "regions": [
+                {
+                    "token": self.token(region.token),
+                    "tied": list(region.tied),
+                    "outlines": [
+                        [[_corner(x), _corner(y)] for x, y in line] for line in region.outlines
+                    ],
+                }
+                for region in plane.regions
+            ],
+            "drawn_from": plane.drawn_from or None,
+            "cut": None if plane.cut is None else picked(plane.cut, "axis", "level"),
+            "never": [self.token(id) for id in plane.never],
+        }
+
+    # ------------------------------------------------------------------ facts
+
+    def facts(self) -> dict[str, Any]:
+        """How predictions come about, in data and in sentences."""
+        found = self.found.whole_facts if self.found.few_positions else self.found.facts
+        if found.missing is not None:
+            return {"missing": missing(found.missing), "facts": []}
+        told = {each.position: list(each.sentences) for each in tell(found)}
+        facts = [self.fact(fact, told.get(fact.position, [])) for fact in found.facts]
+        return {"missing": None, "facts": facts}
+
+    def fact(self, fact: Fact, sentences: list[str]) -> dict[str, Any]:
+        turning = fact.turning
+        return {
+            "position": fact.position,
+            "prediction": self.prediction(fact.position, fact.prediction),
+            "rival": self.token(turning.rival),
+            "lead": self.bare(turning.lead),
+            "sentences": sentences,
+            "readings": [
+                {
+                    "address": reading.address,
+                    "part": None if reading.part is None else reading.part.address,
+                    "leader": self.prediction(fact.position, reading.leader),
+                    "lead": self.bare(reading.lead),
+                }
+                for reading in turning.readings
+            ],
+            "contributions": [
+                {"part": each.part.address, "adds": self.bare(each.value)}
+                for each in turning.contributions
+            ],
+            "checks": [self.check(fact, check) for check in fact.checks],
+            "needed": [check.part.address for check in fact.needed],
+        }
+
+    def check(self, fact: Fact, check: Check) -> dict[str, Any]:
+        return {
+            "part": check.part.address,
+            "adds": self.bare(check.contribution),
+            "said": self.prediction(fact.position, check.said),
+            "found": self.prediction(fact.position, check.found),
+            "as_said": check.as_said,
+        }
+
+    # ------------------------------------------------------------------ norms, and every text
+
+    def norms(self) -> dict[str, Any]:
+        """The same weights with norms before and after."""
+        found = self.found.norm_places
+        return {
+            "own": found.own,
+            "reason": found.reason,
+            "runs": [
+                {
+                    **picked(run, "place", "own", "health"),
+                    "next": None
+                    if run.next is None
+                    else [self.prediction(at, each) for at, each in enumerate(run.next)],
+                }
+                for run in found.runs
+            ],
+        }
+
+    def inputs(self) -> dict[str, Any]:
+        """Every text with its prediction."""
+        found = self.found.inputs
+        if found.missing is not None:
+            return {"missing": missing(found.missing), "texts": []}
+        decode = found.model.vocabulary.decode
+        return {
+            "missing": None,
+            "length": found.length,
+            "context": found.model.spec.context,
+            "unread": list(found.unread),
+            "suffix": found.suffix,
+            "sentences": list(tell_inputs(found)),
+            "parts": [part.address for part in found.parts],
+            "texts": [
+                {
+                    "text": decode(row.tokens),
+                    "tokens": list(row.tokens),
+                    "next": row.prediction.id,
+                    "proven": row.prediction.proven,
+                    "suffix": row.suffix,
+                    "without": [other.id for other in row.without],
+                    "needs": [part.address for part in found.needed(row)],
+                }
+                for row in found.rows
+            ],
         }
 
 
@@ -241,3 +384,7 @@ def _nested(entries: list[list[tuple[Any, Any]]]) -> dict[str, Any]:
 
 def _address(of: str, name: str, position: int, column: int) -> str:
     return f"explain.{of}.{name}[{position},{column}]"
+
+
+def _corner(x: Fraction | float) -> str | float | None:
+    return str(x) if isinstance(x, Fraction) else plain(x)

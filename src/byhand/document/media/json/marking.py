@@ -17,11 +17,11 @@ text: "inf", "-inf", "nan".
 from __future__ import annotations
 
 import json
-from math import isfinite
 from typing import Any, TextIO
 
 from byhand.checking.claims import Unmatched
 from byhand.checking.verdicts import Marked, MarkedText, Marking, Suspect, Worst
+from byhand.document.media.json.records import number
 from byhand.document.media.terminal.marking import summary
 
 
@@ -121,11 +121,3 @@ def _unmatched(each: Unmatched) -> dict[str, Any]:
         "hint": each.hint,
         "misfit": each.misfit,
     }
-
-
-def number(value: float | None) -> float | str | None:
-    """A number that JSON has, or its name."""
-    if value is None:
-        return None
-    value = float(value)
-    return value if isfinite(value) else str(value)

@@ -1,48 +1,159 @@
-"""What every part of the JSON document is written with: numbers with addresses, and plain ones."""
+"""Numbers, tokens and predictions as JSON has them: what every JSON document is written with.
+
+Floats are JSON numbers, the shortest that read back to the same float in their format; what JSON
+has no number for is text: "inf", "-inf", "nan".  An enclosure is {"mid", "rad"}, two decimals as
+text, with its proven digits beside.
+
+A form that is too long to write is told by the address of its own entry: the step's formula and
+reads say how it comes about.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields, is_dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any, TextIO
 
-from byhand.document.media.json.trace import TraceData
-from byhand.numbers.base import Prediction
+import numpy as np
 
-if TYPE_CHECKING:
-    from byhand.explaining import Explanation
-    from byhand.tracing import Missing
+from byhand.document.compose.forms import Forms, enclosed_cell, is_letter, letters_in
+from byhand.expression import write
+from byhand.numbers.base import ABSENT, Prediction
+from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.tracing import Missing, Trace
+
+PLACES = 10  # decimals beside a form
+GUARD = 3  # digits of a middle beyond those asked for, so that its rounding adds little to a radius
+
+
+def write_document(document: dict[str, Any], to: TextIO) -> None:
+    """Writes a document as JSON, one line a step."""
+
+    def text(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    to.write("{")
+    for place, (key, value) in enumerate(document.items()):
+        to.write(",\n" if place else "\n")
+        if key == "steps" and value:
+            lines = ",\n".join(map(text, value))
+            to.write(f"{text(key)}: [\n{lines}\n]")
+        else:
+            to.write(f"{text(key)}: {text(value)}")
+    to.write("\n}\n")
 
 
 class Records:
-    """Writes tokens, numbers and predictions of one explanation."""
+    """Writes the numbers of one trace; the letters they use are told at the end."""
 
-    def __init__(self, found: Explanation, writer: TraceData | None = None) -> None:
-        self.found = found
-        self.writer = TraceData(found.trace) if writer is None else writer
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.forms = Forms(trace.numbers, PLACES, trace.digits)
+        self.forms.label(trace)
+        self.used: dict[str, None] = {}  # letters, in the order of their use
 
     def token(self, id: int | None) -> dict[str, Any] | None:
-        return None if id is None else {"id": id, "text": self.found.trace.token(id)}
+        """A token with its id."""
+        return None if id is None else {"id": id, "text": self.trace.token(id)}
+
+    def tokens(self) -> list[dict[str, Any] | None]:
+        """The tokens of the text."""
+        return [self.token(id) for id in self.trace.tokens]
 
     def number(self, entry: Any, address: str) -> dict[str, Any]:
         """One number with its address."""
-        value, decimal = self.writer.value(entry, address)
+        value, decimal = self.value(entry, address)
         return {"address": address, "value": value, "decimal": decimal}
 
     def bare(self, entry: Any) -> dict[str, Any] | None:
         """One number that has no address of its own; None where there is none."""
         if entry is None:
             return None
-        value, decimal = self.writer.value(entry, None)
+        value, decimal = self.value(entry, None)
         return {"value": value, "decimal": decimal}
 
+    def value(self, entry: Any, address: str | None) -> tuple[Any, str | None]:
+        """(value, decimal) of an entry as JSON has them."""
+        if entry is ABSENT:
+            return None, None
+        if isinstance(entry, Enclosure):
+            return enclosure_data(entry, self.forms.digits)
+        if floats(np.asarray(entry)):
+            return float_data(np.asarray(entry)), None
+        if self.forms.writer is None:
+            text = self.forms.text(entry)
+            return text, text
+        if self.trace.numbers.register(entry) == "enclosed":
+            return _interval_data(*entry.interval(PLACES)), None
+        tree = self.forms.in_place(entry)
+        if tree is None or is_letter(tree):
+            return address, entry.decimal(PLACES)
+        self.used.update(dict.fromkeys(letters_in(tree)))
+        return write(tree), entry.decimal(PLACES)
+
+    def letters(self) -> dict[str, Any]:
+        """The letters used so far, and what they stand for."""
+        return {
+            letter.name: {"definition": write(letter.definition), "decimal": letter.decimal}
+            for letter in self.forms.definitions(list(self.used))
+        }
+
+    def next(self) -> list[dict[str, Any] | None] | None:
+        """What comes next after every position."""
+        found = self.trace.next
+        if found is None:
+            return None
+        return [self.prediction(position, prediction) for position, prediction in enumerate(found)]
+
     def prediction(self, position: int, found: Prediction | None) -> dict[str, Any] | None:
-        return None if found is None else self.writer.prediction(position, found)
+        """What comes next after a position; None where nothing is known."""
+        if found is None:
+            return None
+        return {
+            "position": position,
+            "token": None if found.id is None else self.trace.token(found.id),
+            "id": found.id,
+            "margin": self.bare(found.margin),
+            "proven": found.proven,
+            "tied": list(found.tied),
+            **({"candidates": list(found.candidates)} if found.id is None else {}),
+        }
 
 
-def missing(found: Missing) -> dict[str, str]:
-    """Why there is no number, as the trace's document says it."""
-    return {"kind": found.kind, "cause": found.cause}
+def enclosure_data(entry: Enclosure, digits: int) -> tuple[dict[str, str], str | None]:
+    """(middle and radius, proven digits): as many as are proven; None where not one is."""
+    middle, radius = entry.interval(digits + GUARD)
+    shown = enclosed_cell(entry, digits).decimal if entry.exact else entry.decimal(digits)
+    proven = None if shown is None or "±" in shown else shown
+    return _interval_data(middle, radius), proven
+
+
+def _interval_data(middle: str, radius: str) -> dict[str, str]:
+    return {"mid": middle, "rad": "inf" if radius == "∞" else radius}
+
+
+def floats(array: Any) -> bool:
+    """Whether these are floats, not exact values or decimals worked out by hand."""
+    return isinstance(array, np.ndarray) and array.dtype != np.dtype(object)
+
+
+def float_data(array: Any) -> Any:
+    """Floats as JSON has them, in lists of lists; None where masked."""
+    if isinstance(array, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(array).flat
+        seen = zip(array.data.flat, hidden, strict=True)
+        flat: list[Any] = [None if masked else _number(x) for x, masked in seen]
+    else:
+        flat = [_number(x) for x in array.flat]
+    for size in reversed(array.shape):
+        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
+    return flat[0]
+
+
+def _number(entry: Any) -> float | str | None:
+    """The shortest decimal that reads back to the float; its name where it is not finite."""
+    return number(float(str(entry)))
 
 
 def number(value: float | None) -> float | str | None:
@@ -55,9 +166,19 @@ def number(value: float | None) -> float | str | None:
 def plain(found: Any) -> Any:
     """Records of rounded numbers as JSON has them."""
     if is_dataclass(found) and not isinstance(found, type):
-        return {field.name: plain(getattr(found, field.name)) for field in fields(found)}
+        return picked(found, *(field.name for field in fields(found)))
     if isinstance(found, list | tuple):
         return [plain(each) for each in found]
     if isinstance(found, bool) or found is None or isinstance(found, str | int):
         return found
     return number(found)
+
+
+def picked(found: Any, *names: str) -> dict[str, Any]:
+    """Some attributes of an object, each under its name."""
+    return {name: plain(getattr(found, name)) for name in names}
+
+
+def missing(found: Missing | None) -> dict[str, Any] | None:
+    """Why there is no number, as the trace's document says it; None where there is one."""
+    return None if found is None else picked(found, "kind", "cause")

@@ -1,42 +1,46 @@
-"""The parts of an explanation as lines for a terminal of a given width; readable without colour.
+"""The sections of an explanation as lines of a given width; readable without colour.
 
 Bars grow from an axis, to the left for what is negative: the sign of the number says it as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator
 from math import ceil
 
-from byhand.document.compose.explanation.parts import (
-    HARD_SPACE,
-    STRONG,
-    Bar,
-    Bars,
-    Block,
-    Drawing,
-    Grid,
-    Head,
-    Section,
-    Told,
-)
+from byhand.document.media.terminal import plane
 from byhand.document.media.terminal.ink import Ink, padded, width_of
+from byhand.document.media.terminal.tables import INDENT, grid_lines, quiet_lines
 from byhand.document.media.terminal.wrapping import broken
+from byhand.document.parts import (
+    Column,
+    Drawing,
+    Finding,
+    Grid,
+    LeftOut,
+    LensLine,
+    LensTable,
+    NumberTable,
+    Part,
+    Remark,
+    Section,
+    TermLine,
+    Terms,
+    Title,
+)
+from byhand.document.words import HARD_SPACE
 from byhand.language import _
 
-INDENT = "  "
 AXIS, FULL, LEFT_HALF, RIGHT_HALF = "│", "█", "▌", "▐"
 LARGEST = "◂"  # behind the bar of the largest term
 LEAST_BARS, MOST_BARS = 8, 24  # characters: of all bars, of the longest one
-LEAST_WORDS = (24, 12, 6)  # characters of a column of words that is made narrower, in turn
-LEADS = {"lead": "", "fact": "• ", "open": "? ", "remark": "", "closing": "= "}
-INKS = {"lead": "strong", "open": "named", "closing": "strong", "remark": "quiet"}
+LEADS = {"fact": "• ", "open": "? ", "closing": "= "}
+INKS = {"lead": "strong", "fact": None, "open": "named", "closing": "strong"}
 
 
-def lines(head: Head, sections: Iterable[Section], width: int, ink: Ink) -> Iterator[str]:
+def lines(title: Title, sections: Iterable[Section], width: int, ink: Ink) -> Iterator[str]:
     """The whole explanation as text."""
-    return _Lines(width, ink).all(head, sections)
+    return _Lines(width, ink).all(title, sections)
 
 
 class _Lines:
@@ -44,13 +48,13 @@ class _Lines:
         self.width = width
         self.ink = ink
 
-    def all(self, head: Head, sections: Iterable[Section]) -> Iterator[str]:
-        yield self.ink(head.name, "strong")
-        yield from self.words(head.summary)
-        if head.facts:
+    def all(self, title: Title, sections: Iterable[Section]) -> Iterator[str]:
+        yield self.ink(title.name, "strong")
+        yield from self.words(title.about)
+        if title.facts:
             yield ""
-        room = max((width_of(name) for name, _fact in head.facts), default=0)
-        for name, fact in head.facts:
+        room = max((width_of(name) for name, _fact in title.facts), default=0)
+        for name, fact in title.facts:
             lead = f"{INDENT}{padded(name, room)}  "
             yield from self.words(fact, " " * width_of(lead), lead)
         for section in sections:
@@ -65,170 +69,142 @@ class _Lines:
         rule = "─" * max(self.width - width_of(section.title) - 4, 0)
         title = self.ink(section.title, "stage")
         yield f"{self.ink('──', 'quiet')} {title} {self.ink(rule, 'quiet')}".rstrip()
-        for line in self.words(section.about, INDENT):
-            yield self.ink(line, "quiet")
-        before: Block | None = None
-        for block in section.blocks:
-            told = isinstance(block, Told) and isinstance(before, Told)
-            if not told or (isinstance(block, Told) and block.kind == "lead"):
+        yield from quiet_lines(section.about, self.width, self.ink)
+        told = False  # sentences below sentences need no line between them
+        for part in section.parts:
+            shown = list(self.part(part))
+            words = isinstance(part, Finding | Remark | LeftOut)
+            if shown and (not (told and words) or (isinstance(part, Finding) and part.lead)):
                 yield ""
-            yield from self.block(block)
-            before = block
+            yield from shown
+            told = words
 
-    def block(self, block: Block) -> Iterator[str]:
-        match block:
-            case Told():
-                yield from self.told(block)
-            case Bars():
-                yield from self.bars(block)
+    def part(self, part: Part) -> Iterator[str]:
+        match part:
+            case Finding():
+                yield from self.told("lead", part.lead)
+                for text in part.told:
+                    yield from self.told("fact", text)
+            case Remark():
+                yield from self.told(part.kind, part.text)
+            case LeftOut():
+                yield from self.told("more", f"{part.text} {part.command}".rstrip())
+            case Terms():
+                yield from self.terms(part)
             case Grid():
-                yield from self.grid(block)
+                yield from grid_lines(part, self.width, self.ink)
+            case LensTable():
+                yield from grid_lines(lens_grid(part), self.width, self.ink)
+            case NumberTable():
+                yield from grid_lines(number_grid(part), self.width, self.ink)
             case Drawing():
-                yield from self.drawing(block)
+                if drawing := plane.drawn(part, self.width):
+                    yield from (f"{INDENT}{line}".rstrip() for line in drawing)
+                    yield from quiet_lines(plane.signs(), self.width, self.ink)
+                yield from self.told("more", part.instead)
+            case _:
+                raise TypeError(f"an explanation has no {type(part).__name__}")
 
-    def told(self, told: Told) -> Iterator[str]:
-        lead = LEADS.get(told.kind, "")
-        for line in self.words(told.text, INDENT + " " * len(lead), INDENT + lead):
-            yield self.ink(line, INKS.get(told.kind))
+    def told(self, kind: str, text: str) -> Iterator[str]:
+        lead = LEADS.get(kind, "")
+        for line in self.words(text, INDENT + " " * len(lead), INDENT + lead):
+            yield self.ink(line, INKS.get(kind, "quiet"))
 
-    # ------------------------------------------------------------------ bars
+    # ------------------------------------------------------------------ sums with bars
 
-    def bars(self, found: Bars) -> Iterator[str]:
-        if found.title:
-            yield from (self.ink(line, "quiet") for line in self.words(found.title, INDENT))
-        labels = max((width_of(_label(bar)) for bar in found.bars), default=0)
-        values = max((width_of(bar.value) for bar in found.bars), default=0)
+    def terms(self, found: Terms) -> Iterator[str]:
+        yield from quiet_lines(found.title, self.width, self.ink)
+        labels = max((width_of(_label(line)) for line in found.lines), default=0)
+        values = max((width_of(line.added.short) for line in found.lines), default=0)
         if 2 * len(INDENT) + labels + values > self.width:
             yield from self.below(found, values)
-            return
+        else:
+            yield from self.beside(found, labels, values)
+        yield from self.told("open", found.unknown)
+        yield from self.told("closing", found.closing)
+
+    def beside(self, found: Terms, labels: int, values: int) -> Iterator[str]:
+        """Each number behind its name, and a bar behind it."""
         room = self.width - len(INDENT) - labels - values - 7  # two gaps, the axis and the mark
-        left, right, scale = _sides(found.bars, room)
-        for bar in found.bars:
-            label = padded(_label(bar), labels)
-            value = " " * (values - width_of(bar.value)) + bar.value
-            if bar.kind == "sum":
+        left, right, scale = _sides(found, room)
+        for line in found.lines:
+            if line.kind == "sum":
                 yield self.ink(f"{INDENT}{' ' * labels}  {'─' * values}", "quiet")
-            text = f"{INDENT}{label}  {value}".replace(HARD_SPACE, " ")
+            label, value = padded(_label(line), labels), line.added.short
+            text = f"{INDENT}{label}  {' ' * (values - width_of(value))}{value}"
+            text = text.replace(HARD_SPACE, " ")
             if left + right:
-                text += INDENT + self.drawn(bar, left, scale)
+                text += INDENT + self.drawn(line, left, scale)
             yield text.rstrip()
-        for told in found.closing:
-            yield from self.told(told)
 
-    def below(self, found: Bars, values: int) -> Iterator[str]:
+    def below(self, found: Terms, values: int) -> Iterator[str]:
         """Where a name and its number do not fit side by side, each number stands below."""
-        for bar in found.bars:
-            if bar.kind == "sum":
+        for line in found.lines:
+            if line.kind == "sum":
                 yield self.ink(f"{INDENT * 2}{'─' * values}", "quiet")
-            yield from self.words(_label(bar), INDENT * 2, INDENT)
-            yield f"{INDENT * 2}{' ' * (values - width_of(bar.value))}{bar.value}"
-        for told in found.closing:
-            yield from self.told(told)
+            yield from self.words(_label(line), INDENT * 2, INDENT)
+            value = line.added.short
+            yield f"{INDENT * 2}{' ' * (values - width_of(value))}{value}"
 
-    def drawn(self, bar: Bar, left: int, scale: float) -> str:
+    def drawn(self, line: TermLine, left: int, scale: float) -> str:
         """The bar with its axis; one that is too short for half a sign is not there."""
-        halves = round(abs(bar.size) * 2 * scale)
-        if bar.kind == "sum" or not halves:
+        halves = round(abs(line.size) * 2 * scale)
+        if line.kind == "sum" or not halves:
             return " " * left + self.ink(AXIS, "quiet")
         whole, half = divmod(halves, 2)
-        if bar.size < 0:
+        if line.size < 0:
             drawn = RIGHT_HALF * half + FULL * whole
             text = " " * (left - len(drawn)) + self.ink(drawn, "named") + self.ink(AXIS, "quiet")
         else:
             drawn = FULL * whole + LEFT_HALF * half
             text = " " * left + self.ink(AXIS, "quiet") + self.ink(drawn, "exact")
-        return text + (f" {LARGEST}" if bar.largest else "")
-
-    # ------------------------------------------------------------------ grids
-
-    def grid(self, grid: Grid) -> Iterator[str]:
-        if grid.title:
-            yield from (self.ink(line, "quiet") for line in self.words(grid.title, INDENT))
-        cells = [
-            tuple(
-                text + (STRONG if (row, column) in grid.strong else "")
-                for column, text in enumerate(texts)
-            )
-            for row, texts in enumerate(grid.rows)
-        ]
-        for columns in self.panels(grid, cells):
-            heads = tuple(grid.heads[at] for at in columns)
-            rows = [tuple(row[at] for at in columns) for row in cells]
-            rights = tuple(grid.right[at] for at in columns)
-            rooms = [max(map(width_of, texts)) for texts in zip(heads, *rows, strict=True)]
-            rooms = self.narrowed(rooms, rights)
-            if any(heads):
-                yield from (self.ink(line, "quiet") for line in _row(heads, rooms, rights))
-            for row in rows:
-                yield from _row(row, rooms, rights)
-        for line in self.words(grid.note, INDENT):
-            yield self.ink(line, "quiet")
-        if grid.left_out:
-            text = "… " + _("left out: {what}").format(what=grid.left_out)
-            yield from (self.ink(line, "quiet") for line in self.words(text, INDENT))
-
-    def panels(self, grid: Grid, cells: Sequence[tuple[str, ...]]) -> Iterator[list[int]]:
-        """The columns in groups that fit side by side, the first one in each; words are broken
-        rather than put below."""
-        rooms = [
-            max(map(width_of, (head, *(row[at] for row in cells))), default=0)
-            for at, head in enumerate(grid.heads)
-        ]
-        if not any(grid.right):
-            rooms = self.narrowed(rooms, grid.right)
-        panel = [0]
-        for at in range(1, len(rooms)):
-            if self.used([rooms[column] for column in (*panel, at)]) > self.width and panel[1:]:
-                yield panel
-                panel = [0]
-            panel.append(at)
-        yield panel
-
-    def narrowed(self, rooms: Sequence[int], right: Sequence[bool]) -> list[int]:
-        """The widest columns of words made narrower until the row fits, the first one last."""
-        found = list(rooms)
-        words = [at for at in range(1, len(found)) if not right[at]]
-        for least, columns in (*((least, words) for least in LEAST_WORDS), (LEAST_WORDS[-1], [0])):
-            while (over := self.used(found) - self.width) > 0:
-                widest = max(columns, key=lambda at: found[at], default=None)
-                if widest is None or found[widest] <= least:
-                    break
-                found[widest] = max(found[widest] - over, least)
-        return found
-
-    def used(self, rooms: Sequence[int]) -> int:
-        return sum(len(INDENT) + room for room in rooms)
-
-    def drawing(self, drawing: Drawing) -> Iterator[str]:
-        yield from (f"{INDENT}{line}".rstrip() for line in drawing.characters)
-        for line in self.words(drawing.about, INDENT):
-            yield self.ink(line, "quiet")
+        return text + (f" {LARGEST}" if line.largest else "")
 
 
-def _label(bar: Bar) -> str:
-    return f"{bar.label}  {bar.about}" if bar.about else bar.label
+def _label(line: TermLine) -> str:
+    return f"{line.name}  {line.token}" if line.token else line.name
 
 
-def _sides(bars: Sequence[Bar], room: int) -> tuple[int, int, float]:
+def _sides(found: Terms, room: int) -> tuple[int, int, float]:
     """How many characters the bars take to the left and to the right of the axis, and how many a
     bar of size 1 takes; no room, no bars."""
-    sizes = [bar.size for bar in bars if bar.kind != "sum"]
-    low, high = max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
+    low, high = found.reach
     if room < LEAST_BARS or not low + high:
         return 0, 0, 0.0
     scale = min((room - 2) / (low + high), MOST_BARS)  # each side may be rounded up
     return ceil(low * scale), ceil(high * scale), scale
 
 
-def _row(texts: Sequence[str], rooms: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
-    """A row of cells; what is wider than its column goes on below."""
-    stacks = [
-        [text] if to_right or width_of(text) <= room else list(broken(text, room))
-        for text, room, to_right in zip(texts, rooms, right, strict=True)
-    ]
-    for line in zip_longest(*stacks, fillvalue=""):
-        cells = (
-            " " * (room - width_of(text)) + text if to_right else padded(text, room)
-            for text, room, to_right in zip(line, rooms, right, strict=True)
-        )
-        yield (INDENT + INDENT.join(cells)).replace(HARD_SPACE, " ").rstrip()
+# ------------------------------------------------------------------ numbers in tables to be read
+
+
+def lens_grid(part: LensTable) -> Grid:
+    """Who leads after each step, as a table of short texts."""
+    numbers = [_("probability"), *part.tokens, *[_("place")] * part.placed]
+    columns = (Column(_("after"), "address"), Column(_("leads")))
+    return Grid(
+        part.title,
+        (*columns, *(Column(head, "number") for head in numbers)),
+        tuple(_lens_row(line, part.placed, len(numbers)) for line in part.lines),
+        strong=frozenset((at, 1) for at, line in enumerate(part.lines) if line.settled),
+        note=part.note,
+    )
+
+
+def _lens_row(line: LensLine, placed: bool, numbers: int) -> tuple[str, ...]:
+    if not line.logits and line.probability is None:
+        return (line.step, line.leader, *[""] * numbers)
+    share = "" if line.probability is None else line.probability.short
+    logits = (number.short for number in line.logits)
+    return (line.step, line.leader, share, *logits, *[line.place] * placed)
+
+
+def number_grid(table: NumberTable) -> Grid:
+    """Numbers under the words of their columns, as short texts."""
+    name = table.title.partition(":")[0]
+    return Grid(
+        f"{name} {table.address}",
+        (Column(""), *(Column(head, "number") for head in table.heads)),
+        tuple((row.label, *(n.short for n in row.numbers)) for row in table.rows),
+        left_out=table.left_out,
+    )

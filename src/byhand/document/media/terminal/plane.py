@@ -8,29 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from byhand.document.compose.explanation.parts import together
-from byhand.document.media.html.label_places import Spot, within
-from byhand.document.media.html.plane_words import axis_names, decimal, end_label
-from byhand.document.media.html.shapes import tick
-from byhand.document.words import token_label
+from byhand.document.compose.explanation.plane import decimal
+from byhand.document.media.outlines import Spot, tick, within
+from byhand.document.parts import Drawing
+from byhand.document.words import together, token_label
 from byhand.language import _
 
-if TYPE_CHECKING:
-    from byhand.explaining.geometry import Geometry
-    from byhand.explaining.planes import Plane
-
-WIDE = 64  # signs
+WIDEST_DRAWN = 2  # dimensions of a stream that characters can show
+WIDE, SMALL, NARROW = 64, 44, 20  # signs across: in full, in short, at least
+BESIDE = 14  # signs beside a plane
 SQUARE = 0.5  # a sign's width, in its heights
 BETWEEN = (6, 3)  # signs and lines from letter to letter of a region
 MOST_PATHS = 6
 MARGIN = 5  # signs for the numbers at the left; a longer one has an exponent
 
 
-def drawn(geometry: Geometry, wide: int = WIDE) -> list[str]:
-    """The lines of each plane's drawing, one below the other."""
-    return [line for plane in geometry.planes for line in _plane(geometry, plane, wide)]
+def drawn(part: Drawing, width: int) -> list[str]:
+    """The lines of a drawing for a terminal of a width; none of a stream of more dimensions."""
+    if part.geometry.width > WIDEST_DRAWN:
+        return []
+    return list(_plane(part, max(min(SMALL if part.small else WIDE, width - BESIDE), NARROW)))
 
 
 def signs() -> str:
@@ -42,8 +40,8 @@ def signs() -> str:
 class _Sheet:
     """Lines of signs, of which each is written once: what comes first stays."""
 
-    def __init__(self, plane: Plane, wide: int) -> None:
-        frame = plane.frame
+    def __init__(self, part: Drawing, wide: int) -> None:
+        frame = part.plane.frame
         self.wide = wide
         self.high = max(6, round(wide * SQUARE * float(frame.height / frame.width)))
         self.left, self.top = float(frame.left), float(frame.top)
@@ -82,17 +80,18 @@ class _Sheet:
             yield "".join(self.signs.get((column, row), " ") for column in range(self.wide))
 
 
-def _plane(geometry: Geometry, plane: Plane, wide: int) -> Iterator[str]:
-    unit = tick(max(float(plane.frame.width), float(plane.frame.height)))
-    bottom, top = float(plane.frame.top - plane.frame.height), float(plane.frame.top)
+def _plane(part: Drawing, wide: int) -> Iterator[str]:
+    frame = part.plane.frame
+    unit = tick(max(float(frame.width), float(frame.height)))
+    bottom, top = float(frame.top - frame.height), float(frame.top)
     heights = [k * unit for k in range(-20, 21) if bottom <= k * unit <= top]
     margin = max(MARGIN, *(len(_label(height, unit)) for height in heights))
-    sheet = _Sheet(plane, wide - (margin - MARGIN))
-    _ways(geometry, plane, sheet)
-    _regions(geometry, plane, sheet)
+    sheet = _Sheet(part, wide - (margin - MARGIN))
+    _ways(part, sheet)
+    _regions(part, sheet)
     _axes(sheet)
     rows = {sheet.cell((sheet.left, height))[1]: height for height in heights}
-    across, up = axis_names(plane)
+    across, up = part.axes
     before = " " * (margin + 1)
     yield f"{before} {up}"
     yield f"{before}┌" + "─" * sheet.wide + "┐"
@@ -114,9 +113,10 @@ def _label(number: float, unit: float) -> str:
     return text.replace("-", "−").replace(".", _("."))
 
 
-def _ways(geometry: Geometry, plane: Plane, sheet: _Sheet) -> None:
-    paths = list(zip(geometry.paths, plane.points, strict=True))[-MOST_PATHS:]
-    for path, points in paths:
+def _ways(part: Drawing, sheet: _Sheet) -> None:
+    shown = zip(part.geometry.paths, part.plane.points, part.ends, strict=True)
+    paths = list(shown)[-MOST_PATHS:]
+    for path, points, _end in paths:
         cells = [sheet.cell(point) for point in points]
         if cells and path.last is not None:
             sheet.put(cells[-1], "@")
@@ -124,16 +124,14 @@ def _ways(geometry: Geometry, plane: Plane, sheet: _Sheet) -> None:
             sheet.put(cells[0], "o")
         for cell in cells[1:-1]:
             sheet.put(cell, "+")
-    for _path, points in paths:
+    for _path, points, _end in paths:
         for one, two in pairwise(points):
             for cell in _between(sheet.cell(one), sheet.cell(two)):
                 sheet.put(cell, "·")
-    for path, points in paths:
+    for path, points, end in paths:
         if points and path.last is not None:
-            sheet.write(
-                sheet.cell(points[-1]), _name(path.token, path.position) + end_label(path, geometry)
-            )
-    for path, points in paths:
+            sheet.write(sheet.cell(points[-1]), _name(path.token, path.position) + end)
+    for path, points, _end in paths:
         if points:
             sheet.write(sheet.cell(points[0]), _name(path.token, path.position))
 
@@ -151,16 +149,16 @@ def _between(one: tuple[int, int], two: tuple[int, int]) -> Iterator[tuple[int, 
         )
 
 
-def _regions(geometry: Geometry, plane: Plane, sheet: _Sheet) -> None:
+def _regions(part: Drawing, sheet: _Sheet) -> None:
     """A letter of the winning token every few signs, in staggered rows; over nothing else."""
-    if not plane.regions:
+    if not part.plane.regions:
         return
     outlines = [
         (
-            token_label(geometry.trace.token(region.token))[:1],
+            token_label(part.geometry.trace.token(region.token))[:1],
             [[(float(x), float(y)) for x, y in line] for line in region.outlines],
         )
-        for region in plane.regions
+        for region in part.plane.regions
     ]
     across, down = BETWEEN
     for row in range(1, sheet.high, down):

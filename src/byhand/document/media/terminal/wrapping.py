@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from byhand.document.compose.explanation.parts import HARD_SPACE
 from byhand.document.media.terminal.ink import width_of
+from byhand.document.words import HARD_SPACE
 
 
 def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator[str]:

@@ -1,24 +1,14 @@
-"""The parts of the chapter on what the numbers say as calls of the design, and drawings on paper.
+"""What the numbers say as calls of the design: sums, the lens, tables to be read, drawings.
 
-A drawing is SVG whose style has variables and a case for paper (`render.explained.plane`); Typst
-knows neither, so the style is settled here: the values for paper are put in.
+A drawing is SVG whose style has variables and a case for paper (`media.html.plane`); Typst knows
+neither, so the style is settled here: the values for paper are put in.
 """
 
 from __future__ import annotations
 
 import re
 
-from byhand.document.explained_parts import (
-    ExplainedPart,
-    Finding,
-    LensLine,
-    LensTable,
-    Picture,
-    TermLine,
-    Terms,
-    TextTable,
-)
-from byhand.document.media.html.prose import sentence
+from byhand.document.media.html.prose import sentence, told
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import (
     array,
@@ -31,7 +21,8 @@ from byhand.document.media.typst.quoting import (
     yes,
 )
 from byhand.document.media.typst.strips import left_out
-from byhand.document.parts import Cell, Number
+from byhand.document.numerals import localised, written_cell
+from byhand.document.parts import Column, Finding, Grid, LensLine, LensTable, TermLine, Terms
 from byhand.language import _
 
 SHORT = 14  # rows of a table that no page breaks
@@ -43,21 +34,12 @@ _SETTING = re.compile(r"(--[\w-]+)\s*:\s*([^;{}]+);?")
 _VARIABLE = re.compile(r"var\((--[\w-]+)(?:,\s*((?:[^()]|\([^()]*\))*))?\)")
 
 
-def explained_value(part: ExplainedPart, pen: Inscriber) -> str:
-    """One of these parts, as a value."""
-    match part:
-        case Terms():
-            return terms(part, pen)
-        case LensTable():
-            return lens_table(part, pen)
-        case Finding():
-            lead = prose(sentence(part.lead)) if part.lead else "none"
-            told = array(prose(sentence(text)) for text in part.told)
-            return call("finding", lead, told, unknown=yes(part.open))
-        case TextTable():
-            return text_table(part)
-        case Picture():
-            return call("picture", string(on_paper(part.svg)), words(part.about))
+def finding(part: Finding) -> str:
+    """What is found, and below it what is known about it."""
+    lead = prose(told(part.lead)) if part.lead else "none"
+    return call(
+        "finding", lead, array(prose(told(text)) for text in part.told), unknown=yes(part.open)
+    )
 
 
 # ------------------------------------------------------------------ sums and the lens
@@ -65,8 +47,7 @@ def explained_value(part: ExplainedPart, pen: Inscriber) -> str:
 
 def terms(part: Terms, pen: Inscriber) -> str:
     """A row a term: its numbers, and a bar to the side of its sign."""
-    sizes = [line.size for line in part.lines if line.kind != "sum"]
-    low, high = max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
+    low, high = part.reach
     span = low + high or 1.0
     heads = [_("term"), *part.tokens, *([part.compared] if part.compared else [])]
     table = call(
@@ -76,17 +57,17 @@ def terms(part: Terms, pen: Inscriber) -> str:
         array(_term(line, low / span, span, pen) for line in part.lines),
         compared=yes(bool(part.compared)),
     )
-    remarks = [call("remark", string("limit"), prose(sentence(text))) for text in part.remarks]
-    closing = call("closing", string(part.closes), prose(sentence(part.closing)))
-    return content(table, *remarks, closing)
+    unknown = [call("remark", string("limit"), prose(told(part.unknown)))] if part.unknown else []
+    closing = call("closing", string(part.closes), prose(told(part.closing)))
+    return content(table, *unknown, closing)
 
 
 def _term(line: TermLine, axis: float, span: float, pen: Inscriber) -> str:
     about = words(line.about) if line.about else "none"
     cells = [call("term-name", about, words(line.name), string(line.kind))]
-    cells += [_number(number, pen) for number in line.numbers]
+    cells += [pen.number(number) for number in line.numbers]
     if line.difference is not None:
-        cells.append(f"strong({_cell(line.difference, pen)})")
+        cells.append(f"strong({pen.number(line.difference)})")
     length = 0.0 if line.kind == "sum" else abs(line.size) / span
     start = axis - length if line.size < 0 else axis
     numbers = (f"{axis:.4f}", f"{start:.4f}", f"{length:.4f}")
@@ -94,25 +75,15 @@ def _term(line: TermLine, axis: float, span: float, pen: Inscriber) -> str:
     return array(cells)
 
 
-def _number(number: Number | Cell, pen: Inscriber) -> str:
-    return _cell(number, pen) if isinstance(number, Cell) else pen.number(number)
-
-
-def _cell(cell: Cell, pen: Inscriber) -> str:
-    """A number that has no address of its own."""
-    return pen.number(Number("", cell))
-
-
 def lens_table(part: LensTable, pen: Inscriber) -> str:
     """A row a step: who leads, how likely, and the logits that are compared."""
-    placed = any(line.place for line in part.lines)
     heads = [_("after"), _("leads"), _("probability"), "", *part.tokens]
-    heads += [_("place of {token}").format(token=part.tokens[0])] * placed
+    heads += [_("place of {token}").format(token=part.tokens[0])] if part.placed else []
     align = ["left", "left", "right", "left", *["right"] * (len(heads) - 4)]
     table = call(
         "plain-table",
         array(map(words, heads)),
-        array(_lens_line(line, placed, len(heads), pen) for line in part.lines),
+        array(_lens_line(line, part.placed, len(heads), pen) for line in part.lines),
         align=array(f"{side} + horizon" for side in align),
     )
     note = f"small({words('◂ ' + part.note)})" if part.note else "none"
@@ -126,13 +97,13 @@ def lens_table(part: LensTable, pen: Inscriber) -> str:
 
 def _lens_line(line: LensLine, placed: bool, columns: int, pen: Inscriber) -> str:
     if line.missing:
-        told = prose(sentence(line.missing))
-        return array([code(line.step), f"table.cell(colspan: {columns - 1}, {told})"])
+        reason = prose(told(line.missing))
+        return array([code(line.step), f"table.cell(colspan: {columns - 1}, {reason})"])
     leader = f"strong({words(line.leader)})"
     cells = [
         code(line.step),
         f"settled({leader})" if line.settled else leader,
-        "[]" if line.probability is None else _cell(line.probability, pen),
+        "[]" if line.probability is None else pen.number(line.probability),
         f"bar({line.share:.4f}, width: 16mm)",
         *map(pen.number, line.logits),
     ]
@@ -142,41 +113,56 @@ def _lens_line(line: LensLine, placed: bool, columns: int, pen: Inscriber) -> st
 # ------------------------------------------------------------------ tables and drawings
 
 
-def text_table(part: TextTable) -> str:
+def grid(part: Grid) -> str:
     """A table to be read; long words may be broken, numbers never."""
     rows = []
-    for at, row in enumerate(part.rows):
-        cells = [_text(text, first=not column) for column, text in enumerate(row)]
+    for at, row in enumerate((*part.rows, *part.totals)):
+        cells = [_text(column, text) for column, text in zip(part.columns, row, strict=True)]
         rows.append(
             array(
-                f"strong({cell})" if (at, column) in part.strong else cell
-                for column, cell in enumerate(cells)
+                f"strong({cell})" if (at, place) in part.strong else cell
+                for place, cell in enumerate(cells)
             )
         )
-    wide = [
-        max((len(row[column]) for row in part.rows), default=0) for column in range(len(part.heads))
-    ]
-    long = [not right and size > LONG for right, size in zip(part.right, wide, strict=True)]
-    columns = ["1fr" if each and column else "auto" for column, each in enumerate(long)]
+    columns = ["auto", *(_room(part, at) for at in range(1, len(part.columns)))]
+    named = {"foot": array(rows[len(part.rows) :])} if part.totals else {}
     table = call(
         "plain-table",
-        array(map(words, part.heads)),
-        array(rows),
+        array(words(column.head) for column in part.columns),
+        array(rows[: len(part.rows)]),
         columns=array(columns),
-        align=array("right" if right else "left" for right in part.right),
+        align=array("right" if column.right else "left" for column in part.columns),
+        **named,
     )
     body = [table if "1fr" in columns else f"fit({table})"]
-    if part.note and part.strong:
+    if part.note:
         body.append(f"small({words(part.note)})")
     if part.left_out:
         body.append(left_out(part.left_out))
+    if not part.title:
+        return content(*body)
     whole = yes(len(part.rows) <= SHORT)
     return call("titled", words(sentence(part.title)), content(*body), whole=whole)
 
 
-def _text(text: str, *, first: bool) -> str:
-    address = first and " " not in text and ("." in text.rstrip(".") or "[" in text)
-    return code(text) if address else prose(text)
+def _room(part: Grid, at: int) -> str:
+    """The width of a column: one of long words takes what is left."""
+    longest = max((len(row[at]) for row in part.rows), default=0)
+    return "1fr" if longest > LONG and not part.columns[at].right else "auto"
+
+
+def _text(column: Column, text: str) -> str:
+    match column.kind:
+        case "number":
+            return words(localised(text))
+        case "address" if text and " " not in text:
+            return code(text)
+        case "formula":
+            return words(text)
+        case "share" if text:
+            return f"bar({text}, width: 12mm)"
+        case _:
+            return prose(written_cell(text))
 
 
 def on_paper(svg: str) -> str:

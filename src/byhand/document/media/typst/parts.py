@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from byhand.document.media.html.prose import defined_words, sentence
-from byhand.document.media.typst import strips
-from byhand.document.media.typst.explained import explained_value
+from byhand.document.media.html.plane import figure
+from byhand.document.media.html.prose import defined_words, sentence, told
+from byhand.document.media.typst import explained, strips
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import (
     array,
@@ -26,9 +27,13 @@ from byhand.document.parts import (
     Checked,
     CheckedTable,
     Definitions,
+    Drawing,
     Facts,
+    Finding,
+    Grid,
     HeatStrip,
     LeftOut,
+    LensTable,
     NumberTable,
     ParameterTable,
     Part,
@@ -39,6 +44,7 @@ from byhand.document.parts import (
     StatisticsTable,
     Stop,
     StreamLine,
+    Terms,
 )
 from byhand.document.words import axes_text, formula_text, whole
 from byhand.expression import Name
@@ -69,9 +75,9 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case RegisterMap():
             return register_map(part)
         case Definitions():
-            told = f"par(small({words(defined_words())}))"
+            lead = f"par(small({words(defined_words())}))"
             form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
-            return content(told, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
+            return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
         case CheckedTable():
             return checked_table(part)
         case Facts():
@@ -79,8 +85,20 @@ def part_value(part: Part, pen: Inscriber) -> str:
         case LeftOut():
             named = {"command": string(part.command)} if part.command else {}
             return call("left-out", prose(sentence(part.text)), **named)
+        case Remark():
+            return remark(replace(part, text=told(part.text)))
+        case Finding():
+            return explained.finding(part)
+        case Grid():
+            return explained.grid(part)
+        case Drawing():
+            return call("picture", string(explained.on_paper(figure(part))), words(part.about))
+        case Terms():
+            return explained.terms(part, pen)
+        case LensTable():
+            return explained.lens_table(part, pen)
         case _:
-            return explained_value(part, pen)  # type: ignore[arg-type]
+            raise TypeError(f"a page has no {type(part).__name__}")
 
 
 # ------------------------------------------------------------------ numbers

@@ -1,42 +1,41 @@
-"""Shapes of a drawing as SVG writes them: lines, arrows, signs, and where ticks stand."""
+"""Shapes of a drawing as SVG writes them: lines, arrows, and the signs of the stops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from math import atan2, cos, floor, hypot, log10, pi, sin
+from collections.abc import Sequence
+from math import atan2, cos, hypot, pi, sin
 
-from byhand.document.media.html.label_places import Box, Segment, Spot
+from byhand.document.media.html.markup import Markup, element
+from byhand.document.media.html.plane.sheet import Box
+from byhand.document.media.outlines import Segment, Spot, sides
 
 SHORTEST_BARBED = 26  # pixels of a line that says where it goes
 
 
-def mark(kind: str, at: Spot) -> str:
+def path(kind: str, d: str) -> Markup:
+    """A path of some class."""
+    return element("path", class_=kind, d=d)
+
+
+def mark(kind: str, at: Spot) -> Markup:
     """The sign of a stop: its shape says which step came before it."""
     x, y = at
     match kind:
         case "token":
-            return f'<circle class="mark open" {circle(at, 4.6)}/>'
+            return circle("mark open", at, 4.6)
         case "position":
-            return f'<circle class="mark" {circle(at, 2.1)}/>'
+            return circle("mark", at, 2.1)
         case "attn":
-            return f'<path class="mark" d="M{x:.1f} {y - 4.8:.1f}l4.8 4.8l-4.8 4.8l-4.8 -4.8z"/>'
+            return path("mark", f"M{x:.1f} {y - 4.8:.1f}l4.8 4.8l-4.8 4.8l-4.8 -4.8z")
         case "mlp":
-            return f'<path class="mark" d="M{x - 3.4:.1f} {y - 3.4:.1f}h6.8v6.8h-6.8z"/>'
+            return path("mark", f"M{x - 3.4:.1f} {y - 3.4:.1f}h6.8v6.8h-6.8z")
         case _:  # a norm
-            return f'<path class="mark open" d="M{x:.1f} {y - 5:.1f}l4.8 8.2h-9.6z"/>'
+            return path("mark open", f"M{x:.1f} {y - 5:.1f}l4.8 8.2h-9.6z")
 
 
-def tick(span: float) -> float:
-    """A round distance between ticks: 1, 2 or 5 times a power of ten, about six in a span."""
-    rough = span / 6
-    power = 10.0 ** floor(log10(rough))
-    return next(unit * power for unit in (1, 2, 5, 10) if unit * power >= rough * 0.999)
-
-
-def multiples(low: float, high: float, unit: float) -> Iterator[float]:
-    first = -floor(-low / unit)
-    for count in range(first, floor(high / unit) + 1):
-        yield count * unit
+def text(kind: str, at: Spot, *said: str, **more: str) -> Markup:
+    """A text at a point."""
+    return element("text", *said, class_=kind, x=f"{at[0]:.1f}", y=f"{at[1]:.1f}", **more)
 
 
 def pixel(at: Spot) -> Spot:
@@ -48,8 +47,8 @@ def between(one: Spot, two: Spot, share: float) -> Spot:
 
 
 def extent(outline: Sequence[Spot]) -> float:
-    around = zip(outline, (*outline[1:], outline[0]), strict=True)
-    return abs(sum(x * b - a * y for (x, y), (a, b) in around))
+    """Twice the area of an outline."""
+    return abs(sum(x * b - a * y for (x, y), (a, b) in sides(outline)))
 
 
 def middle(segment: Segment, bow: float) -> Spot:
@@ -99,16 +98,18 @@ def closed(outline: Sequence[Spot]) -> str:
     return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in outline) + "z"
 
 
-def circle(at: Spot, radius: float) -> str:
-    return f'cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{radius:g}"'
+def circle(kind: str, at: Spot, radius: float) -> Markup:
+    """A circle around a point."""
+    return element("circle", class_=kind, cx=f"{at[0]:.1f}", cy=f"{at[1]:.1f}", r=f"{radius:g}")
 
 
-def xy(at: Spot) -> str:
-    return f'x="{at[0]:.1f}" y="{at[1]:.1f}"'
-
-
-def rectangle(box: Box) -> str:
-    return (
-        f'x="{box.left:.1f}" y="{box.top:.1f}" width="{box.right - box.left:.1f}"'
-        f' height="{box.bottom - box.top:.1f}"'
+def rectangle(box: Box, kind: str | None = None) -> Markup:
+    """The outline of a box."""
+    return element(
+        "rect",
+        class_=kind,
+        x=f"{box.left:.1f}",
+        y=f"{box.top:.1f}",
+        width=f"{box.right - box.left:.1f}",
+        height=f"{box.bottom - box.top:.1f}",
     )

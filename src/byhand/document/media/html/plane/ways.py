@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from html import escape
 from itertools import pairwise
 from math import degrees, hypot
 from typing import TYPE_CHECKING
 
-from byhand.document.media.html.label_places import Box, Segment, Spot, text_width
-from byhand.document.media.html.plane_sheet import Sheet
-from byhand.document.media.html.plane_words import end_label, kinds, subscript
-from byhand.document.media.html.shapes import barb, bent, circle, line, mark, middle, pixel, xy
+from byhand.document.media.html.markup import Markup, element, joined
+from byhand.document.media.html.plane.shapes import (
+    barb,
+    bent,
+    circle,
+    line,
+    mark,
+    middle,
+    path,
+    pixel,
+    text,
+)
+from byhand.document.media.html.plane.sheet import Box, Sheet, text_width
+from byhand.document.media.outlines import Segment, Spot
 from byhand.document.words import token_label
 
 if TYPE_CHECKING:
@@ -43,9 +52,9 @@ class Ways:
                 used[frozenset((pixel(one), pixel(two)))] += 1
         there: Counter[tuple[Spot, Spot]] = Counter()
         found: list[list[tuple[Segment, float, str]]] = []
-        for path, way in zip(self.sheet.geometry.paths, self.points, strict=True):
+        for own, way, _strong in self._each():
             found.append([])
-            for stop, one, two in zip(path.stops[1:], way, way[1:], strict=False):
+            for stop, one, two in zip(own.stops[1:], way, way[1:], strict=False):
                 bow, key = 0.0, (pixel(one), pixel(two))
                 if hypot(two[0] - one[0], two[1] - one[1]) < SHORT:
                     continue
@@ -55,59 +64,58 @@ class Ways:
                 found[-1].append(((one, two), bow, stop.kind))
         return found
 
-    def lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[Markup]:
         for segments, strong in zip(self._segments, self.strong, strict=True):
             if not segments:
                 continue
-            path = "".join(bent(segment, bow) for segment, bow, _kind in segments)
+            drawn = "".join(bent(segment, bow) for segment, bow, _kind in segments)
             barbs = "".join(barb(segment, bow) for segment, bow, _kind in segments if strong)
             for (one, two), bow, _kind in segments:
                 past = middle((one, two), bow)
                 self.sheet.room.lines += [(one, past), (past, two)]
-            group = "" if strong else ' class="faint"'
-            yield f'<g{group}><path class="halo" d="{path}"/><path class="way" d="{path}"/>'
-            yield f'<path class="barb" d="{barbs}"/></g>' if barbs else "</g>"
+            pointed = path("barb", barbs) if barbs else ""
+            yield self._group(strong, path("halo", drawn), path("way", drawn), pointed)
 
-    def marks(self) -> Iterator[str]:
-        for path, way, strong in zip(
-            self.sheet.geometry.paths, self.points, self.strong, strict=True
-        ):
-            drawn = "".join(
-                mark(stop.kind, place) for stop, place in zip(path.stops, way, strict=True)
-            )
-            ring = ""
-            if path.last is not None:
-                led = path.last.leads
-                hue = "" if led is None or led.id is None else f" c{self.sheet.hue(led.id)}"
-                ring = f'<circle class="ring{hue}" {circle(way[-1], 8)}/>'
-            group = "" if strong else ' class="faint"'
-            yield f"<g{group}>{drawn}{ring}</g>"
+    @staticmethod
+    def _group(strong: bool, *drawn: str) -> Markup:
+        return element("g", *drawn, class_=None if strong else "faint")
+
+    def marks(self) -> Iterator[Markup]:
+        for own, way, strong in self._each():
+            drawn = [mark(stop.kind, place) for stop, place in zip(own.stops, way, strict=True)]
+            if own.last is not None:
+                led = own.last.leads
+                hue = "" if led is None or led.id is None else f" {self.sheet.hue(led.id)}"
+                drawn.append(circle(f"ring{hue}", way[-1], 8))
+            yield self._group(strong, *drawn)
+
+    def _each(self) -> Iterator[tuple[Path, list[Spot], bool]]:
+        return zip(self.sheet.geometry.paths, self.points, self.strong, strict=True)
 
     def take_marks(self) -> None:
-        for path, way, strong in zip(
-            self.sheet.geometry.paths, self.points, self.strong, strict=True
-        ):
+        for own, way, strong in self._each():
             for i, place in enumerate(way):
-                last = path.last is not None and i == len(way) - 1
+                last = own.last is not None and i == len(way) - 1
                 if strong or last:
-                    self.sheet.room.take([Box.around(place, 18 if last else 9, 18 if last else 9)])
+                    size = 18 if last else 9
+                    self.sheet.room.take([Box.around(place, size, size)])
 
     def _together(self, places: Sequence[Spot | None], told: Sequence[str]) -> list[list[int]]:
         """The paths whose points lie over each other and would be labelled alike."""
         groups: dict[tuple[Spot, str], list[int]] = {}
-        for i, (place, text) in enumerate(zip(places, told, strict=True)):
+        for i, (place, said) in enumerate(zip(places, told, strict=True)):
             if place is not None:
-                groups.setdefault((pixel(place), text), []).append(i)
+                groups.setdefault((pixel(place), said), []).append(i)
         return list(groups.values())
 
-    def end_labels(self) -> Iterator[str]:
+    def end_labels(self) -> Iterator[Markup]:
         """Where a way ends: whose it is and what is predicted there."""
         paths = self.sheet.geometry.paths
         ends = [
-            way[-1] if way and path.last is not None else None
-            for path, way in zip(paths, self.points, strict=True)
+            way[-1] if way and own.last is not None else None
+            for own, way in zip(paths, self.points, strict=True)
         ]
-        told = [end_label(path, self.sheet.geometry) for path in paths]
+        told = self.sheet.part.ends
         groups = self._together(ends, told)
         for group in sorted(groups, key=lambda group: -max(group)):  # the last position first
             who = [paths[i] for i in group]
@@ -116,7 +124,7 @@ class Ways:
             else:  # one of many: only where there is room close by
                 yield from self._label(ends[group[0]], who, told[group[0]], "", 11.5, 9, rings=2)
 
-    def start_labels(self) -> Iterator[str]:
+    def start_labels(self) -> Iterator[Markup]:
         starts = [way[0] if way else None for way in self.points]
         groups = self._together(starts, [""] * len(starts))
         for group in sorted(groups, key=lambda group: -max(group)):
@@ -133,38 +141,36 @@ class Ways:
         size: float,
         distance: float,
         rings: int = 4,
-    ) -> Iterator[str]:
+    ) -> Iterator[Markup]:
         if at is None:
             return
-        shown = list(paths)[-3:]
-        plain = (
-            ", ".join(token_label(path.token) + "0" * len(str(path.position)) for path in shown)
-            + more
-        )
+        shown = [(token_label(own.token), str(own.position)) for own in paths[-3:]]
+        plain = ", ".join(name + "0" * len(below) for name, below in shown) + more
         place = self.sheet.room.beside(at, text_width(plain, size) + 2, size + 2, distance, rings)
         if place is None:
             return
-        text = ", ".join(subscript(token_label(path.token), str(path.position)) for path in shown)
         if hypot(place[0] - at[0], place[1] - at[1]) > text_width(plain, size) / 2 + 26:
-            yield f'<path class="leader" d="{line(at, place)}"/>'
-        yield (
-            f'<text class="label middle {kind}" {xy(place)}>'
-            f"{'… ' if len(paths) > 3 else ''}{text}{escape(more)}</text>"
-        )
+            yield path("leader", line(at, place))
+        named = joined((_subscript(*each) for each in shown), ", ")
+        before = "… " if len(paths) > 3 else ""
+        yield text(f"label middle {kind}", place, before, named, more)
 
-    def trip_labels(self) -> Iterator[str]:
+    def trip_labels(self) -> Iterator[Markup]:
         """What a line is, along it, where there is room: else its mark and the legend say so."""
-        words = kinds(self.sheet.geometry)
         outermost: dict[tuple[Spot, Spot, str], tuple[Segment, float, str]] = {}
         for segments, strong in zip(self._segments, self.strong, strict=True):
             for segment, bow, kind in segments if strong else ():
                 outermost[(pixel(segment[0]), pixel(segment[1]), kind)] = segment, bow, kind
         for segment, bow, kind in outermost.values():
-            text = words[kind]
-            found = self.sheet.room.along(segment, text_width(text, 11), 11, bow)
+            said = self.sheet.part.stops[kind]
+            found = self.sheet.room.along(segment, text_width(said, 11), 11, bow)
             if found is not None:
-                place, slope = found
-                yield (
-                    f'<text class="label trip middle" transform="translate({place[0]:.1f}'
-                    f' {place[1]:.1f}) rotate({degrees(slope):.1f})">{escape(text)}</text>'
-                )
+                (x, y), slope = found
+                turned = f"translate({x:.1f} {y:.1f}) rotate({degrees(slope):.1f})"
+                yield element("text", said, class_="label trip middle", transform=turned)
+
+
+def _subscript(name: str, below: str) -> Markup:
+    """A text with a smaller one below its end."""
+    back = element("tspan", "\u200b", dy=-3.5)  # no sign, but the line is at its height again
+    return joined((name, element("tspan", below, class_="sub", dy=3.5), back))

@@ -1,7 +1,8 @@
-"""Where labels go in a drawing: near what they name, over nothing else.
+"""The paper a plane is drawn on: where points lie, the tokens' colours, and where labels go.
 
-Places are tried one after the other, and a label that would cover another is not put there.  What
-has no room is left out: the caller says whether a legend names it too.
+Places for a label are tried one after the other, near what it names, and one that would cover
+another label is not taken.  What has no room is left out: the caller says whether a legend names
+it too.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import atan2, cos, hypot, pi, sin
 
-Spot = tuple[float, float]
-Segment = tuple[Spot, Spot]
+from byhand.document.media.outlines import Segment, Spot, distance, sides, within
+from byhand.document.parts import Drawing
+from byhand.document.words import token_label
 
+WIDE = 460  # of the drawing; letters are about 12 high, so it can be shown on a telephone
+LEFT, RIGHT, TOP, BELOW = 36, 12, 12, 46  # around the frame
+HUES = 8
 SIGN = 0.58  # width of a sign, in sizes of the letters
 RINGS = (1.0, 1.7, 2.6, 3.8)  # how far away a label is tried, in its least distances
 COMPASS = (0, 7, 1, 6, 2, 5, 3, 4)  # eighths of a turn: right first, left last
@@ -181,8 +186,7 @@ def roomiest(outline: Sequence[Spot], room: Room, width: float, height: float) -
             box = Box.around(at, width, height)
             if not room.free(box) or not all(within(c, outline) for c in box.corners):
                 continue
-            sides = zip(outline, (*outline[1:], outline[0]), strict=True)
-            apart = min(distance(at, side) for side in sides)
+            apart = min(distance(at, side) for side in sides(outline))
             apart = min([apart, *(distance(at, line) + 6 for line in room.lines)])
             if best is None or apart > best[0]:
                 best = apart, at
@@ -192,20 +196,35 @@ def roomiest(outline: Sequence[Spot], room: Room, width: float, height: float) -
     return best[1]
 
 
-def within(at: Spot, outline: Sequence[Spot]) -> bool:
-    """Whether a point lies inside an outline, even-odd."""
-    inside = False
-    for (x, y), (a, b) in zip(outline, (*outline[1:], outline[0]), strict=True):
-        if (y > at[1]) != (b > at[1]) and at[0] < x + (at[1] - y) * (a - x) / (b - y):
-            inside = not inside
-    return inside
+@dataclass
+class Sheet:
+    """One figure in the making."""
 
+    part: Drawing
+    room: Room = field(init=False)
 
-def distance(at: Spot, segment: Segment) -> float:
-    """From a point to a line of some length."""
-    (x, y), (a, b) = segment
-    long = (a - x) ** 2 + (b - y) ** 2
-    share = 0.0
-    if long:
-        share = max(0.0, min(1.0, ((at[0] - x) * (a - x) + (at[1] - y) * (b - y)) / long))
-    return hypot(at[0] - x - share * (a - x), at[1] - y - share * (b - y))
+    def __post_init__(self) -> None:
+        self.geometry, self.plane, self.name = self.part.geometry, self.part.plane, self.part.name
+        frame = self.plane.frame
+        self.scale = (WIDE - LEFT - RIGHT) / float(frame.width)
+        self.high = float(frame.height) * self.scale
+        self.box = Box(LEFT, TOP, WIDE - RIGHT, TOP + self.high)
+        self.room = Room(Box(LEFT + 2, TOP + 2, WIDE - RIGHT - 2, TOP + self.high - 2))
+
+    def at(self, x: float, y: float) -> Spot:
+        """From the plane to the drawing."""
+        frame = self.plane.frame
+        return (
+            LEFT + (x - float(frame.left)) * self.scale,
+            TOP + (float(frame.top) - y) * self.scale,
+        )
+
+    def hue(self, token: int) -> str:
+        """The class of a token's colour: directions have the colours in their order, and what has
+        none of its own comes after."""
+        ids = [each.id for each in self.geometry.directions]
+        return f"c{(ids.index(token) if token in ids else token) % HUES}"
+
+    def tokens(self, ids: Sequence[int], most: int) -> str:
+        """Some tokens in a line."""
+        return ", ".join(token_label(self.geometry.trace.token(id)) for id in ids[:most])

@@ -1,13 +1,12 @@
-"""The words of the plane: what its signs are called, its notes, and the whole of it said."""
+"""The planes of a stream as drawings: their numbers, what their signs are called, their notes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from math import floor, log10
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from byhand.document.parts import Drawing
 from byhand.document.words import token_label
 from byhand.language import _
 
@@ -16,6 +15,50 @@ if TYPE_CHECKING:
     from byhand.explaining.planes import Plane
 
 MOST_TOLD = 8  # tokens or positions that a sentence lists
+
+
+def drawings(geometry: Geometry, *, small: bool = False, name: str = "plane") -> list[Drawing]:
+    """A drawing of each plane; the first says in words what they show where none can be drawn."""
+    planes = geometry.planes
+    return [
+        Drawing(
+            geometry,
+            plane,
+            name if len(planes) == 1 else f"{name}-{place}",
+            _title(geometry),
+            description(geometry, plane),
+            tuple(notes(geometry, plane)),
+            axis_names(plane),
+            kinds(geometry),
+            tuple(end_label(path, geometry) for path in geometry.paths),
+            small,
+            "" if place else _instead(geometry),
+        )
+        for place, plane in enumerate(planes)
+    ]
+
+
+def _title(geometry: Geometry) -> str:
+    text = _("The stream of {model} with the way of {text}, seen in two dimensions")
+    if geometry.width == 2:
+        text = _("The plane of {model} with the way of {text}")
+    return text.format(model=geometry.trace.model.name, text=geometry.trace.text)
+
+
+def _instead(geometry: Geometry) -> str:
+    """What a picture of a wider stream shows, and what it does not; of two dimensions nothing."""
+    if geometry.width <= 2:
+        return ""
+    if geometry.width == 3:
+        return _("--report draws the stream in its three coordinate planes")
+    seen = geometry.planes[0].projection
+    text = _(
+        "the two main directions keep {first} and {second} of the stream's spread on this text, "
+        "{away} is projected away; --report draws them"
+    )
+    return text.format(
+        first=percent(seen.kept[0]), second=percent(seen.kept[1]), away=percent(seen.away)
+    )
 
 
 def kinds(geometry: Geometry) -> dict[str, str]:
@@ -57,14 +100,6 @@ def decimal(number: float, unit: float) -> str:
     if not float(text):
         text = "0"
     return text.replace("-", "−").replace(".", _("."))
-
-
-def subscript(text: str, below: str) -> str:
-    """A text with a smaller one below its end, as markup."""
-    if not below:
-        return escape(text)
-    back = '<tspan dy="-3.5">\u200b</tspan>'  # no sign at all, but the line is at its height again
-    return f'{escape(text)}<tspan class="sub" dy="3.5">{escape(below)}</tspan>{back}'
 
 
 def end_label(path: Path, geometry: Geometry) -> str:
@@ -149,11 +184,6 @@ def _proofs(geometry: Geometry) -> Iterator[str]:
         yield _("A question mark: which token wins is undecided.")
     else:
         yield _("The numbers are rounded, so no prediction is proven.")
-
-
-def about(geometry: Geometry, plane: Plane, signs: float) -> list[str]:
-    """The notes in lines of at most so many signs."""
-    return wrap(" ".join(notes(geometry, plane)), int(signs))
 
 
 # ------------------------------------------------------------------ for those who hear it

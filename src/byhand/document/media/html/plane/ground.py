@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from math import atan2, cos, hypot, sin
 from typing import TYPE_CHECKING
 
-from byhand.document.media.html.label_places import Box, Segment, Spot, roomiest, text_width
-from byhand.document.media.html.plane_sheet import LEFT, RIGHT, TOP, WIDE, Sheet
-from byhand.document.media.html.plane_words import axis_names, decimal
-from byhand.document.media.html.shapes import (
+from byhand.document.compose.explanation.plane import decimal
+from byhand.document.media.html.markup import Markup, element
+from byhand.document.media.html.plane.shapes import (
     arrow_head,
     between,
     closed,
     extent,
     line,
-    multiples,
+    path,
     rectangle,
-    tick,
-    xy,
+    text,
 )
+from byhand.document.media.html.plane.sheet import (
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDE,
+    Box,
+    Sheet,
+    roomiest,
+    text_width,
+)
+from byhand.document.media.outlines import Segment, Spot, multiples, tick
 from byhand.document.words import token_label
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from byhand.explaining.regions import Region
 
 MOST_ARROWS = 6  # of a projection
+MOST_TIED = 3  # tokens of one region that are named
 
 # one pattern a hue, so that regions differ in black and white too
 HATCHES = (
@@ -50,27 +59,32 @@ class Ground:
 
     sheet: Sheet
 
-    def hatches(self) -> Iterator[str]:
+    def hatches(self) -> Iterator[Markup]:
         for hue in sorted({self.sheet.hue(region.token) for region in self.sheet.plane.regions}):
-            cap = ' stroke-linecap="round" style="stroke-width:2.2"' if hue == 1 else ""
-            yield (
-                f'<pattern id="{self.sheet.name}-h{hue}" class="hatch c{hue}"'
-                ' width="10" height="10" patternUnits="userSpaceOnUse">'
-                f'<path d="{HATCHES[hue]}"{cap}/></pattern>'
+            dots = {"stroke_linecap": "round", "style": "stroke-width:2.2"} if hue == "c1" else {}
+            yield element(
+                "pattern",
+                element("path", d=HATCHES[int(hue[1:])], **dots),
+                id=f"{self.sheet.name}-{hue}",
+                class_=f"hatch {hue}",
+                width=10,
+                height=10,
+                patternUnits="userSpaceOnUse",
             )
 
     def _outline(self, region: Region) -> list[list[Spot]]:
         return [[self.sheet.at(float(x), float(y)) for x, y in line] for line in region.outlines]
 
-    def regions(self) -> Iterator[str]:
+    def regions(self) -> Iterator[Markup]:
+        edges = []
         for region in self.sheet.plane.regions:
-            path = "".join(closed(line) for line in self._outline(region))
             hue = self.sheet.hue(region.token)
-            yield f'<path class="tint c{hue}" fill-rule="evenodd" d="{path}"/>'
-            yield f'<path fill="url(#{self.sheet.name}-h{hue})" fill-rule="evenodd" d="{path}"/>'
-        for region in self.sheet.plane.regions:
-            path = "".join(closed(line) for line in self._outline(region))
-            yield f'<path class="edge" d="{path}"/>'
+            around = "".join(closed(line) for line in self._outline(region))
+            yield element("path", class_=f"tint {hue}", fill_rule="evenodd", d=around)
+            fill = f"url(#{self.sheet.name}-{hue})"
+            yield element("path", fill=fill, fill_rule="evenodd", d=around)
+            edges.append(path("edge", around))
+        yield from edges
 
     def thin(self) -> list[Segment]:
         """The axes and the rays: a label may lie over them, a region's letter should not."""
@@ -79,55 +93,44 @@ class Ground:
         rays = [(tip, self._at_border(self._start, tip)) for _each, tip in self.arrows_shown]
         return [*axes, *rays] if self.sheet.geometry.width == 2 else axes
 
-    def letters(self) -> Iterator[str]:
+    def letters(self) -> Iterator[Markup]:
         """The name of each region, large, where there is most room."""
         for region in self.sheet.plane.regions:
             outlines = sorted(self._outline(region), key=extent)
-            ids = region.tied or (region.token,)
-            text = ", ".join(token_label(self.sheet.geometry.trace.token(id)) for id in ids[:3])
+            named = self.sheet.tokens(region.tied or (region.token,), MOST_TIED)
             for size in (34.0, 24.0, 17.0):
-                wide = text_width(text, size) * 1.1
+                wide = text_width(named, size) * 1.1
                 place = roomiest(outlines[-1], self.sheet.room, wide + 4, size)
                 if place is not None:
-                    yield (
-                        f'<text class="letter c{self.sheet.hue(region.token)}"'
-                        f' font-size="{size:.0f}" {xy(place)}>{escape(text)}</text>'
-                    )
+                    kind = f"letter {self.sheet.hue(region.token)}"
+                    yield text(kind, place, named, font_size=f"{size:.0f}")
                     break
 
-    def axes(self) -> Iterator[str]:
-        left, top, right, bottom = (
-            self.sheet.box.left, self.sheet.box.top, self.sheet.box.right, self.sheet.box.bottom
-        )  # fmt: skip
+    def axes(self) -> Iterator[Markup]:
+        """The axes through 0, the border with its ticks and numbers, and the names of the axes."""
+        box, frame = self.sheet.box, self.sheet.plane.frame
         x, y = self.sheet.at(0.0, 0.0)
-        if left < x < right:
-            yield f'<path class="axis" d="M{x:.1f} {top}V{bottom:.1f}"/>'
-        if top < y < bottom:
-            yield f'<path class="axis" d="M{left} {y:.1f}H{right}"/>'
-        yield f'<rect class="border" {rectangle(self.sheet.box)}/>'
-        frame = self.sheet.plane.frame
+        if box.left < x < box.right:
+            yield path("axis", f"M{x:.1f} {box.top}V{box.bottom:.1f}")
+        if box.top < y < box.bottom:
+            yield path("axis", f"M{box.left} {y:.1f}H{box.right}")
+        yield rectangle(box, "border")
         unit = tick(max(float(frame.width), float(frame.height)))
         for number in multiples(float(frame.left), float(frame.right), unit):
             x = self.sheet.at(number, 0.0)[0]
-            yield f'<path class="tick" d="M{x:.1f} {bottom:.1f}v4"/>'
-            yield (
-                f'<text class="number middle" x="{x:.1f}" y="{bottom + 12:.1f}">'
-                f"{decimal(number, unit)}</text>"
-            )
+            yield path("tick", f"M{x:.1f} {box.bottom:.1f}v4")
+            yield text("number middle", (x, box.bottom + 12), decimal(number, unit))
         for number in multiples(float(frame.bottom), float(frame.top), unit):
             y = self.sheet.at(0.0, number)[1]
-            yield f'<path class="tick" d="M{left} {y:.1f}h-4"/>'
-            text = decimal(number, unit)
-            yield f'<text class="number end" x="{left - 6}" y="{y:.1f}">{text}</text>'
-        across, up = axis_names(self.sheet.plane)
-        yield f'<text class="name end" x="{right}" y="{bottom + 27:.1f}">{escape(across)}</text>'
+            yield path("tick", f"M{box.left} {y:.1f}h-4")
+            yield text("number end", (box.left - 6, y), decimal(number, unit))
+        across, up = self.sheet.part.axes
+        yield text("name end", (box.right, box.bottom + 27), across)
         if len(up) <= 3:
-            yield f'<text class="name" x="4" y="{top + 2}">{escape(up)}</text>'
+            yield text("name", (4, box.top + 2), up)
         else:
-            yield (
-                f'<text class="name end" transform="translate(7 {top}) rotate(-90)">'
-                f"{escape(up)}</text>"
-            )
+            turned = f"translate(7 {box.top}) rotate(-90)"
+            yield element("text", up, class_="name end", transform=turned)
 
     # ------------------------------------------------------------------ directions
 
@@ -158,19 +161,18 @@ class Ground:
             least = max(least, sorted(long.values())[-MOST_ARROWS])
         return [(each, tip) for each, tip in tips if long[each.id] >= least]
 
-    def arrows(self) -> Iterator[str]:
+    def arrows(self) -> Iterator[Markup]:
         start = self._start
         for each, tip in self.arrows_shown:
-            hue = f"c{self.sheet.hue(each.id)}"
+            hue = self.sheet.hue(each.id)
             self.sheet.room.lines.append((start, tip))
             self.sheet.room.take([Box.around(tip, 8, 8)])
             if self.sheet.geometry.width == 2:
-                far = self._at_border(start, tip)
-                yield f'<path class="ray {hue}" d="{line(tip, far)}"/>'
+                yield path(f"ray {hue}", line(tip, self._at_border(start, tip)))
             turn = atan2(tip[1] - start[1], tip[0] - start[0])
             neck = (tip[0] - 6 * cos(turn), tip[1] - 6 * sin(turn))
-            yield f'<path class="arrow {hue}" d="{line(start, neck)}"/>'
-            yield f'<path class="head {hue}" d="{arrow_head(tip, turn, 9.0, 4.2)}"/>'
+            yield path(f"arrow {hue}", line(start, neck))
+            yield path(f"head {hue}", arrow_head(tip, turn, 9.0, 4.2))
 
     def _at_border(self, start: Spot, tip: Spot) -> Spot:
         """Where the ray through an arrow leaves the frame."""
@@ -183,21 +185,18 @@ class Ground:
         least = max(min(ways), 0.0)
         return start[0] + least * x, start[1] + least * y
 
-    def arrow_labels(self) -> Iterator[str]:
+    def arrow_labels(self) -> Iterator[Markup]:
         start = self._start
         for each, tip in self.arrows_shown:
-            wide = 10 + text_width(token_label(each.token), 10.5)
+            name = token_label(each.token)
+            wide = 10 + text_width(name, 10.5)
             places = [tip]
             if self.sheet.geometry.width == 2:  # or along the ray, where it is free of everything
                 far = self._at_border(start, tip)
-                for share in (0.0, 0.2, 0.4, 0.6, 0.8):
-                    places.append(between(tip, far, share))
+                places += [between(tip, far, share) for share in (0.0, 0.2, 0.4, 0.6, 0.8)]
             for place in places:
                 found = self.sheet.room.beside(place, wide, 15, 5)
                 if found is not None:
-                    text = f'w<tspan class="sub" dy="4">{escape(token_label(each.token))}</tspan>'
-                    yield (
-                        f'<text class="w label middle c{self.sheet.hue(each.id)}"'
-                        f" {xy(found)}>{text}</text>"
-                    )
+                    below = element("tspan", name, class_="sub", dy=4)
+                    yield text(f"w label middle {self.sheet.hue(each.id)}", found, "w", below)
                     break

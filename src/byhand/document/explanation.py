@@ -1,0 +1,35 @@
+"""An explanation shown: as lines, as a page of its own, and below the cell of a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from byhand.document.compose.explanation.sections import sections, title
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.document.media.terminal.ink import Ink
+    from byhand.explaining import Explanation
+
+
+def lines(
+    found: Explanation, only: Sequence[str], width: int, ink: Ink, *, every: bool = False
+) -> Iterator[str]:
+    """The lines for a terminal; all that they tell is worked out before the first is there."""
+    from byhand.document.media.terminal.explanation import lines
+
+    shown = tuple(sections(found, only, every=every))
+    return lines(title(found, only), shown, width, ink)
+
+
+def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -> str:
+    """A page of HTML that needs nothing else, with every section in full."""
+    from byhand.document.media.html.explanation_page import page
+    from byhand.document.media.html.mathml import Mathml
+    from byhand.document.media.html.numbers import Inscriber
+    from byhand.editions import edition_of
+
+    shown = tuple(sections(found, only, every=every, full=True))
+    finite = edition_of(found.trace, workings=False).showing.by_decimals
+    return page(title(found, only), shown, Inscriber(Mathml(_("."), finite=finite)))

@@ -1,0 +1,102 @@
+"""The pages of the site that lie outside docs/, called by mkdocs as its hooks.
+
+README is the home, the books of all built-in models are made, and links that are written for the
+repository lead to the pages of the site.  Links that mkdocs cannot resolve after that are warnings,
+which `make site` takes for errors.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File, Files
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
+
+import books  # noqa: E402
+
+MOVED = {  # from the repository to the site
+    "README.md": "index.md",
+    "README.es.md": "es.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "src/byhand/numbers/README.md": "numbers.md",
+}
+EXAMPLES = "examples/index.md"
+BOOKS = "books/README.md"
+SHELF = TemporaryDirectory(prefix="byhand-books-")
+COG = re.compile(r"<!-- {{{cog.*?}}} -->\n|<!-- {{{end}}} -->\n?", re.DOTALL)
+LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """The files of docs/ with README and its like, the examples and every book."""
+    for here, there in MOVED.items():
+        files.append(File.generated(config, there, content=(ROOT / here).read_text("utf-8")))
+    files.append(File.generated(config, EXAMPLES, content=_examples()))
+    listed = files.get_file_from_path(BOOKS)
+    assert listed is not None
+    files.remove(listed)
+    files.append(File.generated(config, BOOKS, content=books.index(on_site=True)))
+    shelf = Path(SHELF.name)
+    for each in books.editions():
+        each.write(shelf / each.name)
+        for page in sorted((shelf / each.name).iterdir()):
+            path = f"books/{each.name}/{page.name}"
+            if (kept := files.get_file_from_path(path)) is not None:
+                files.remove(kept)
+            files.append(File.generated(config, path, abs_src_path=str(page)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A page without the calls of cog, its links leading to pages of the site."""
+    here = page.file.src_uri
+    source = next((old for old, new in MOVED.items() if new == here), f"docs/{here}")
+    folder = posixpath.dirname(source)
+
+    def led(link: re.Match[str]) -> str:
+        old = posixpath.normpath(posixpath.join(folder, link[2]))
+        place = link[3] or ""
+        if old.startswith("docs/examples") and (ROOT / old).is_dir():
+            new, place = EXAMPLES, place or _anchor(old)
+        else:
+            new = MOVED.get(old, old.removeprefix("docs/"))
+        return f"{link[1]}{posixpath.relpath(new, posixpath.dirname(here) or '.')}{place})"
+
+    return LINK.sub(led, COG.sub("", markdown))
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Takes away the books that were copied into the site."""
+    SHELF.cleanup()
+
+
+def _anchor(folder: str) -> str:
+    name = posixpath.basename(folder)
+    return "" if name == "examples" else f"#{name}"
+
+
+def _examples() -> str:
+    """A page that lists the files of docs/examples, folder by folder."""
+    lines = ["# Examples", "", "Files that the pages of this site use.", ""]
+    folder = ROOT / "docs" / "examples"
+    lines += [f"- [{file.name}]({file.name})" for file in _files(folder)]
+    for inner in sorted(path for path in folder.iterdir() if path.is_dir()):
+        lines += ["", f"## {inner.name}", ""]
+        lines += [f"- [{file.name}]({inner.name}/{file.name})" for file in _files(inner)]
+    return "\n".join(lines) + "\n"
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file())
