@@ -12,9 +12,16 @@ from random import Random
 from typing import TypeVar
 
 from byhand.address import read_address
-from byhand.document.book import Book, Page, Passage
+from byhand.document.book import Book, Passage
 from byhand.document.compose.worksheet.given import inputs_beside
-from byhand.document.compose.worksheet.sheet import COUNTS, SHAPES, VALUES, Blank, Questioning
+from byhand.document.compose.worksheet.sheet import (
+    COUNTS,
+    SHAPES,
+    VALUES,
+    Blank,
+    Questioning,
+    numbers_in,
+)
 from byhand.document.parts import Number, NumberRow, NumberTable
 from byhand.plan import Plan
 
@@ -32,28 +39,19 @@ def lines_to_ask(book: Book, plan: Plan, *, everything: bool) -> Lines:
     """What may be asked for at each passage, by its id; each number once."""
     found: dict[str, tuple[Blank, ...]] = {}
     seen: set[str] = set()
-    shown = {address for page in book.pages if page.slug in PAGES for address in _shown(page)}
+    pages = [page for page in book.pages if page.slug in PAGES]
+    shown = {number.address for page in pages for number in numbers_in(page.passages)}
 
     def fits(blank: Blank) -> bool:
         inputs = {a for place in blank.places for a in inputs_beside(place, plan)}
         return not seen & set(blank.places) and (everything or inputs <= shown)
 
-    for page in book.pages:
-        if page.slug in PAGES:
-            for passage in page.passages:
-                lines = [blank for blank in _of(passage, plan, everything) if fits(blank)]
-                seen.update(place for blank in lines for place in blank.places)
-                if lines:
-                    found[passage.id] = tuple(lines)
+    for passage in (passage for page in pages for passage in page.passages):
+        lines = [blank for blank in _of(passage, plan, everything) if fits(blank)]
+        seen.update(place for blank in lines for place in blank.places)
+        if lines:
+            found[passage.id] = tuple(lines)
     return found
-
-
-def _shown(page: Page) -> Iterator[str]:
-    """The addresses of all numbers on a page."""
-    for passage in page.passages:
-        for part in passage.show:
-            if isinstance(part, NumberTable):
-                yield from (number.address for row in part.rows for number in row.numbers)
 
 
 def choose(
