@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 _DRAWN = {  # class → the function that draws one of its objects, as one piece of HTML
+    "byhand.explaining:Explanation": "byhand.document.explanation:notebook_cell",
     "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
     "byhand.tracing:Trace": "byhand.document.notebook:notebook_passage",
     "byhand.tracing:Worked": "byhand.document.cells:step_cell",

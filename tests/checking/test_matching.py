@@ -11,7 +11,7 @@ import pytest
 import byhand
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText
 from byhand.checking.matching import match, plan_for
-from byhand.checking.matching.naming import MOST_HINTS
+from byhand.checking.matching.names import MOST_HINTS
 from byhand.checking.reading import read_claims
 from byhand.errors import InputError
 from byhand.model import Model

@@ -210,7 +210,7 @@ def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
 def test_a_zip_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from byhand.checking.reading import zipped as module
+    from byhand.checking.reading import tensors as module
 
     path = tmp_path / "dump.npz"
     np.savez_compressed(path, x=np.zeros(10_000))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import byhand
 from byhand.checking.claims import Claim
-from byhand.checking.precision_guess import usual_precision
+from byhand.checking.precisions import usual_precision
 from byhand.checking.reading import read_claims
 from byhand.checking.reading.dumped import floats_of
 from byhand.model import Model

@@ -218,7 +218,7 @@ def test_a_spreadsheet_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("openpyxl")
-    from byhand.checking.reading import spreadsheet as module
+    from byhand.checking.reading import rows as module
 
     monkeypatch.setattr(module, "MOST_BYTES", 1000)
     path = spreadsheet(tmp_path / "ana.xlsx", [["loss", 1.5]], {})

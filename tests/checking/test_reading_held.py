@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from byhand.checking.reading.held import narrowest_format
+from byhand.checking.precisions import narrowest_format
 
 NORMAL = np.random.default_rng(4).normal(size=(6, 50))
 DTYPES = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16, "float32": np.float32}

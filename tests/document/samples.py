@@ -19,8 +19,6 @@ from byhand.document.parts import (
     MASKED,
     AttentionPattern,
     Cell,
-    Checked,
-    CheckedTable,
     Facts,
     Formula,
     HeadPattern,
@@ -40,6 +38,7 @@ from byhand.document.parts import (
     WorkingLine,
 )
 from byhand.document.parts import Number as Figure
+from byhand.document.verdict_parts import VerdictLine, VerdictTable
 from byhand.expression import Call, Entry, Name, Number, Product, Quotient, Sum, parse
 
 SCORES, WEIGHTS = "block.0.attn.scores", "block.0.attn.weights"
@@ -138,7 +137,7 @@ def _attention() -> Page:
                     ),
                 ),
             ),
-            CheckedTable("worked.yaml", (_checked(),)),
+            VerdictTable("worked.yaml", (_checked(),)),
             LeftOut("Other heads are not shown.", "byhand trace tiny --only block.0.attn"),
         ),
         remarks=(
@@ -172,15 +171,15 @@ def _table(
     )
 
 
-def _checked() -> Checked:
-    return Checked(
+def _checked() -> VerdictLine:
+    return VerdictLine(
         address=f"{WEIGHTS}[0,1,0]",
         verdict="ERROR",
         sign="✗",
         word="error here",
         claimed="0.25",
         expected="0.2689",
-        told=("it follows if the scores are halved",),
+        told=(("suspect", "it follows if the scores are halved"),),
         source="worked.yaml, line 3",
     )
 

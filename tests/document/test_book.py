@@ -14,7 +14,6 @@ from byhand.document.compose.book import STEP_PAGES, bind
 from byhand.document.compose.book.edition import Edition
 from byhand.document.parts import (
     AttentionPattern,
-    CheckedTable,
     HeatStrip,
     LeftOut,
     Number,
@@ -25,6 +24,7 @@ from byhand.document.parts import (
     StreamLine,
     WorkingLine,
 )
+from byhand.document.verdict_parts import VerdictTable
 from byhand.editions import make_edition
 from byhand.expression import (
     Call,
@@ -301,7 +301,7 @@ def test_the_book_of_journey_says_where_the_printed_stream_would_lead() -> None:
 
 def test_every_line_of_the_document_is_in_the_table_of_claims() -> None:
     table = passage_of(book_of("journey"), "exact-claims").show[0]
-    assert isinstance(table, CheckedTable)
+    assert isinstance(table, VerdictTable)
     verdicts = Counter(line.verdict for line in table.lines)
     assert verdicts == {"RIGHT": 13, "CARRIED": 3, "ERROR": 1}
 

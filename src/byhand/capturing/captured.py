@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.capturing.caches import CACHE
+from byhand.capturing.recorder import CACHE
 from byhand.errors import UsageError
 from byhand.language import _
 
@@ -49,7 +49,7 @@ class Capture:
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, whole or not at all, which `byhand check` reads."""
         from byhand.drafts import write_whole
-        from byhand.golden.layout import Form, TensorFile
+        from byhand.files.tensor_file import Form, TensorFile
 
         self._from_the_start()
         target = Path(path)

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Claim
-from byhand.checking.parts import left_blank, unjudged
+from byhand.checking.entries import left_blank, unjudged
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.counting import Inventory, count
 from byhand.errors import nearest

@@ -79,21 +79,13 @@ def _joined(sheets: list[Sheet]) -> list[Sheet]:
     dumps = [sheet for sheet in sheets if sheet.entries and _is_dump(sheet)]
     if len(dumps) < 2 or len(dumps) < len(sheets):
         return sheets
-    first = dumps[0]
-    return [
-        replace(
-            first,
-            source=", ".join(sheet.source for sheet in dumps),
-            entries=tuple(entry for sheet in dumps for entry in sheet.entries),
-            tokens=next((s.tokens for s in dumps if s.tokens is not None), None),
-            positions=next((s.positions for s in dumps if s.positions is not None), None),
-            mask=next((s.mask for s in dumps if s.mask is not None), None),
-            segments=next((s.segments for s in dumps if s.segments is not None), None),
-            pairs=next((s.pairs for s in dumps if s.pairs is not None), None),
-            text=next((s.text for s in dumps if s.text is not None), None),
-            precision=next((s.precision for s in dumps if s.precision is not None), None),
-        )
-    ]
+    said: dict[str, Any] = {
+        name: next((found for sheet in dumps if (found := getattr(sheet, name)) is not None), None)
+        for name in ("tokens", "positions", "mask", "segments", "pairs", "text", "precision")
+    }
+    source = ", ".join(sheet.source for sheet in dumps)
+    entries = tuple(entry for sheet in dumps for entry in sheet.entries)
+    return [replace(dumps[0], source=source, entries=entries, **said)]
 
 
 def _is_dump(sheet: Sheet) -> bool:

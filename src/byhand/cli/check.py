@@ -130,9 +130,7 @@ def command(
         )
     tell_unmatched(marking)
     if only:
-        from byhand.document.media.terminal.marking import only as only_these
-
-        marking = only_these(marking, only)
+        marking = marking.only(only)
     if page is not None:  # before anything is printed: whoever reads that may stop reading
         save_report(marking, page)
     show(marking, as_json=as_json, every=every, grades=grades)
@@ -203,7 +201,7 @@ def refuse_to_overwrite(claims: tuple[str | Path, ...], *written: Path | None) -
 
 def tell_unmatched(marking: Marking) -> None:
     """The names that stand for nothing: on stderr, never dropped silently."""
-    from byhand.document.media.terminal.marking import unmatched_lines
+    from byhand.document.compose.marking import unmatched_lines
 
     for line in unmatched_lines(marking):
         talk(line)
@@ -239,9 +237,6 @@ def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
     """Prints the marking; of several people's sheets also how the class did, which is all there is
     where the marks are written to a file."""
-    from byhand.cli.printing import print_lines
-    from byhand.document.media.terminal.marking import lines
-
     several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
     book = None
     if several or grades is not None:
@@ -251,28 +246,30 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
         if grades is not None:
             write_csv(book, grades)
     if as_json:
-        from byhand.document.media.json.marking import write_json
-        from byhand.document.media.terminal.grades import gradebook_data
+        from byhand.document.media.json.marking import gradebook_data, write_json
 
         further = {} if book is None else {"gradebook": gradebook_data(book)}
         write_json(marking, sys.stdout, **further)
     else:
-        if grades is None or every:
-            print_lines(lambda width, ink: lines(marking, width, ink, every))
-        if book is not None:
-            from byhand.document.media.terminal.grades import gradebook_lines
+        from byhand.cli.printing import print_parts
+        from byhand.document.compose.grades import class_table
+        from byhand.document.compose.marking import report
 
-            found = book
+        if grades is None or every:
+            print_parts([report(marking, every)])
+        if book is not None:
             if grades is None or every:
                 print("\n")
-            print_lines(lambda width, ink: gradebook_lines(found, width, ink))
+            print_parts([class_table(book)])
     if grades is not None:
         talk(_("the marks are in {file}").format(file=grades))
 
 
 def save_report(marking: Marking, path: Path) -> None:
+    """Writes the page of a marking, and says where it is."""
+    from byhand.document.compose.marking import report
     from byhand.document.media.html.report import page
     from byhand.drafts import write_whole
 
-    write_whole(path, page(marking).encode())
+    write_whole(path, page(report(marking, evidence=True)).encode())
     talk(_("the report is in {file}").format(file=path))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from byhand.cli.printing import columns_of, print_data
 from byhand.cli.speaking import Command, json_option, language_option, later
 
 
@@ -28,15 +25,15 @@ from byhand.cli.speaking import Command, json_option, language_option, later
 @language_option
 def command(model: str, as_json: bool) -> int:
     from byhand.cli.opening import architecture
-    from byhand.cli.printing import print_lines
+    from byhand.cli.printing import print_data, print_parts
     from byhand.counting import count
-    from byhand.document.compose.listing import inventory_data, inventory_lines
+    from byhand.document.compose.listing import inventory_parts
+    from byhand.document.media.json.inventory import inventory_data
 
     spec, weights = architecture(model)
     inventory = count(spec, weights)
     if as_json:
         print_data(inventory_data(inventory))
     else:
-        known, terminal = weights is not None, columns_of(sys.stdout)
-        print_lines(lambda width, ink: inventory_lines(inventory, known, width, ink, terminal))
+        print_parts(inventory_parts(inventory, weights_known=weights is not None))
     return 0

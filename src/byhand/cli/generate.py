@@ -145,9 +145,8 @@ def show(generation: Generation) -> None:
 
     The heading comes with the first one: a model that cannot be worked out has no page.
     """
-    from byhand.cli.printing import print_parts, width_of_output
-    from byhand.document.compose.generation import choice_lines, opening
-    from byhand.document.media.terminal.ink import ink_for
+    from byhand.cli.printing import print_parts
+    from byhand.document.compose.generation import choice, closing, opening
 
     @cache
     def begin() -> None:
@@ -156,13 +155,13 @@ def show(generation: Generation) -> None:
 
     def end(generation: Generation) -> None:
         begin()
-        print_text(generation)
+        print_parts(closing(generation))
 
     with whatever_came(generation, end):
         for chosen in as_they_come(generation):
             begin()
-            for line in choice_lines(generation, chosen, width_of_output(), ink_for(sys.stdout)):
-                print(line, flush=True)
+            print_parts([choice(generation, chosen)])
+            sys.stdout.flush()
 
 
 def as_they_come(generation: Generation) -> Iterator[Chosen]:
@@ -189,16 +188,9 @@ def whatever_came(generation: Generation, tell: Callable[[Generation], None]) ->
     tell(generation)
 
 
-def print_text(generation: Generation) -> None:
-    from byhand.cli.printing import width_of_output
-    from byhand.document.compose.generation import closing_lines
-
-    for line in closing_lines(generation, width_of_output()):
-        print(line)
-
-
 def print_json(generation: Generation) -> None:
+    """Prints what has come as one JSON document."""
     from byhand.cli.printing import print_data
-    from byhand.document.compose.generation import generation_data
+    from byhand.document.media.json.generation import generation_data
 
     print_data(generation_data(generation))

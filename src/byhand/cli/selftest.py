@@ -68,19 +68,17 @@ def telling(running: Iterator[Check]) -> Iterator[Check]:
 
 def lines(check: Check, width: int, ink: Ink) -> Iterator[str]:
     """One check: whether it held, what it is, and below it what was seen."""
-    from byhand.document.compose.listing import INDENT, paragraph
-    from byhand.document.media.terminal.ink import padded, width_of
+    from byhand.document.media.terminal.ink import padded, width_of, wrap
 
     holds, failed = _("holds"), _("FAILED")
     room = max(width_of(holds), width_of(failed))
     verdict = padded(holds if check.passed else failed, room)
-    indent = " " * (len(INDENT) + room + len(INDENT))
-    first, *rest = paragraph(check.name, width, indent)
-    yield INDENT + ink(verdict, "exact" if check.passed else "strong") + INDENT + first.strip()
+    indent = " " * (room + 4)
+    first, *rest = wrap(check.name, width, initial_indent=indent, subsequent_indent=indent)
+    yield f"  {ink(verdict, 'exact' if check.passed else 'strong')}  {first.strip()}"
     yield from rest
-    if check.detail:
-        for line in paragraph(check.detail, width, indent):
-            yield ink(line, "quiet")
+    for line in wrap(check.detail, width, initial_indent=indent, subsequent_indent=indent):
+        yield ink(line, "quiet")
 
 
 def data(done: list[Check], device: str | None) -> dict[str, object]:

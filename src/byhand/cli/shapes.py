@@ -37,10 +37,10 @@ def show_shapes(
 
         write_plan_json(plan, sys.stdout, only, style)
     else:
-        from byhand.cli.printing import print_lines
-        from byhand.document.compose.listing import plan_lines
+        from byhand.cli.printing import print_parts
+        from byhand.document.compose.listing import plan_parts
 
-        print_lines(lambda width, ink: plan_lines(plan, shown, width, ink, style))
+        print_parts(plan_parts(plan, shown, style))
     return 0
 
 

@@ -28,7 +28,8 @@ def parts_cell(parts: Iterable[Part], title: str = "") -> str:
     """Parts of a document as one piece of HTML, in the language spoken."""
     pen = _pen()
     head = [str(element("p", title, class_="title"))] if title else []
-    return _framed([*head, *(line for part in parts for line in part_lines(part, pen))])
+    lines = (line for part in parts for line in part_lines(part, pen))
+    return _framed([*head, *lines], "explained.css")
 
 
 def step_cell(worked: Worked) -> str:
@@ -94,6 +95,6 @@ def _pen() -> Plain:
     return Plain(Mathml(_("."), finite=True))
 
 
-def _framed(lines: Iterable[str]) -> str:
-    inside = "\n".join(lines)
-    return f'<div class="byhand" lang="{spoken()}"><style>{style()}</style>\n{inside}\n</div>'
+def _framed(lines: Iterable[str], *sheets: str) -> str:
+    inside, looks = "\n".join(lines), style(*sheets)
+    return f'<div class="byhand" lang="{spoken()}"><style>{looks}</style>\n{inside}\n</div>'

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from byhand.document.compose.explanation.sections import sections, title
+from byhand.document.compose.explanation.sections import section_of, sections, title
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.document.media.terminal.ink import Ink
     from byhand.explaining import Explanation
+
+CHEAP = ("attribution", "lens")  # sections that take no further run of a model
 
 
 def lines(
@@ -33,3 +35,14 @@ def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -
     shown = tuple(sections(found, only, every=every, full=True))
     finite = edition_of(found.trace, workings=False).showing.by_decimals
     return page(title(found, only), shown, Inscriber(Mathml(_("."), finite=finite)))
+
+
+def notebook_cell(found: Explanation) -> str:
+    """One piece of HTML: the facts where they cost little, where the logit comes from, the lens."""
+    from byhand.document.cells import parts_cell
+    from byhand.evaluate import pencil_sized
+
+    only = ("facts", "attribution", "lens") if pencil_sized(found.model) else CHEAP
+    name = _("{model}: what the numbers say").format(model=found.model.name)
+    shown = (section_of(found, section) for section in only)
+    return parts_cell((part for section in shown for part in section.parts), name)

@@ -240,14 +240,15 @@ def _decimal(figure: Spine) -> bool:
 
 
 @cache
-def style() -> str:
-    """The style of the piece: of the book's, what it uses, and what notebooks need beside it.
+def style(*sheets: str) -> str:
+    """The style of the piece: of the book's, what it uses, and what notebooks need beside it; the
+    named sheets too.
 
     Everything is nested in one rule, so it reaches nothing outside the piece.
     """
     book = text_of("book.css")
     named = dict(re.findall(r"/\* ---- (.*?) \*/\n(.*?)(?=\n/\* ----|\n@media|\Z)", book, re.S))
-    shared = "\n".join(named[name] for name in SECTIONS)
+    shared = "\n".join((*(named[name] for name in SECTIONS), *map(text_of, sheets)))
     fonts = re.findall(r":root \{\n(.*?)\n\}", book, re.S)[0]
     light = "color-scheme: light dark; " + properties(palette.LIGHT) + fonts
     whole = text_of("notebook.css").replace("/* light */", light)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from byhand.document.verdict_parts import ClassTable, VerdictLine, VerdictReport, VerdictTable
 from byhand.expression import Expression, write
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Number:
     address: str  # block.0.attn.scores[0,1,1]; empty where it has none of its own
     cell: Cell
     working: WorkingLine | None = None
-    claim: Checked | None = None
+    claim: VerdictLine | None = None
     short: str = ""
 
 
@@ -234,11 +235,12 @@ class Title:
     name: str
     about: str
     facts: tuple[tuple[str, str], ...]
-    registers: tuple[str, ...]
-    masked: bool
+    registers: tuple[str, ...] = ()
+    masked: bool = False
     notes: tuple[str, ...] = ()
     digits: int | None = None
     only_later: bool = True  # all that is masked comes later; else a window or a table masks too
+    aside: str = ""  # at the end of the line of the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +268,7 @@ class StepPart:
 
 @dataclass(frozen=True, slots=True)
 class NotWorked:
-    """Steps without values, and the one reason they share."""
+    """Steps without values, and the one reason they share, where it is to be said."""
 
     reason: str
     steps: tuple[StepPart, ...]
@@ -297,6 +299,18 @@ class Predictions:
     @property
     def address(self) -> str:
         return self.step.address
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One more token of a text, its probability, and what is known of the choice."""
+
+    position: str
+    token: str
+    cell: Cell
+    known: str
+    proven: bool
+    room: int  # digits of the last position there may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,9 +421,10 @@ class RegisterMap:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Short facts side by side: a word and what it is."""
+    """Short facts, each a word and what it is; `title` says what they are about."""
 
     facts: tuple[tuple[str, str], ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,33 +525,6 @@ class StatisticsTable:
 # ------------------------------------------------------------------ claims
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A printed number or line of somebody's working, with its verdict.
-
-    `verdict` is a word of `Verdict` by its name: RIGHT, CARRIED, UNSUPPORTED, ERROR, UNJUDGED;
-    `word` says it in the language of the book.  `told` are further sentences: the worst entry,
-    the suspect, what to change, where it stands.
-    """
-
-    address: str
-    verdict: str
-    sign: str  # ✓ → ~ ✗ ?
-    word: str
-    claimed: str  # as it is printed
-    expected: str  # what follows from the lines above; empty where nothing is known
-    told: tuple[str, ...] = ()
-    source: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedTable:
-    """The claims of a document about the steps of a passage, or all of them."""
-
-    title: str
-    lines: tuple[Checked, ...]
-
-
 # ------------------------------------------------------------------ sentences, tables, pictures
 
 
@@ -570,8 +558,10 @@ class Column:
 class Grid:
     """A table to be read; its first column names the rows.
 
-    `totals` are rows below a line, `strong` the (row, column) of cells that matter most and `note`
-    what that means; `addresses` are those of the rows, where they have any.
+    A row of one cell is a heading over the rows below it.  A last column of shares without a head
+    repeats a number as a bar.  `totals` are rows below a line, `strong` the (row, column) of cells
+    that matter most and `note` what that means; `addresses` are those of the rows, where they have
+    any.
     """
 
     title: str
@@ -587,6 +577,16 @@ class Grid:
     def heads(self) -> tuple[str, ...]:
         """The words above the columns."""
         return tuple(column.head for column in self.columns)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether its rows stand under headings."""
+        return any(len(row) == 1 for row in self.rows)
+
+    @property
+    def barred(self) -> bool:
+        """Whether its last column repeats a number as a bar."""
+        return self.columns[-1].kind == "share" and not self.columns[-1].head
 
 
 @dataclass(frozen=True, slots=True)
@@ -681,10 +681,10 @@ class LensTable:
 
 Part = (
     NumberTable | WorkingLine | Definitions
-    | Title | Stage | StepPart | NotWorked | Predictions | Loss | Remark
+    | Title | Stage | StepPart | NotWorked | Predictions | Choice | Loss | Remark
     | HeatStrip | AttentionPattern | StreamLine | RegisterMap
     | Facts | LeftOut | Candidates | ParameterTable | ShapeTable | StatisticsTable
-    | CheckedTable
+    | VerdictTable | VerdictReport | ClassTable
     | Finding | Grid | Drawing | Terms | LensTable
 )  # fmt: skip
 

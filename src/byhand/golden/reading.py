@@ -15,17 +15,8 @@ import numpy.typing as npt
 from byhand.address import read_address, within
 from byhand.errors import AddressError, InputError, nearest
 from byhand.files.mapped import Stored, open_tensors
-from byhand.golden.manifest import (
-    BYHAND,
-    EXACT,
-    FORMAT,
-    MANIFEST,
-    VALUES,
-    VERSION,
-    manifest_of,
-    not_a_trace,
-    read_json,
-)
+from byhand.files.saved import EXACT, MANIFEST, VALUES, manifest_of, read_json, unexpected
+from byhand.golden.manifest import BYHAND
 from byhand.language import _
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 
@@ -213,7 +204,7 @@ class SavedTrace(Mapping[str, Any]):
             return step.exact
         table = _table(step.exact, len(step.shape))
         if table is None or table.shape != step.shape:
-            raise _not_as_expected(self.folder / EXACT, wanted.name)
+            raise unexpected(self.folder / EXACT, wanted.name)
         return table[index]
 
     def enclosure(self, address: str) -> Enclosure:
@@ -273,13 +264,6 @@ def open_trace(folder: str | Path) -> SavedTrace:
     if isinstance(folder, str) and folder in shipped_names() and not path.exists():
         path = SHIPPED / folder
     manifest = manifest_of(path)
-    if manifest["format"] != FORMAT or manifest.get("version") != VERSION:
-        raise InputError(
-            _("this is not a saved trace that can be read"),
-            where=str(path / MANIFEST),
-            expected=f"{FORMAT}, version {VERSION}",
-            found=f"{manifest['format']}, version {manifest.get('version')}",
-        )
     _check(path / MANIFEST, manifest)
     return SavedTrace(path, manifest)
 
@@ -330,22 +314,18 @@ def _check(path: Path, manifest: Mapping[str, Any]) -> None:
         _check_all(path, f"{at}axes", step["axes"], str)
         _check_all(path, f"{at}shape", step["shape"], int)
         if min(step["shape"], default=0) < 0:
-            raise _not_as_expected(path, f"{at}shape")
+            raise unexpected(path, f"{at}shape")
     _check_all(path, "aliases", manifest["aliases"].values(), str)
 
 
 def _check_keys(path: Path, at: str, found: Any, kinds: Kinds) -> None:
     if not isinstance(found, dict):
-        raise _not_as_expected(path, at.rstrip("."))
+        raise unexpected(path, at.rstrip("."))
     for key, kind in kinds.items():
         if key not in found or not isinstance(found[key], kind):
-            raise _not_as_expected(path, at + key)
+            raise unexpected(path, at + key)
 
 
 def _check_all(path: Path, at: str, found: Iterable[Any], kind: type) -> None:
     if not all(isinstance(item, kind) for item in found):
-        raise _not_as_expected(path, at)
-
-
-def _not_as_expected(path: Path, key: str) -> InputError:
-    return not_a_trace(path, _("{key} is missing, or something else").format(key=key))
+        raise unexpected(path, at)

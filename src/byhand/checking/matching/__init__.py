@@ -22,10 +22,18 @@ import numpy.typing as npt
 from byhand import forward
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
-from byhand.checking.matching.indices import POSITIONS, Named, index_of, read_name
 from byhand.checking.matching.layouts import Part, Turn, as_it_is, part_of, turn_for
-from byhand.checking.matching.lens import after_gain_and_bias, beside_the_norm
-from byhand.checking.matching.naming import COUNT, Found, Known
+from byhand.checking.matching.names import (
+    COUNT,
+    POSITIONS,
+    Found,
+    Known,
+    Named,
+    after_gain_and_bias,
+    beside_the_norm,
+    index_of,
+    read_name,
+)
 from byhand.checking.matching.overlaps import without_repetitions
 from byhand.checking.matching.texts import Row, ids_of, names_the_text, rows_of
 from byhand.checking.reading.written import POINTING
@@ -132,15 +140,13 @@ def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
     unknown = _("nothing here has this name")
     known = next((each for each in unmatched if each.reason != unknown), None)
     if known is not None:  # a name that is right, with something wrong about it
-        raise InputError(
+        raise sheet.wrong(
             _("none of the claims can be judged"),
-            where=sheet.source,
             found=f"{shown(known.name)}: {known.reason}",
             hint=known.hint,
         )
-    raise InputError(
+    raise sheet.wrong(
         _("none of the claims is about this model"),
-        where=sheet.source,
         expected=_("addresses of byhand, TransformerLens hooks or Hugging Face modules"),
         found=", ".join(shown(each.name) for each in unmatched[:8]) + ", …" * (len(unmatched) > 8),
         hint=None if first is None else first.hint or first.reason,

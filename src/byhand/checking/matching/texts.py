@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Entry, Sheet
-from byhand.checking.matching.looking import masks_of, unseen
+from byhand.checking.masks import masks_of, unseen
 from byhand.checking.reading.arrays import TOKENS
 from byhand.errors import InputError, TextError
 from byhand.language import _
@@ -54,9 +54,8 @@ def rows_of(sheet: Sheet, model: Model, text: str | None) -> tuple[Row, ...]:
     if ids is None:
         words = text or sheet.text or model.text
         if words is None:
-            raise InputError(
+            raise sheet.wrong(
                 _("the claims do not say which text they are about"),
-                where=sheet.source,
                 expected=_("text or tokens among the claims, or a text in the call"),
             )
         if sheet.text is not None and text is not None and text != sheet.text:
@@ -102,11 +101,8 @@ def _positions(sheet: Sheet, place: int, before: int, length: int) -> tuple[int,
     given = np.atleast_2d(sheet.positions)
     row = given[min(place, len(given) - 1)][before : before + length]
     if len(row) != length:
-        raise InputError(
-            _("positions do not fit the text"),
-            where=sheet.source,
-            expected=str(length),
-            found=str(len(row)),
+        raise sheet.wrong(
+            _("positions do not fit the text"), expected=str(length), found=str(len(row))
         )
     if np.array_equal(row, np.arange(length)):
         return None
@@ -116,9 +112,8 @@ def _positions(sheet: Sheet, place: int, before: int, length: int) -> tuple[int,
 def _agree(sheet: Sheet, model: Model, text: str, tokens: Sequence[int]) -> None:
     said = model.vocabulary.encode(text)
     if said != tuple(tokens):
-        raise InputError(
+        raise sheet.wrong(
             _("the claims are about another text"),
-            where=sheet.source,
             expected=_("{text}, which is {ids}").format(text=repr(text[:60]), ids=_shown(said)),
             found=_shown(tokens),
         )
@@ -216,9 +211,8 @@ def _padding(sheet: Sheet, mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
         )
     first, last = int(there[0]), int(there[-1])
     if there.size != last - first + 1:
-        raise InputError(
+        raise sheet.wrong(
             _("the attention mask has a hole in the text"),
-            where=sheet.source,
             expected=_("padding at the ends alone"),
             found=" ".join(str(int(each)) for each in mask[:64]),
         )

@@ -1,18 +1,17 @@
 """Claims as they come: files, mappings and captures become sheets of named arrays.
 
-    text         YAML and JSON written by hand        tensors   safetensors
-    rows         CSV                                  zipped    npz
-    spreadsheet  xlsx                                 folder    what `byhand trace --out` writes
-    written      what all handwriting shares          arrays    what all arrays share
-    numerals     one number as people write it        masks     who may look at whom
-    dumped       floats that a program printed
+    written   what all handwriting shares; YAML and JSON    arrays    what all arrays share
+    rows      CSV and spreadsheets                           tensors   safetensors and npz
+    numerals  one number as people write it                  folder    what `trace --out` writes
+    dumped    floats that a program printed
 
 Nothing here knows a model: which step a name stands for is the business of `matching`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ def read_claims(source: str | Path | Mapping[str, Any] | Capture) -> Sheet:
     Files are YAML, JSON, CSV, xlsx, npz or safetensors, or the folder of a saved trace.  An
     InputError says what is wrong, and where.
     """
-    from byhand.checking.reading.text import as_claims_error
+    from byhand.checking.reading.written import as_claims_error
 
     try:
         if isinstance(source, (str, Path)):
@@ -87,47 +86,19 @@ def _read_path(path: Path) -> Sheet:
             found=path.suffix or _("no ending"),
             hint=hint,
         )
-    return read(path)
+    module, function = read  # imported when it is needed
+    sheet: Sheet = getattr(import_module(f"{__name__}.{module}"), function)(path)
+    return sheet
 
 
-def _text(path: Path) -> Sheet:
-    from byhand.checking.reading.text import read_text
-
-    return read_text(path)
-
-
-def _rows(path: Path) -> Sheet:
-    from byhand.checking.reading.rows import read_csv
-
-    return read_csv(path)
-
-
-def _spreadsheet(path: Path) -> Sheet:
-    from byhand.checking.reading.spreadsheet import read_spreadsheet
-
-    return read_spreadsheet(path)
-
-
-def _zipped(path: Path) -> Sheet:
-    from byhand.checking.reading.zipped import read_zipped
-
-    return read_zipped(path)
-
-
-def _tensors(path: Path) -> Sheet:
-    from byhand.checking.reading.tensors import read_tensors
-
-    return read_tensors(path)
-
-
-READERS: Mapping[str, Callable[[Path], Sheet]] = {  # each imported when it is needed
-    ".yaml": _text,
-    ".yml": _text,
-    ".json": _text,
-    ".csv": _rows,
-    ".xlsx": _spreadsheet,
-    ".npz": _zipped,
-    ".safetensors": _tensors,
+READERS: Mapping[str, tuple[str, str]] = {  # an ending, the module here, and its function
+    ".yaml": ("written", "read_text"),
+    ".yml": ("written", "read_text"),
+    ".json": ("written", "read_text"),
+    ".csv": ("rows", "read_csv"),
+    ".xlsx": ("rows", "read_spreadsheet"),
+    ".npz": ("tensors", "read_zipped"),
+    ".safetensors": ("tensors", "read_tensors"),
 }
 
 __all__ = ["READERS", "read_claims"]

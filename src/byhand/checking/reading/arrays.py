@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
-from byhand.checking.reading.masks import mask_of, pairs_of
+from byhand.checking.masks import mask_of, pairs_of
 from byhand.checking.reading.written import CLAIMS, GIVEN, HEADING, LABELS, POINTING, entry_of
 from byhand.errors import InputError
 from byhand.files.mapped import shown, sides
@@ -94,14 +94,17 @@ def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:
         both = {**{key: mapping[key] for key in mapping if key != CLAIMS}, **inner}
         return sheet_of_mapping(both, source)
     sheet = sheet_of_arrays(source, mapping.items())
-    if not sheet.entries:
-        raise InputError(
-            _("there are no claims"),
-            where=source,
-            expected=_("names with arrays"),
-            found=", ".join(map(shown, list(mapping)[:8])) or _("nothing"),
-        )
-    return sheet
+    return sheet if sheet.entries else no_claims(source, mapping)
+
+
+def no_claims(source: str, names: Iterable[str] = ()) -> NoReturn:
+    """Refuses a source without a claim; `names` are what is there instead."""
+    raise InputError(
+        _("there are no claims"),
+        where=source,
+        expected=_("names with arrays"),
+        found=", ".join(map(shown, list(names)[:8])) or _("nothing"),
+    )
 
 
 def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:

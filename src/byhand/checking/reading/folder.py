@@ -7,11 +7,10 @@ their radii, decimals as they were rounded: those are written numbers, with that
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,25 +18,17 @@ import numpy.typing as npt
 from byhand.checking.claims import Entry, Floats, Sheet
 from byhand.checking.reading.arrays import FLOATS
 from byhand.checking.reading.tensors import read_tensors
-from byhand.errors import InputError
+from byhand.files.saved import MANIFEST, VALUES, manifest_of, not_a_trace, unexpected
 from byhand.language import _
 
-MANIFEST, VALUES = "manifest.json", "values.safetensors"
-FORMAT, VERSION = "byhand trace", 1
-LARGEST_MANIFEST = 256 * 2**20  # bytes
 GIVEN = ("tokens", "target")  # what a trace was given; it claims the rest
 AS_IT_STANDS = "exact"  # the precision of numbers that no float format was worked out in
 _DECIMALS = re.compile(r"decimals ([0-9]{1,3})")
 
 
-def is_trace(path: Path) -> bool:
-    """Whether this may be a saved trace."""
-    return (path / MANIFEST).is_file()
-
-
 def read_folder(path: Path) -> Sheet:
     """The claims of a saved trace, with its text and its target."""
-    manifest = _manifest(path / MANIFEST)
+    manifest = _manifest(path)
     numbers = manifest["numbers"]
     stored = {entry.name: entry for entry in read_tensors(path / VALUES).entries}
     loss = manifest.get("loss")
@@ -58,12 +49,12 @@ def _entries(
     for step in manifest["steps"]:
         name = step.get("address") if isinstance(step, dict) else None
         if not isinstance(name, str):
-            _not_a_trace(path / MANIFEST, _("a step without an address"))
+            raise not_a_trace(path / MANIFEST, _("a step without an address"))
         address = step.get("byhand", name)
         if address in GIVEN or step.get("dtype") is None:  # not worked out
             continue
         if name not in stored:
-            _not_a_trace(path / VALUES, _("{name} is missing").format(name=name))
+            raise not_a_trace(path / VALUES, _("{name} is missing").format(name=name))
         entry = stored[name]
         yield _entry(str(address), entry, manifest["numbers"], stored.get(str(step.get("radius"))))
 
@@ -89,46 +80,17 @@ def _slack(values: npt.NDArray[Any], numbers: str, radius: Entry | None) -> Floa
     return stored
 
 
-# ------------------------------------------------------------------ the manifest
-
-
 def _manifest(path: Path) -> Mapping[str, Any]:
     """The manifest of a trace of this version; an InputError says what is wrong with it."""
-    try:
-        if path.stat().st_size > LARGEST_MANIFEST:
-            _not_a_trace(path, _("a manifest that is too large"))
-        manifest = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        _not_a_trace(path, error.strerror or str(error))
-    except (ValueError, RecursionError) as error:  # broken JSON, or no text at all
-        _not_a_trace(path, str(error))
-    if not isinstance(manifest, dict):
-        _not_a_trace(path, _("not an object"))
-    said = manifest.get("format"), manifest.get("version")
-    if said != (FORMAT, VERSION):
-        raise InputError(
-            _("this is not a saved trace that can be read"),
-            where=str(path),
-            expected=f"{FORMAT}, version {VERSION}",
-            found=f"{said[0]}, version {said[1]}",
-        )
+    manifest = manifest_of(path)
     for key, kind in {"numbers": str, "text": str, "tokens": list, "steps": list}.items():
         if not isinstance(manifest.get(key), kind):
-            _not_a_trace(path, _("{key} is missing, or something else").format(key=key))
+            raise unexpected(path / MANIFEST, key)
     return manifest
 
 
 def _ids(path: Path, tokens: list[Any]) -> npt.NDArray[np.int64]:
     ids = [token.get("id") if isinstance(token, dict) else None for token in tokens]
     if not ids or not all(isinstance(id, int) and abs(id) < 2**31 for id in ids):
-        _not_a_trace(path / MANIFEST, _("{key} is missing, or something else").format(key="tokens"))
+        raise unexpected(path / MANIFEST, "tokens")
     return np.asarray(ids, dtype=np.int64)
-
-
-def _not_a_trace(path: Path, found: str) -> NoReturn:
-    raise InputError(
-        _("this is not a saved trace"),
-        where=str(path),
-        expected=_("a folder written by byhand trace --out"),
-        found=found,
-    )

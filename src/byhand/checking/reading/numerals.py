@@ -24,7 +24,7 @@ from fractions import Fraction
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.files.scalars import value_of
-from byhand.files.tree import Node, Scalar, describe
+from byhand.files.tree import Node, Scalar
 from byhand.language import _
 
 BLANKS = ("", "_", "?", "null", "~")
@@ -78,7 +78,7 @@ def blank(node: Node) -> bool:
 def numeral(node: Node) -> Numeral:
     """The number a scalar of a claims file stands for; what is none is refused with its line."""
     if not isinstance(node, Scalar):
-        raise node.wrong(_("a number is missing"), expected=_("a number"), found=describe(node))
+        raise node.wrong(_("a number is missing"), expected=_("a number"))
     if (plain := _PLAIN.fullmatch(node.text)) is not None:
         value = float(node.text)  # correctly rounded: the decimal is within half a unit of it
         covered = _HALF_UNITS[len(plain[1])] + 0.5 * math.ulp(value)
@@ -192,8 +192,4 @@ def _within(value: Fraction, slack: Fraction) -> Numeral:
 
 
 def _too_large(node: Scalar) -> InputError:
-    return node.wrong(
-        _("the number is too large"),
-        expected=_("a number that float64 holds"),
-        found=describe(node),
-    )
+    return node.wrong(_("the number is too large"), expected=_("a number that float64 holds"))

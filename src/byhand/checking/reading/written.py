@@ -1,15 +1,17 @@
 """Claims written by hand: a heading, and names with numbers, words or lists of them.
 
-YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), and
-nodes become a sheet here.  Numbers are read by `numerals`, and where a program printed its floats
-in full, by `dumped`; what the names stand for is not known.
+YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), with
+the care that model files get, and nodes become a sheet here.  Numbers are read by `numerals`, and
+where a program printed its floats in full, by `dumped`; what the names stand for is not known.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,8 @@ import numpy as np
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
 from byhand.checking.reading.dumped import floats_of
 from byhand.checking.reading.numerals import BLANK, Numeral, blank, numeral
-from byhand.errors import InputError, ShapeError
-from byhand.files import scalars
+from byhand.errors import InputError, ModelFileError, ShapeError
+from byhand.files import scalars, tree
 from byhand.files.tree import List, Node, Scalar, Table, describe
 from byhand.language import _
 
@@ -69,7 +71,6 @@ def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
     raise node.wrong(
         _("claims are a table") if key == CLAIMS else _("what is given is a table"),
         expected=_("addresses with their values, one a line"),
-        found=describe(node),
     )
 
 
@@ -89,9 +90,7 @@ def _marks(node: Node | None) -> Mapping[str, Fraction]:
         return {}
     if not isinstance(node, Table):
         raise node.wrong(
-            _("marks are a table"),
-            expected=_("names of lines with what each is worth"),
-            found=describe(node),
+            _("marks are a table"), expected=_("names of lines with what each is worth")
         )
     marks = {name.strip(): scalars.number(mark) for name, mark in node.entries.items()}
     for name, worth in marks.items():
@@ -171,11 +170,7 @@ def _word(node: Scalar) -> str:
 def _shape(node: Node) -> tuple[int, ...] | None:
     """The shape of nested lists; None for a blank, which may stand for a whole row."""
     if isinstance(node, Table):
-        raise node.wrong(
-            _("a claim is a number, or a list of numbers"),
-            expected=_("a number"),
-            found=describe(node),
-        )
+        raise node.wrong(_("a claim is a number, or a list of numbers"), expected=_("a number"))
     if not isinstance(node, List):
         return None if blank(node) else ()
     first: tuple[int, ...] | None = None
@@ -212,3 +207,56 @@ def _leaves(node: Node, shape: tuple[int, ...]) -> Iterator[Scalar | None]:
     else:
         assert isinstance(node, Scalar)
         yield node
+
+
+# ------------------------------------------------------------------ YAML and JSON
+
+
+_QUESTION = re.compile(rb"[\[,:]\s*\?\s*(?:[,\]]|$)", re.MULTILINE)
+
+
+def read_text(path: Path) -> Sheet:
+    """The claims of a YAML or JSON file."""
+    try:
+        return sheet_of(str(path), tree.load(path))
+    except ModelFileError as error:
+        ours = as_claims_error(error)
+        if ours.hint is None and _lone_question_mark(path):
+            ours.hint = _("a blank is written _; a lone ? has another meaning in YAML")
+        raise ours from None
+
+
+def _lone_question_mark(path: Path) -> bool:
+    """Whether a blank may have been written in a way that YAML does not read."""
+    try:
+        with path.open("rb") as file:
+            return _QUESTION.search(file.read(tree.LARGEST_FILE)) is not None
+    except OSError:
+        return False
+
+
+def as_claims_error(error: ModelFileError) -> InputError:
+    """The same error, said of a claims file."""
+    message, hint = _in_our_words().get(error.message, error.message), error.hint
+    if error.message == _("the file is too large"):
+        hint = _("large arrays belong in a safetensors or npz file")
+    expected = error.expected
+    if error.message == _("a model file is a table"):
+        expected = _("addresses with their values, such as {example}").format(
+            example="loss: 1.8313"
+        )
+    where = (error.where or "").replace(":0: ", ": ", 1)  # a mapping in Python has no lines
+    return InputError(message, where=where, expected=expected, found=error.found, hint=hint)
+
+
+def _in_our_words() -> dict[str, str]:
+    """What is said of a model file, and what is said of claims instead."""
+    return {
+        _("a model file is a table"): _("a claims file is a table"),
+        _("a model file is one document"): _("a claims file is one document"),
+        _("a model file has no aliases"): _("a claims file has no aliases"),
+        _("a model file has no anchors"): _("a claims file has no anchors"),
+        _("a model file has no tags"): _("a claims file has no tags"),
+        _("a model file has no merge keys"): _("a claims file has no merge keys"),
+        _("this is a folder, not a model file"): _("this is a folder, not a claims file"),
+    }

@@ -106,3 +106,11 @@ def number(value: Fraction | int) -> str:
 def factor(value: Expression | None) -> str:
     """A scale: "no scale", or the expression."""
     return _("no scale") if value is None else write(value)
+
+
+def padding_counted(count: int, start: int, make: Wrong) -> Mistake[Step]:
+    """Positions that count on from the padding, which stands before the text."""
+    sentence = _("it follows if the {count} positions of padding are counted; the model counts the "
+                 "text from {own}").format(count=count, own=start)  # fmt: skip
+    change = _("take position ids from the attention mask, not from the row")
+    return Mistake("padding-positions", sentence, change, make)

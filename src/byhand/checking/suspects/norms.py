@@ -176,15 +176,13 @@ def _variance(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
             0 if squared[0].layernorm else 3,
         )  # fmt: skip
         yield from made(scene, squared, sample)
-    root_missing = Mistake(
+    yield from made(scene, (each for each in every if each.root in each.open), Mistake(
         "root-missing",
         _("it follows if the norm divides by the variance; the model divides by its root"),
         _("take the square root of the variance plus eps"),
         lambda draft, each: draft.change(
             each.lines[each.root].address, op="raised", eps=None, by=each.eps),
-        3,
-    )  # fmt: skip
-    yield from made(scene, (each for each in every if each.root in each.open), root_missing)
+        3))  # fmt: skip
 
 
 def _gain_and_bias(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:

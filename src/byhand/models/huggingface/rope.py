@@ -227,12 +227,8 @@ def _banded(base: Fraction, place: int, width: int, bands: Bands) -> Expression:
     span = Number(bands.high - bands.low)
     short = Quotient(Sum((turns, Negative(Number(bands.low)))), span)
     long = Quotient(Sum((Number(bands.high), Negative(turns))), span)
-    blend = Sum((_scaled(long, bands.factor), short))
+    blend = Sum((_over(long, bands.factor), short))
     return blend if frequency == Number(Fraction(1)) else Product((frequency, blend))
-
-
-def _scaled(tree: Expression, factor: Fraction) -> Expression:
-    return tree if factor == 1 else Quotient(tree, Number(factor))
 
 
 def _longer(base: Fraction, place: int, width: int, wavelength: Fraction) -> bool:

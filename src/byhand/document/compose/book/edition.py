@@ -14,7 +14,7 @@ from byhand.address import read_address
 from byhand.counting import Inventory
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.topics import Topic, topics
-from byhand.document.parts import Checked
+from byhand.document.verdict_parts import VerdictLine
 from byhand.model import Model
 from byhand.plan import WEIGHT
 from byhand.tracing import Trace
@@ -36,7 +36,7 @@ class Edition:
     command: str  # how the reader calls byhand on the same: tiny, or tiny 'b a'
     called: str = ""  # what the reader calls the model: a name, or where it lies
     target: str | None = None  # where it was said and is not the model's own
-    checked: tuple[Checked, ...] = ()
+    checked: tuple[VerdictLine, ...] = ()
     claims_from: str = ""  # in words, as the subject of a sentence
     printed_end: PrintedEnd | None = None
     asked: tuple[str, ...] = ()  # addresses whose numbers are shown in any case
@@ -94,7 +94,7 @@ class Edition:
                     found.setdefault(read.removeprefix(WEIGHT), step.address)
         return found
 
-    def checked_of(self, steps: Sequence[str]) -> tuple[Checked, ...]:
+    def checked_of(self, steps: Sequence[str]) -> tuple[VerdictLine, ...]:
         """What a document prints of some steps (or weights, or counts), marked."""
         known = self.trace.plan.known
         found = []

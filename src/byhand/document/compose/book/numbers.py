@@ -21,7 +21,8 @@ from byhand.document.compose.tables import COPIES, Index, entry_of
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import Workings
 from byhand.document.numerals import in_full, localised
-from byhand.document.parts import Cell, Checked, Number, WorkingLine
+from byhand.document.parts import Cell, Number, WorkingLine
+from byhand.document.verdict_parts import VerdictLine
 from byhand.expression import Entry, Expression
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Trace, Worked
@@ -72,7 +73,7 @@ class Showing(Steps):
         *,
         everything: bool,
         window: Window,
-        claims: Mapping[str, Checked] | None = None,
+        claims: Mapping[str, VerdictLine] | None = None,
         workings: bool = True,
     ) -> None:
         self.inside = _Inside(trace)

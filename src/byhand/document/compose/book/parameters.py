@@ -13,7 +13,6 @@ from byhand.document.compose.book.strips import near_weight, statistics, weight_
 from byhand.document.compose.given import symbol_of
 from byhand.document.compose.listing import component_name, inventory_notes, inventory_totals
 from byhand.document.parts import (
-    CheckedTable,
     LeftOut,
     ParameterLine,
     ParameterTable,
@@ -22,6 +21,7 @@ from byhand.document.parts import (
     ShapeTable,
     StatisticsTable,
 )
+from byhand.document.verdict_parts import VerdictTable
 from byhand.language import _
 from byhand.plan import WEIGHT
 from byhand.spec import Parameter
@@ -67,7 +67,7 @@ def _counted(edition: Edition) -> Passage:
     checked = edition.checked_of(counts)
     show: list[Part] = [_table(edition)]
     if checked:
-        show.append(CheckedTable(claims_title(edition), checked))
+        show.append(VerdictTable(claims_title(edition), checked))
     return Passage(
         f"{SLUG}-counted",
         _("Counted to the digit"),
@@ -101,8 +101,8 @@ def _table(edition: Edition) -> ParameterTable:
             for group in inventory.groups
         ),
         totals=tuple(
-            (address, wording.get(address, row[0]), counts[address])
-            for address, row in zip(addresses, found, strict=True)
+            (address, wording.get(address, name), counts[address])
+            for address, (name, _size) in zip(addresses, found, strict=True)
         ),
         symbols=_symbols(edition),
     )
@@ -225,7 +225,7 @@ def _group(
     checked = edition.checked_of(names)
     show = [*_shown(edition, members, size), *asked_numbers(edition, names)]
     if checked:
-        show.append(CheckedTable(claims_title(edition), checked))
+        show.append(VerdictTable(claims_title(edition), checked))
     return Passage(
         f"{SLUG}-{group}",
         title,

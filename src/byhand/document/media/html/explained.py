@@ -151,6 +151,9 @@ def grid(part: Grid) -> Iterator[Markup]:
 
 
 def _cells(part: Grid, at: int, row: Sequence[str]) -> Iterator[Markup]:
+    if len(row) == 1:
+        yield element("th", *row, scope="rowgroup", colspan=len(part.columns), class_="stage")
+        return
     for place, (column, text) in enumerate(zip(part.columns, row, strict=True)):
         strong = " strong" * ((at, place) in part.strong)
         shown = _text(column, text)

@@ -17,7 +17,8 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import localised
-from byhand.document.parts import Cell, Checked, Letter, Number, NumberTable, WorkingLine
+from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
+from byhand.document.verdict_parts import VerdictLine
 from byhand.expression import Expression, write
 from byhand.language import _
 
@@ -210,7 +211,7 @@ def register_mark(register: str | None, hidden: bool = False) -> str:
     return f'{shown}<span class="sr"> {escape(words.register_word(register))}</span>'
 
 
-def claim_sentence(claim: Checked) -> str:
+def claim_sentence(claim: VerdictLine) -> str:
     """What a document prints here, and that it does not follow."""
     text = _("printed: {claimed}; {verdict}").format(
         claimed=localised(claim.claimed), verdict=claim.word

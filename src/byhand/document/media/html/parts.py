@@ -20,7 +20,6 @@ from byhand.document.media.html.prose import defined_words, left_out, remark, to
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
-    CheckedTable,
     Definitions,
     Drawing,
     Facts,
@@ -46,6 +45,7 @@ from byhand.document.parts import (
     Terms,
     Word,
 )
+from byhand.document.verdict_parts import VerdictTable
 from byhand.expression import Name
 from byhand.language import _
 
@@ -82,7 +82,7 @@ def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
             yield f'<div class="stands-in" {label}>{drawn}</div>'
             yield "".join(pen.letter(letter) for letter in part.letters)
             yield "</div>"
-        case CheckedTable():
+        case VerdictTable():
             yield from tables.checked_table(part)
         case Facts():
             yield from tables.facts(part.facts)

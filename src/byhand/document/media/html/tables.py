@@ -15,14 +15,13 @@ from byhand.document.media.html.prose import MARKS, left_out, prose, sentence
 from byhand.document.numerals import localised
 from byhand.document.parts import (
     Candidates,
-    Checked,
-    CheckedTable,
     ParameterTable,
     Predictions,
     RegisterMap,
     ShapeTable,
     StatisticsTable,
 )
+from byhand.document.verdict_parts import VerdictLine, VerdictTable
 from byhand.document.words import whole
 from byhand.language import _
 
@@ -175,7 +174,7 @@ def _unknown() -> str:
 # ------------------------------------------------------------------ claims and facts
 
 
-def checked_table(part: CheckedTable) -> Iterator[str]:
+def checked_table(part: VerdictTable) -> Iterator[str]:
     """What a document prints, line by line, with the verdict."""
     heads = (_("verdict"), _("where"), _("printed"), _("follows"))
     yield from _table_head("claims", heads, part.title)
@@ -184,8 +183,8 @@ def checked_table(part: CheckedTable) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _checked(line: Checked) -> str:
-    told = "".join(f"<p>{prose(sentence(text))}</p>" for text in line.told)
+def _checked(line: VerdictLine) -> str:
+    told = "".join(f"<p>{prose(sentence(text))}</p>" for _kind, text in line.told)
     source = f'<p class="quiet">{escape(line.source)}</p>' if line.source else ""
     more = f'<tr class="told"><td></td><td colspan="3">{told}{source}</td></tr>' if told else ""
     follows = f' data-head="{escape(_("follows"))}"' if line.expected else ""

@@ -24,8 +24,6 @@ from byhand.document.numerals import localised
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
-    Checked,
-    CheckedTable,
     Definitions,
     Drawing,
     Facts,
@@ -46,6 +44,7 @@ from byhand.document.parts import (
     StreamLine,
     Terms,
 )
+from byhand.document.verdict_parts import VerdictLine, VerdictTable
 from byhand.document.words import axes_text, formula_text, whole
 from byhand.expression import Name
 from byhand.language import _
@@ -78,7 +77,7 @@ def part_value(part: Part, pen: Inscriber) -> str:
             lead = f"par(small({words(defined_words())}))"
             form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
             return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
-        case CheckedTable():
+        case VerdictTable():
             return checked_table(part)
         case Facts():
             return facts(part.facts)
@@ -328,14 +327,14 @@ def register_map(part: RegisterMap) -> str:
 # ------------------------------------------------------------------ claims and facts
 
 
-def checked_table(part: CheckedTable) -> str:
+def checked_table(part: VerdictTable) -> str:
     """What a document prints, line by line, with the verdict."""
     rows = [row for line in part.lines for row in _checked(line)]
     heads = (_("verdict"), _("where"), _("printed"), _("follows"))
     return _table(heads, rows, columns=("auto", "1fr", "auto", "auto"))
 
 
-def _checked(line: Checked) -> Iterator[str]:
+def _checked(line: VerdictLine) -> Iterator[str]:
     colour = {"RIGHT": "colours.right", "CARRIED": "colours.right", "ERROR": "colours.error"}.get(
         line.verdict, "colours.warn"
     )
@@ -347,7 +346,7 @@ def _checked(line: Checked) -> Iterator[str]:
             words(localised(line.expected)),
         ]
     )
-    told = [f"par({prose(sentence(text))})" for text in line.told]
+    told = [f"par({prose(sentence(text))})" for _kind, text in line.told]
     if line.source and told:
         told.append(f"par({words(line.source)})")
     if told:

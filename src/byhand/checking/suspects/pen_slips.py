@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import floor, log10
 
 import numpy as np
 import numpy.typing as npt
 
 from byhand.address import write_index
+from byhand.checking.suspects.mistakes import Mistake, made, then
 from byhand.checking.suspects.scenes import Edit, Scene, Values
 from byhand.language import _
+from byhand.plan import Step
 
 MOST_SLIPS = 4  # entries that slipped in one line; more are no slips
 LONGEST_AXIS = 1024  # along which another order is looked for
@@ -55,60 +57,46 @@ class _Written:
             away = np.abs(self.values - self.expected) > self.allowed
         return [tuple(map(int, place)) for place in np.argwhere(away & np.isfinite(self.values))]
 
+    def address(self, scene: Scene, place: tuple[int, ...]) -> str:
+        """The address of an entry of the claimed part."""
+        index = np.unravel_index(int(self.places[place]), scene.target.shape)
+        return scene.target.address + write_index(tuple(map(int, index)))
+
 
 def slip_suspects(scene: Scene) -> Iterator[Edit]:
     """Slips in the line that does not follow."""
     written = _Written.of(scene)
     if written is not None:
-        yield from _single_entries(scene, written)
-        yield from _orders(scene, written)
-        yield from _padding(scene, written)
+        mistakes = (_single_entries(scene, written), _orders(scene, written))
+        yield from made(scene, [scene.target], *chain(*mistakes), *_padding(scene, written))
     yield from _decimals(scene)
     if scene.target.op not in IDS:
-        draft = scene.draft()
-        draft.then(scene.target.address, "scaled", factor=Fraction(-1))
-        yield Edit(
-            "sign",
-            _("it follows if every sign is reversed"),
-            _("reverse the sign of this line"),
-            draft.made(),
-            2,
-        )
+        yield from made(scene, [scene.target], Mistake(
+            "sign", _("it follows if every sign is reversed"), _("reverse the sign of this line"),
+            then("scaled", factor=Fraction(-1)), 2))  # fmt: skip
 
 
 # ------------------------------------------------------------------------ one entry
 
 
-def _single_entries(scene: Scene, written: _Written) -> Iterator[Edit]:
+def _single_entries(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
     outside = written.outside
     if not 0 < len(outside) <= MOST_SLIPS:
         return
-    found = [_slip(scene, written, place) for place in outside]
-    slips = [slip for slip in found if slip is not None]
-    if len(slips) < len(found):
+    slips = [slip for place in outside if (slip := _slip(scene, written, place))]
+    if len(slips) < len(outside):
         return
-    kinds = {kind for kind, _factor, _shift, _sentence in slips}
-    flat = [int(written.places[place]) for place in outside]
-    draft = scene.draft()
-    draft.then(
-        scene.target.address,
-        "adjusted",
-        places=tuple(flat),
-        factors=tuple(factor for _kind, factor, _shift, _sentence in slips),
-        shifts=tuple(shift for _kind, _factor, shift, _sentence in slips),
-    )
-    first = slips[0]
-    shown = np.unravel_index(flat[0], scene.target.shape)
-    address = scene.target.address + write_index(tuple(map(int, shown)))
-    yield Edit(
-        kinds.pop() if len(kinds) == 1 else "slips",
-        first[3],
+    kinds, factors, shifts, sentences = zip(*slips, strict=True)
+    places = tuple(int(written.places[place]) for place in outside)
+    value = f"{float(written.expected[outside[0]]):.6g}"
+    yield Mistake(
+        kinds[0] if len(set(kinds)) == 1 else "slips",
+        sentences[0],
         _("write {value} at {address}").format(
-            value=f"{float(written.expected[outside[0]]):.6g}", address=address
-        ),
-        draft.made(),
+            value=value, address=written.address(scene, outside[0])),
+        then("adjusted", places=places, factors=factors, shifts=shifts),
         0 if scene.context.by_hand else 2,
-    )
+    )  # fmt: skip
 
 
 def _slip(
@@ -117,8 +105,7 @@ def _slip(
     """What makes this entry of what was expected: kind, factor, summand, sentence."""
     claimed, expected = float(written.values[place]), float(written.expected[place])
     allowed = float(written.allowed[place])
-    index = np.unravel_index(int(written.places[place]), scene.target.shape)
-    at = scene.target.address + write_index(tuple(map(int, index)))
+    at = written.address(scene, place)
     if abs(claimed + expected) <= allowed:
         sentence = _("it follows if {at} has the wrong sign").format(at=at)
         return "sign-slip", Fraction(-1), Fraction(0), sentence
@@ -167,9 +154,10 @@ def _decimal_places(slack: float) -> int | None:
 # ------------------------------------------------------------------------ another order
 
 
-def _orders(scene: Scene, written: _Written) -> Iterator[Edit]:
+def _orders(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
     """The rows of the claim along one axis are those expected, in another order."""
-    names = _open_axes(scene, written)
+    fixed = {place for place, at in enumerate(scene.context.index) if isinstance(at, int)}
+    names = [name for place, name in enumerate(scene.target.axes) if place not in fixed]
     for axis, size in enumerate(written.values.shape):
         if not 1 < size <= LONGEST_AXIS:
             continue
@@ -178,8 +166,6 @@ def _orders(scene: Scene, written: _Written) -> Iterator[Edit]:
             continue
         every = np.arange(np.prod(scene.target.shape, dtype=np.int64), dtype=np.int64)
         every[written.places.ravel()] = np.take(written.places, order, axis=axis).ravel()
-        draft = scene.draft()
-        draft.then(scene.target.address, "shuffled", order=every)
         moved = [place for place, other in enumerate(order) if place != other]
         name = names[axis] if axis < len(names) else str(axis)
         if len(moved) == 2:
@@ -190,20 +176,9 @@ def _orders(scene: Scene, written: _Written) -> Iterator[Edit]:
             sentence = _("it follows if the {axis} axis stands in another order ({order})").format(
                 axis=name, order=_shown(order)
             )
-        yield Edit(
-            "order",
-            sentence,
-            _("put the {axis} axis in the model's order").format(axis=name),
-            draft.made(),
-            1 if scene.context.by_hand else 3,
-        )
-
-
-def _open_axes(scene: Scene, written: _Written) -> tuple[str, ...]:
-    """The names of the axes that the claimed part still has."""
-    axes, index = scene.target.axes, scene.context.index
-    fixed = {place for place, at in enumerate(index) if isinstance(at, int)}
-    return tuple(name for place, name in enumerate(axes) if place not in fixed)
+        change = _("put the {axis} axis in the model's order").format(axis=name)
+        unlikely = 1 if scene.context.by_hand else 3
+        yield Mistake("order", sentence, change, then("shuffled", order=every), unlikely)
 
 
 def _matching_order(written: _Written, axis: int) -> list[int] | None:
@@ -229,7 +204,7 @@ def _shown(order: list[int], most: int = 8) -> str:
     return ", ".join(map(str, order[:most])) + (", …" if len(order) > most else "")
 
 
-def _padding(scene: Scene, written: _Written) -> Iterator[Edit]:
+def _padding(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
     """Shares that sum to less than 1 in each row: the padding, which is not here, took the rest."""
     whole = written.values.shape == scene.target.shape
     if not (
@@ -240,15 +215,12 @@ def _padding(scene: Scene, written: _Written) -> Iterator[Edit]:
         left = np.where(np.isfinite(written.values), written.values, 0.0).sum(-1, keepdims=True)
     if not ((left > 0) & (left < 1 + 1e-6)).all() or (left > 0.999).all():
         return
-    draft = scene.draft()
-    factors = np.broadcast_to(left, scene.target.shape).copy()
-    draft.then(scene.target.address, "times_each", factors=factors)
-    yield Edit(
+    yield Mistake(
         "padding-mask",
         _("it follows if the padding is not masked: it takes up to {share} of a position's weights"
           ).format(share=f"{1 - float(left.min()):.0%}"),
         _("mask the keys of the padding (pass the attention mask)"),
-        draft.made(),
+        then("times_each", factors=np.broadcast_to(left, scene.target.shape).copy()),
         2,
     )  # fmt: skip
 
@@ -265,29 +237,17 @@ def _decimals(scene: Scene) -> Iterator[Edit]:
     places = _decimal_places(float(slack.min()))
     if places is None:
         return
-    draft = scene.draft()
-    draft.then(scene.target.address, "cut_off", places=places)
-    yield Edit(
+    yield from made(scene, [scene.target], Mistake(
         "digits-cut-off",
         _("it follows if the digits after {places} decimals are cut off instead of rounded").format(
-            places=places
-        ),
+            places=places),
         _("round to the nearest: look at the next digit"),
-        draft.made(),
-    )
+        then("cut_off", places=places)))  # fmt: skip
     between = [step for step in scene.region[:-1] if step.op not in IDS]
     for kept in dict.fromkeys((places, max(places - 1, 0), floor(places / 2))):
-        if not between:
-            break
-        draft = scene.draft()
-        for step in between:
-            draft.then(step.address, "to_places", places=kept)
-        yield Edit(
+        yield from made(scene, between, Mistake(
             "rounded-early",
             _("it follows if the lines in between are rounded to {places} decimals").format(
-                places=kept
-            ),
+                places=kept),
             _("keep more decimals in the lines in between"),
-            draft.made(),
-            1,
-        )
+            then("to_places", places=kept), 1))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The bytes of a safetensors file: where each tensor lies, and writing them one by one.
+"""Safetensors files that are written tensor by tensor, each to its place.
 
 Shapes and formats are known before the numbers are, so the header comes first, and each tensor
 goes to its place when it is there: what is written needs no room in memory.  `files.mapped` reads
