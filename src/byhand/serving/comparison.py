@@ -22,7 +22,6 @@ from byhand.evaluate import Progress
 from byhand.language import _
 from byhand.serving.changes import Mask, changes
 from byhand.serving.passages import passage_id
-from byhand.serving.requests import a_place, a_state, only
 from byhand.serving.states import Library
 from byhand.serving.views import loss_of, next_of
 from byhand.serving.worked_state import Pass, pass_of
@@ -35,14 +34,11 @@ Array = npt.NDArray[np.float64]
 
 
 def compare(
-    library: Library, request: Mapping[str, Any], progress: Progress | None
+    library: Library, asked: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """Two States, step by step."""
-    only(request, "a", "b", "position")
-    place = a_place(request, "position")
-    first, second = (a_state(request, key) for key in ("a", "b"))
-    one = pass_of(first, library, place, progress)
-    other = pass_of(second, library, place, progress)
+    sides = (pass_of(asked[key], library, asked["position"], progress) for key in ("a", "b"))
+    one, other = sides
     steps = _steps(one.trace, other.trace)
     parted = [step for step in steps if step["same"] is False]
     return {

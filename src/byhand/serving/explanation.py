@@ -18,7 +18,6 @@ from byhand.explaining.approximations import floats_near, near_entry
 from byhand.explaining.attribution import attribute
 from byhand.explaining.lens import look as through_lens
 from byhand.language import _
-from byhand.serving.requests import a_place, a_state, a_text, only
 from byhand.serving.states import Library
 from byhand.serving.worked_state import Pass, pass_of
 
@@ -26,17 +25,16 @@ MOST_LEADERS = 5  # words of one row of the lens
 
 
 def explain(
-    library: Library, request: Mapping[str, Any], progress: Progress | None
+    library: Library, asked: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """The terms of a logit, and the lens, at one position."""
-    only(request, "state", "position", "token")
-    found = pass_of(a_state(request, "state"), library, a_place(request, "position"), progress)
+    found = pass_of(asked["state"], library, asked["position"], progress)
     if found.edition.scale == LARGE:
         raise InputError(
             _("this model is too large to be explained here"),
             hint=_("byhand explain works it out on the command line"),
         )
-    token = _token(found, a_text(request, "token"))
+    token = _token(found, asked["token"])
     return {
         "position": found.position,
         "token": None if token is None else _label(found, token),

@@ -1,7 +1,7 @@
 """What the page shows of a State: one passage, the map, the prediction, the stream, attention.
 
-look(library, request)      one passage and everything around it
-models(library, request)    which models there are, and what can be edited in them
+look      one passage and everything around it
+models    which models there are, and what can be edited in them
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from byhand.model import Model
 from byhand.serving.changes import MOST_ADDRESSES, addresses, changes
 from byhand.serving.edits import edited
 from byhand.serving.passages import outline, passage_data, passage_id, topic_named
-from byhand.serving.requests import a_flag, a_place, a_state, a_text, only
 from byhand.serving.settings import settings
 from byhand.serving.states import Library, State
 from byhand.serving.tables import tables
@@ -41,13 +40,11 @@ SHORT, MOST_DRAWN = 4, 1_024  # numbers of a stream that is written out; that is
 MOST_MOVED = 12  # words whose probability is compared
 
 
-def look(library: Library, request: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+def look(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     """One passage of a State, and what stands around it."""
-    only(request, "state", "passage", "position", "before", "weights")
-    state = a_state(request, "state")
-    before = a_state(request, "before") if request.get("before") is not None else None
-    found = pass_of(state, library, a_place(request, "position"), progress)
-    topic = topic_named(found, a_text(request, "passage"))
+    state, before = asked["state"], asked["before"]
+    found = pass_of(state, library, asked["position"], progress)
+    topic = topic_named(found, asked["passage"])
     answer = {
         "model": model_data(found.model, state.name),
         "notes": list(found.notes),
@@ -68,7 +65,7 @@ def look(library: Library, request: Mapping[str, Any], progress: Progress | None
         "attention": list(_attention(found, topic)),
         "changed": None if before is None else _changed(found, before, library, progress),
     }
-    if a_flag(request, "weights"):
+    if asked["weights"]:
         answer["weights"] = list(tables(found.model))
     return answer
 
@@ -76,7 +73,7 @@ def look(library: Library, request: Mapping[str, Any], progress: Progress | None
 # ------------------------------------------------------------------ models
 
 
-def models(library: Library, request: Mapping[str, Any], progress: Progress | None) -> Any:
+def models(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> Any:
     """Every model of the library."""
     return {"models": [model_data(library.open(name), name) for name in library.names]}
 

@@ -29,7 +29,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
 from byhand.plan import Step
-from byhand.serving.cache import Remembered
+from byhand.serving.cache import Cache
 from byhand.serving.edits import edited
 from byhand.serving.states import Library, State
 from byhand.tracing import Trace, Worked
@@ -43,7 +43,7 @@ def _weight(trace: Trace) -> int:
     return SMALLEST + sum(prod(step.shape) for step in trace.plan)
 
 
-_TRACES: Remembered[Trace] = Remembered(MOST_KEPT, _weight)
+_TRACES: Cache[Trace] = Cache(MOST_KEPT, _weight)
 
 
 def trace_of(state: State, library: Library, progress: evaluate.Progress | None = None) -> Trace:
@@ -173,7 +173,7 @@ class Pass:
         return narrowest * len(self.trace.tokens) <= ROOM.together
 
 
-_PASSES: Remembered[Pass] = Remembered(MOST_KEPT, lambda made: _weight(made.trace))
+_PASSES: Cache[Pass] = Cache(MOST_KEPT, lambda made: _weight(made.trace))
 
 
 def pass_of(
