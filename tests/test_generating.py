@@ -16,7 +16,7 @@ from byhand import forward
 from byhand.errors import InputError, TextError, Undecided
 from byhand.evaluate import work_out
 from byhand.generating import Generation, Sampling, generate
-from byhand.generating.generation import is_causal, keys_and_values
+from byhand.generating.generation import keys_and_values
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Numbers, Prediction
@@ -146,7 +146,7 @@ def test_where_a_position_looks_ahead_the_text_is_worked_out_anew() -> None:
     cases = [case for case in cases if case.spec.blocks[0].attention is not None]
     assert len(cases) > 2
     for case in cases:
-        assert not is_causal(case.spec)
+        assert not case.spec.causal
         numbers = Exact()
         tokens = case.tokens
         for chosen in Generation(model_of(case), numbers, tokens, count=2):

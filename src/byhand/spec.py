@@ -184,10 +184,22 @@ class BlockSpec:
         if self.parallel and self.norm_place == "post":
             raise _refuse("residual", _("serial, since the norms come after the add"), "parallel")
 
+    @property
+    def trips(self) -> tuple[tuple[str, NormSpec], ...]:
+        """The side-trips that it has, "attn" and "mlp", each with its norm."""
+        both = (("attn", self.attention, self.attn_norm), ("mlp", self.mlp, self.mlp_norm))
+        return tuple((name, norm) for name, there, norm in both if there)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The whole architecture."""
+    """The whole architecture.
+
+    >>> import byhand
+    >>> spec = byhand.open_model("tiny").spec
+    >>> spec.vocab, spec.d_model, len(spec.blocks), spec.blocks[0].norm_place
+    (3, 2, 1, 'post')
+    """
 
     name: str
     vocab: int
@@ -217,6 +229,11 @@ class ModelSpec:
             raise _refuse("d_model", _("an even number, for sinusoidal positions"), self.d_model)
         for layer, block in enumerate(self.blocks):
             self._check_block(layer, block)
+
+    @property
+    def causal(self) -> bool:
+        """Whether no position looks at a later one."""
+        return all(block.attention is None or block.attention.causal for block in self.blocks)
 
     def _check_block(self, layer: int, block: BlockSpec) -> None:
         attention = block.attention

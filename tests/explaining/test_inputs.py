@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -75,8 +76,8 @@ def test_every_text_of_abc_needs_the_parts_that_numpy_needs(abc: Table) -> None:
         for part, other in zip(abc.parts, row.without, strict=True):
             assert other.id == abc_by_numpy(row.tokens, part.address).argmax()
             assert (part in abc.needed(row)) == (other.id != row.prediction.id)
-    assert {part.address: count for part, count in abc.needs.items()} == {
-        "embed.position": 0,
+    needs = Counter(part.address for row in abc.rows for part in abc.needed(row))
+    assert needs == {
         "block.0.attn.out": 2,
         "block.0.mlp.out": 38,
     }
@@ -293,3 +294,43 @@ def test_a_vocabulary_beyond_the_limit_is_refused_without_a_hint() -> None:
 
 def test_the_parts_are_the_usual_ones(abc: Table) -> None:
     assert abc.parts == usual_parts(byhand.trace("abc").model.spec)
+
+
+def test_passes_over_a_tree_of_texts_share_their_plan() -> None:
+    from byhand.explaining.text_passes import TextPasses, groups
+
+    model = open_model("minigpt")
+    texts = sorted(text for n in range(1, 6) for text in product(range(3), repeat=n))
+    together = list(groups(model, texts, 64))
+    assert sorted(text for some in together for text in some) == texts
+    passes = TextPasses(model, (), None)
+    plans = [passes.of(some).plan for some in together]
+    assert len(plans) == 10
+    assert len(set(map(id, plans))) == 2  # nine branches of 40 texts, and what they grow from
+
+
+def test_a_table_of_texts_on_a_gpu_repeats_its_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from byhand import repeating
+    from byhand.numbers.enclosed.limbs.operations import Limbs
+
+    trained = open_model("minigpt")
+    monkeypatch.setattr(repeating, "can_repeat", lambda numbers: isinstance(numbers, Limbs))
+    monkeypatch.setattr(inputs, "TOGETHER", 5)
+    prepared: list[Any] = []
+    make = repeating.Passes._prepare
+
+    def noticed(self: Any, *given: Any) -> Any:
+        prepared.append(make(self, *given))
+        return prepared[-1]
+
+    monkeypatch.setattr(repeating.Passes, "_prepare", noticed)
+    some = (4, 9, 30)
+    ours = inputs.table(trained, 3, tokens=some, parts=(), device="cpu")
+    assert len(prepared) == 1
+    assert prepared[0].repeats
+    alone = inputs.table(trained, 3, tokens=some, parts=())
+    assert [(row.tokens, row.prediction.id) for row in ours.rows] == [
+        (row.tokens, row.prediction.id) for row in alone.rows
+    ]
+    assert ours.proven == alone.proven == 39

@@ -46,6 +46,9 @@ def capture(
     with.  `names` says which module gives which step, where its own name does not tell:
     {"layers.3.ff": "block.3.mlp.out"}.  Dropout is off while it runs.  What is wrapped around a
     model is seen through; a compiled one is run as it was before.
+
+    >>> capture = byhand.capture(model, input_ids)  # doctest: +SKIP
+    >>> byhand.check("path/of/the/model", capture)  # doctest: +SKIP
     """
     torch = _torch()
     if not isinstance(model, torch.nn.Module):

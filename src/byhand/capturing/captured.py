@@ -23,7 +23,11 @@ IDS, MASK, POSITIONS, SEGMENTS = "input_ids", "attention_mask", "position_ids", 
 
 @dataclass(frozen=True)
 class Capture:
-    """The inner values of one run by the names of their modules, each with a batch in front."""
+    """The inner values of one run by the names of their modules, each with a batch in front.
+
+    >>> capture = byhand.capture(model, input_ids)  # doctest: +SKIP
+    >>> byhand.check("path/of/the/model", capture)  # doctest: +SKIP
+    """
 
     arrays: Mapping[str, Array]
     tokens: npt.NDArray[np.int64] | None  # (batch, pos)
@@ -40,7 +44,7 @@ class Capture:
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
-        from byhand.checking.reading.arrays import sheet_of_arrays
+        from byhand.checking.readers.arrays import sheet_of_arrays
 
         self._from_the_start()
         said = {} if self.precision is None else {"precision": self.precision}

@@ -4,7 +4,7 @@
     follows from what is above    right             carried forward
     does not follow               unsupported       error here
 
-and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `render` shows them.
+and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `document` shows them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,13 @@ class Worst:
 
 @dataclass(frozen=True)
 class Marked:
-    """One claim with its verdict."""
+    """One claim with its verdict.
+
+    >>> import byhand
+    >>> [line] = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
+    >>> line.verdict.value, line.worst_address, line.worst.expected
+    ('error here', 'logits[1,2]', 0.0)
+    """
 
     claim: Claim
     verdict: Verdict

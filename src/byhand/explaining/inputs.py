@@ -1,10 +1,8 @@
 """Inputs: every text up to a length, what the model predicts after it, and which parts that needs.
 
-Many texts are worked out at once, since a plan takes positions and mask as data.  A causal model's
-texts form a tree: each position is one text, and looks at what the text begins with.  Where a model
-looks ahead, texts lie side by side and do not see each other.  Every prediction is proven: in
-enclosures first, and what those leave open by `proving.prove`, with more bits and by exact
-arithmetic; what is not proven is undecided, and counts as nothing else.
+`text_passes` works many texts out at once.  Every prediction is proven: in enclosures first, and
+what those leave open by `proving.prove`, with more bits and by exact arithmetic; what is not proven
+is undecided, and counts as nothing else.
 """
 
 from __future__ import annotations
@@ -16,18 +14,18 @@ from functools import cached_property
 from itertools import product
 from math import log10
 from pathlib import Path
-from typing import NamedTuple
 
 from byhand import forward
 from byhand.errors import InputError
-from byhand.evaluate import Job, Progress, check_reach
-from byhand.explaining.ablation import Part, ablated, part_at, usual_parts
-from byhand.explaining.progress import tell_doing
+from byhand.evaluate import Progress, check_reach
+from byhand.explaining.ablation import Part, part_at, usual_parts
+from byhand.explaining.asked import tell_doing
+from byhand.explaining.text_passes import Node, Text, TextPasses, chunks, groups, nodes_of
 from byhand.language import _, whole
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Prediction
-from byhand.proving import enclosing_numbers, prove
+from byhand.proving import prove
 from byhand.tracing import Missing, Trace
 
 MOST_TEXTS = 2_000  # of the longest length, where nobody says how long texts are to be
@@ -37,8 +35,6 @@ LIMIT = 100_000  # texts of all lengths together that are worked out at all
 COUNTED = 15  # digits of a number of texts that is told in full
 TOGETHER = 64  # positions worked out at once: more cost more than they share
 OPEN_TOGETHER = 8  # and of texts that need more than enclosures at the first try
-
-Text = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +86,6 @@ class Table:
         return tuple(part for part, other in pairs if other.id is None)
 
     @cached_property
-    def needs(self) -> dict[Part, int]:
-        """After how many texts each part is needed."""
-        counts = dict.fromkeys(self.parts, 0)
-        for row in self.rows:
-            for part in self.needed(row):
-                counts[part] += 1
-        return counts
-
-    @cached_property
     def proven(self) -> int:
         """After how many texts the prediction is proven."""
         return sum(row.prediction.proven for row in self.rows)
@@ -138,6 +125,7 @@ def table(
     *,
     tokens: Sequence[int | str] | None = None,
     parts: Sequence[Part | str] | None = None,
+    device: str | None = None,
     progress: Progress | None = None,
 ) -> Table:
     """Every text of up to `length` tokens with its prediction, proven, and the parts it needs.
@@ -146,8 +134,8 @@ def table(
     texts; more than 100,000 texts in all are refused.  `tokens` are those the texts are made of,
     all unless some are named.  `parts` are those that are taken out in turn: the position table,
     each side-trip and, where there are several, each head.  Lengths that the model cannot read,
-    since a table of scores leaves a position no key there, are left out.  `progress` sees every
-    step, and is told what it is for.
+    since a table of scores leaves a position no key there, are left out.  A `device` works the
+    enclosures out.  `progress` sees every step, and is told what it is for.
 
     >>> from byhand.explaining.inputs import table
     >>> found = table("abc")
@@ -165,10 +153,10 @@ def table(
     )
     lengths, unread = _readable(opened, longest)
     texts = [text for n in lengths for text in product(alphabet, repeat=n)]
-    told = _predictions(opened, texts, (), progress)
+    told = _predictions(opened, texts, (), device, progress)
     if isinstance(told, Missing):
         return Table(opened, longest, alphabet, chosen, (), told, unread)
-    without = [_predictions(opened, texts, (one,), progress) for one in chosen]
+    without = [_predictions(opened, texts, (one,), device, progress) for one in chosen]
     bare = [Row(text, told[text], (), None) for text in texts]
     suffixes = _suffixes(bare, longest)
     rows = tuple(
@@ -271,84 +259,37 @@ def _count(size: int, longest: int) -> str:
 # ----------------------------------------------------------------------- working them out
 
 
-class _Node(NamedTuple):
-    """One position of a pass: the text up to it, and the text it belongs to."""
-
-    begun: Text
-    whole: Text
-
-
 def _predictions(
-    model: Model, texts: Sequence[Text], parts: Sequence[Part], progress: Progress | None
+    model: Model,
+    texts: Sequence[Text],
+    parts: Sequence[Part],
+    device: str | None,
+    progress: Progress | None,
 ) -> dict[Text, Prediction] | Missing:
     """The prediction after each text, by a model that lacks some parts."""
     found: dict[Text, Prediction] = {}
+    jobs = TextPasses(model, parts, device)
     what = _("every text")
     if parts:
         what = _("every text without {part}").format(part=parts[0].address)
-    for some in _chunks(model, sorted(texts), TOGETHER):
+    together = list(groups(model, sorted(texts), TOGETHER))
+    for place, some in enumerate(together):
         tell_doing(progress, what, len(found), len(texts))
-        trace = _job(model, some, parts).work(progress=progress)
+        trace = jobs.work(some, progress, times=len(together) - place)
         missing = trace.steps["next"].missing
         if missing is not None:
             return missing
-        found.update(_after(trace, some, _nodes(model, some)))
+        found.update(_after(trace, some, nodes_of(model, some)))
     unsure = [text for text, prediction in found.items() if not prediction.proven]
-    for place, some in enumerate(_chunks(model, unsure, OPEN_TOGETHER)):
+    for place, some in enumerate(chunks(model, unsure, OPEN_TOGETHER)):
         tell_doing(progress, what, len(found) - len(unsure) + place, len(texts))
-        trace = prove(_job(model, some, parts), 1, progress=progress)
-        found.update(_after(trace, some, _nodes(model, some)))
+        trace = prove(jobs.of(some), 1, progress=progress)
+        found.update(_after(trace, some, nodes_of(model, some)))
     return found
 
 
-def _job(model: Model, texts: Sequence[Text], parts: Sequence[Part]) -> Job:
-    """One pass over several texts, which do not see each other."""
-    nodes = _nodes(model, texts)
-    shared = _causal(model)
-    mask = [
-        [
-            node.begun[: len(other.begun)] == other.begun if shared else node.whole == other.whole
-            for other in nodes
-        ]
-        for node in nodes
-    ]
-    places = [len(node.begun) - 1 for node in nodes]
-    plan = forward.plan(model.spec, len(nodes), positions=places, mask=mask).only(("next",))
-    numbers = enclosing_numbers(model, 1, positions=len(nodes))
-    ids = tuple(node.begun[-1] for node in nodes)
-    return ablated(Job(model, plan, numbers, "", ids, None, ("next",)), parts)
-
-
-def _nodes(model: Model, texts: Sequence[Text]) -> list[_Node]:
-    """The positions of a pass: of causal texts, what they begin with is worked out once."""
-    begun = [_Node(text[: n + 1], text) for text in texts for n in range(len(text))]
-    if not _causal(model):
-        return begun
-    return list({node.begun: _Node(node.begun, node.begun) for node in begun}.values())
-
-
-def _causal(model: Model) -> bool:
-    """Whether no position sees a later one."""
-    return all(block.attention is None or block.attention.causal for block in model.spec.blocks)
-
-
-def _chunks(model: Model, texts: Sequence[Text], size: int) -> Iterator[list[Text]]:
-    """Texts that are worked out together, of about so many positions."""
-    some: list[Text] = []
-    weight = 0
-    for text in texts:
-        more = 1 if _causal(model) else len(text)
-        if some and weight + more > size:
-            yield some
-            some, weight = [], 0
-        some.append(text)
-        weight += more
-    if some:
-        yield some
-
-
 def _after(
-    trace: Trace, texts: Iterable[Text], nodes: Sequence[_Node]
+    trace: Trace, texts: Iterable[Text], nodes: Sequence[Node]
 ) -> Iterator[tuple[Text, Prediction]]:
     """The prediction after each text; one that is not proven is undecided."""
     assert trace.next is not None

@@ -20,7 +20,6 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.plan import Plan
-from byhand.spec import ModelSpec
 from byhand.tokens import Continuation
 from byhand.tracing import Worked
 
@@ -30,7 +29,13 @@ MOST_NAMED = 8  # tokens in a message
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One more token, and what is known of the choice."""
+    """One more token, and what is known of the choice.
+
+    >>> import byhand
+    >>> chosen = next(byhand.generate("tiny", "c"))
+    >>> chosen.token, chosen.probability, chosen.proven, chosen.tied
+    ('a', 1/3, True, (0, 1, 2))
+    """
 
     position: int  # where it stands in the text
     id: int
@@ -79,7 +84,7 @@ class Generation(Iterator[Chosen], Shown):
         self._weights = Admitted(model.weights, numbers)
         self._cache: dict[str, Worked] = {}  # what a later plan is given, by address
         self._cached = 0  # tokens whose keys and values are in the cache
-        self._causal = is_causal(model.spec)
+        self._causal = model.spec.causal
         self._dice = sampling.dice() if sampling else None
         self._continuation = Continuation(model.vocabulary, self.prompt)
         self._rest = ""
@@ -232,11 +237,6 @@ class Generation(Iterator[Chosen], Shown):
             where=where,
             found=found,
         )
-
-
-def is_causal(spec: ModelSpec) -> bool:
-    """Whether no position looks at a later one, so that what is worked out stays as it is."""
-    return all(block.attention is None or block.attention.causal for block in spec.blocks)
 
 
 def keys_and_values(plan: Plan) -> dict[str, str]:

@@ -25,7 +25,12 @@ SHIPPED = Path(__file__).parent.parent / "models" / "golden"  # of built-in mode
 
 @dataclass(frozen=True)
 class SavedStep:
-    """One step of a saved trace."""
+    """One step of a saved trace.
+
+    >>> step = open_trace("minigpt-init")["logits"]
+    >>> step.op, step.axes, step.shape, step.dtype, step.values.shape
+    ('linear', ('pos', 'vocab'), (8, 64), 'float64', (8, 64))
+    """
 
     address: str
     byhand: str  # its address, where `address` is its name in another style
@@ -61,21 +66,32 @@ class SavedStep:
 
 @dataclass(frozen=True)
 class SavedTrace(Mapping[str, Any]):
-    """A trace read back from its folder: arrays, and the exact values as text."""
+    """A trace read back from its folder: arrays, and the exact values as text.
+
+    It is a mapping from addresses to steps, as a trace is.
+
+    >>> import byhand
+    >>> saved = byhand.open_trace("minigpt-init")
+    >>> saved["logits"], saved["block.0.attn.weights[0,0,0]"].item()
+    (<logits 8×64 named>, 1.0)
+    """
 
     folder: Path
     manifest: Mapping[str, Any]
 
     @property
     def model(self) -> str:
+        """What the model is called."""
         return str(self.manifest["model"])
 
     @property
     def numbers(self) -> str:
+        """The name of the number system."""
         return str(self.manifest["numbers"])
 
     @property
     def text(self) -> str:
+        """The text that was worked out."""
         return str(self.manifest["text"])
 
     @property
@@ -85,20 +101,24 @@ class SavedTrace(Mapping[str, Any]):
 
     @property
     def tokens(self) -> tuple[int, ...]:
+        """The ids of the text."""
         return tuple(token["id"] for token in self.manifest["tokens"])
 
     @property
     def next(self) -> list[dict[str, Any]] | None:
+        """The prediction after each position, as the manifest has it."""
         found: list[dict[str, Any]] | None = self.manifest["next"]
         return found
 
     @property
     def loss(self) -> dict[str, Any] | None:
+        """The loss as the manifest has it; None where there was no target."""
         found: dict[str, Any] | None = self.manifest["loss"]
         return found
 
     @property
     def letters(self) -> dict[str, Any]:
+        """What the letters in exact values stand for."""
         found: dict[str, Any] = self._exact["letters"]
         return found
 
@@ -256,9 +276,12 @@ def _table(nested: Any, depth: int) -> npt.NDArray[Any] | None:
 
 
 def open_trace(folder: str | Path) -> SavedTrace:
-    """The trace saved in a folder, or shipped for a built-in model of that name.
+    """The trace saved in a `folder`, or shipped for a built-in model of that name.
 
     A folder comes first; an InputError if there is neither.
+
+    >>> open_trace("minigpt-init").text
+    '<en> yesterday she climb -ed = ella sub'
     """
     path = Path(folder)
     if isinstance(folder, str) and folder in shipped_names() and not path.exists():

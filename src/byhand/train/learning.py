@@ -1,15 +1,16 @@
 """Torch tensors with a batch in front: the number system in which a model learns.
 
 Every value has one more axis than its step says, the batch, before all others.  Norms and
-attentions come as one operation each (see `fusing`), which torch does in one go.  Nothing is
-looked at on the way, so gradients flow and the device never waits.
+attentions come as one operation each (see `fusing`), which torch does in one go; a plain attention
+has one product for q, k and v together.  Nothing is looked at on the way, so gradients flow and the
+device never waits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -18,8 +19,8 @@ from torch.nn import functional
 
 from byhand.expression import Expression
 from byhand.numbers.base import Array
+from byhand.numbers.floats.angles import turns
 from byhand.numbers.tensors import Masked, Tensors
-from byhand.train.attention import Attention, side_by_side, turning, unseen
 
 
 class Learning(Tensors):
@@ -104,38 +105,31 @@ class Learning(Tensors):
         pairing: str = "interleaved",
     ) -> Array:
         """From the stream to `mixed`: the matrices, RoPE on `width` entries, attention."""
-        if self.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
-            places = range(len(mask))
-            asked, keys, values = (
-                self.linear(x, matrix, bias=bias, layout=layout, heads=heads)
-                for matrix, bias in ((q, q_bias), (k, k_bias), (v, v_bias))
-            )
-            if width:
-                turned: dict[str, Any] = {"positions": positions, "width": width, "base": base}
-                turned["pairing"] = pairing
-                asked, keys = self.rotate(asked, **turned), self.rotate(keys, **turned)
-            return self.attend(
-                asked, keys, values, scale=scale, mask=mask, queries=places, keys=places
-            )
-        columns = side_by_side(heads, q.shape[layout == "in_out"] // heads, width, pairing)
         axis = 1 if layout == "in_out" else 0
-        matrix = torch.cat((q, k, v), dim=axis).index_select(axis, columns)
+        columns = _side_by_side(heads, q.shape[axis] // heads, width, pairing).to(self.device)
         bias = None
         if q_bias is not None or k_bias is not None or v_bias is not None:
             bias = torch.cat([
                 q.new_zeros(q.shape[axis]) if part is None else part
                 for part in (q_bias, k_bias, v_bias)
             ])[columns]  # fmt: skip
-        packed = functional.linear(x, matrix.T if layout == "in_out" else matrix, bias)
-        turn = turning(self.kind, tuple(positions), width, base) if width else None
-        mixed: Tensor = Attention.apply(  # type: ignore[no-untyped-call]
-            packed,
-            heads,
-            1.0 if scale is None else self._constant(scale),
-            unseen(self.kind, tuple(map(tuple, mask))),
-            turn,
-        )
-        return _by_heads(mixed, heads)
+        matrix = torch.cat((q, k, v), dim=axis).index_select(axis, columns)
+        packed = self.linear(x, matrix, bias=bias, layout=layout, heads=3 * heads)
+        both, values = packed[:, : 2 * heads], packed[:, 2 * heads :]
+        if width:
+            both = self._turned(both, tuple(positions), width, base)
+        places = range(len(mask))
+        return self.attend(
+            both[:, :heads], both[:, heads:], values, scale=scale, mask=mask, queries=places,
+            keys=places,
+        )  # fmt: skip
+
+    def _turned(self, x: Tensor, positions: tuple[int, ...], width: int, base: Fraction) -> Tensor:
+        """RoPE on rows whose pairs lie side by side: a product of complex numbers."""
+        turn = _turning(self._work, self.device, positions, width, base)
+        pairs = x[..., :width].to(self._work).reshape(*x.shape[:-1], -1, 2)
+        turned = torch.view_as_real(torch.view_as_complex(pairs) * turn).flatten(-2)
+        return turned if width == x.shape[-1] else torch.cat((turned, x[..., width:]), dim=-1)
 
     def attend(
         self,
@@ -153,13 +147,16 @@ class Learning(Tensors):
         """Scores, softmax and mix at once."""
         causal = _is_causal(mask) and table is None and slopes is None
         bias = None if causal else self._bias(table, slopes, mask, queries, keys)
+        factor = 1.0 if scale is None else self._constant(scale)
+        if factor < 0:  # torch's own kernels take the largest score before they scale
+            q, factor = -q, -factor
         return functional.scaled_dot_product_attention(
             q,
             k,
             v,
             attn_mask=bias,
             is_causal=causal and len(mask) > 1,
-            scale=1.0 if scale is None else self._constant(scale),
+            scale=factor,
             enable_gqa=q.shape[1] != k.shape[1],
         )
 
@@ -206,3 +203,26 @@ def _is_causal(mask: tuple[tuple[bool, ...], ...]) -> bool:
 @cache
 def _whole(ids: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(ids, device=device)
+
+
+@lru_cache(maxsize=64)
+def _turning(
+    kind: torch.dtype, device: torch.device, positions: tuple[int, ...], width: int, base: Fraction
+) -> Tensor:
+    """e^(i·angle) of each position and pair."""
+    cos, sin = (torch.tensor(part).to(device, kind) for part in turns(positions, width, base, None))
+    return torch.complex(cos, sin)
+
+
+@lru_cache(maxsize=64)
+def _side_by_side(heads: int, d_head: int, width: int, pairing: str) -> Tensor:
+    """The columns of packed matrices in an order in which a pair's two entries are neighbours.
+
+    Queries and keys are reordered alike, so their products stay what they are.
+    """
+    inside = list(range(d_head))
+    if pairing == "half":
+        half = width // 2
+        inside[:width] = [place for i in range(half) for place in (i, i + half)]
+    turned = [head * d_head + place for head in range(2 * heads) for place in inside]
+    return torch.tensor([*turned, *range(2 * heads * d_head, 3 * heads * d_head)])

@@ -94,7 +94,7 @@ class Compared:
             (_("numbers"), self.numbers()),
         ]
         if self.comparison.predicted:
-            facts.append((_("next"), self.tokens()))
+            facts.append((_("next"), same_tokens(self.comparison)))
         name, about = words.printable(trace.model.name), trace.model.about
         return Title(name, about, tuple(facts))
 
@@ -110,11 +110,6 @@ class Compared:
         return text.format(
             format=self.floats.numbers.name, digits=self.digits, bits=words.whole(proof.bits)
         )
-
-    def tokens(self) -> str:
-        predicted, differing = self.comparison.predicted, self.comparison.differing
-        text = _("{count} of {all} tokens are the true ones")
-        return text.format(count=predicted - len(differing), all=predicted)
 
     # ------------------------------------------------------------------ a line a step
 
@@ -275,6 +270,22 @@ class Compared:
             yield replace(part, remarks=(*part.remarks, *remarks))
 
 
+def cell_parts(comparison: Comparison) -> Iterator[Part]:
+    """What a cell shows of it: the next tokens, and every step with its largest error."""
+    facts = [(_("numbers"), comparison.format)]
+    if comparison.predicted:
+        facts.append((_("next"), same_tokens(comparison)))
+    yield Facts(tuple(facts))
+    yield steps_grid(comparison.steps, comparison.plan.in_style("byhand"), is_open)
+
+
+def same_tokens(comparison: Comparison) -> str:
+    """How many of the next tokens are the true ones."""
+    text = _("{count} of {all} tokens are the true ones")
+    same = comparison.predicted - len(comparison.differing)
+    return text.format(count=same, all=comparison.predicted)
+
+
 def steps_grid(
     steps: Sequence[StepComparison],
     names: Mapping[str, str],
@@ -294,7 +305,7 @@ def steps_grid(
             rows.append((stage,))
         share = log2(1 + step.ulps) / longest if isfinite(step.ulps) else 1.0
         cells = _cells(step, step.unclear > 0 or is_open(step))
-        rows.append((names[step.address], *cells, f"{share:.5f}"))
+        rows.append((names[step.address], *cells, f"{share:.5f}" if share else ""))
     return Grid("", tuple(map(Column, heads, kinds)), tuple(rows))
 
 

@@ -11,7 +11,7 @@ from byhand.document import words
 from byhand.document.compose.forms import PLACES, Forms
 from byhand.document.media.json.records import floats
 from byhand.document.numerals import one_line
-from byhand.document.parts import Cell, Choice, Column, Finding, Grid, Part, Title
+from byhand.document.parts import Cell, Choice, Column, Facts, Finding, Grid, Part, Title
 from byhand.document.words import whole
 from byhand.expression import write
 from byhand.language import _
@@ -54,9 +54,9 @@ def _decimal(number: float) -> str:
     return f"{number:g}"
 
 
-def document(generation: Generation) -> Iterator[Part]:
-    """The whole of it: the title, the tokens that have come, and the text."""
-    yield opening(generation)
+def cell_parts(generation: Generation) -> Iterator[Part]:
+    """What a cell shows of it: how the tokens were chosen, each of them, and the text so far."""
+    _prompt, *facts = opening(generation).facts
     heads = (_("position"), _("token"), _("probability"), _("choice"), _("form"))
     kinds = ("number", "words", "number", "words", "formula")
     rows = []
@@ -64,9 +64,11 @@ def document(generation: Generation) -> Iterator[Part]:
         made = choice(generation, chosen)
         form = "" if made.cell.form is None else write(made.cell.form)
         rows.append((made.position, made.token, one_line(made.cell), made.known, form))
+    yield Facts((*facts, (_("text"), words.printable(generation.text))))
     if rows:
         yield Grid("", tuple(map(Column, heads, kinds)), tuple(rows))
-    yield from closing(generation)
+    if ended := why_ended(generation):
+        yield Finding(ended)
 
 
 # ------------------------------------------------------------------ one token

@@ -22,9 +22,8 @@ from byhand.document.compose.marked import (
     verdict_about,
     verdict_line,
 )
-from byhand.document.parts import Facts
-from byhand.document.sizes import excess_text, share_text, times_text
-from byhand.document.verdict_parts import (
+from byhand.document.parts import Column, Facts, Finding, Grid, Part
+from byhand.document.parts.verdicts import (
     UNUSUAL,
     Signed,
     VerdictLine,
@@ -33,6 +32,7 @@ from byhand.document.verdict_parts import (
     VerdictSheet,
     VerdictTable,
 )
+from byhand.document.sizes import excess_text, share_text, times_text
 from byhand.document.words import whole
 from byhand.language import _
 
@@ -64,6 +64,34 @@ def report(marking: Marking, every: bool = False, evidence: bool = False) -> Ver
             "and × usual says how many times what rounding usually does the differences are."
         ),
     )
+
+
+def cell_parts(marking: Marking) -> Iterator[Part]:
+    """What a cell of a notebook shows: the result, what was marked, and every line."""
+    whole = report(marking)
+    yield Finding(f"{whole.result.sign} {whole.result.text}")
+    yield Facts(whole.facts.facts[1:])  # the title of the cell is the model
+    for sheet in whole.sheets:
+        yield Grid(
+            " · ".join(filter(None, (sheet.name, *(count.text for count in sheet.tally)))),
+            (
+                Column(_("line"), "address"),
+                Column(_("verdict")),
+                Column(_("of allowed"), "number"),
+                Column(_("worst entry"), "address"),
+            ),
+            tuple(map(_cells, sheet.table.rows)),
+        )
+        for line in sheet.table.lines:
+            if line.notable:
+                told = tuple(text for kind, text in line.told if kind not in ("share", "source"))
+                yield Finding(f"{line.signs} {line.address}: {line.word}", told)
+
+
+def _cells(row: VerdictLine | VerdictRun) -> tuple[str, ...]:
+    if isinstance(row, VerdictRun):
+        return (f"{row.result.sign} {row.result.text}",)
+    return row.address, f"{row.signs} {row.word}", row.used, row.worst
 
 
 def _lines(marking: Marking, evidence: bool) -> Iterator[list[VerdictLine]]:

@@ -161,6 +161,7 @@ class Value(Shown):
 
     @property
     def rational(self) -> bool:
+        """Whether it is written without names."""
         return self.num is None
 
     @property

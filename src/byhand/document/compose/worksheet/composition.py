@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 
 from byhand.checking.counts import known_counts
+from byhand.counting import count
 from byhand.document.book import Book, Page
 from byhand.document.compose.book.edition import PENCIL
 from byhand.document.compose.worksheet.blanks import Lines, choose, lines_to_ask
@@ -48,9 +49,9 @@ def worksheet(
     tokens = dict(_next_tokens(trace))
     lines = _values(book, trace, tokens) if decimals is not None else {}
     known = known_counts(trace.model)
-    counts = counts_of(book, known)
+    counts = counts_of(count(trace.model.spec, trace.model.weights), known)
     beside = bool(lines) and VALUES in asking.which
-    shapes = shapes_of(book, known, random, beside_values=beside)
+    shapes = shapes_of(trace.plan, known, random, beside_values=beside)
     supply = {COUNTS: blanks_of(counts, COUNTS), SHAPES: blanks_of(shapes, SHAPES)}
     shown = rows_shown(book, trace.plan)
     asked = choose(

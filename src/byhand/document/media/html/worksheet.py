@@ -53,16 +53,16 @@ class _Pen(Inscriber):
         if address in self.sheet.answers:
             return element(tag, self.blank(address), class_="n asked")
         if number.cell.masked:
-            return Markup(super().number(number, tag))
+            return super().number(number, tag)
         if given is not None:
             return element(tag, given, class_="n")
-        return element(tag, Markup(self.face(number.cell)), class_="n", data_a=address)
+        return element(tag, self.face(number.cell), class_="n", data_a=address)
 
     def face(self, cell: Cell) -> Markup:
         """A weight has no decimals beside its form."""
         if cell.form is not None and cell.decimal is None:
-            return Markup(self.maths.formula(cell.form))
-        return Markup(super().face(cell))
+            return self.maths.formula(cell.form)
+        return super().face(cell)
 
     def axes(self, table: NumberTable) -> str:
         """The axes of a table; a length that is asked for is a question mark."""
@@ -104,14 +104,14 @@ class _Page:
         yield element("main", self.top(), *sections, id="main", style=wide)
         if not self.key:
             yield from self.saving()
-        yield from self.figures.drawn()
+        yield self.figures.drawn()
 
     def top(self) -> Markup:
         """The title, how to fill the sheet in, and a place for a name."""
         said = [element("p", f"byhand · {self.sheet.book.model}", class_="kicker")]
         said.append(element("h1", heading(self.sheet, self.key)))
         for sentence in instructions(self.sheet, self.key):
-            said.append(element("p", Markup(prose(sentence)), class_="intro"))
+            said.append(element("p", prose(sentence), class_="intro"))
         if not self.key:
             field = element("input", id="student", class_="word")
             said.append(element("p", element("label", _("name") + " ", field), class_="student"))
@@ -121,16 +121,15 @@ class _Page:
         """A passage with its laws, its tables and, in the key, the workings."""
         text = []
         if passage.sentences:
-            text.append(element("p", Markup(" ".join(map(prose, passage.sentences)))))
-        for law in passage.formulas:
-            text += map(Markup, parts.formula(law, self.pen))
-        tables = (line for part in passage.show for line in parts.part_lines(part, self.pen))
-        text.append(element("div", *map(Markup, tables), class_="beside-each-other"))
+            text.append(element("p", joined(map(prose, passage.sentences), " ")))
+        text += [parts.formula(law, self.pen) for law in passage.formulas]
+        tables = (line for part in passage.show for line in parts.draw(part, self.pen))
+        text.append(element("div", *tables, class_="beside-each-other"))
         if self.key:
             text += map(self.solution, workings_in(self.sheet, passage))
         drawn = [element("div", *text, class_="text")]
         if passage.lit:
-            figure = Markup(self.figures.of(passage.lit))
+            figure = self.figures.of(passage.lit)
             drawn.append(element("figure", figure, class_="whole"))
         return _section(passage.id, passage.title, number, drawn)
 
@@ -138,8 +137,7 @@ class _Page:
         """How one answer comes about."""
         assert number.working is not None
         where = element("p", element("code", number.address, class_="address"), class_="where")
-        lines = map(Markup, self.workings.working(number.working))
-        return element("div", where, *lines, class_="solution")
+        return element("div", where, *self.workings.working(number.working), class_="solution")
 
     def questions(self, questions: Questions, number: int) -> Markup:
         """A table of which some lines are blank."""

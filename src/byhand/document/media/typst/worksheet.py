@@ -84,7 +84,7 @@ class _Source:
         if passage.sentences:
             found.append(f"par({prose(' '.join(passage.sentences))})")
         found += [formula(law, self.pen) for law in passage.formulas]
-        found.append(call("beside", array(parts.part_value(x, self.pen) for x in passage.show)))
+        found.append(call("beside", array(parts.draw(x, self.pen) for x in passage.show)))
         for worked in workings_in(self.sheet, passage) if self.key else ():
             assert worked.working is not None
             found.append(call("solution", self.workings.working(worked.working)))
