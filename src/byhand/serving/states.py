@@ -85,7 +85,7 @@ class State:
 
     @property
     def edited(self) -> bool:
-        """Whether anything of the model was changed."""
+        """Whether weights or the architecture were changed."""
         return bool(self.weights or self.architecture)
 
     def numbers_for(self, model: Model) -> Numbers:
