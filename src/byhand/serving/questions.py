@@ -53,11 +53,7 @@ class Question:
 
     @property
     def keys(self) -> dict[str, Kind]:
-<<<<<<< HEAD
-        """Every key that a request may have."""
-=======
         """All keys of the question with their kinds."""
->>>>>>> main
         return {**self.needed, **self.possible}
 
 
