@@ -15,6 +15,7 @@ from typing import Any
 from byhand import evaluate
 from byhand.address import write_index
 from byhand.counting import count
+from byhand.document import words
 from byhand.document.book import Spine
 from byhand.document.compose.book.edition import LARGE, PENCIL, Edition
 from byhand.document.compose.book.numbers import Showing
@@ -166,6 +167,20 @@ class Pass:
             showing = copy(showing)  # with all that it has read of the trace
             showing.everything = False
         return spine(showing)
+
+    def label(self, id: int) -> str:
+        """A token of the vocabulary as sentences and tables show it."""
+        return words.token_label(self.trace.token(id))
+
+    @property
+    def next_id(self) -> int | None:
+        """The id of what comes after the followed position; None where that is not known."""
+        return None if self.trace.next is None else self.trace.next[self.position].id
+
+    @property
+    def next_token(self) -> str | None:
+        """What comes after the followed position; None where that is not known."""
+        return None if self.next_id is None else self.label(self.next_id)
 
     @property
     def _has_room(self) -> bool:
