@@ -61,10 +61,12 @@ class Group:
 
     @property
     def times(self) -> int:
+        """How many layers have such a line; 1 outside the blocks."""
         return max(1, len(self.layers))
 
     @property
     def total(self) -> int:
+        """The parameters of all of them."""
         return self.times * self.line.count
 
 

@@ -114,10 +114,12 @@ class Graded:
 
     @property
     def total(self) -> Fraction:
+        """The marks of all lines together."""
         return sum((line.mark for line in self.lines), Fraction(0))
 
     @property
     def out_of(self) -> Fraction:
+        """What there was to win."""
         return sum((line.out_of for line in self.lines), Fraction(0))
 
     @property
@@ -127,6 +129,7 @@ class Graded:
 
     @property
     def first_error(self) -> GradedLine | None:
+        """The first line that does not follow."""
         return next((line for line in self.lines if line.outcome == Verdict.ERROR.value), None)
 
     def __getitem__(self, address: str) -> GradedLine:

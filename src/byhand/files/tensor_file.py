@@ -41,6 +41,7 @@ class Form:
 
     @property
     def size(self) -> int:
+        """How many bytes its numbers take."""
         return self.dtype.itemsize * math.prod(self.shape)
 
 

@@ -1,5 +1,6 @@
-"""What lies in a folder: the config, the safetensors files of the weights, or something that is
-refused with a way out.  Pickled weights are never opened.
+"""The folder of a checkpoint: its config and its safetensors files, or what is refused there.
+
+A refusal says the way out.  Pickled weights are never opened.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Keys of config.json that no family reads: those that would change the arithmetic, those that
-do not, and those that nobody here knows.
+"""Keys of config.json that no family reads: those that would change the arithmetic, and others.
 
 The lists come from the configuration classes of the transformers library.
 """

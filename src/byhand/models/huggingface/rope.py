@@ -1,5 +1,6 @@
-"""RoPE as config.json describes it: the old keys (rope_theta, rope_scaling) and the new ones
-(rope_parameters), with the scalings that real models use.
+"""RoPE as config.json describes it, under old and new keys, with the scalings that models use.
+
+The old keys are rope_theta and rope_scaling, the new one is rope_parameters.
 
     default    pair i turns by base^(-2i/width) a position: a plain RotarySpec
     linear     the same, divided by a factor
