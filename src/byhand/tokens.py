@@ -136,7 +136,7 @@ class Vocabulary:
         return ("" if self.kind == "characters" else " ").join(self.tokens[id] for id in ids)
 
     def special(self, id: int) -> bool:
-        """False: every token is part of the text."""
+        """Whether a token stands for no text of its own: none does here."""
         return False
 
     def sample(self) -> str:
@@ -152,7 +152,7 @@ class Ids:
 
     @property
     def tokens(self) -> Sequence[str]:
-        """The ids as texts."""
+        """The ids themselves, as texts."""
         return Lazy(self.size, str)
 
     def __len__(self) -> int:
@@ -179,7 +179,7 @@ class Ids:
         return " ".join(map(str, ids))
 
     def special(self, id: int) -> bool:
-        """False: every id is part of the text."""
+        """Whether a token stands for no text of its own: none does here."""
         return False
 
     def sample(self) -> str:

@@ -1,4 +1,4 @@
-"""The verdicts on claims: whether each line follows from the lines above, and whether it is true.
+"""From claims to verdicts: whether each line follows from the lines above, and whether it is true.
 
     judge_text(model, claimed text)  →  MarkedText
 

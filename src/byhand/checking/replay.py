@@ -82,7 +82,7 @@ class Line:
 
     @classmethod
     def of(cls, claim: Claim, rounding: Rounding) -> Line:
-        """The claim with the slack of its writing, of its format and of the rounding."""
+        """A claim with its values in float64 and how far they may be off by rounding alone."""
         values = np.asarray(claim.values).astype(np.float64)
         slack = claim.slack
         if not claim.by_hand:

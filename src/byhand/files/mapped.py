@@ -66,7 +66,7 @@ class Stored:
 
     @property
     def where(self) -> str:
-        """The file and the name, as errors say it."""
+        """The file and the tensor, for messages."""
         return f"{self.file}: {shown(self.name)}"
 
     @property
@@ -328,7 +328,7 @@ def bytes_of(count: int) -> str:
 
 
 def at_least(count: int) -> str:
-    """The least number of bytes, for messages."""
+    """A least number of bytes, for messages."""
     return _("at least {count} bytes").format(count=f"{count:,}")
 
 

@@ -41,7 +41,7 @@ class Form:
 
     @property
     def size(self) -> int:
-        """How many bytes its numbers take."""
+        """The number of bytes of the array."""
         return self.dtype.itemsize * math.prod(self.shape)
 
 

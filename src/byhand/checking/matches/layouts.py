@@ -38,7 +38,7 @@ class Part:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sides of what is left."""
+        """The shape of the part."""
         return tuple(max(0, b - a) for a, b in zip(self.starts, self.stops, strict=True))
 
     def __str__(self) -> str:

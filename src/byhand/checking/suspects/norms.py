@@ -26,17 +26,17 @@ class Group:
 
     @property
     def layernorm(self) -> bool:
-        """Whether it subtracts the mean."""
+        """Whether the norm is a layernorm; else it is an RMSNorm."""
         return "centered" in self.lines
 
     @property
     def square(self) -> str:
-        """The name of the line with the mean of squares."""
+        """The name of the line that holds the mean square."""
         return "variance" if self.layernorm else "mean_square"
 
     @property
     def root(self) -> str:
-        """The name of the line that is divided by."""
+        """The name of the line that holds the divisor."""
         return "std" if self.layernorm else "rms"
 
     @property
@@ -51,13 +51,13 @@ class Group:
 
     @property
     def eps(self) -> Fraction:
-        """What is added under the root."""
+        """The eps under the root."""
         eps: Fraction = self.lines[self.root].attributes["eps"]
         return eps
 
     @property
     def width(self) -> int:
-        """How many entries are normalised together."""
+        """The number of entries of a row."""
         return self.lines["normalized"].shape[-1]
 
     def copied(self, draft: Draft, x: str, before: str) -> str:

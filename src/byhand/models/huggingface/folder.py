@@ -1,6 +1,6 @@
-"""The folder of a checkpoint: its config and its safetensors files, or what is refused there.
+"""The folder of a checkpoint: its config and the safetensors files of its weights.
 
-A refusal says the way out.  Pickled weights are never opened.
+Anything else is refused with a way out.  Pickled weights are never opened.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""RoPE as config.json describes it, under old and new keys, with the scalings that models use.
+"""RoPE as config.json describes it, with the scalings that real models use.
 
-The old keys are rope_theta and rope_scaling, the new one is rope_parameters.
+The old keys (rope_theta, rope_scaling) are read as well as the new ones (rope_parameters).
 
     default    pair i turns by base^(-2i/width) a position: a plain RotarySpec
     linear     the same, divided by a factor
