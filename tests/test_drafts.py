@@ -70,8 +70,12 @@ def test_several_files_are_written_into_one_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_finished_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(OSError), draft_of(tmp_path / "step-1", ".step-1.draft") as draft:  # noqa: PT011
-        draft.mkdir()
-        (draft / "state.json").write_text("{")
-        raise OSError("full")
+    def half_a_folder() -> None:
+        with draft_of(tmp_path / "step-1", ".step-1.draft") as draft:
+            draft.mkdir()
+            (draft / "state.json").write_text("{")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        half_a_folder()
     assert names(tmp_path) == []
