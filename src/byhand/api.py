@@ -11,7 +11,7 @@ say the same, as on the command line.  With a `device` the work is done with tor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -88,6 +88,50 @@ def trace(
     from byhand.proving import prove
 
     return prove(job, chosen.digits, progress=progress)
+
+
+def traces(
+    model: str | Path | Model,
+    texts: Iterable[str],
+    *,
+    numbers: str | Numbers | None = None,
+    device: str | None = None,
+    only: str | Iterable[str] = (),
+    heads: bool = False,
+    progress: evaluate.Progress | None = None,
+    **spelled: Unpack[Spelled],
+) -> Iterator[Trace]:
+    """The traces of several `texts`, one after another, each as `trace` gives it with the same
+    `only` and `heads`.
+
+    What texts share is made once: the weights as numbers, the precision that digits take, and, on a
+    GPU, the pass over texts of one length, which is prepared once and then repeated.
+
+    >>> import byhand
+    >>> [len(trace.tokens) for trace in byhand.traces("tiny", ["a b", "c", "b a"])]
+    [2, 1, 2]
+    >>> [str(trace["logits[-1,0]"]) for trace in byhand.traces("tiny", ["a b", "c"], digits=5)]
+    ['[1]', '[-1]']
+    """
+    from byhand.repeating import prepare_texts, work_texts
+
+    chosen = Chosen.of(numbers, device, **spelled)
+    chosen.refuse_comparison(
+        _("byhand.compare tells two traces apart: one in floats, one with digits")
+    )
+    opened = _opened(model)
+    jobs = prepare_texts(
+        opened,
+        (texts,) if isinstance(texts, str) else texts,
+        lambda: numbers_for(opened, chosen),
+        only=(only,) if isinstance(only, str) else tuple(only),
+        head_outputs=heads,
+    )
+    if chosen.digits is None:
+        return work_texts(jobs, progress=progress)
+    from byhand.proving import prove_texts
+
+    return prove_texts(jobs, chosen.digits, progress=progress)
 
 
 def numbers_for(model: Model, chosen: Chosen | None = None, *, many: bool = False) -> Numbers:

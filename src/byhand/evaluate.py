@@ -17,6 +17,7 @@ from byhand.errors import ByhandError, InputError, ShapeError, Undecided
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
+from byhand.options import does_not_fit
 from byhand.passes import no_key
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import size_of
@@ -111,7 +112,8 @@ def prepare(
             _("this model has no default text"), where=model.source, hint=_("give a text")
         )
     words = model.text if text is None else text
-    assert words is not None
+    if not isinstance(words, str):
+        raise does_not_fit("text", _("text"), words)
     if target is None and (text is None or text == model.text):
         target = model.target
     tokens = model.vocabulary.encode(words)
@@ -302,6 +304,7 @@ class Admitted:
         self._tables: dict[str, tuple[int, Any]] = {}  # how far each is admitted, and what it is
 
     def unknown(self, name: str) -> bool:
+        """Whether some entry of a tensor has a value that nobody has said."""
         data = self.weights[name].data
         return data.dtype == np.object_ and any(isinstance(x, Unknown) for x in data.flat)
 

@@ -83,6 +83,7 @@ def command(
     gradebook: str | None,
     as_json: bool,
 ) -> int:
+    """Marks the claims that the command line names; returns the exit status."""
     from byhand.api import check
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
@@ -144,7 +145,7 @@ def read_arguments(model: str, arguments: tuple[str, ...], text: str | None) -> 
 
 
 def _is_file(argument: str) -> bool:
-    from byhand.checking.reading import READERS
+    from byhand.checking.readers import READERS
 
     if Path(argument).suffix.lower() in (*READERS, *PICKLED):
         return True

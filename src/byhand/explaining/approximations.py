@@ -1,6 +1,6 @@
 """Floats near the values of any number system: to order and to measure, never to prove.
 
-What has to be proven is decided by `ranks` or by the number system itself.
+What has to be proven is decided by `lens.rank` or by the number system itself.
 """
 
 from __future__ import annotations
