@@ -110,8 +110,9 @@ def traces(
     >>> import byhand
     >>> [len(trace.tokens) for trace in byhand.traces("tiny", ["a b", "c", "b a"])]
     [2, 1, 2]
-    >>> [str(trace["logits[-1,0]"]) for trace in byhand.traces("tiny", ["a b", "c"], digits=5)]
-    ['[1]', '[-1]']
+    >>> several = byhand.traces("tiny", ["a b", "c"], numbers="digits 5")
+    >>> [trace["probs[-1,0]"].significant(5) for trace in several]
+    ['0.66524', '0.33333']
     """
     from byhand.repeating import prepare_texts, work_texts
 
