@@ -5,6 +5,9 @@ softmax   if no score of a row is off by more than R, every e^(score) is off by 
 mix       Σ p·v - Σ p'·v' = Σ p·(v - v') + Σ (p - p')·v'.  Shares add up to 1, the real ones and
           those of the midpoints, so in the second sum any fixed vector c may be taken off each v':
           (1 + E)·Σ p'·rho_v + E·Σ p'·‖v' - c‖, with E = e^(2R) - 1, and what rounding adds.
+
+The slope of softmax, diag p - p·pᵀ, is bounded as in Kim, Papamakarios and Mnih, "The Lipschitz
+constant of self-attention", ICML 2021.
 """
 
 from __future__ import annotations

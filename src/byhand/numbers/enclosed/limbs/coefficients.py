@@ -46,19 +46,18 @@ class Tabled:
 
     `parity`: the function of the table is even (+1) or odd (-1), so one side gives the other.
     `ramp`: the function is max(x, 0) plus what the table gives.  Beyond the last point the table
-    stands still at `beyond` (times the parity, on the left), within `tail(x)`.
+    gives 0, within `tail(x)`.
     """
 
     name: str
     parity: int
     ramp: bool
-    beyond: int
-    tail: Callable[[float], float]  # log2 of a bound of |f - beyond| for every argument >= x
+    tail: Callable[[float], float]  # log2 of a bound of |f| for every argument >= x
     rest: Callable[[Floats, int], Floats]  # log2 of a bound of the terms from k on, at |x_j| = x
     series: Callable[[int, int, int], Series]  # (last point, terms, bits)
 
     def last(self, low: int) -> int:
-        """The last point: what is beyond it differs from `beyond` by less than 2^(low - 6)."""
+        """The last point: what the table stands for is less, beyond it, than 2^(low - 6)."""
         j = 1
         while self.tail((j + 0.49) / 2**STEP) > low - 6.01:
             j += 1 + j // 64
@@ -276,7 +275,6 @@ GELU = Tabled(
     "gelu",
     parity=+1,
     ramp=True,
-    beyond=0,
     tail=lambda x: -(x * x) / 2 * 1.4426,  # x·Q(x) <= φ(x) < e^(-x²/2)
     rest=_gauss_rest,
     series=_gelu_series,
@@ -285,7 +283,6 @@ SILU = Tabled(
     "silu",
     parity=+1,
     ramp=True,
-    beyond=0,
     tail=lambda x: log2(max(x, 1.0)) - x * 1.4426 if x > 1 else 0.0,  # x·e^-x falls from 1 on
     rest=lambda x, k: _logistic_rest(x, k, 1.0, 0.0, times_argument=True),
     series=_silu_series,
@@ -294,7 +291,6 @@ GELU_TANH = Tabled(
     "gelu_tanh",
     parity=+1,
     ramp=True,
-    beyond=0,
     tail=lambda x: log2(x) - LINEAR * (x + float(CUBIC) * x**3) * 1.4426 if x > 1 else 0.0,
     rest=lambda x, k: _logistic_rest(x, k, LINEAR, LINEAR * float(CUBIC), times_argument=True),
     series=_gelu_tanh_series,
@@ -343,6 +339,6 @@ def _never(x: float) -> float:
 
 
 # Arguments of these are reduced before: nothing is ever beyond the last point.
-SIN = Tabled("sin", -1, False, 0, _never, _circular_rest, lambda *of: _circular(*of, ahead=0))
-COS = Tabled("cos", +1, False, 0, _never, _circular_rest, lambda *of: _circular(*of, ahead=1))
-NEAR_ONE = Tabled("exp", +1, False, 0, lambda x: -1e9, _circular_rest, _exp_series)
+SIN = Tabled("sin", -1, False, _never, _circular_rest, lambda *of: _circular(*of, ahead=0))
+COS = Tabled("cos", +1, False, _never, _circular_rest, lambda *of: _circular(*of, ahead=1))
+NEAR_ONE = Tabled("exp", +1, False, lambda x: -1e9, _circular_rest, _exp_series)

@@ -1,5 +1,6 @@
 """1/x and √x on limbs: a float64 start, and steps that each gain some 47 bits.
 
+Newton's method with a fixed slope (Brent and Zimmermann, Modern Computer Arithmetic, 2010, 4.2).
 Every step adds to y the residual times a fixed float64 factor f, nearly the reciprocal of the
 residual's slope.  With f off by at most KAPPA relatively, an error ε of y becomes
 
