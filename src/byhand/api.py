@@ -243,11 +243,11 @@ def check(
 
     `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files),
     mappings of names to arrays, or what `byhand.capture` recorded; names are byhand's,
-    TransformerLens's or Hugging Face's.  `precision` is what the claimant worked in ("float32",
-    "bfloat16", "transformers:bfloat16", "decimals:2"); unless given, the claims tell.  Without
-    `suspects`, no cause is looked for.  Without any claims, those of the document that a built-in
-    model comes from are checked.  Claims are judged in numbers that bound every rounding, so that
-    there is no choice of `numbers`.
+    TransformerLens's or Hugging Face's.  The loss is judged by the `target`.  `precision` is what
+    the claimant worked in ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); unless
+    given, the claims tell.  Without `suspects`, no cause is looked for.  Without any claims, those
+    of the document that a built-in model comes from are checked.  Claims are judged in numbers that
+    bound every rounding, so that there is no choice of `numbers`.
 
     >>> import byhand
     >>> marking = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
@@ -365,12 +365,12 @@ def book(
     """Writes the book of a model and a text into the folder `out`; returns the files, first the
     page to open.
 
-    `claims` is somebody's working (a file, or several), marked in the book: of a built-in model
-    the document it comes from, unless `claims` is empty.  `at` are addresses whose numbers are
-    shown however large the model is.  With `pdf` and `xlsx` the book is also typeset, and a
-    spreadsheet of live formulas.  A `worksheet` has so many `blanks`, which `ask` for "values",
-    "shapes", "counts" or some of them; another `seed` chooses others.  The numbers are chosen as
-    for `trace`, the `language` is "en", "es" or the one spoken.
+    The `target` asks for the loss.  `claims` is somebody's working (a file, or several), marked in
+    the book: of a built-in model the document it comes from, unless `claims` is empty.  `at` are
+    addresses whose numbers are shown however large the model is.  With `pdf` and `xlsx` the book is
+    also typeset, and a spreadsheet of live formulas.  A `worksheet` has so many `blanks`, which
+    `ask` for "values", "shapes", "counts" or some of them; another `seed` chooses others.  The
+    numbers are chosen as for `trace`, the `language` is "en", "es" or the one spoken.
 
     >>> import byhand, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

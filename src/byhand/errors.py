@@ -26,7 +26,15 @@ from byhand.language import _
 
 
 class ByhandError(Exception):
-    """The base of every error byhand raises on purpose."""
+    """The base of every error byhand raises on purpose.
+
+    >>> import byhand
+    >>> try:
+    ...     byhand.trace("tiny", "z")
+    ... except byhand.ByhandError as error:
+    ...     print(error.message, "|", error.expected)
+    'z' is not in the vocabulary | a, b, c
+    """
 
     exit_status = WRONG
 
@@ -106,7 +114,15 @@ class OutputError(InputError):
 
 
 class Undecided(ByhandError):
-    """Neither algebra nor enclosures up to the precision limit settle the question."""
+    """Neither algebra nor enclosures up to the precision limit settle the question.
+
+    >>> import byhand
+    >>> try:
+    ...     int(byhand.Enclosure(2, 1))
+    ... except byhand.Undecided as error:
+    ...     print(error.found)
+    [2 ± 1]
+    """
 
     exit_status = NO
 

@@ -143,10 +143,12 @@ class AttentionSpec:
 
     @property
     def q_width(self) -> int:
+        """The width of the queries of all heads side by side."""
         return self.heads * self.d_head
 
     @property
     def kv_width(self) -> int:
+        """The width of the keys, and of the values, of all key heads side by side."""
         return self.kv_heads * self.d_head
 
 
@@ -184,10 +186,22 @@ class BlockSpec:
         if self.parallel and self.norm_place == "post":
             raise _refuse("residual", _("serial, since the norms come after the add"), "parallel")
 
+    @property
+    def trips(self) -> tuple[tuple[str, NormSpec], ...]:
+        """The side-trips that it has, "attn" and "mlp", each with its norm."""
+        both = (("attn", self.attention, self.attn_norm), ("mlp", self.mlp, self.mlp_norm))
+        return tuple((name, norm) for name, there, norm in both if there)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """The whole architecture."""
+    """The whole architecture.
+
+    >>> import byhand
+    >>> spec = byhand.open_model("tiny").spec
+    >>> spec.vocab, spec.d_model, len(spec.blocks), spec.blocks[0].norm_place
+    (3, 2, 1, 'post')
+    """
 
     name: str
     vocab: int
@@ -254,6 +268,7 @@ class Parameter:
 
     @property
     def size(self) -> int:
+        """The number of entries."""
         size = 1
         for side in self.shape:
             size *= side

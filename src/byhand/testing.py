@@ -45,8 +45,8 @@ def assert_follows(
     __tracebackhide__ = True  # pytest shows the test's own line
     from byhand.api import check
     from byhand.checking.verdicts import Verdict
-    from byhand.document.media.terminal.ink import Ink
-    from byhand.document.media.terminal.marking import lines, summary, unmatched_lines
+    from byhand.document.compose.marking import report, summary, unmatched_lines
+    from byhand.document.media.terminal.parts import Terminal
 
     sources = claims if isinstance(claims, (list, tuple)) else (claims,)
     marking = check(model, *sources, text=text, precision=precision)
@@ -54,7 +54,8 @@ def assert_follows(
     if all(line.verdict is Verdict.UNJUDGED for line in marking):
         raise AssertionError("\n".join(filter(None, (summary(marking), aside))))
     if not marking.passes(allow_unjudged=allow_unjudged):
-        raise AssertionError("\n".join(filter(None, (*lines(marking, WIDTH, Ink()), aside))))
+        told = Terminal(WIDTH).lines([report(marking)])
+        raise AssertionError("\n".join(filter(None, (*told, aside))))
     if aside:
         warnings.warn(aside, UserWarning, stacklevel=2)
     return marking

@@ -84,6 +84,7 @@ class Worked(Shown):
 
     @property
     def address(self) -> str:
+        """The name of the step, such as block.0.attn.scores."""
         return self.step.address
 
     @property
@@ -321,6 +322,7 @@ class Trace(Mapping[str, Any], Shown):
         return () if self.proof is None else self.proof.undecided
 
     def token(self, id: int) -> str:
+        """The token of an id, as people read it."""
         return self.model.vocabulary.tokens[id]
 
     @cached_property

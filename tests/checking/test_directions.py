@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from byhand.address import read_address
 from byhand.checking.claims import DIRECTION, VALUE, Claim
 from byhand.checking.directions import mark_directions
-from byhand.checking.parts import in_whole
+from byhand.checking.entries import in_whole
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.checking.weights import mark_weights
 from byhand.model import Model

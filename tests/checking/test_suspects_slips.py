@@ -15,7 +15,7 @@ import torch
 from suspected import SPECS, Judge, own_pass, random_model, stored, suspected
 
 from byhand.checking.suspects import Edit
-from byhand.checking.suspects.rounding import rounded_to
+from byhand.checking.suspects.casts import rounded_to
 from byhand.model import Model
 
 Data = npt.NDArray[Any]

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 import byhand as package
-from byhand.comparing import compare, ulps_between
-from byhand.document.compose.ulps import Grid, as_text, at_least, right_digits, ulps
-from byhand.document.media.terminal.ink import width_of
+from byhand.comparing import StepComparison, compare, ulps_between
+from byhand.document.compose.comparison import is_open, steps_grid
+from byhand.document.media.terminal.ink import Ink, width_of
+from byhand.document.media.terminal.tables import grid_lines
+from byhand.document.sizes import as_text, at_least, right_digits, ulps
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.floats.formats import FORMATS
 
@@ -167,22 +169,32 @@ def test_a_float_that_is_written_with_an_exponent_keeps_it() -> None:
     assert as_text(np.float32(1e18)) == "1e18"
 
 
+def table_of(*errors: float, width: int = 80) -> list[str]:
+    """The table of steps with these errors: a head, a stage, a row a step."""
+    address = "block.0.attn.norm.normalized"
+    steps = [StepComparison(address, 8, error, (1, 3), 6.8, 7.4, 0, error) for error in errors]
+    return list(grid_lines(steps_grid(steps, {address: address}, is_open), width, Ink()))
+
+
 def test_a_bar_grows_by_a_column_when_the_error_doubles() -> None:
-    small = Grid([("step", "1")], [1, 3, 7], 80)
-    assert [small.bar(x) for x in (0, 1, 3, 7, np.inf)] == ["", "█", "██", "███", "█" * 10]
-    large = Grid([("step", "1")], [2.0**20 - 1], 80)
-    assert [large.bar(x) for x in (3, 2.0**20 - 1)] == ["█", "█" * 10]
+    def bars(*errors: float) -> list[str]:
+        return [line.partition("7.4")[2].strip() for line in table_of(*errors)[2:]]
+
+    assert bars(0, 1, 3, 7, np.inf) == ["", "█", "██", "███", "█" * 10]
+    assert bars(3, 2.0**20 - 1) == ["█", "█" * 10]
 
 
 def test_bars_take_the_room_that_is_left_and_a_narrow_page_has_two_lines_a_step() -> None:
-    row = ("  block.0.attn.norm.normalized", "1.51", "[1,3]", "6.8", "7.4")
-    for width in range(30, 81):
-        shown = list(Grid([row], [1000.0], width).lines(row, 1000.0))
-        assert max(map(width_of, shown)) <= max(width, 32)
-        assert len(shown) == (1 if width >= 55 else 2)
-    assert list(Grid([row], [1000.0], 40).lines(row, 1000.0)) == [
+    for width in range(44, 81):
+        shown = table_of(1000.0, width=width)
+        assert max(map(width_of, shown)) <= width
+        assert len(shown) == (3 if width >= 61 else 5)
+    assert table_of(1.5, width=40) == [
+        "  step",
+        "      ulps  at     digits  usual",
+        "  Block 0 · attention",
         "    block.0.attn.norm.normalized",
-        "      1.51  [1,3]  6.8  7.4",
+        "      1.50  [1,3]     6.8    7.4",
     ]
 
 

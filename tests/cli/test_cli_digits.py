@@ -166,7 +166,7 @@ def test_generated_tokens_are_proven_with_digits_of_their_probability(byhand: Ca
     assert (shown.status, shown.err) == (0, "")
     assert "12 significant digits, proven, within one unit of the last place" in shown.out
     assert "  2  cat           ≈ 0.251972683401  proven\n" in shown.out
-    assert re.search(r"\n\nProven with \d+ bits\.\n$", shown.out)
+    assert re.search(r"\n\n  Proven with \d+ bits\.\n$", shown.out)
 
 
 ALONE = """\

@@ -53,7 +53,7 @@ def test_a_token_has_its_probability_in_proven_decimals_and_in_its_form(byhand: 
 def test_a_tie_is_told_and_so_is_a_full_context(byhand: Call) -> None:
     out = byhand("generate", "tiny", "c").out
     assert "≈ 0.3333  a, b and c tie; the lowest id is taken, proven\n" in out
-    assert out.endswith("\n  c a a\n\nThe model's context of 2 tokens is full.\n")
+    assert out.endswith("\n  c a a\n\n  The model's context of 2 tokens is full.\n")
 
 
 def test_floats_are_never_called_proven(byhand: Call) -> None:

@@ -19,18 +19,16 @@ from byhand.document.parts import (
     MASKED,
     AttentionPattern,
     Cell,
-    Checked,
-    CheckedTable,
+    Column,
     Facts,
     Formula,
+    Grid,
     HeadPattern,
     HeatStrip,
     LeftOut,
     Matrix,
     NumberRow,
     NumberTable,
-    ParameterLine,
-    ParameterTable,
     RegisterLine,
     RegisterMap,
     Remark,
@@ -40,6 +38,7 @@ from byhand.document.parts import (
     WorkingLine,
 )
 from byhand.document.parts import Number as Figure
+from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.expression import Call, Entry, Name, Number, Product, Quotient, Sum, parse
 
 SCORES, WEIGHTS = "block.0.attn.scores", "block.0.attn.weights"
@@ -138,7 +137,7 @@ def _attention() -> Page:
                     ),
                 ),
             ),
-            CheckedTable("worked.yaml", (_checked(),)),
+            VerdictTable("worked.yaml", (_checked(),)),
             LeftOut("Other heads are not shown.", "byhand trace tiny --only block.0.attn"),
         ),
         remarks=(
@@ -172,15 +171,15 @@ def _table(
     )
 
 
-def _checked() -> Checked:
-    return Checked(
+def _checked() -> VerdictLine:
+    return VerdictLine(
         address=f"{WEIGHTS}[0,1,0]",
         verdict="ERROR",
         sign="✗",
         word="error here",
         claimed="0.25",
         expected="0.2689",
-        told=("it follows if the scores are halved",),
+        told=(("suspect", "it follows if the scores are halved"),),
         source="worked.yaml, line 3",
     )
 
@@ -193,22 +192,18 @@ def _parameters() -> Page:
             title="Counted",
             sentences=("Every parameter, to the digit.",),
             show=(
-                ParameterTable(
+                Facts((("d = 2", "width of the residual stream"),)),
+                Grid(
+                    "",
                     (
-                        ParameterLine(
-                            "count.embedding",
-                            "embedding",
-                            (),
-                            ("weight.embed.token",),
-                            "vocab·d",
-                            "3·2",
-                            6,
-                            6,
-                            1.0,
-                        ),
+                        Column("component"),
+                        Column("formula", "formula"),
+                        Column("count", "number"),
+                        Column("share", "share"),
                     ),
-                    (("count.total", "all parameters", 6),),
-                    (("d", 2, "width of the residual stream"),),
+                    (("embedding\n`weight.embed.token`", "vocab·d", "6", "1.0000"),),
+                    totals=(("all parameters", "", "6", ""),),
+                    addresses=("count.embedding",),
                 ),
                 HeatStrip("weight.head", "W_head", ("vocab", "d"), (3, 8), strip, 1.0),
                 Facts((("text", "a b"),)),

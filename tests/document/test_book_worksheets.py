@@ -13,11 +13,11 @@ from byhand.checking.gradebooks import gradebook
 from byhand.checking.grading import BLANK, Graded, grade
 from byhand.checking.verdicts import Verdict
 from byhand.document.compose.book import bind
+from byhand.document.compose.marking import summary
 from byhand.document.compose.worksheet import Worksheet, make_worksheet, write_worksheet
 from byhand.document.compose.worksheet.claims import claims_text
 from byhand.document.compose.worksheet.sheet import COUNTS, SHAPES, VALUES
 from byhand.document.media.html.worksheet import worksheet_page
-from byhand.document.media.terminal.marking import summary
 from byhand.document.media.typst.worksheet import worksheet_source
 from byhand.document.parts import NumberTable
 from byhand.editions import make_edition

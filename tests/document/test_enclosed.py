@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import byhand
 from byhand.document.compose.forms import enclosed_cell
 from byhand.document.compose.trace import document
-from byhand.document.compose.unproven import lines
+from byhand.document.compose.unproven import unproven
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
 from byhand.document.media.json.records import enclosure_data
@@ -129,15 +129,16 @@ def test_the_first_of_what_is_not_proven_are_told_and_the_rest_counted() -> None
         Unproven("logits[0,1]", "digits", Enclosure(Fraction(0), Fraction(1, 10**30))),
         *(Unproven(f"probs[{i},0]", "digits", near) for i in range(20)),
     )
-    unproven = replace(trace, proof=Proof(12, 4096, open_ones, 1234))
-    told = list(lines(unproven))
-    assert told[0] == "not proven to 12 digits, with 4,096 bits:"
-    assert told[1] == "  next[1]: cat and sat, 0 ± 1e-20 apart"
-    assert told[2] == "  logits[0,0] = 0.3333 ± 0.00014"
-    assert told[3] == "  logits[0,1] = 0 ± 1e-30, perhaps zero"
-    assert told[11] == "  and 1,224 more"
-    assert len(told) == 12
-    undecided = document_of(unproven)["undecided"]
+    open_trace = replace(trace, proof=Proof(12, 4096, open_ones, 1234))
+    found = unproven(open_trace)
+    assert found.lead == "not proven to 12 digits, with 4,096 bits:"
+    assert found.told[:3] == (
+        "next[1]: cat and sat, 0 ± 1e-20 apart",
+        "logits[0,0] = 0.3333 ± 0.00014",
+        "logits[0,1] = 0 ± 1e-30, perhaps zero",
+    )
+    assert found.told[10:] == ("and 1,224 more",)
+    undecided = document_of(open_trace)["undecided"]
     assert undecided["count"] == 1234
     assert undecided["first"][0] == {
         "address": "next[1]",

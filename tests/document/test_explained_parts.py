@@ -240,6 +240,15 @@ def test_what_tokens_say_is_no_markup() -> None:
     assert not re.search("<[biu]>", html)
 
 
+def test_below_a_notebook_cell_it_says_what_comes_and_why_without_ids(abc: Explanation) -> None:
+    html = abc._repr_html_()
+    assert html is not None
+    assert 'id="' not in html
+    assert "After C (position 2) comes A" in html
+    assert "Remainder: exactly 0." in html
+    assert repr(abc) == "<Explanation of abc at position 2: 'A' against 'C'>"
+
+
 # ------------------------------------------------------------------ the data
 
 

@@ -17,24 +17,19 @@ from syrupy.assertion import SnapshotAssertion
 import marking_samples as samples
 from byhand.checking.claims import Unmatched
 from byhand.checking.verdicts import Marked, Marking, Verdict, Worst
-from byhand.document.compose.marked import (
-    SIGNS,
-    claimed_text,
-    number_text,
-    share_text,
-    size_text,
-    times_text,
-    worst_texts,
-)
-from byhand.document.compose.runs import Run, folded
-from byhand.document.media.terminal.ink import Ink, width_of
-from byhand.document.media.terminal.marking import (
-    lines,
-    only,
+from byhand.document.compose.marked import SIGNS, claimed_text, worst_texts
+from byhand.document.compose.marking import (
+    folded,
     precision_text,
+    report,
+    run_text,
     summary,
     unmatched_lines,
 )
+from byhand.document.media.terminal.ink import Ink, width_of
+from byhand.document.media.terminal.parts import Terminal
+from byhand.document.parts.verdicts import VerdictLine
+from byhand.document.sizes import number_text, share_text, size_text, times_text
 from byhand.errors import AddressError
 from byhand.language import speak
 from marking_samples import marked, marking_of, text_of
@@ -55,7 +50,7 @@ def english_afterwards() -> Iterator[None]:
 
 
 def shown(marking: Marking, width: int = 80, **rest: Any) -> list[str]:
-    return list(lines(marking, width, Ink(), **rest))
+    return list(Terminal(width).lines([report(marking, **rest)]))
 
 
 @pytest.mark.parametrize("name", MARKINGS)
@@ -82,7 +77,7 @@ def test_on_a_narrow_page_a_line_of_working_takes_two() -> None:
 
 def test_colour_only_repeats_what_a_sign_says() -> None:
     plain = shown(samples.faulty())
-    coloured = list(lines(samples.faulty(), 80, Ink(colour=True)))
+    coloured = list(Terminal(80, Ink(colour=True)).lines([report(samples.faulty())]))
     assert any("\x1b[1;31m✗" in line for line in coloured)
     assert [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] == plain
 
@@ -141,41 +136,40 @@ def test_a_sheet_is_called_by_its_label() -> None:
 
 
 def test_a_short_table_is_shown_whole() -> None:
-    assert not any(isinstance(each, Run) for each in folded(samples.faulty().texts[0].lines))
+    assert {len(run) for run in folded(samples.faulty().texts[0].lines)} == {1}
 
 
 def test_runs_of_a_long_table_are_folded_and_the_last_good_line_before_an_error_stays() -> None:
     every = samples.large().texts[0].lines
     found = list(folded(every))
-    assert isinstance(found[0], Run)
-    assert isinstance(found[1], Marked)
-    assert isinstance(found[2], Marked)
-    assert found[1].address == "block.3.mlp.hidden"
-    assert found[2].verdict is Verdict.ERROR
-    told = [line for each in found for line in (each.lines if isinstance(each, Run) else (each,))]
-    assert told == list(every)
+    assert len(found[0]) > 1
+    assert [line.address for line in found[1]] == ["block.3.mlp.hidden"]
+    assert [line.verdict for line in found[2]] == [Verdict.ERROR]
+    assert [line for run in found for line in run] == list(every)
 
 
 def test_all_folds_nothing() -> None:
     every = samples.large()
-    assert list(folded(every.texts[0].lines, every=True)) == list(every.texts[0].lines)
+    rows = report(every, every=True).sheets[0].table.rows
+    assert [row.address for row in rows if isinstance(row, VerdictLine)] == [
+        line.address for line in every
+    ]
     assert sum(line.lstrip().startswith("✓") for line in shown(every, every=True)) >= 55
 
 
 def test_what_does_not_follow_or_is_unusual_is_never_folded() -> None:
     lines_ = [marked(f"stream.{i}") for i in range(60)]
     lines_[30] = replace(lines_[30], unusual=True, times=40.0)
-    alone = [each for each in folded(lines_) if isinstance(each, Marked)]
+    alone = [run[0] for run in folded(lines_) if len(run) == 1]
     assert [line.address for line in alone] == ["stream.30"]
     wrong = [marked(f"stream.{i}", Verdict.ERROR, 3.0) for i in range(60)]
-    assert list(folded(wrong)) == wrong
+    assert list(folded(wrong)) == [[line] for line in wrong]
 
 
 def test_a_run_says_how_much_of_the_bound_its_worst_line_uses() -> None:
     lines_ = tuple(marked(f"stream.{i}", share=i / 100) for i in range(1, 50))
     (run,) = folded(lines_)
-    assert isinstance(run, Run)
-    assert run.text() == (
+    assert run_text(run) == (
         "49 lines follow, stream.1 to stream.49: at most 49% of the allowed error"
     )
 
@@ -183,7 +177,7 @@ def test_a_run_says_how_much_of_the_bound_its_worst_line_uses() -> None:
 def test_lines_that_cannot_be_judged_for_one_reason_are_one_run() -> None:
     lines_ = [marked(f"stream.{i}", Verdict.UNJUDGED, reason="W is unknown") for i in range(45)]
     lines_[10] = replace(lines_[10], reason="another")
-    runs = [each.text() for each in folded(lines_) if isinstance(each, Run)]
+    runs = [run_text(run) for run in folded(lines_) if len(run) > 1]
     assert runs == [
         "10 lines cannot be judged, stream.0 to stream.9: W is unknown",
         "34 lines cannot be judged, stream.11 to stream.44: W is unknown",
@@ -203,15 +197,15 @@ def test_a_reason_is_told_once_of_lines_that_share_it() -> None:
 def test_only_some_lines_count_where_only_some_are_asked_for() -> None:
     marking = samples.faulty()
     assert not marking.follows
-    kept = only(marking, ["block.4", "logits"])
+    kept = marking.only(["block.4", "logits"])
     assert [line.address for line in kept] == ["block.4.attn.scores", "logits"]
     assert kept.follows
-    assert [line.address for line in only(marking, ["block.*.mlp.act"])] == ["block.3.mlp.act"]
+    assert [line.address for line in marking.only(["block.*.mlp.act"])] == ["block.3.mlp.act"]
 
 
 def test_a_pattern_that_no_claim_fits_is_an_error_with_the_nearest() -> None:
     with pytest.raises(AddressError, match=r"no claim is about 'block\.3\.mlp\.cat'") as error:
-        only(samples.faulty(), ["block.3.mlp.cat"])
+        samples.faulty().only(["block.3.mlp.cat"])
     assert "block.3.mlp.act" in (error.value.hint or "")
 
 

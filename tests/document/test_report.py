@@ -11,18 +11,20 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-import byhand.document.media.html.report as report_module
 import marking_samples as samples
 from byhand.checking.claims import Unmatched
 from byhand.checking.verdicts import Marked, Marking, Verdict, Worst
 from byhand.document import palette
-from byhand.document.compose.worst_entries import worst_entries
+from byhand.document.compose.evidence import MOST_PANELS, share_map, worst_entries
+from byhand.document.compose.marking import MOST_MAPPED, report
 from byhand.document.media.html import heat
-from byhand.document.media.html.report import page
+from byhand.document.media.html.report import MOST_OPEN
+from byhand.document.media.html.report import page as page_of
+from byhand.document.parts.verdicts import ShareAxis, ShareMap
 from byhand.language import speak
 from marking_samples import marked, marking_of
 
-VOID = {"br", "meta", "input", "rect", "path"}
+VOID = {"br", "meta", "input"}
 MARKINGS: dict[str, Callable[[], Marking]] = {
     "everything follows": samples.good,
     "one of each verdict": samples.faulty,
@@ -36,6 +38,22 @@ MARKINGS: dict[str, Callable[[], Marking]] = {
 def english_afterwards() -> Iterator[None]:
     yield
     speak("en")
+
+
+def page(marking: Marking) -> str:
+    return page_of(report(marking, evidence=True))
+
+
+def mapped(line: Marked) -> ShareMap:
+    found = share_map(line)
+    assert found is not None
+    return found
+
+
+def entries(line: Marked) -> tuple[tuple[str, ...], ...]:
+    found = worst_entries(line)
+    assert found is not None
+    return found.rows
 
 
 class Page(HTMLParser):
@@ -145,9 +163,9 @@ def test_what_the_claims_say_is_escaped() -> None:
 def test_only_so_many_lines_have_maps_and_only_the_first_are_open() -> None:
     wrong = [marked(f"stream.{i}", Verdict.ERROR, 3.0) for i in range(30)]
     html = page(marking_of(*wrong))
-    assert html.count("<figure") == report_module.MOST_MAPPED
+    assert html.count("<figure") == MOST_MAPPED
     assert html.count("<details") == 30
-    assert len(re.findall(r"<details[^>]* open>", html)) == report_module.MOST_OPEN
+    assert len(re.findall(r"<details[^>]* open>", html)) == MOST_OPEN
 
 
 def test_the_page_says_its_language() -> None:
@@ -203,27 +221,30 @@ def test_the_colours_of_a_map_go_one_way_in_brightness(scheme: str) -> None:
 
 
 def test_a_small_map_has_a_cell_an_entry() -> None:
-    (panel,), more = heat.panels(marked("block.0.mlp.act", Verdict.ERROR, 5.0, shape=(4, 8)))
-    assert (panel.cells.shape, more) == ((4, 8), 0)
-    assert (panel.rows, panel.columns) == (heat.Axis("pos", 0, 4), heat.Axis("d_ff", 0, 8))
+    (panel,) = mapped(marked("block.0.mlp.act", Verdict.ERROR, 5.0, shape=(4, 8))).panels
+    assert panel.cells.shape == (4, 8)
+    assert (panel.rows, panel.columns) == (ShareAxis("pos", 0, 4), ShareAxis("d_ff", 0, 8))
     assert panel.address == "block.0.mlp.act[{row},{column}]"
 
 
 @pytest.mark.parametrize("at", [(0, 0), (7, 1033), (31, 3071)])
 def test_a_large_map_keeps_the_largest_share_of_its_cells(at: tuple[int, int]) -> None:
     line = marked("block.0.mlp.act", Verdict.ERROR, 412.0, shape=(32, 3072), at=at)
-    (panel,), _more = heat.panels(line)
+    found = mapped(line)
+    (panel,) = found.panels
     assert panel.cells.shape == (32, 96)
     assert panel.cells.max() == panel.largest == 412
     place = np.unravel_index(panel.cells.argmax(), panel.cells.shape)
     assert place == (at[0], at[1] // 32)
-    assert "A cell holds up to 32 entries (1 × 32)" in heat.caption([panel], 0)
+    assert "A cell holds up to 32 entries (1 × 32)" in found.caption
 
 
 def test_heads_are_maps_of_their_own_and_the_worst_of_many_are_kept() -> None:
     line = marked("block.0.attn.scores", Verdict.ERROR, 9.0, shape=(20, 6, 6), at=(17, 5, 0))
-    found, more = heat.panels(line)
-    assert (len(found), more) == (heat.MOST_PANELS, 8)
+    whole = mapped(line)
+    found = whole.panels
+    assert len(found) == MOST_PANELS
+    assert "8 further maps are left out: these are the worst." in whole.caption
     assert found[-3].title == "head 17"
     assert found[-3].address == "block.0.attn.scores[17,{row},{column}]"
     assert [panel.title for panel in found] == [f"head {i}" for i in range(8, 20)]
@@ -231,12 +252,12 @@ def test_heads_are_maps_of_their_own_and_the_worst_of_many_are_kept() -> None:
 
 def test_a_part_of_a_step_has_its_own_places() -> None:
     row = marked("block.0.attn.scores", Verdict.ERROR, 9.0, index=(1, 2), shape=(4,))
-    (panel,), _more = heat.panels(row)
+    (panel,) = mapped(row).panels
     assert (panel.rows, panel.columns.name) == (None, "key")
     assert panel.address == "block.0.attn.scores[1,2,{column}]"
     column = marked("logits", Verdict.ERROR, 9.0, index=(slice(1, 4), 7), shape=(3,))
-    (panel,), _more = heat.panels(column)
-    assert panel.columns == heat.Axis("pos", 1, 3)
+    (panel,) = mapped(column).panels
+    assert panel.columns == ShareAxis("pos", 1, 3)
     assert panel.address == "logits[{column},7]"
 
 
@@ -244,20 +265,20 @@ def test_a_part_that_is_counted_from_the_end_finds_its_place_by_the_worst_entry(
     line = marked("logits", Verdict.ERROR, 9.0, index=(slice(-2, None), slice(3, 6)), shape=(2, 3))
     assert line.worst is not None
     line = replace(line, worst=replace(line.worst, index=(7, 5)))  # the last of eight positions
-    (panel,), _more = heat.panels(line)
-    assert (panel.rows, panel.columns) == (heat.Axis("pos", 6, 2), heat.Axis("vocab", 3, 3))
-    assert [entry.place for entry in worst_entries(line)][:2] == ["[7,5]", "[6,5]"]
+    (panel,) = mapped(line).panels
+    assert (panel.rows, panel.columns) == (ShareAxis("pos", 6, 2), ShareAxis("vocab", 3, 3))
+    assert [entry[0] for entry in entries(line)][:2] == ["[7,5]", "[6,5]"]
 
 
 def test_blanks_are_left_out_and_a_single_number_has_no_map() -> None:
     line = marked("logits", Verdict.ERROR, 9.0, shape=(2, 2))
     blanks = np.array([[True, False], [False, True]])
-    (panel,), _more = heat.panels(replace(line, claim=replace(line.claim, claimed=blanks)))
+    (panel,) = mapped(replace(line, claim=replace(line.claim, claimed=blanks))).panels
     assert np.isnan(panel.cells).tolist() == (~blanks).tolist()
-    assert heat.panels(marked("loss", Verdict.ERROR, 9.0, shape=(1,))) == ([], 0)
-    assert list(heat.figure(marked("count.total", Verdict.ERROR, 9.0, shape=()))) == []
+    assert share_map(marked("loss", Verdict.ERROR, 9.0, shape=(1,))) is None
+    assert share_map(marked("count.total", Verdict.ERROR, 9.0, shape=())) is None
     nothing = replace(line, claim=replace(line.claim, claimed=np.zeros((2, 2), bool)))
-    assert heat.panels(nothing) == ([], 0)
+    assert share_map(nothing) is None
 
 
 def test_levels_change_at_the_bound() -> None:
@@ -269,18 +290,18 @@ def test_levels_change_at_the_bound() -> None:
 def test_cells_of_a_level_are_one_path_of_runs() -> None:
     line = marked("logits", Verdict.ERROR, 2.0, shape=(2, 4))
     shares = np.array([[0, 0, 2, 2], [np.inf, 0, 0, 0]], np.float32)
-    drawn = "".join(heat.figure(replace(line, shares=shares)))
-    assert "<path class='h0' d='M0 0h2v1h-2zM1 1h3v1h-3z'/>" in drawn
-    assert "<path class='h4' d='M2 0h2v1h-2z'/>" in drawn
-    assert "<path class='h6' d='M0 1h1v1h-1z'/>" in drawn
-    assert "<rect class='ring' x='0' y='1'" in drawn
+    drawn = heat.figure(mapped(replace(line, shares=shares)))
+    assert '<path class="h0" d="M0 0h2v1h-2zM1 1h3v1h-3z">' in drawn
+    assert '<path class="h4" d="M2 0h2v1h-2z">' in drawn
+    assert '<path class="h6" d="M0 1h1v1h-1z">' in drawn
+    assert '<rect class="ring" x="0" y="1"' in drawn
 
 
 def test_the_shares_that_a_map_carries_read_back() -> None:
     line = marked("logits", Verdict.ERROR, 412.0, shape=(3, 5))
     assert line.shares is not None
-    drawn = "".join(heat.figure(line))
-    carried = re.search(r"data-shares='([^']*)'", drawn)
+    drawn = heat.figure(mapped(line))
+    carried = re.search(r'data-shares="([^"]*)"', drawn)
     assert carried is not None
     steps = np.frombuffer(b64decode(carried[1]), "<u2").reshape(3, 5)
     read = heat.LEAST * 10.0 ** ((steps.astype(float) - 1) / heat.STEPS)
@@ -292,19 +313,19 @@ def test_the_shares_that_a_map_carries_read_back() -> None:
 
 def test_the_worst_entries_come_first_and_those_within_the_bound_are_left_out() -> None:
     line = marked("logits", Verdict.ERROR, 4.0, shape=(2, 3), index=(slice(1, 3),), at=(1, 2))
-    found = worst_entries(line)
-    assert [entry.place for entry in found] == ["[2,2]", "[1,2]", "[2,1]"]
-    assert (found[0].expected, found[0].allowed, found[0].share) == ("0.84113000", "± 3e-7", "4×")
-    assert found[1].expected == ""
+    found = entries(line)
+    assert [entry[0] for entry in found] == ["[2,2]", "[1,2]", "[2,1]"]
+    assert (found[0][1], *found[0][3:]) == ("4×", "0.84113000", "± 3e-7")
+    assert found[1][3] == ""
     second = Worst((1, 2), 0.5, 0.25, 0.125, 0.25)
-    assert worst_entries(replace(line, among=(second,)))[1].expected == "0.25"
+    assert entries(replace(line, among=(second,)))[1][3] == "0.25"
     unusual = marked("logits", share=0.5, unusual=True, times=40.0, shape=(9, 9))
-    assert len(worst_entries(unusual)) == 8
+    assert len(entries(unusual)) == 8
 
 
 def test_a_line_of_one_number_is_called_by_its_address() -> None:
     line = samples.faulty().texts[0].lines[0]
-    assert [entry.place for entry in worst_entries(line)] == ["count.total"]
+    assert [entry[0] for entry in entries(line)] == ["count.total"]
 
 
 def test_a_page_with_a_line_that_cannot_be_judged_is_not_green() -> None:

@@ -16,7 +16,8 @@ from byhand.document.compose.given import weight_cell
 from byhand.document.compose.trace import document
 from byhand.document.compose.working import workings
 from byhand.document.media.terminal.layout import MANNERS, cell_lines
-from byhand.document.media.terminal.parts import Terminal, forms_of, one_line
+from byhand.document.media.terminal.parts import Terminal
+from byhand.document.numerals import forms_of, one_line
 from byhand.document.parts import WorkingLine
 from byhand.expression import Number, parse
 from byhand.files import parse_model

@@ -17,8 +17,8 @@ import pytest
 import byhand
 from byhand.evaluate import prepare
 from byhand.files.mapped import open_tensors
+from byhand.files.tensor_file import Form, TensorFile
 from byhand.golden import save_working
-from byhand.golden.layout import Form, TensorFile
 from byhand.golden.reading import SHIPPED
 from byhand.numbers.floats import Floats
 

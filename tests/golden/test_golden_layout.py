@@ -18,7 +18,7 @@ from safetensors.numpy import load_file as load_numpy
 from safetensors.torch import load_file as load_torch
 
 from byhand.files.mapped import open_tensors
-from byhand.golden.layout import Form, TensorFile
+from byhand.files.tensor_file import Form, TensorFile
 
 TORCH = {
     "int64": torch.int64,

@@ -21,8 +21,8 @@ from safetensors.torch import load_file
 import byhand
 from byhand.errors import OutputError
 from byhand.evaluate import Job, prepare
+from byhand.files.tensor_file import TensorFile
 from byhand.golden import open_trace, save, save_working
-from byhand.golden.layout import TensorFile
 from byhand.model import Model
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats

@@ -93,7 +93,7 @@ def in_the_middle(number: int) -> Callable[[], None]:
     """Dies when half of the nth tensor is written."""
 
     def before() -> None:
-        from byhand.golden.layout import TensorFile
+        from byhand.files.tensor_file import TensorFile
 
         whole, left = TensorFile.put, number
 

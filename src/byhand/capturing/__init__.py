@@ -11,8 +11,7 @@ eager attention.  torch is imported here, when a model is captured, and nowhere 
 trace.
 
     captured   what was recorded, as claims or as a file      modules   names without wrappers
-    recording  what passes through the hooks                  caches    keys and values
-    looking    who may look at whom
+    recorder   what passes through the hooks
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from byhand.capturing.caches import length_of
 from byhand.capturing.captured import IDS, Capture, joined
+from byhand.capturing.recorder import length_of
 from byhand.errors import UsageError
 from byhand.language import _
 from byhand.numbers.allowed.precisions import AUTOCAST, PLAIN, TRANSFORMERS
@@ -47,6 +46,9 @@ def capture(
     with.  `names` says which module gives which step, where its own name does not tell:
     {"layers.3.ff": "block.3.mlp.out"}.  Dropout is off while it runs.  What is wrapped around a
     model is seen through; a compiled one is run as it was before.
+
+    >>> capture = byhand.capture(model, input_ids)  # doctest: +SKIP
+    >>> byhand.check("path/of/the/model", capture)  # doctest: +SKIP
     """
     torch = _torch()
     if not isinstance(model, torch.nn.Module):
@@ -55,9 +57,8 @@ def capture(
             expected=_("a model of transformers, or another torch module"),
             found=type(model).__name__,
         )
-    from byhand.capturing.looking import given_mask
     from byhand.capturing.modules import Modules
-    from byhand.capturing.recording import Recorder, as_ids, running
+    from byhand.capturing.recorder import Recorder, as_ids, given_mask, running
 
     modules = Modules.of(model)
     modules.check(names or {})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.capturing.caches import CACHE
+from byhand.capturing.recorder import CACHE
 from byhand.errors import UsageError
 from byhand.language import _
 
@@ -23,7 +23,11 @@ IDS, MASK, POSITIONS, SEGMENTS = "input_ids", "attention_mask", "position_ids", 
 
 @dataclass(frozen=True)
 class Capture:
-    """The inner values of one run by the names of their modules, each with a batch in front."""
+    """The inner values of one run by the names of their modules, each with a batch in front.
+
+    >>> capture = byhand.capture(model, input_ids)  # doctest: +SKIP
+    >>> byhand.check("path/of/the/model", capture)  # doctest: +SKIP
+    """
 
     arrays: Mapping[str, Array]
     tokens: npt.NDArray[np.int64] | None  # (batch, pos)
@@ -40,7 +44,7 @@ class Capture:
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
-        from byhand.checking.reading.arrays import sheet_of_arrays
+        from byhand.checking.readers.arrays import sheet_of_arrays
 
         self._from_the_start()
         said = {} if self.precision is None else {"precision": self.precision}
@@ -49,7 +53,7 @@ class Capture:
     def save(self, path: str | Path) -> None:
         """Writes a safetensors file, whole or not at all, which `byhand check` reads."""
         from byhand.drafts import write_whole
-        from byhand.golden.layout import Form, TensorFile
+        from byhand.files.tensor_file import Form, TensorFile
 
         self._from_the_start()
         target = Path(path)

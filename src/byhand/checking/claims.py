@@ -4,7 +4,7 @@
     Claim         one line of somebody's working, at an address of byhand's
     ClaimedText   all claims about one text, and the names that stand for nothing here
 
-`reading` makes sheets, `matching` turns their names into addresses and their axes into byhand's,
+`readers` make sheets, `matches` turns their names into addresses and their axes into byhand's,
 `judging` says of each claim whether it follows.  Nothing here computes.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import Index
+from byhand.errors import InputError
 from byhand.passes import Mask
 
 Floats = npt.NDArray[np.float64]
@@ -63,6 +64,16 @@ class Sheet:
     precision: str | None = None
     label: str | None = None  # whose sheet it is
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
+
+    def wrong(
+        self,
+        message: str,
+        expected: str | None = None,
+        found: str | None = None,
+        hint: str | None = None,
+    ) -> InputError:
+        """The error that says what is wrong with the claims."""
+        return InputError(message, where=self.source, expected=expected, found=found, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Claims about counts: is it the inventory's number, and if not, what was counted?
+"""Claims about counts, against the inventory: a wrong one is told by what was counted instead.
 
     >>> from byhand.models import open_model
     >>> suspects = ways_to_count(open_model("minigpt-init"), "count.total", 57_000, 1_000)
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Claim
-from byhand.checking.parts import left_blank, unjudged
+from byhand.checking.entries import left_blank, unjudged
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.counting import Inventory, count
 from byhand.errors import nearest

@@ -1,4 +1,4 @@
-"""Claims about directions: does a vector point where somebody says it does?
+"""Claims about directions: whether a vector points where somebody says it does.
 
 A direction is claimed by numbers that are right up to a positive factor: [-1, 2.5] says that a
 vector is [-t, 2.5t] for some t above 0.  It is right if some t, and some numbers that are written
@@ -17,7 +17,15 @@ import numpy as np
 from byhand.address import write_index
 from byhand.checking.claims import Claim, Floats
 from byhand.checking.digit_slips import slips
-from byhand.checking.parts import as_written, in_whole, left_blank, radius_of, sides, unjudged
+from byhand.checking.entries import (
+    as_written,
+    in_whole,
+    left_blank,
+    radius_of,
+    sides,
+    unjudged,
+    why_missing,
+)
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.language import _
 from byhand.model import Model
@@ -46,7 +54,7 @@ def mark_directions(claims: Iterable[Claim], model: Model, values: Values) -> li
 def _mark_direction(claim: Claim, values: Values) -> Marked:
     found = values(claim.address)
     if isinstance(found, Missing):
-        return unjudged(claim, _why(found))
+        return unjudged(claim, why_missing(found))
     part = found[claim.index] if claim.index else found
     if np.ndim(part.mid) == 0:
         return unjudged(claim, _("one number has no direction"))
@@ -212,9 +220,3 @@ def _other_rows(claim: Claim, row: _Vector, found: Range) -> Iterator[tuple[str,
         shown = tuple(whole[:-1] if axis == len(whole) - 1 else whole)
         other = replace(row, mid=mid[index][use], rad=rad[index][use])
         yield claim.address + write_index(shown), other
-
-
-def _why(missing: Missing) -> str:
-    if missing.kind == "unknown":
-        return _("{name} is unknown").format(name=missing.cause)
-    return missing.message

@@ -1,15 +1,72 @@
-"""The entries of a line that are told one by one: those that are furthest off."""
+"""Entries and parts of claimed arrays: where they lie in the whole, and which are furthest off.
+
+Nothing is judged here but that something cannot be judged.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byhand.address import Index
-from byhand.checking.claims import Floats
-from byhand.checking.replay import Line
-from byhand.checking.verdicts import Worst
-from byhand.numbers.allowed import Judged
+from byhand.checking.claims import Claim, Floats
+from byhand.checking.digit_slips import shown
+from byhand.checking.verdicts import Marked, Verdict, Worst
+from byhand.language import _
+from byhand.numbers.allowed import Judged, Range
 from byhand.plan import Step
+from byhand.tracing import Missing
+
+if TYPE_CHECKING:
+    from byhand.checking.replay import Line
+
+
+def unjudged(claim: Claim, reason: str) -> Marked:
+    """The verdict on a claim that nobody can judge."""
+    return Marked(claim, Verdict.UNJUDGED, reason=reason)
+
+
+def left_blank(claim: Claim) -> Marked:
+    """The verdict on a line that claims nothing."""
+    return Marked(claim, Verdict.UNJUDGED, reason=_("left blank"), blank=True)
+
+
+def why_missing(missing: Missing) -> str:
+    """Why a step has no value, in words."""
+    if missing.kind == "unknown":
+        return _("{name} is unknown").format(name=missing.cause)
+    return missing.message
+
+
+def radius_of(part: Range) -> Floats:
+    """How far each entry may be from its middle."""
+    radius = part.radius()
+    return np.zeros(part.shape) if radius is None else np.asarray(radius, dtype=np.float64)
+
+
+def in_whole(index: Index, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index, in a whole of this shape, of an entry of the part that an index cuts out."""
+    left = list(place)
+    whole = []
+    for each, size in zip(index, shape, strict=False):
+        if isinstance(each, slice):
+            whole.append(each.indices(size)[0] + left.pop(0))
+        else:
+            whole.append(each % size)
+    return (*whole, *left)
+
+
+def sides(shape: tuple[int, ...]) -> str:
+    """A shape as people say it: 3 × 2."""
+    return " × ".join(map(str, shape)) or _("one number")
+
+
+def as_written(values: Floats) -> str:
+    """The numbers in their brackets: [−1, 1.75]."""
+    if values.ndim == 0:
+        return shown(float(values))
+    return "[" + ", ".join(as_written(row) for row in values) + "]"
 
 
 def furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst, ...]:
@@ -36,7 +93,7 @@ def furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst,
         said, expected = float(claimed[place]), float(judged.expected[place])
         found.append(
             Worst(
-                in_step(line.claim.index, place, step.shape),
+                in_whole(line.claim.index, place, step.shape),
                 claimed=said,
                 expected=expected,
                 allowed=float(judged.allowed[place]),
@@ -44,16 +101,6 @@ def furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst,
             )
         )
     return tuple(found)
-
-
-def in_step(index: Index, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Where an entry of a part lies in the step that the part was cut out of."""
-    whole = (*index, *(slice(None),) * (len(shape) - len(index)))
-    rest = iter(place)
-    return tuple(
-        range(side)[cut][next(rest)] if isinstance(cut, slice) else cut
-        for cut, side in zip(whole, shape, strict=True)
-    )
 
 
 def _off(line: Line, judged: Judged) -> Floats:

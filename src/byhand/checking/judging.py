@@ -1,4 +1,4 @@
-"""From claims to verdicts: does each line follow from the lines above, and is it true?
+"""From claims to verdicts: whether each line follows from the lines above, and whether it is true.
 
     judge_text(model, claimed text)  →  MarkedText
 
@@ -20,10 +20,10 @@ from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
-from byhand.checking.entries import furthest, in_step
+from byhand.checking.entries import furthest, in_whole, why_missing
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
-from byhand.checking.precision_guess import usual_precision
+from byhand.checking.precisions import usual_precision
 from byhand.checking.replay import EXACT, IDS, Line, Replay, Rounding
 from byhand.checking.trials import suspects_of
 from byhand.checking.verdicts import Marked, MarkedText, Verdict
@@ -159,7 +159,7 @@ class _Judge:
         if claimed is not None and not claimed.any():
             return _Local(line, judged, None, _("left blank"), blank=True)
         if isinstance(judged, Missing):
-            return _Local(line, judged, None, _why_missing(judged))
+            return _Local(line, judged, None, why_missing(judged))
         if self._follow(self.replay.above[line.claim.address]):
             judged = _without_nan(judged, line)
         reason = "" if judged.follows is False else self._why_open(line, judged)
@@ -195,7 +195,7 @@ class _Judge:
         places = np.argwhere(judged.open)
         first = tuple(map(int, places[0]))
         at = line.claim.address + write_index(
-            in_step(line.claim.index, first, self.replay.plan[line.claim.address].shape)
+            in_whole(line.claim.index, first, self.replay.plan[line.claim.address].shape)
         )
         expected = int(judged.expected[first])
         if int(line.values[first]) == expected:
@@ -366,12 +366,6 @@ def _why_anything(broken: frozenset[str], bridged: int, anything: Truths) -> str
         ).format(count=bridged)
     text = _("a number may be too large here, or divided by 0: {count} of {all} entries are open")
     return text.format(count=int(anything.sum()), all=anything.size)
-
-
-def _why_missing(missing: Missing) -> str:
-    if missing.kind == "unknown":
-        return _("{name} is unknown").format(name=missing.cause)
-    return missing.message
 
 
 def _distance(judged: Judged, line: Line) -> float:

@@ -8,8 +8,8 @@ from typing import Any
 
 from byhand.checking.claims import ClaimedText, Sheet
 from byhand.checking.judging import judge_text
-from byhand.checking.matching import match
-from byhand.checking.reading import read_claims
+from byhand.checking.matches import match
+from byhand.checking.readers import read_claims
 from byhand.checking.replay import Replay
 from byhand.checking.verdicts import Marked, Marking
 from byhand.errors import UsageError
@@ -76,25 +76,17 @@ def _altered(
 
 def _joined(sheets: list[Sheet]) -> list[Sheet]:
     """Dumps of floats as one sheet: whoever has many tensors may save them in several files."""
-    dumps = [sheet for sheet in sheets if sheet.entries and _is_dump(sheet)]
+    dumps = [
+        sheet
+        for sheet in sheets
+        if sheet.entries and sheet.label is None and all(each.format for each in sheet.entries)
+    ]
     if len(dumps) < 2 or len(dumps) < len(sheets):
         return sheets
-    first = dumps[0]
-    return [
-        replace(
-            first,
-            source=", ".join(sheet.source for sheet in dumps),
-            entries=tuple(entry for sheet in dumps for entry in sheet.entries),
-            tokens=next((s.tokens for s in dumps if s.tokens is not None), None),
-            positions=next((s.positions for s in dumps if s.positions is not None), None),
-            mask=next((s.mask for s in dumps if s.mask is not None), None),
-            segments=next((s.segments for s in dumps if s.segments is not None), None),
-            pairs=next((s.pairs for s in dumps if s.pairs is not None), None),
-            text=next((s.text for s in dumps if s.text is not None), None),
-            precision=next((s.precision for s in dumps if s.precision is not None), None),
-        )
-    ]
-
-
-def _is_dump(sheet: Sheet) -> bool:
-    return sheet.label is None and all(entry.format is not None for entry in sheet.entries)
+    said: dict[str, Any] = {
+        name: next((found for sheet in dumps if (found := getattr(sheet, name)) is not None), None)
+        for name in ("tokens", "positions", "mask", "segments", "pairs", "text", "precision")
+    }
+    source = ", ".join(sheet.source for sheet in dumps)
+    entries = tuple(entry for sheet in dumps for entry in sheet.entries)
+    return [replace(dumps[0], source=source, entries=entries, **said)]

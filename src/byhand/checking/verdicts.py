@@ -4,15 +4,16 @@
     follows from what is above    right             carried forward
     does not follow               unsupported       error here
 
-and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `render` shows them.
+and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `document` shows them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from fnmatch import fnmatchcase
 from fractions import Fraction
 
 import numpy as np
@@ -21,6 +22,8 @@ import numpy.typing as npt
 from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, Unmatched
 from byhand.display import Shown
+from byhand.errors import AddressError, nearest
+from byhand.language import _
 
 
 class Verdict(Enum):
@@ -64,7 +67,13 @@ class Worst:
 
 @dataclass(frozen=True)
 class Marked:
-    """One claim with its verdict."""
+    """One claim with its verdict.
+
+    >>> import byhand
+    >>> [line] = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
+    >>> line.verdict.value, line.worst_address, line.worst.expected
+    ('error here', 'logits[1,2]', 0.0)
+    """
 
     claim: Claim
     verdict: Verdict
@@ -208,3 +217,24 @@ class Marking(Shown):
         """The names that stand for nothing here, each once."""
         found = {each.name: each for text in self.texts for each in text.unmatched}
         return tuple(found.values())
+
+    def only(self, patterns: Sequence[str]) -> Marking:
+        """The marking of some lines alone, each judged as before; an AddressError if there are
+        none.  A pattern is a step, a group such as block.0.attn, or has a *."""
+        claimed = {line.claim.address for line in self}
+        for pattern in patterns:
+            if not any(_matches(address, pattern) for address in claimed):
+                raise AddressError(
+                    _("no claim is about {name}").format(name=repr(pattern)),
+                    hint=nearest(pattern, claimed),
+                )
+
+        def kept(line: Marked) -> bool:
+            return any(_matches(line.claim.address, pattern) for pattern in patterns)
+
+        texts = (replace(text, lines=tuple(filter(kept, text.lines))) for text in self.texts)
+        return replace(self, texts=tuple(texts))
+
+
+def _matches(address: str, pattern: str) -> bool:
+    return fnmatchcase(address, pattern) or address.startswith(pattern + ".")

@@ -1,4 +1,4 @@
-"""Claims about weights: is it the model's, to the written places, and if not, where is it from?
+"""Claims about weights: whether they are the model's to the written places, or whose they are.
 
 Weights come from nowhere: a claim about them is right or wrong, and is never carried forward.
 """
@@ -14,8 +14,8 @@ import numpy as np
 from byhand.address import Index, write_index
 from byhand.checking.claims import Claim, Floats, Truths
 from byhand.checking.digit_slips import slips
-from byhand.checking.parts import as_written, in_whole, left_blank, radius_of, sides, unjudged
-from byhand.checking.suspects.rounding import COARSER, rounded_to
+from byhand.checking.entries import as_written, in_whole, left_blank, radius_of, sides, unjudged
+from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.errors import nearest
 from byhand.language import _
@@ -28,7 +28,7 @@ from byhand.weights import Tensor
 
 MOST_COMPARED = 4_000_000  # numbers of other weights that a claim is looked for among
 MOST_SHOWN = 3
-KEPT_IN = tuple(name for name in COARSER if name != "tf32")  # in which nothing is stored
+KEPT_IN = ("bfloat16", "float16", "float8_e4m3", "float8_e5m2")  # coarser formats of weights
 _FLOAT = 2.0**-52
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from byhand.cli.printing import talk
-from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, option
 from byhand.errors import UsageError
 from byhand.language import _
 
@@ -20,18 +20,15 @@ if TYPE_CHECKING:
 PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims, though not read
 
 
-@click.command(
-    cls=Command,
-    short_help=later("mark somebody else's working: which line does not follow, and why"),
-    help=later(
+@as_command(
+    later("mark somebody else's working: which line does not follow, and why"),
+    later(
         "Judges every line of somebody's working from the lines above it: whether it follows, "
         "whether rounding can explain the difference, where the first real error is, and what the "
         "mistake probably is."
     ),
-    arguments={
-        "MODEL": later(
-            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
-        ),
+    {
+        **MODEL,
         "[CLAIMS…]": later(
             "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors) or folders of golden "
             "files; without them, the document that a built-in model comes from"
@@ -41,60 +38,37 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims,
 )
 @click.argument("model", metavar="MODEL")
 @click.argument("arguments", metavar="[CLAIMS…] [TEXT]", nargs=-1)
-@click.option(
-    "--text",
-    cls=Option,
-    metavar="TEXT",
-    help=later("the text, where it could be taken for a file"),
-)
-@click.option(
-    "--target",
-    cls=Option,
-    metavar="WORD",
-    help=later("the word that should come next: the loss is judged by it"),
-)
-@click.option(
+@option("--text", "TEXT", later("the text, where it could be taken for a file"))
+@option("--target", "WORD", later("the word that should come next: the loss is judged by it"))
+@option(
     "--precision",
-    cls=Option,
-    metavar="F",
-    help=later(
+    "F",
+    later(
         "what was worked in: float64, float32, tf32, float16, bfloat16, transformers:bfloat16 "
         "(with its float32 parts), decimals:2; without it, what the claims are"
     ),
 )
-@click.option(
+@option(
     "--only",
-    cls=Option,
+    "PATTERN",
+    later("only these lines count: block.0.attn, 'block.*.mlp.act'; may be repeated"),
     multiple=True,
-    metavar="PATTERN",
-    help=later("only these lines count: block.0.attn, 'block.*.mlp.act'; may be repeated"),
 )
-@click.option("--all", "every", cls=Option, is_flag=True, help=later("fold no lines that follow"))
-@click.option(
-    "--no-suspects", cls=Option, is_flag=True, help=later("look for no cause of what is wrong")
-)
-@click.option(
+@flag("--all every", later("fold no lines that follow"))
+@flag("--no-suspects", later("look for no cause of what is wrong"))
+@flag(
     "--allow-unjudged",
-    cls=Option,
-    is_flag=True,
-    help=later(
+    later(
         "pass lines that cannot be judged too, if they are as near as rounding usually leaves them"
     ),
 )
-@click.option(
-    "--report",
-    cls=Option,
-    metavar="FILE",
-    help=later("write a page (HTML) with heat maps of where entries exceed"),
-)
-@click.option(
+@option("--report", "FILE", later("write a page (HTML) with heat maps of where entries exceed"))
+@option(
     "--gradebook",
-    cls=Option,
-    metavar="FILE",
-    help=later("mark the claims as worksheets: a table of students, and their marks as CSV"),
+    "FILE",
+    later("mark the claims as worksheets: a table of students, and their marks as CSV"),
 )
 @json_option
-@language_option
 def command(
     model: str,
     arguments: tuple[str, ...],
@@ -109,6 +83,7 @@ def command(
     gradebook: str | None,
     as_json: bool,
 ) -> int:
+    """Marks the claims that the command line names; returns the exit status."""
     from byhand.api import check
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
@@ -130,9 +105,7 @@ def command(
         )
     tell_unmatched(marking)
     if only:
-        from byhand.document.media.terminal.marking import only as only_these
-
-        marking = only_these(marking, only)
+        marking = marking.only(only)
     if page is not None:  # before anything is printed: whoever reads that may stop reading
         save_report(marking, page)
     show(marking, as_json=as_json, every=every, grades=grades)
@@ -172,7 +145,7 @@ def read_arguments(model: str, arguments: tuple[str, ...], text: str | None) -> 
 
 
 def _is_file(argument: str) -> bool:
-    from byhand.checking.reading import READERS
+    from byhand.checking.readers import READERS
 
     if Path(argument).suffix.lower() in (*READERS, *PICKLED):
         return True
@@ -203,7 +176,7 @@ def refuse_to_overwrite(claims: tuple[str | Path, ...], *written: Path | None) -
 
 def tell_unmatched(marking: Marking) -> None:
     """The names that stand for nothing: on stderr, never dropped silently."""
-    from byhand.document.media.terminal.marking import unmatched_lines
+    from byhand.document.compose.marking import unmatched_lines
 
     for line in unmatched_lines(marking):
         talk(line)
@@ -239,9 +212,6 @@ def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
     """Prints the marking; of several people's sheets also how the class did, which is all there is
     where the marks are written to a file."""
-    from byhand.cli.printing import print_lines
-    from byhand.document.media.terminal.marking import lines
-
     several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
     book = None
     if several or grades is not None:
@@ -251,28 +221,30 @@ def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -
         if grades is not None:
             write_csv(book, grades)
     if as_json:
-        from byhand.document.media.json.marking import write_json
-        from byhand.document.media.terminal.grades import gradebook_data
+        from byhand.document.media.json.marking import gradebook_data, write_json
 
         further = {} if book is None else {"gradebook": gradebook_data(book)}
         write_json(marking, sys.stdout, **further)
     else:
-        if grades is None or every:
-            print_lines(lambda width, ink: lines(marking, width, ink, every))
-        if book is not None:
-            from byhand.document.media.terminal.grades import gradebook_lines
+        from byhand.cli.printing import print_parts
+        from byhand.document.compose.grades import class_table
+        from byhand.document.compose.marking import report
 
-            found = book
+        if grades is None or every:
+            print_parts([report(marking, every)])
+        if book is not None:
             if grades is None or every:
                 print("\n")
-            print_lines(lambda width, ink: gradebook_lines(found, width, ink))
+            print_parts([class_table(book)])
     if grades is not None:
         talk(_("the marks are in {file}").format(file=grades))
 
 
 def save_report(marking: Marking, path: Path) -> None:
+    """Writes the page of a marking, and says where it is."""
+    from byhand.document.compose.marking import report
     from byhand.document.media.html.report import page
     from byhand.drafts import write_whole
 
-    write_whole(path, page(marking).encode())
+    write_whole(path, page(report(marking, evidence=True)).encode())
     talk(_("the report is in {file}").format(file=path))

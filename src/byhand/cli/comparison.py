@@ -58,19 +58,15 @@ def show_comparison(
 ) -> None:
     """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
     if as_json:
+        from byhand.document.media.json.comparison import comparison_data
         from byhand.document.media.json.records import write_document
 
-        write_document(found.data(), sys.stdout)
+        write_document(comparison_data(found), sys.stdout)
         return
-    from byhand.cli.printing import print_lines, print_parts
+    from byhand.cli.printing import print_parts
 
     inside = [tuple(found.at(address)) for address in at]  # all of them, or an error
     if only or not at:
-        print_parts([found.title()])
-        print_lines(found.lines)
-        if only:
-            print_parts(found.parts())
-        else:
-            print_lines(found.closing)
+        print_parts(found.document())
     for parts in inside:
         print_parts(parts)

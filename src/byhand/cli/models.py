@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import click
-
-from byhand.cli.printing import print_data
-from byhand.cli.speaking import Command, json_option, language_option, later
-from byhand.language import _
-
-if TYPE_CHECKING:
-    from byhand.document.media.terminal.ink import Ink
-    from byhand.model import Model
+from byhand.cli.speaking import as_command, json_option, later
 
 
-@click.command(
-    cls=Command,
-    short_help=later("the built-in models"),
-    help=later("Lists the built-in models, each with its size and its own text."),
+@as_command(
+    later("the built-in models"),
+    later("Lists the built-in models, each with its size and its own text."),
 )
 @json_option
-@language_option
 def command(as_json: bool) -> int:
-    from byhand.cli.printing import print_lines
+    """Prints the built-in models; returns the exit status."""
+    from byhand.cli.printing import print_data, print_parts
     from byhand.counting import count
+    from byhand.document.compose.listing import model_parts
+    from byhand.document.media.json.inventory import models_data
     from byhand.models import builtin_names, open_model
 
     found = [(model, count(model.spec).total) for model in map(open_model, builtin_names())]
     if as_json:
-        data = [
-            {"name": m.name, "about": m.about, "text": m.text, "target": m.target, "parameters": n}
-            for m, n in found
-        ]
-        print_data(data)
+        print_data(models_data(found))
     else:
-        print_lines(lambda width, ink: model_lines(found, width, ink))
+        print_parts(model_parts(found))
     return 0
-
-
-def model_lines(found: list[tuple[Model, int]], width: int, ink: Ink) -> Iterator[str]:
-    from byhand.document.compose.listing import paragraph
-    from byhand.document.words import told, whole
-
-    for model, parameters in found:
-        size = _("{count} parameters").format(count=whole(parameters))
-        room = " " * (width - len(model.name) - len(size))
-        yield ink(model.name, "strong") + room + ink(size, "quiet")
-        yield from paragraph(told(model.about), width)
-        text = model.text or ""
-        quoted = f'"{text}"' if " " in text else text
-        yield ink(f"    byhand trace {model.name} {quoted}".rstrip(), "quiet")
-        yield ""
-    yield from paragraph(_("A model file of your own works wherever these names do."), width, "")

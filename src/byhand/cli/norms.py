@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byhand.cli.printing import columns_of, print_data, talk
+from byhand.cli.printing import print_data, talk
 from byhand.errors import OutputError
 from byhand.language import _
 
 if TYPE_CHECKING:
+    from byhand.document.parts import Grid
     from byhand.train import Comparison
 
 
 def show_norms(out: str, steps: int | None, as_json: bool) -> int:
     """Measures, writes the figure and the numbers into a folder, and prints a table."""
+    from byhand.cli.printing import print_parts
+    from byhand.document.parts import Finding
     from byhand.train import compare_norms, write_comparison
 
     folder = ready(Path(out))  # before half a minute of work
@@ -24,8 +26,7 @@ def show_norms(out: str, steps: int | None, as_json: bool) -> int:
     if as_json:
         print_data(comparison.as_data())
     else:
-        for line in lines(comparison, folder, columns_of(sys.stdout)):
-            print(line)
+        print_parts([table(comparison), Finding(str(folder / "norms.svg"))])
     return 0
 
 
@@ -46,19 +47,18 @@ def tell(place: str, depth: int, steps: int) -> None:
     talk(text.format(place=place, depth=depth, steps=steps))
 
 
-def lines(comparison: Comparison, folder: Path, width: int | None) -> list[str]:
-    """The table, and where the figure is."""
-    from byhand.document.compose.listing import table
+def table(comparison: Comparison) -> Grid:
+    """A row a run: the gradients of its first and last layer at the start, and its losses."""
+    from byhand.document.parts import Column, Grid
 
-    head = (
-        _("norm"),
+    heads = (
         _("layers"),
         _("gradient of the first layer"),
         _("of the last"),
         _("loss at first"),
         _("after {count} steps").format(count=comparison.steps),
     )
-    rows = [
+    rows = (
         (
             f"{curve.place}-LN",
             str(curve.depth),
@@ -68,6 +68,6 @@ def lines(comparison: Comparison, folder: Path, width: int | None) -> list[str]:
             f"{curve.losses[-1]:.3f}",
         )
         for curve in comparison.curves
-    ]
-    shown = table(head, rows, (False, True, True, True, True, True), width)
-    return [*shown, "", f"  {folder / 'norms.svg'}"]
+    )
+    columns = (Column(_("norm")), *(Column(head, "number") for head in heads))
+    return Grid("", columns, tuple(rows))

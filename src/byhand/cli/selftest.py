@@ -6,10 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import click
-
 from byhand.cli.printing import print_data
-from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.cli.speaking import as_command, json_option, later, option
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -17,24 +15,18 @@ if TYPE_CHECKING:
     from byhand.numbers.enclosed.selftest import Check
 
 
-@click.command(
-    cls=Command,
-    short_help=later("what proven digits rely on, tried on this machine"),
-    help=later(
+@as_command(
+    later("what proven digits rely on, tried on this machine"),
+    later(
         "Tries on this machine what the proofs of --digits rely on: float64 as IEEE 754 has it, "
         "products that come out exact, error bounds that hold. Ends with 0 where all of it holds, "
         "else with 1."
     ),
 )
-@click.option(
-    "--device",
-    cls=Option,
-    metavar="DEVICE",
-    help=later("try torch on this device too: cpu, cuda, cuda:1"),
-)
+@option("--device", "DEVICE", later("try torch on this device too: cpu, cuda, cuda:1"))
 @json_option
-@language_option
 def command(device: str | None, as_json: bool) -> int:
+    """Runs the checks of proven digits on this machine; returns the exit status."""
     from byhand.numbers.enclosed.limbs.operations import Limbs
     from byhand.numbers.enclosed.selftest import checks
 
@@ -68,19 +60,17 @@ def telling(running: Iterator[Check]) -> Iterator[Check]:
 
 def lines(check: Check, width: int, ink: Ink) -> Iterator[str]:
     """One check: whether it held, what it is, and below it what was seen."""
-    from byhand.document.compose.listing import INDENT, paragraph
-    from byhand.document.media.terminal.ink import padded, width_of
+    from byhand.document.media.terminal.ink import padded, width_of, wrap
 
     holds, failed = _("holds"), _("FAILED")
     room = max(width_of(holds), width_of(failed))
     verdict = padded(holds if check.passed else failed, room)
-    indent = " " * (len(INDENT) + room + len(INDENT))
-    first, *rest = paragraph(check.name, width, indent)
-    yield INDENT + ink(verdict, "exact" if check.passed else "strong") + INDENT + first.strip()
+    indent = " " * (room + 4)
+    first, *rest = wrap(check.name, width, initial_indent=indent, subsequent_indent=indent)
+    yield f"  {ink(verdict, 'exact' if check.passed else 'strong')}  {first.strip()}"
     yield from rest
-    if check.detail:
-        for line in paragraph(check.detail, width, indent):
-            yield ink(line, "quiet")
+    for line in wrap(check.detail, width, initial_indent=indent, subsequent_indent=indent):
+        yield ink(line, "quiet")
 
 
 def data(done: list[Check], device: str | None) -> dict[str, object]:

@@ -23,7 +23,7 @@ def show_shapes(
 ) -> int:
     """Prints the plan for a text; without one, for the model's own or as long as it may be."""
     from byhand import forward
-    from byhand.cli.naming import style_of
+    from byhand.cli.choosing import style_of
     from byhand.models import is_checkpoint
 
     spec, _weights = architecture(model)
@@ -37,10 +37,10 @@ def show_shapes(
 
         write_plan_json(plan, sys.stdout, only, style)
     else:
-        from byhand.cli.printing import print_lines
-        from byhand.document.compose.listing import plan_lines
+        from byhand.cli.printing import print_parts
+        from byhand.document.compose.listing import plan_parts
 
-        print_lines(lambda width, ink: plan_lines(plan, shown, width, ink, style))
+        print_parts(plan_parts(plan, shown, style))
     return 0
 
 

@@ -20,15 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from byhand.document.parts import (
-    Checked,
-    Formula,
-    NumberRow,
-    NumberTable,
-    Part,
-    Predictions,
-    Remark,
-)
+from byhand.document.parts import Formula, NumberRow, NumberTable, Part, Predictions, Remark
+from byhand.document.parts.verdicts import VerdictLine
 
 MOST_EMBEDDED = 1_500_000  # bytes of one page, which whoever writes pages keeps to
 
@@ -102,6 +95,7 @@ class Passage:
     remarks: tuple[Remark, ...] = ()
     layer: int | None = None
     looks_back: bool = False
+    brief: bool = False  # its tensors are too large to be shown, and told by their statistics
 
     @property
     def told_once(self) -> tuple[Part, ...]:
@@ -148,7 +142,7 @@ class Book:
     notes: tuple[str, ...] = ()  # what the model says of itself
     registers: tuple[tuple[str, str], ...] = ()  # those that occur, with what they promise
     claims_checked: str = ""  # which document's numbers were checked; empty: none
-    claims: tuple[Checked, ...] = field(default=())  # all of them, in spine order
+    claims: tuple[VerdictLine, ...] = field(default=())  # all of them, in spine order
     command: str = ""  # how the reader calls byhand on the same: tiny, or tiny 'b a'
 
     def __iter__(self) -> Iterator[Page]:

@@ -1,13 +1,14 @@
 """Notebook cells: a step, a number and the parts of a result, each a piece that stands by itself.
 
 A piece brings its own style, which reaches nothing else on the page, and needs no script and no
-ids.  The cell of a whole trace is in `notebook`.
+ids.  The cell of a whole trace is in `byhand.editions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from byhand.document import words
 from byhand.document.compose.forms import Forms
@@ -15,37 +16,64 @@ from byhand.document.compose.tables import Tables
 from byhand.document.compose.window import Window
 from byhand.document.media.html.markup import element
 from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.html.parts import part_lines
-from byhand.document.media.html.prose import left_out
-from byhand.document.notebook import Plain, style
-from byhand.document.parts import Part, WorkingLine
-from byhand.language import _, spoken
+from byhand.document.media.html.notebook import Plain, framed
+from byhand.document.media.html.parts import draw
+from byhand.document.parts import NotWorked, Part, StepPart, WorkingLine
+from byhand.language import _
 from byhand.numbers.exact.value import Value
 from byhand.tracing import Worked
+
+if TYPE_CHECKING:
+    from byhand.checking.verdicts import Marking
+    from byhand.comparing import Comparison
+    from byhand.counting import Inventory
+    from byhand.generating import Generation
 
 
 def parts_cell(parts: Iterable[Part], title: str = "") -> str:
     """Parts of a document as one piece of HTML, in the language spoken."""
     pen = _pen()
-    head = [str(element("p", title, class_="title"))] if title else []
-    return _framed([*head, *(line for part in parts for line in part_lines(part, pen))])
+    head = [element("p", title, class_="title")] if title else []
+    drawn = (piece for part in parts for piece in draw(part, pen))
+    return framed(*head, *drawn, sheets=("explained.css",))
+
+
+def marking_cell(marking: Marking) -> str:
+    """A marking: the result in a line, the lines with their verdicts, and what is said of them."""
+    from byhand.document.compose.marking import cell_parts
+
+    return parts_cell(cell_parts(marking), marking.model)
+
+
+def comparison_cell(comparison: Comparison) -> str:
+    """A run in floats against the truth: the steps with their largest errors."""
+    from byhand.document.compose.comparison import cell_parts
+
+    return parts_cell(cell_parts(comparison), comparison.plan.spec.name)
+
+
+def generation_cell(generation: Generation) -> str:
+    """A generation as far as it has come: the tokens with their probabilities, and the text."""
+    from byhand.document.compose.generation import cell_parts
+
+    return parts_cell(cell_parts(generation), generation.model.name)
+
+
+def inventory_cell(inventory: Inventory) -> str:
+    """The parameters of a model by component, with their formulas and totals."""
+    from byhand.document.compose.listing import inventory_parts
+
+    _title, *parts = inventory_parts(inventory)
+    return parts_cell(parts, inventory.model)
 
 
 def step_cell(worked: Worked) -> str:
     """A step: its law and its numbers, in tables whose rows and columns are numbered."""
-    return _framed(_step_lines(worked))
-
-
-def _step_lines(worked: Worked) -> Iterator[str]:
-    formula = words.formula_text(worked.step.formula)
-    law = f"{worked.address} = {formula}" if formula else worked.address
-    yield str(element("p", element("code", law), class_="law"))
+    step = worked.step
+    plain = StepPart(step.address, (), step.formula, step.axes, step.shape, worked.register)
     if worked.missing is not None:
-        yield left_out(words.why_missing(worked.missing))
-        return
-    pen = _pen()
-    for table in _StepTables(worked).tables(worked):
-        yield from part_lines(table, pen)
+        return parts_cell([NotWorked(words.why_missing(worked.missing), (plain,))])
+    return parts_cell([replace(plain, tables=tuple(_StepTables(worked).tables(worked)))])
 
 
 class _StepTables(Tables):
@@ -72,7 +100,7 @@ def value_cell(value: Value) -> str:
     forms = Forms(_Alone(value))  # type: ignore[arg-type]
     cell = forms.full(value)
     line = WorkingLine("", cell, letters=forms.letters([cell.worked, cell.form]))
-    return _framed(_pen().working(line))
+    return framed(*_pen().working(line))
 
 
 class _Alone:
@@ -92,8 +120,3 @@ class _Alone:
 
 def _pen() -> Plain:
     return Plain(Mathml(_("."), finite=True))
-
-
-def _framed(lines: Iterable[str]) -> str:
-    inside = "\n".join(lines)
-    return f'<div class="byhand" lang="{spoken()}"><style>{style()}</style>\n{inside}\n</div>'

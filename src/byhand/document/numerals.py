@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
+from byhand.expression import write
 from byhand.language import _
 from byhand.numbers.written import point
+
+if TYPE_CHECKING:
+    from byhand.document.parts import Cell
 
 _DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 _SCIENTIFIC = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
 _MINUS = re.compile(r"(?<![\w.\]-])-(?=\d)")
 _ENDING = re.compile(r"(?<=\u00a0)[+-]?\d[\d./e+-]*(?=\u00a0±|, | …|$)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LONGEST_EXACT = 24  # characters of an exact number in a sentence; else its decimals are told
 MOST_PLACES = 6  # of a decimal that stands for a fraction
 
 
@@ -43,6 +50,11 @@ def written(sentence: str) -> str:
     return with_decimal_sign(_MINUS.sub("−", sentence))
 
 
+def short_number(value: float) -> str:
+    """Three digits, as the language writes them."""
+    return localised(f"{value:.3g}")
+
+
 def written_cell(text: str) -> str:
     """Words of a table with the numbers that end their groups as the language writes them; tokens,
     which may look like numbers, stay as they are.  Hard spaces hold a group together.
@@ -64,3 +76,40 @@ def in_full(value: Fraction) -> str | None:
         if 10**places % value.denominator == 0:
             return point(value * 10**places, places)
     return None
+
+
+# ------------------------------------------------------------------ the forms of a number
+
+
+def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
+    """(sign, text) of each form of a number."""
+    if cell.masked:
+        yield "", _("masked: absent, not a number")
+    elif cell.radius is not None:
+        yield "=", f"{cell.decimal} ± {cell.radius}"
+    elif cell.register == "rounded":
+        yield "≈", cell.decimal or ""
+    else:
+        if worked and cell.worked is not None:
+            yield "=", write(cell.worked)
+        if cell.form is not None:
+            yield "=", write(cell.form)
+        if cell.decimal is not None and not cell.plain:
+            yield "=" if decimal_alone(cell) else "≈", cell.decimal
+
+
+def decimal_alone(cell: Cell) -> bool:
+    """An exact number that its decimal says in full."""
+    return cell.register == "exact" and cell.form is None and not cell.cut
+
+
+def one_line(cell: Cell) -> str:
+    """The shortest honest text of a number: an exact one itself, else its decimals."""
+    if cell.radius is not None:
+        return f"{cell.decimal} ± {cell.radius}"
+    if cell.register == "rounded" or decimal_alone(cell):
+        return cell.decimal or ""
+    exact = None if cell.form is None or cell.register != "exact" else write(cell.form)
+    if exact is not None and (len(exact) <= LONGEST_EXACT or cell.decimal is None):
+        return exact
+    return f"≈ {cell.decimal}"

@@ -6,8 +6,9 @@
     making.make_model(…)    → Model, from Python values
 
 docs/model-files.md is the reference of the format.  The rooms: `tree` (text with line numbers),
-`scalars`, `architecture` (→ ModelSpec), `tensors` with `literals`, `products`, `normal` and
-`floats` (→ Weights), `document` (the whole file).
+`scalars`, `architecture` (→ ModelSpec), `tensors` with `literals`, `products` and `normal` (→
+Weights), `document` (the whole file), `tables` and `writing` (the other way round).  Beside them:
+`mapped` and `tensor_file`, which read and write safetensors, and `saved`, the folders of traces.
 """
 
 from byhand.files.document import parse_model, parse_spec, read_model, read_spec

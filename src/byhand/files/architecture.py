@@ -15,7 +15,7 @@ from fractions import Fraction
 from byhand.errors import SpecError
 from byhand.expression import Expression
 from byhand.files import scalars
-from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.spec import (
     ACTIVATIONS,
@@ -65,9 +65,7 @@ def _located(*tables: Table, **sections: Table | None) -> Iterator[None]:
         else:
             places = [(table, error.key) for table in tables]
         node = next((t.at(key) for t, key in places if t.has(key)), places[-1][0].at(places[-1][1]))
-        raise node.wrong(
-            error.message, expected=error.expected, found=error.found, hint=error.hint
-        ) from None
+        raise node.refused(error) from None
 
 
 @dataclass
@@ -123,25 +121,14 @@ class _Reader:
     # ------------------------------------------------------------------------ tables and keys
 
     def needed(self, key: str) -> Node:
-        node = self.node.get(key)
-        if node is None:
-            raise self.node.wrong(
-                _("the key {key} is missing").format(key=repr(key)),
-                expected=f"{self.node.key}.{key}",
-                found=", ".join(self.node.entries) or _("nothing"),
-            )
-        return node
+        return self.node.needed(key, found=self.node.keys())
 
     def table(self, node: Node | None, *known: str) -> Table:
         """The table, with no other keys than these; empty where it is not given."""
         if node is None:
             return Table(self.node.file, self.node.line, self.node.key, {})
         if not isinstance(node, Table):
-            raise node.wrong(
-                _("{found} is not possible here").format(found=describe(node)),
-                expected=_("a table with keys of {keys}").format(keys=", ".join(known)),
-                found=describe(node),
-            )
+            raise node.impossible(_("a table with keys of {keys}").format(keys=", ".join(known)))
         node.only(*known)
         return node
 
@@ -180,9 +167,7 @@ class _Reader:
         if node is None:
             return {}
         if not isinstance(node, Table):
-            raise node.wrong(
-                _("blocks is a table by layer"), expected="0: {…}", found=describe(node)
-            )
+            raise node.wrong(_("blocks is a table by layer"), expected="0: {…}")
         changes = {}
         for key, inner in node.entries.items():
             layer = scalars.whole(Scalar(inner.file, inner.line, inner.key, key), 0, MOST_LAYERS)
@@ -223,13 +208,7 @@ class _Reader:
             kind, table = scalars.word(node, *known), Table(node.file, node.line, node.key, {})
         else:
             table = self.table(node, "kind", "base", "width", "pairing", "angles")
-            if "kind" not in table.entries:
-                raise node.wrong(
-                    _("the key {key} is missing").format(key="'kind'"),
-                    expected=", ".join(known),
-                    found=describe(node),
-                )
-            kind = scalars.word(table.entries["kind"], *known)
+            kind = scalars.word(table.needed("kind", ", ".join(known)), *known)
             keys = {"rope": ("base", "width", "pairing", "angles"), "sinusoidal": ("base",)}
             table.only("kind", *keys.get(kind, ()))
         if kind == "rope":
@@ -378,13 +357,7 @@ class _Reader:
             scalars.word(node, "none")
             return None
         table = self.table(node, "d_ff", "activation", "gated", "bias", "norm")
-        d_ff, activation = table.get("d_ff"), table.get("activation")
-        if d_ff is None:
-            raise table.wrong(
-                _("the key {key} is missing").format(key="'d_ff'"),
-                expected=f"{table.key}.d_ff",
-                found=describe(table),
-            )
+        d_ff, activation = table.needed("d_ff"), table.get("activation")
         gated = self.flag(table, "gated", False)
         biased = ("hidden", "gate", "out") if gated else ("hidden", "out")
         bias = self.flags(table.get("bias"), biased, "hidden", "gate", "out")

@@ -10,7 +10,7 @@ from byhand.errors import TextError
 from byhand.files import scalars, tree
 from byhand.files.architecture import read_architecture
 from byhand.files.tensors import read_weights
-from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.model import Model
 from byhand.spec import ModelSpec
@@ -48,9 +48,7 @@ def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
     vocabulary = read_vocabulary(_needed(root, "vocabulary"))
     model = _needed(root, "model")
     if not isinstance(model, Table):
-        raise model.wrong(
-            _("model is a table"), expected="d_model, layers, …", found=describe(model)
-        )
+        raise model.wrong(_("model is a table"), expected="d_model, layers, …")
     spec = read_architecture(model, stem if name is None else scalars.text(name), len(vocabulary))
     return spec, vocabulary
 
@@ -88,20 +86,13 @@ def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path |
 
 
 def _needed(root: Table, key: str) -> Node:
-    node = root.get(key)
-    if node is None:
-        raise root.wrong(
-            _("the key {key} is missing").format(key=repr(key)),
-            expected=", ".join(KEYS),
-            found=", ".join(root.entries) or _("nothing"),
-        )
-    return node
+    return root.needed(key, ", ".join(KEYS), root.keys())
 
 
 def _plain(node: Node) -> str:
     """Text as it stands, white space and all: a character model may need it."""
     if not isinstance(node, Scalar):
-        raise node.wrong(_("some text is missing"), expected=_("text"), found=describe(node))
+        raise node.wrong(_("some text is missing"), expected=_("text"))
     return node.text
 
 
@@ -111,18 +102,14 @@ def _located(node: Node) -> Iterator[None]:
     try:
         yield
     except TextError as error:
-        raise node.wrong(
-            error.message, expected=error.expected, found=error.found, hint=error.hint
-        ) from None
+        raise node.refused(error) from None
 
 
 def _notes(node: Node | None) -> tuple[str, ...]:
     if node is None:
         return ()
     if not isinstance(node, List):
-        raise node.wrong(
-            _("notes is a list of sentences"), expected=_("a list"), found=describe(node)
-        )
+        raise node.wrong(_("notes is a list of sentences"), expected=_("a list"))
     return tuple(scalars.text(each) for each in node.items)
 
 
@@ -139,11 +126,7 @@ def read_vocabulary(node: Node) -> Vocabulary:
         if (named := node.get("kind")) is not None:
             kind = scalars.word(named, *KINDS)
     if not isinstance(tokens, List) or not tokens.items:
-        raise tokens.wrong(
-            _("a vocabulary is a list of tokens"),
-            expected="[a, b, c]",
-            found=describe(tokens),
-        )
+        raise tokens.wrong(_("a vocabulary is a list of tokens"), expected="[a, b, c]")
     words = []
     for item in tokens.items:
         with _located(item):

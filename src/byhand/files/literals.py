@@ -47,25 +47,16 @@ class Literals:
 
     def read_printed(self, node: Table, parameter: Parameter, places: int) -> Data:
         """The tensor under `values`, whose decimals are known to `places` only."""
-        values = node.get("values")
+        expected = f"values: {shape_of(parameter)}"
+        values = node.needed("values", expected)
         if not isinstance(values, List):
-            raise node.wrong(
-                _("the key {key} is missing").format(key="'values'")
-                if values is None
-                else _("a list is missing"),
-                expected=f"values: {shape_of(parameter)}",
-                found=describe(values or node),
-            )
+            raise node.wrong(_("a list is missing"), expected=expected, found=describe(values))
         return self._fitting(values, parameter, places, False)
 
     def read_matrix(self, node: Node) -> Data:
         """A matrix of any shape, as the factor of a product."""
         if not isinstance(node, List):
-            raise node.wrong(
-                _("a matrix is missing"),
-                expected=_("a list of rows, or a reference"),
-                found=describe(node),
-            )
+            raise node.wrong(_("a matrix is missing"), expected=_("a list of rows, or a reference"))
         found = _measured(node, 2)
         return self._filled(node, found, None, False)
 
@@ -100,7 +91,6 @@ def _measured(node: List, axes: int) -> tuple[int, ...]:
                 raise each.wrong(
                     _("a list is missing"),
                     expected=_("{count} lists within each other").format(count=axes),
-                    found=describe(each),
                 )
             if axis == len(shape):
                 shape.append(len(each.items))
@@ -120,7 +110,6 @@ def _measured(node: List, axes: int) -> tuple[int, ...]:
             raise each.wrong(
                 _("a number is missing"),
                 expected=_("{count} lists within each other").format(count=axes),
-                found=describe(each),
             )
     return tuple(shape)
 
@@ -146,12 +135,10 @@ def _printed(node: Scalar, places: int) -> Printed:
         raise node.wrong(
             _("{found} is not a printed decimal").format(found=describe(node)),
             expected=_("a decimal such as -0.5150"),
-            found=describe(node),
         )
     if len(match["places"]) > places and "." in node.text:
         raise node.wrong(
             _("more decimals than were printed"),
             expected=_("at most {count} decimals").format(count=places),
-            found=describe(node),
         )
     return Printed(Fraction(node.text.strip()), places)

@@ -44,8 +44,10 @@ def make_model(
     or nested lists of numbers: whole numbers, Fractions, floats (each the dyadic rational that it
     is) and texts ("1/3", "0.2", "sqrt(2)/2"); or what else a model file may say of it ("identity",
     "@embed.token", {"normal": {…}}).  `block.*` stands for every layer.  `vocabulary` is a list of
-    words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  What is wrong
-    is said as of a model file, with the name of the weight and the index of the entry.
+    words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  `name`,
+    `about` and `notes` are shown; `text` and its `target` are taken where none are given; the token
+    `end` ends a generation.  What is wrong is said as of a model file, with the name of the weight
+    and the index of the entry.
 
     >>> model = make_model(
     ...     {"d_model": 2, "layers": 0, "head": {"tied": False}},

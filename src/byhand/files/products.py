@@ -15,7 +15,7 @@ from byhand.errors import ShapeError
 from byhand.expression import Expression, Number, Product, Sum, leaves
 from byhand.files import scalars
 from byhand.files.literals import Literals
-from byhand.files.tree import List, Node, Scalar, describe
+from byhand.files.tree import List, Node, Scalar
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.weights import Data
@@ -30,11 +30,7 @@ Value = Fraction | Expression
 def product(node: Node, literals: Literals, refer: Callable[[Scalar], Data]) -> Data:
     """The exact product of the factors from left to right; a single number scales."""
     if not isinstance(node, List) or not node.items:
-        raise node.wrong(
-            _("a product is a list of its factors"),
-            expected="[[[1], [2]], [[3, 4]]]",
-            found=describe(node),
-        )
+        raise node.wrong(_("a product is a list of its factors"), expected="[[[1], [2]], [[3, 4]]]")
     scale: Value = Fraction(1)
     total: Data | None = None
     for each in node.items:
@@ -46,9 +42,7 @@ def product(node: Node, literals: Literals, refer: Callable[[Scalar], Data]) -> 
         total = factor if total is None else _matmul(total, factor, each)
     if total is None:
         raise node.wrong(
-            _("a product needs at least one matrix"),
-            expected="[[[1], [2]], [[3, 4]]]",
-            found=describe(node),
+            _("a product needs at least one matrix"), expected="[[[1], [2]], [[3, 4]]]"
         )
     return _mapped(total, lambda entry: _within_bounds(_times(scale, entry), node))
 

@@ -24,7 +24,7 @@ _NOT_A_NUMBER = re.compile(r"[-+]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
 def text(node: Node) -> str:
     """The text of a scalar that must not be empty."""
     if not isinstance(node, Scalar) or not node.text.strip():
-        raise node.wrong(_("some text is missing"), expected=_("text"), found=describe(node))
+        raise node.wrong(_("some text is missing"), expected=_("text"))
     return node.text.strip()
 
 
@@ -32,12 +32,7 @@ def word(node: Node, *known: str) -> str:
     """One of the known words."""
     given = node.text if isinstance(node, Scalar) else None
     if given not in known:
-        raise node.wrong(
-            _("{found} is not possible here").format(found=describe(node)),
-            expected=", ".join(known),
-            found=describe(node),
-            hint=nearest(given, known) if given else None,
-        )
+        raise node.impossible(", ".join(known), nearest(given, known) if given else None)
     return given
 
 
@@ -54,7 +49,6 @@ def truth(node: Node) -> bool:
     raise node.wrong(
         _("{found} is not a truth value").format(found=describe(node)),
         expected="true, false",
-        found=describe(node),
         hint=hint,
     )
 
@@ -65,10 +59,8 @@ def whole(node: Node, least: int = 0, most: int = 10**9) -> int:
         number = int(node.text)
         if least <= number <= most:
             return number
-    raise node.wrong(
-        _("{found} is not possible here").format(found=describe(node)),
-        expected=_("a whole number from {least} to {most}").format(least=least, most=f"{most:,}"),
-        found=describe(node),
+    raise node.impossible(
+        _("a whole number from {least} to {most}").format(least=least, most=f"{most:,}")
     )
 
 
@@ -79,7 +71,6 @@ def number(node: Node) -> Fraction:
         raise node.wrong(
             _("{found} is not a rational number").format(found=describe(node)),
             expected=_("a decimal or a fraction"),
-            found=describe(node),
         )
     return value
 
@@ -87,7 +78,7 @@ def number(node: Node) -> Fraction:
 def value_of(node: Node) -> Fraction | Expression:
     """The number a scalar stands for: a Fraction where it is rational, else its expression."""
     if not isinstance(node, Scalar):
-        raise node.wrong(_("a number is missing"), expected=_("a number"), found=describe(node))
+        raise node.wrong(_("a number is missing"), expected=_("a number"))
     written = node.text.strip()
     if _DECIMAL.fullmatch(written):
         return Fraction(written)

@@ -2,7 +2,8 @@
 
 A tensor is written as its numbers, as a word (identity, zeros, ones, unknown), as a reference to
 another tensor, as a product of smaller ones, as decimals known to some places, or as random
-numbers that are the same for ever.  docs/model-files.md shows each.
+numbers that are the same for ever.  Floats lie in a safetensors file beside the model file: the
+dyadic rationals they are.  docs/model-files.md shows each.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from byhand.address import write_index
-from byhand.errors import ShapeError, nearest
+from byhand.errors import InputError, ShapeError, nearest
 from byhand.expression import Expression, Number, Power
 from byhand.files import scalars
-from byhand.files.floats import read_floats
 from byhand.files.literals import Literals, misfit, shape_of
 from byhand.files.normal import LARGEST_STD, SMALLEST_STD, normal
 from byhand.files.products import product
@@ -40,9 +40,7 @@ def read_weights(node: Node | None, spec: ModelSpec, at: Table, folder: Path | N
     if node is None:
         node = Table(at.file, at.line, "weights", {})
     if not isinstance(node, Table):
-        raise node.wrong(
-            _("weights is a table by name"), expected="embed.token: […]", found=describe(node)
-        )
+        raise node.wrong(_("weights is a table by name"), expected="embed.token: […]")
     return _Reader(node, spec, folder).weights()
 
 
@@ -225,9 +223,7 @@ class _Reader:
                 node.only("normal")
                 return self.drawn(entries["normal"], parameter)
         raise node.wrong(
-            _("a weight cannot be written like this"),
-            expected="printed + values, product, normal",
-            found=describe(node),
+            _("a weight cannot be written like this"), expected="printed + values, product, normal"
         )
 
     def factor(self, node: Scalar) -> Data:
@@ -261,28 +257,21 @@ class _Reader:
             expected=_("{shape} numbers, or {words}").format(
                 shape=shape_of(parameter), words=", ".join(WORDS)
             ),
-            found=describe(node),
             hint=nearest(text, WORDS),
         )
 
     def drawn(self, node: Node, parameter: Parameter) -> Data:
         table = node if isinstance(node, Table) else Table(node.file, node.line, node.key, {})
         table.only("std", "seed")
-        for key in ("std", "seed"):
-            if key not in table.entries:
-                raise node.wrong(
-                    _("the key {key} is missing").format(key=repr(key)),
-                    expected="{std: 0.02, seed: 1}",
-                    found=describe(node),
-                )
-        std = scalars.number(table.entries["std"])
+        found = describe(node)
+        deviation, start = (
+            table.needed(key, "{std: 0.02, seed: 1}", found) for key in ("std", "seed")
+        )
+        std = scalars.number(deviation)
         if not SMALLEST_STD <= std <= LARGEST_STD:
-            raise table.entries["std"].wrong(
-                _("{found} is not possible here").format(found=describe(table.entries["std"])),
-                expected=_("a number from {least} to {most}").format(least="2^-60", most="2^60"),
-                found=describe(table.entries["std"]),
-            )
-        seed = scalars.whole(table.entries["seed"], 0, 10**18 - 1)
+            bounds = _("a number from {least} to {most}").format(least="2^-60", most="2^60")
+            raise deviation.impossible(bounds)
+        seed = scalars.whole(start, 0, 10**18 - 1)
         return normal(parameter.name, parameter.shape, std, seed)
 
     def somewhere_to_look(self, name: str, attention: AttentionSpec) -> None:
@@ -337,3 +326,37 @@ def power_of_two(exponent: Fraction) -> Fraction | Expression:
     if exponent.denominator == 1:
         return Fraction(2) ** exponent.numerator
     return Power(Number(Fraction(2)), Number(exponent))
+
+
+# ------------------------------------------------------------------ floats beside the file
+
+
+def read_floats(node: Node, folder: Path | None) -> Mapping[str, Data]:
+    """Every tensor of the file a model file names under `weights.file`, by name."""
+    from byhand.files.mapped import open_tensors  # only now: most model files need none
+
+    path = _beside(node, folder)
+    try:
+        return {name: stored.finite() for name, stored in sorted(open_tensors(path).items())}
+    except InputError as error:
+        raise node.wrong(
+            error.message, expected=error.expected, found=error.found or str(path), hint=error.hint
+        ) from None
+
+
+def _beside(node: Node, folder: Path | None) -> Path:
+    name = scalars.text(node)
+    if folder is None or Path(name).name != name or "\\" in name or name in (".", ".."):
+        raise node.wrong(
+            _("weights are read from a file beside the model file"),
+            expected=_("a file name without a folder"),
+            found=name,
+        )
+    if not name.endswith(".safetensors"):
+        raise node.wrong(
+            _("weights are read from safetensors files only"),
+            expected="….safetensors",
+            found=name,
+            hint=_("pickled files can run anything when opened; convert them first"),
+        )
+    return folder / name

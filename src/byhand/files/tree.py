@@ -16,11 +16,12 @@ from typing import Any, NoReturn
 import numpy.typing as npt
 import yaml
 
-from byhand.errors import ModelFileError, nearest
+from byhand.errors import InputError, ModelFileError, nearest
 from byhand.language import _
 
 LARGEST_FILE = 8 * 2**20  # bytes; larger weights belong in a safetensors file
 DEEPEST_TREE = 20
+THIS: Any = object()  # what stands at a node, whatever it is
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same grammar, ten times faster
 
@@ -45,11 +46,23 @@ class Node:
         message: str,
         *,
         expected: str | None = None,
-        found: str | None = None,
+        found: str | None = THIS,
         hint: str | None = None,
     ) -> ModelFileError:
-        """The error that says what is wrong here."""
+        """The error that says what is wrong here; what was found is this, unless it is said."""
+        found = describe(self) if found is THIS else found
         return ModelFileError(message, where=self.where, expected=expected, found=found, hint=hint)
+
+    def refused(self, error: InputError) -> ModelFileError:
+        """The error that somebody who knows no files has raised, with this place."""
+        return self.wrong(
+            error.message, expected=error.expected, found=error.found, hint=error.hint
+        )
+
+    def impossible(self, expected: str, hint: str | None = None) -> ModelFileError:
+        """The error for something that may stand elsewhere."""
+        message = _("{found} is not possible here").format(found=describe(self))
+        return self.wrong(message, expected=expected, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +95,17 @@ class Table(Node):
     def get(self, key: str) -> Node | None:
         """The node under this key, if it is given."""
         return self.entries.get(key)
+
+    def needed(self, key: str, expected: str = "", found: str | None = THIS) -> Node:
+        """The node under this key, which must be given."""
+        if key not in self.entries:
+            message = _("the key {key} is missing").format(key=repr(key))
+            raise self.wrong(message, expected=expected or f"{self.key}.{key}", found=found)
+        return self.entries[key]
+
+    def keys(self) -> str:
+        """The keys that are given, for messages."""
+        return ", ".join(self.entries) or _("nothing")
 
     def only(self, *known: str) -> None:
         """Refuse any other key than these."""
@@ -134,6 +158,11 @@ def describe(node: Node) -> str:
 
 def load(path: Path) -> Table:
     """The tree of a file."""
+    return read(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """The text of a file that is not too large."""
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
@@ -143,8 +172,9 @@ def load(path: Path) -> Table:
         raise ModelFileError(
             _("the file cannot be read: {reason}").format(reason=error.strerror), where=str(path)
         ) from None
+    _within_bounds(raw, str(path))
     try:
-        text = raw.decode("utf-8-sig")
+        return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise ModelFileError(
@@ -152,11 +182,9 @@ def load(path: Path) -> Table:
             where=f"{path}:{line}",
             found=f"0x{raw[error.start]:02x}",
         ) from None
-    return read(text, str(path))
 
 
-def read(text: str, file: str) -> Table:
-    """The tree of a model file's text."""
+def _within_bounds(text: str | bytes, file: str) -> None:
     if len(text) > LARGEST_FILE:
         raise ModelFileError(
             _("the file is too large"),
@@ -164,6 +192,11 @@ def read(text: str, file: str) -> Table:
             expected=_("at most {count} bytes").format(count=f"{LARGEST_FILE:,}"),
             hint=_("large weights belong in a safetensors file: weights: {file: …}"),
         )
+
+
+def read(text: str, file: str) -> Table:
+    """The tree of a model file's text."""
+    _within_bounds(text, file)
     try:
         tree = _Builder(text, file).document()
     except yaml.MarkedYAMLError as error:
@@ -174,11 +207,7 @@ def read(text: str, file: str) -> Table:
             _("this is not YAML: {problem}").format(problem=first), where=file
         ) from None
     if not isinstance(tree, Table):
-        raise tree.wrong(
-            _("a model file is a table"),
-            expected="name, vocabulary, model, weights",
-            found=describe(tree),
-        )
+        raise tree.wrong(_("a model file is a table"), expected="name, vocabulary, model, weights")
     return tree
 
 

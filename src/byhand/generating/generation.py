@@ -29,7 +29,13 @@ MOST_NAMED = 8  # tokens in a message
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One more token, and what is known of the choice."""
+    """One more token, and what is known of the choice.
+
+    >>> import byhand
+    >>> chosen = next(byhand.generate("tiny", "c"))
+    >>> chosen.token, chosen.probability, chosen.proven, chosen.tied
+    ('a', 1/3, True, (0, 1, 2))
+    """
 
     position: int  # where it stands in the text
     id: int

@@ -4,9 +4,8 @@
     values.safetensors   every step as an array
     exact.json           every step's exact, named or enclosed values as text, with their letters
 
-docs/golden-files.md describes them for people who write readers.  The rooms: `layout` (the bytes
-of values.safetensors), `manifest` (what is said beside them), `enclosed` (enclosures as floats with
-radii), `folder` (whole or not at all), `writing`, `reading`.
+docs/golden-files.md describes them for people who write readers.  The rooms: `manifest` (what is
+said beside the numbers), `enclosed` (enclosures as floats with radii), `writing`, `reading`.
 """
 
 from byhand.golden.reading import SavedStep, SavedTrace, open_trace

@@ -15,17 +15,8 @@ import numpy.typing as npt
 from byhand.address import read_address, within
 from byhand.errors import AddressError, InputError, nearest
 from byhand.files.mapped import Stored, open_tensors
-from byhand.golden.manifest import (
-    BYHAND,
-    EXACT,
-    FORMAT,
-    MANIFEST,
-    VALUES,
-    VERSION,
-    manifest_of,
-    not_a_trace,
-    read_json,
-)
+from byhand.files.saved import EXACT, MANIFEST, VALUES, manifest_of, read_json, unexpected
+from byhand.golden.manifest import BYHAND
 from byhand.language import _
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 
@@ -34,7 +25,12 @@ SHIPPED = Path(__file__).parent.parent / "models" / "golden"  # of built-in mode
 
 @dataclass(frozen=True)
 class SavedStep:
-    """One step of a saved trace."""
+    """One step of a saved trace.
+
+    >>> step = open_trace("minigpt-init")["logits"]
+    >>> step.op, step.axes, step.shape, step.dtype, step.values.shape
+    ('linear', ('pos', 'vocab'), (8, 64), 'float64', (8, 64))
+    """
 
     address: str
     byhand: str  # its address, where `address` is its name in another style
@@ -70,21 +66,32 @@ class SavedStep:
 
 @dataclass(frozen=True)
 class SavedTrace(Mapping[str, Any]):
-    """A trace read back from its folder: arrays, and the exact values as text."""
+    """A trace read back from its folder: arrays, and the exact values as text.
+
+    It is a mapping from addresses to steps, as a trace is.
+
+    >>> import byhand
+    >>> saved = byhand.open_trace("minigpt-init")
+    >>> saved["logits"], saved["block.0.attn.weights[0,0,0]"].item()
+    (<logits 8×64 named>, 1.0)
+    """
 
     folder: Path
     manifest: Mapping[str, Any]
 
     @property
     def model(self) -> str:
+        """What the model is called."""
         return str(self.manifest["model"])
 
     @property
     def numbers(self) -> str:
+        """The name of the number system."""
         return str(self.manifest["numbers"])
 
     @property
     def text(self) -> str:
+        """The text that was worked out."""
         return str(self.manifest["text"])
 
     @property
@@ -94,20 +101,24 @@ class SavedTrace(Mapping[str, Any]):
 
     @property
     def tokens(self) -> tuple[int, ...]:
+        """The ids of the text."""
         return tuple(token["id"] for token in self.manifest["tokens"])
 
     @property
     def next(self) -> list[dict[str, Any]] | None:
+        """The prediction after each position, as the manifest has it."""
         found: list[dict[str, Any]] | None = self.manifest["next"]
         return found
 
     @property
     def loss(self) -> dict[str, Any] | None:
+        """The loss as the manifest has it; None where there was no target."""
         found: dict[str, Any] | None = self.manifest["loss"]
         return found
 
     @property
     def letters(self) -> dict[str, Any]:
+        """What the letters in exact values stand for."""
         found: dict[str, Any] = self._exact["letters"]
         return found
 
@@ -213,7 +224,7 @@ class SavedTrace(Mapping[str, Any]):
             return step.exact
         table = _table(step.exact, len(step.shape))
         if table is None or table.shape != step.shape:
-            raise _not_as_expected(self.folder / EXACT, wanted.name)
+            raise unexpected(self.folder / EXACT, wanted.name)
         return table[index]
 
     def enclosure(self, address: str) -> Enclosure:
@@ -265,21 +276,17 @@ def _table(nested: Any, depth: int) -> npt.NDArray[Any] | None:
 
 
 def open_trace(folder: str | Path) -> SavedTrace:
-    """The trace saved in a folder, or shipped for a built-in model of that name.
+    """The trace saved in a `folder`, or shipped for a built-in model of that name.
 
     A folder comes first; an InputError if there is neither.
+
+    >>> open_trace("minigpt-init").text
+    '<en> yesterday she climb -ed = ella sub'
     """
     path = Path(folder)
     if isinstance(folder, str) and folder in shipped_names() and not path.exists():
         path = SHIPPED / folder
     manifest = manifest_of(path)
-    if manifest["format"] != FORMAT or manifest.get("version") != VERSION:
-        raise InputError(
-            _("this is not a saved trace that can be read"),
-            where=str(path / MANIFEST),
-            expected=f"{FORMAT}, version {VERSION}",
-            found=f"{manifest['format']}, version {manifest.get('version')}",
-        )
     _check(path / MANIFEST, manifest)
     return SavedTrace(path, manifest)
 
@@ -330,22 +337,18 @@ def _check(path: Path, manifest: Mapping[str, Any]) -> None:
         _check_all(path, f"{at}axes", step["axes"], str)
         _check_all(path, f"{at}shape", step["shape"], int)
         if min(step["shape"], default=0) < 0:
-            raise _not_as_expected(path, f"{at}shape")
+            raise unexpected(path, f"{at}shape")
     _check_all(path, "aliases", manifest["aliases"].values(), str)
 
 
 def _check_keys(path: Path, at: str, found: Any, kinds: Kinds) -> None:
     if not isinstance(found, dict):
-        raise _not_as_expected(path, at.rstrip("."))
+        raise unexpected(path, at.rstrip("."))
     for key, kind in kinds.items():
         if key not in found or not isinstance(found[key], kind):
-            raise _not_as_expected(path, at + key)
+            raise unexpected(path, at + key)
 
 
 def _check_all(path: Path, at: str, found: Iterable[Any], kind: type) -> None:
     if not all(isinstance(item, kind) for item in found):
-        raise _not_as_expected(path, at)
-
-
-def _not_as_expected(path: Path, key: str) -> InputError:
-    return not_a_trace(path, _("{key} is missing, or something else").format(key=key))
+        raise unexpected(path, at)

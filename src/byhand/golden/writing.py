@@ -10,23 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.drafts import folder_draft, write_bytes, writing
+from byhand.files.saved import EXACT, FORMAT, MANIFEST, VALUES, VERSION, is_trace
+from byhand.files.tensor_file import Form, TensorFile
 from byhand.golden import manifest
 from byhand.golden.enclosed import in_floats, printed_radii
-from byhand.golden.layout import Form, TensorFile
-from byhand.golden.manifest import (
-    BYHAND,
-    EXACT,
-    FORMAT,
-    MANIFEST,
-    RADIUS,
-    VALUES,
-    VERSION,
-    Names,
-)
+from byhand.golden.manifest import BYHAND, RADIUS, Names
 from byhand.numbers.base import Numbers, Unknown
 from byhand.plan import WEIGHT
 from byhand.tracing import ABSENT_AS, Trace, Worked
-from byhand.weights import Tensor
 
 if TYPE_CHECKING:  # a job works itself out: nothing is worked out here
     from byhand.evaluate import Job, Progress
@@ -44,7 +35,7 @@ def save(trace: Trace, folder: str | Path, *, names: str = BYHAND, exact_text: b
     are also written as text, unless `exact_text` says no.
     """
     target, called = Path(folder), Names(trace.plan, names)
-    with folder_draft(target, manifest.is_trace) as draft:
+    with folder_draft(target, is_trace) as draft:
         _write(trace, target, draft, called, exact_text)
 
 
@@ -65,7 +56,7 @@ def save_working(
     """
     target, called = Path(folder), Names(job.plan, names)
     format = _format(job.numbers)
-    with folder_draft(target, manifest.is_trace) as draft:
+    with folder_draft(target, is_trace) as draft:
         if digits is not None:
             from byhand.proving import prove
 
@@ -166,13 +157,13 @@ def _missing(job: Job) -> set[str]:
     for step in job.plan:
         for read in step.reads:
             name = read.removeprefix(WEIGHT)
-            if read in missing or (name != read and _unknown(job.model.weights[name])):
+            weight = None if name == read else job.model.weights[name]
+            unknown = weight is not None and not weight.floats and any(
+                isinstance(entry, Unknown) for entry in weight.data.flat
+            )  # fmt: skip
+            if unknown or read in missing:
                 missing.add(step.address)
     return missing
-
-
-def _unknown(weight: Tensor) -> bool:
-    return not weight.floats and any(isinstance(entry, Unknown) for entry in weight.data.flat)
 
 
 # ------------------------------------------------------------------ numbers and facts
@@ -215,8 +206,7 @@ def _facts(
     return {
         **manifest.heading(trace, called, exact=False),
         "steps": _finished(steps, forms, called, radii),
-        "next": manifest.predictions(trace),
-        "loss": manifest.loss(trace),
+        **manifest.outcome(trace),
         "aliases": manifest.aliases(trace.plan, [step["address"] for step in steps], called),
     }
 

@@ -40,7 +40,11 @@ def called(model: str | Path | Model) -> str:
 
 
 def open_model(name_or_path: str | Path) -> Model:
-    """The built-in model of this name, or the model of this file or checkpoint folder."""
+    """The model: `name_or_path` is a built-in name, a model file or the folder of a checkpoint.
+
+    >>> open_model("journey")
+    <Model journey: 160 parameters, 6 tokens>
+    """
     path = _find(name_or_path)
     if _checkpoint(path):
         from byhand.models import huggingface

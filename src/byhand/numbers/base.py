@@ -62,7 +62,12 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The next token after one position: the lowest id among the largest logits."""
+    """The next token after one position: the lowest id among the largest logits.
+
+    >>> import byhand
+    >>> byhand.trace("tiny", "a b").next[1]
+    Prediction(id=0, margin=1, proven=True, tied=(), candidates=())
+    """
 
     id: int | None  # None: undecided
     margin: Any  # largest logit minus the next smaller one (ties count as 0); None if undecided
@@ -71,9 +76,16 @@ class Prediction:
     candidates: tuple[int, ...] = ()  # where undecided: the ids that may be the largest
 
 
-@dataclass
+@dataclass(repr=False)
 class Numbers(ABC):
-    """One number system.  `notes` collects what operations have to say; the reader clears it."""
+    """One number system.  `notes` collects what operations have to say; the reader clears it.
+
+    docs/number-systems.md makes one that works out slopes, in NumPy.
+
+    >>> import byhand
+    >>> byhand.trace("tiny", numbers="decimals 3").numbers
+    <Pencil: decimals 3>
+    """
 
     uniform: ClassVar[str | None] = None  # the register of every entry, where all have the same
     notes: list[Note] = field(default_factory=list, init=False)
@@ -82,6 +94,9 @@ class Numbers(ABC):
     @abstractmethod
     def name(self) -> str:
         """As `--json` says it: "exact", "decimals 2", …"""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.name}>"
 
     # ----------------------------------------------------------------------- values in and out
 

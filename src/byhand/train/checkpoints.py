@@ -26,7 +26,7 @@ from torch import Tensor
 from byhand.drafts import draft_of, write_bytes
 from byhand.errors import InputError
 from byhand.files.mapped import open_tensors
-from byhand.golden.layout import Form, TensorFile
+from byhand.files.tensor_file import Form, TensorFile
 from byhand.language import _
 from byhand.numbers.devices import to_numpy
 from byhand.train.flat import Flat
@@ -82,6 +82,7 @@ class Checkpoints:
         return sorted(int(match[1]) for match in found if match)
 
     def at(self, step: int) -> Path:
+        """The folder of the checkpoint after this step."""
         return self.folder / f"step-{step:06d}"
 
     def sweep(self) -> None:

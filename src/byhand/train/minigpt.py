@@ -37,6 +37,10 @@ class MiniGPT(TorchModel):
 
     Freshly initialised unless weights are given; the initial ones are those of `minigpt-init`,
     the same for ever.
+
+    >>> from byhand import MiniGPT  # needs torch
+    >>> sum(weight.numel() for weight in MiniGPT().parameters())
+    103680
     """
 
     def __init__(

@@ -55,9 +55,7 @@ def _located(root: Table, **instead: Node) -> Iterator[None]:
         node = instead.get(key) or root.at(key)
         if isinstance(node, List) and place:
             node = node.items[int(place.rstrip("]"))]
-        raise node.wrong(
-            error.message, expected=error.expected, found=error.found, hint=error.hint
-        ) from None
+        raise node.refused(error) from None
 
 
 class _Reader:
@@ -108,14 +106,7 @@ class _Reader:
     # ------------------------------------------------------------------- keys
 
     def needed(self, key: str) -> Node:
-        node = self.root.get(key)
-        if node is None:
-            raise self.root.wrong(
-                _("the key {key} is missing").format(key=repr(key)),
-                expected=", ".join(KEYS),
-                found=", ".join(self.root.entries) or _("nothing"),
-            )
-        return node
+        return self.root.needed(key, ", ".join(KEYS), self.root.keys())
 
     def table(self, key: str, *known: str) -> Table:
         """The table under a key, with no other keys than these; empty where it is not given."""
@@ -123,11 +114,7 @@ class _Reader:
         if node is None:
             return Table(self.root.file, self.root.line, key, {})
         if not isinstance(node, Table):
-            raise node.wrong(
-                _("{found} is not possible here").format(found=describe(node)),
-                expected=_("a table with keys of {keys}").format(keys=", ".join(known)),
-                found=describe(node),
-            )
+            raise node.impossible(_("a table with keys of {keys}").format(keys=", ".join(known)))
         node.only(*known)
         return node
 
@@ -210,7 +197,6 @@ class _Reader:
             raise node.wrong(
                 _("{found} is not possible here").format(found=describe(node)),
                 expected=_("a list of two numbers: [0.9, 0.95]"),
-                found=describe(node),
             )
         first, second = map(_float, node.items)
         return first, second
@@ -238,5 +224,4 @@ def _float(node: Node) -> float:
         raise node.wrong(
             _("{found} is not possible here").format(found=describe(node)),
             expected=_("a number that a float can be"),
-            found=describe(node),
         ) from None

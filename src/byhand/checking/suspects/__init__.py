@@ -6,7 +6,7 @@ worked out with.
 """
 
 from byhand.checking.suspects.catalogue import MOST, edits
-from byhand.checking.suspects.mistaken import Mistaken
+from byhand.checking.suspects.numbers import Mistaken
 from byhand.checking.suspects.scenes import Context, Edit
 
 __all__ = ["MOST", "Context", "Edit", "Mistaken", "edits"]

@@ -1,14 +1,35 @@
-"""Mistakes of precision: something rounded to a coarser format than was said."""
+"""Mistakes of precision: something rounded to a coarser format than was said.
+
+`rounded_to` says what a value becomes in a format: no arithmetic in those formats is done here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from byhand.checking.suspects.rounding import FLOATS, INT8, INT8_ROWS
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.suspects.mistakes import Line, Mistake, made, then
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 
+Data = npt.NDArray[Any]
+
+# name → bits of the significand, exponent of the smallest step, largest value
+FLOATS = {
+    "float32": (24, -149, 3.4028234663852886e38),
+    "tf32": (11, -136, 3.4028234663852886e38),
+    "bfloat16": (8, -133, 3.3895313892515355e38),
+    "float16": (11, -24, 65504.0),
+    "float8_e4m3": (4, -9, 448.0),
+    "float8_e5m2": (3, -16, 57344.0),
+}
+INT8 = "int8"
+INT8_ROWS = "int8 by rows"
+LEVELS = 127.0  # the largest whole number of int8 that is used
 PRODUCTS = ("linear", "scores", "mix", "head_outputs")
 IDS = ("given", "argmax")
 UNCAST = ("bias", "table", "slopes")  # what is added to a product, not what goes into it
@@ -39,42 +60,41 @@ def cast_suspects(scene: Scene) -> Iterator[Edit]:
     yield from _result(scene, INT8, own, 3)
 
 
-def _edit(draft: Draft, sentence: str, name: str, own: str, unlikely: int) -> Edit:
-    return Edit(
-        "precision",
-        sentence.format(other=name, own=own),
-        _("keep {own} here; do not cast to {other}").format(own=own, other=name),
-        draft.made(),
-        unlikely,
-    )
+def _cast(
+    scene: Scene, lines: Iterable[Line], said: str, make: Callable[[Draft, Line], None],
+    name: str, own: str, unlikely: int,
+) -> Iterator[Edit]:  # fmt: skip
+    change = _("keep {own} here; do not cast to {other}")
+    mistake = Mistake("precision", said, change, make, unlikely)
+    yield from made(scene, lines, mistake, own=own, other=name)
 
 
 def _result(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
-    draft = scene.draft()
-    draft.then(scene.target.address, "cast", format=name)
     said = _("it follows if the result is rounded to {other}; the claims are said to be {own}")
-    yield _edit(draft, said, name, own, unlikely)
+    cast = then("cast", format=name)
+    yield from _cast(scene, [scene.target], said, cast, name, own, unlikely)
 
 
 def _inputs(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
     steps = scene.of(*PRODUCTS) or (scene.target,)
-    for also in (False, True):
-        draft = scene.draft()
-        for step in steps:
-            for role, read in step.inputs.items():
-                if role not in UNCAST:
-                    draft.change(step.address, inputs={role: _cast(scene, draft, step, read, name)})
-            if also:
-                draft.then(step.address, "cast", format=name)
-        said = (
-            _("it follows if what goes in and what comes out is rounded to {other}; the claims are "
-              "said to be {own}")
-            if also
-            else _("it follows if what goes into this line is rounded to {other}; the claims are "
-                   "said to be {own}")
-        )  # fmt: skip
-        if not (also and name == "tf32"):
-            yield _edit(draft, said, name, own, unlikely)
+
+    def cast_inputs(draft: Draft, step: Step) -> None:
+        for role, read in step.inputs.items():
+            given = not read.startswith(WEIGHT) and scene.plan[read].op == "given"
+            if role not in UNCAST and not given:
+                draft.first(step.address, role, "cast", format=name)
+
+    def cast_all(draft: Draft, step: Step) -> None:
+        cast_inputs(draft, step)
+        draft.then(step.address, "cast", format=name)
+
+    said = _("it follows if what goes into this line is rounded to {other}; the claims are said to "
+             "be {own}")  # fmt: skip
+    yield from _cast(scene, steps, said, cast_inputs, name, own, unlikely)
+    if name != "tf32":
+        said = _("it follows if what goes in and what comes out is rounded to {other}; the claims "
+                 "are said to be {own}")  # fmt: skip
+        yield from _cast(scene, steps, said, cast_all, name, own, unlikely)
 
 
 def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
@@ -85,6 +105,10 @@ def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]
         for role, weight in step.inputs.items()
         if weight.startswith(WEIGHT) and role not in TABLES
     ]
+
+    def cast(draft: Draft, line: tuple[Step, str, int]) -> None:
+        draft.first(line[0].address, line[1], "cast", format=name)
+
     matrices = [each for each in read if each[2] == 2]
     vectors = [each for each in read if each[2] == 1 and name in FLOATS]
     for chosen, said in (
@@ -95,20 +119,31 @@ def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]
         (vectors,
          _("it follows if biases and gains are rounded to {other}; the model has them finer")),
     ):  # fmt: skip
-        draft = scene.draft()
-        for step, role, _sides in chosen:
-            cast = _cast(scene, draft, step, draft[step.address].inputs[role], name)
-            draft.change(step.address, inputs={role: cast})
-        if chosen:
-            yield _edit(draft, said, name, own, unlikely)
+        yield from _cast(scene, chosen or (), said, cast, name, own, unlikely)
 
 
-def _cast(scene: Scene, draft: Draft, step: Step, read: str, name: str) -> str:
-    if read.startswith(WEIGHT):
-        shape = scene.weight_shape(read)
-        axes = ("row", "column")[: len(shape)]
-    else:
-        axes, shape = scene.plan[read].axes, scene.plan[read].shape
-        if scene.plan[read].op == "given":
-            return read
-    return draft.write(step.address, "cast", {"x": read}, axes, shape, format=name)
+# ------------------------------------------------------------------------ what a value becomes
+
+
+def rounded_to(name: str, data: Data) -> Data:
+    """The array in a format; beyond the largest value the largest value stands."""
+    if name in (INT8, INT8_ROWS):
+        return _whole_steps(data, by_rows=name == INT8_ROWS)
+    bits, least, largest = FLOATS[name]
+    finite = np.isfinite(data)
+    safe = np.where(finite, data, 0.0)
+    _part, exponent = np.frexp(safe)
+    step = np.maximum(exponent - bits, least)
+    result = np.ldexp(np.rint(np.ldexp(safe, -step)), step)
+    kept: Data = np.where(finite, np.clip(result, -largest, largest), data)
+    return kept
+
+
+def _whole_steps(data: Data, *, by_rows: bool) -> Data:
+    """Whole multiples of the largest entry over 127: how weights are packed into bytes."""
+    finite = np.where(np.isfinite(data), data, 0.0)
+    largest = np.abs(finite).max(axis=-1, keepdims=True) if by_rows else np.abs(finite).max()
+    step = largest / LEVELS
+    step = np.where(step > 0, step, 1.0)  # the least floats have no smaller step
+    result: Data = np.rint(data / step) * step
+    return result

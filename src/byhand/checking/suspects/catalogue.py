@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.suspects.casts import cast_suspects
-from byhand.checking.suspects.dropouts import dropout_suspects
+from byhand.checking.suspects.dropout import dropout_suspects
 from byhand.checking.suspects.ends import end_suspects
 from byhand.checking.suspects.heads import head_suspects
 from byhand.checking.suspects.matrices import matrix_suspects
-from byhand.checking.suspects.miscopied import slip_suspects
 from byhand.checking.suspects.mlps import mlp_suspects
 from byhand.checking.suspects.norms import norm_suspects
+from byhand.checking.suspects.pen_slips import slip_suspects
 from byhand.checking.suspects.rotary import rotary_suspects
 from byhand.checking.suspects.scenes import Context, Edit, Scene
 from byhand.checking.suspects.scores import score_suspects

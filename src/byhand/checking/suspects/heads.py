@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import permutations
+from typing import Any
 
+from byhand.checking.suspects.mistakes import Mistake, made
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
@@ -46,11 +49,10 @@ def _orders(scene: Scene) -> Iterator[Edit]:
         if all(swapped[side] == side for side in open_sides):
             continue
         draft = scene.draft()
-        fits = True
-        for at, sides in every:
-            for side in sides:
-                fits &= _read_as(scene, draft, f"{at}.{side}", f"{at}.{swapped[side]}")
-        if not fits:
+        if not all(
+            _read_as(scene, draft, f"{at}.{side}", f"{at}.{swapped[side]}")
+            for at, sides in every for side in sides
+        ):  # fmt: skip
             continue
         said = ", ".join(f"{side} ← {swapped[side]}" for side in open_sides)
         yield Edit(
@@ -86,33 +88,28 @@ def _read_as(scene: Scene, draft: Draft, address: str, other: str) -> bool:
 
 def _packings(scene: Scene) -> Iterator[Edit]:
     """Packed by head for packed by kind, and the reverse."""
-    steps = [step for step in scene.of("split_heads") if step.address.rpartition(".")[2] in SIDES]
-    steps = [step for step in steps if scene.attention(step.address).heads
-             == scene.attention(step.address).kv_heads]  # fmt: skip
+    steps = [
+        step for step in scene.of("split_heads")
+        if step.address.rpartition(".")[2] in SIDES
+        and (attn := scene.attention(step.address)).heads == attn.kv_heads
+    ]  # fmt: skip
     if not steps:
         return
-    own = scene.attention(steps[0].address).packed
-    draft = scene.draft()
-    for step in steps:
-        attn = scene.attention(step.address)
-        place = SIDES.index(step.address.rpartition(".")[2])
-        if own == "per_head":
-            draft.change(step.address, start=place * attn.q_width, stride=attn.d_head)
-        else:
-            draft.change(step.address, start=place * attn.d_head, stride=3 * attn.d_head)
-    names = {
-        "concatenated": _("q of all heads, then k, then v"),
-        "per_head": _("q, k, v of one head after the other"),
-    }
-    other = "concatenated" if own == "per_head" else "per_head"
-    yield Edit(
+    by_head = scene.attention(steps[0].address).packed == "per_head"
+    by_kind, one_by_one = (
+        _("q of all heads, then k, then v"), _("q, k, v of one head after the other")
+    )  # fmt: skip
+    own, other = (one_by_one, by_kind) if by_head else (by_kind, one_by_one)
+
+    def repack(draft: Draft, step: Step) -> None:
+        attn, place = scene.attention(step.address), SIDES.index(step.address.rpartition(".")[2])
+        start, stride = (attn.q_width, attn.d_head) if by_head else (attn.d_head, 3 * attn.d_head)
+        draft.change(step.address, start=place * start, stride=stride)
+
+    yield from made(scene, steps, Mistake(
         "qkv-packing",
-        _("it follows if the packed row holds {other}; in the model it holds {own}").format(
-            other=names[other], own=names[own or "concatenated"]
-        ),
-        _("cut the packed row as {own}").format(own=names[own or "concatenated"]),
-        draft.made(),
-    )
+        _("it follows if the packed row holds {other}; in the model it holds {own}"),
+        _("cut the packed row as {own}"), repack), other=other, own=own)  # fmt: skip
 
 
 # ------------------------------------------------------------------------ a row cut into heads
@@ -126,62 +123,52 @@ def _splits(scene: Scene) -> Iterator[Edit]:
         return
     heads, _count, width = steps[0].shape
     change = _("read a row as {heads} heads of {width} entries, then exchange heads and positions")
-    change = change.format(heads=heads, width=width)
-    sentence = _(
-        "it follows if entry i of head h is column i·{heads} + h; in the model it is column "
-        "h·{width} + i"
-    ).format(heads=heads, width=width)
+    sentence = _("it follows if entry i of head h is column i·{heads} + h; in the model it is "
+                 "column h·{width} + i")  # fmt: skip
+    words: dict[str, Any] = {"heads": heads, "width": width}
     packed = [step for step in steps if step.op == "split_heads"]
-    if packed and all(scene.attention(step.address).packed == "per_head" for step in packed):
-        draft = scene.draft()
-        for step in packed:
-            _cut_by_entry(scene, draft, step)
-        yield Edit("head-split", sentence, change, draft.made())
-    draft = scene.draft()
-    for step in steps:
-        _regroup(draft, step, by_entry=True)
-    yield Edit("head-split", sentence, change, draft.made())
+    if all(scene.attention(step.address).packed == "per_head" for step in packed):
+        cut = Mistake("head-split", sentence, change, _cut_by_entry)
+        yield from made(scene, packed, cut, **words)
+    regroup = Mistake("head-split", sentence, change, _regroup_by_entry)
+    yield from made(scene, steps, regroup, **words)
     if any(step.shape[1] > 1 for step in steps):
-        draft = scene.draft()
-        for step in steps:
-            _regroup(draft, step, by_entry=False)
-        sentence = _(
-            "it follows if the rows are reshaped to (heads, positions, {width}) without a "
-            "transpose; the model exchanges heads and positions"
-        ).format(width=width)
-        yield Edit("head-split", sentence, change, draft.made())
+        sentence = _("it follows if the rows are reshaped to (heads, positions, {width}) without a "
+                     "transpose; the model exchanges heads and positions")  # fmt: skip
+        reshape = Mistake("head-split", sentence, change, _regroup)
+        yield from made(scene, steps, reshape, **words)
 
 
-def _cut_by_entry(scene: Scene, draft: Draft, step: Step) -> None:
+def _cut_by_entry(draft: Draft, step: Step) -> None:
     """q, k or v out of a packed row that is read as (3·d_head, heads)."""
     heads, count, width = step.shape
-    at, read = step.address, step.inputs["x"]
-    shape = (count, 3 * width, heads)
-    cut = draft.write(at, "reread", {"x": read}, ("pos", "packed", "head"), shape, shape=shape)
-    turned = draft.write(
-        at, "turned", {"x": cut}, ("head", "pos", "packed"), (heads, count, 3 * width),
-        axes=(2, 0, 1),
-    )  # fmt: skip
+    at = step.address
+    draft.first(at, "x", "reread", shape=(count, 3 * width, heads))
+    draft.first(at, "x", "turned", axes=(2, 0, 1))
     start = SIDES.index(at.rpartition(".")[2]) * width
-    draft.change(
-        at, op="part", inputs={"x": turned}, only=True, axis=2, start=start, stop=start + width
-    )
+    cut = {"x": draft[at].inputs["x"]}
+    own = tuple(range(start, start + width))
+    draft.change(at, op="taken", inputs=cut, only=True, axis=2, order=own)
 
 
-def _regroup(draft: Draft, step: Step, *, by_entry: bool) -> None:
-    """Lays the heads side by side again and cuts them the wrong way."""
+def _laid_side_by_side(draft: Draft, step: Step) -> str:
     heads, count, width = step.shape
-    rows = draft.aside(step.address)
-    at, flat = step.address, (count, heads * width)
-    row = draft.write(at, "merge_heads", {"x": rows}, ("pos", "d"), flat)
-    if by_entry:
-        cut = draft.write(
-            at, "reread", {"x": row}, ("pos", "d_head", "head"), (count, width, heads),
-            shape=(count, width, heads),
-        )  # fmt: skip
-        draft.change(at, op="turned", inputs={"x": cut}, only=True, axes=(2, 0, 1))
-    else:
-        draft.change(at, op="reread", inputs={"x": row}, only=True, shape=step.shape)
+    rows = {"x": draft.aside(step.address)}
+    return draft.write(step.address, "merge_heads", rows, ("pos", "d"), (count, heads * width))
+
+
+def _regroup(draft: Draft, step: Step) -> None:
+    """Lays the heads side by side again and reads them as (heads, positions, width)."""
+    row = {"x": _laid_side_by_side(draft, step)}
+    draft.change(step.address, op="reread", inputs=row, only=True, shape=step.shape)
+
+
+def _regroup_by_entry(draft: Draft, step: Step) -> None:
+    """Lays the heads side by side again and cuts them entry by entry."""
+    heads, count, width = step.shape
+    row, at = _laid_side_by_side(draft, step), step.address
+    cut = {"x": draft.made_of(row, "reread", at, shape=(count, width, heads))}
+    draft.change(at, op="turned", inputs=cut, only=True, axes=(2, 0, 1))
 
 
 # ------------------------------------------------------------------------ heads laid together
@@ -196,51 +183,28 @@ def _merges(scene: Scene) -> Iterator[Edit]:
     if not steps:
         return
     heads, count, width = scene.plan[steps[0].inputs["x"]].shape
-    change = _("exchange heads and positions, then lay the {heads} heads side by side").format(
-        heads=heads
-    )
+    change = _("exchange heads and positions, then lay the {heads} heads side by side")
+    words: dict[str, Any] = {"heads": heads, "width": width}
+
+    def merge(draft: Draft, step: Step, *, by_entry: bool) -> None:
+        at = step.address
+        heads, count, width = scene.plan[step.inputs["x"]].shape
+        if by_entry:
+            draft.first(at, "x", "turned", axes=(1, 2, 0))
+        draft.first(at, "x", "reread", shape=(count, heads * width))
+        if step.op == "merge_heads":
+            draft.keep(at, draft[at].inputs["x"])
+
     if count > 1:
-        draft = scene.draft()
-        for step in steps:
-            _merge(scene, draft, step, by_entry=False)
-        yield Edit(
+        yield from made(scene, steps, Mistake(
             "head-merge",
             _("it follows if (heads, positions, {width}) is reshaped to rows without a transpose; "
-              "the model lays the heads of a position side by side").format(width=width),
-            change,
-            draft.made(),
-        )  # fmt: skip
-    draft = scene.draft()
-    for step in steps:
-        _merge(scene, draft, step, by_entry=True)
-    yield Edit(
+              "the model lays the heads of a position side by side"),
+            change, partial(merge, by_entry=False)), **words)  # fmt: skip
+    yield from made(scene, steps, Mistake(
         "head-merge",
         _("it follows if entry i of head h goes to column i·{heads} + h; in the model it goes to "
-          "column h·{width} + i").format(heads=heads, width=width),
-        change,
-        draft.made(),
-        1,
-    )  # fmt: skip
-
-
-def _merge(scene: Scene, draft: Draft, step: Step, *, by_entry: bool) -> None:
-    """Reads the heads as rows the wrong way."""
-    mixed = scene.plan[step.inputs["x"]]
-    heads, count, width = mixed.shape
-    at, read, rows = step.address, mixed.address, (count, heads * width)
-    if by_entry:
-        read = draft.write(
-            at, "turned", {"x": read}, ("pos", "d_head", "head"), (count, width, heads),
-            axes=(1, 2, 0),
-        )  # fmt: skip
-    _read_row(draft, step, draft.write(at, "reread", {"x": read}, ("pos", "d"), rows, shape=rows))
-
-
-def _read_row(draft: Draft, step: Step, row: str) -> None:
-    if step.op == "merge_heads":
-        draft.keep(step.address, row)
-    else:
-        draft.change(step.address, inputs={"x": row})
+          "column h·{width} + i"), change, partial(merge, by_entry=True), 1), **words)  # fmt: skip
 
 
 # ------------------------------------------------------------------------ shared keys and values
@@ -249,62 +213,42 @@ def _read_row(draft: Draft, step: Step, row: str) -> None:
 def _shared_keys(scene: Scene) -> Iterator[Edit]:
     """Grouped queries that read another key head than their own."""
     readers = [
-        (step, role) for step, role in
-        [*((step, "k") for step in scene.of("scores")), *((step, "v") for step in scene.of("mix"))]
+        (step, role) for role, op in (("k", "scores"), ("v", "mix")) for step in scene.of(op)
         if 1 < scene.attention(step.address).kv_heads < scene.attention(step.address).heads
     ]  # fmt: skip
     if not readers:
         return
     attn = scene.attention(readers[0][0].address)
-    heads, shared = attn.heads, attn.kv_heads
-    each = heads // shared
-    choices = [readers]
+
+    def tile(draft: Draft, reader: tuple[Step, str]) -> None:
+        step, role = reader
+        keys, count = scene.plan[step.inputs[role]], scene.attention(step.address).heads
+        order = tuple(head % keys.shape[0] for head in range(count))
+        draft.first(step.address, role, "taken", axis=0, order=order)
+
+    tiled = Mistake(
+        "kv-repeat",
+        _("it follows if the {shared} key and value heads are tiled (head h reads h mod {shared}); "
+          "the model repeats each {each} times (head h reads h // {each})"),
+        _("repeat each key and value head {each} times in a row (repeat_interleave)"), tile,
+    )  # fmt: skip
+    words: dict[str, Any] = {"shared": attn.kv_heads, "each": attn.heads // attn.kv_heads}
+    yield from made(scene, readers, tiled, **words)
     sides = [[one for one in readers if one[1] == role] for role in ("k", "v")]
-    if all(sides):
-        choices += sides
-    for place, chosen in enumerate(choices):
-        draft = scene.draft()
-        for step, role in chosen:
-            keys = scene.plan[step.inputs[role]]
-            count = scene.attention(step.address).heads
-            order = tuple(head % keys.shape[0] for head in range(count))
-            tiled = draft.write(
-                step.address, "taken", {"x": keys.address}, ("head", *keys.axes[1:]),
-                (count, *keys.shape[1:]), axis=0, order=order,
-            )  # fmt: skip
-            draft.change(step.address, inputs={role: tiled})
-        yield Edit(
-            "kv-repeat",
-            _("it follows if the {shared} key and value heads are tiled (head h reads h mod "
-              "{shared}); the model repeats each {each} times (head h reads h // {each})").format(
-                shared=shared, each=each),
-            _("repeat each key and value head {each} times in a row (repeat_interleave)").format(
-                each=each
-            ),
-            draft.made(),
-            int(place > 0),
-        )  # fmt: skip
+    for chosen in sides if all(sides) else ():
+        yield from made(scene, chosen, tiled, unlikely=1, **words)
 
 
 def _mixes(scene: Scene) -> Iterator[Edit]:
     """Σ over queries for Σ over keys."""
     steps = [step for step in scene.of("mix")
              if (shape := scene.plan[step.inputs["weights"]].shape)[1] == shape[2] > 1]  # fmt: skip
-    if steps:
-        draft = scene.draft()
-        for step in steps:
-            weights = scene.plan[step.inputs["weights"]]
-            shares = draft.write(
-                step.address, "present", {"x": weights.address}, weights.axes, weights.shape
-            )
-            turned = draft.write(
-                step.address, "turned", {"x": shares}, weights.axes, weights.shape, axes=(0, 2, 1)
-            )
-            draft.change(step.address, inputs={"weights": turned})
-        yield Edit(
-            "mix-transposed",
-            _("it follows if v is mixed by the transposed weights; the model sums over keys"),
-            _("sum over keys: weights (query, key) times v (key, width)"),
-            draft.made(),
-            1,
-        )
+
+    def transpose(draft: Draft, step: Step) -> None:
+        draft.first(step.address, "weights", "present")
+        draft.first(step.address, "weights", "turned", axes=(0, 2, 1))
+
+    yield from made(scene, steps, Mistake(
+        "mix-transposed",
+        _("it follows if v is mixed by the transposed weights; the model sums over keys"),
+        _("sum over keys: weights (query, key) times v (key, width)"), transpose, 1))  # fmt: skip

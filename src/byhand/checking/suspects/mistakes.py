@@ -30,21 +30,24 @@ class Mistake(NamedTuple, Generic[Line]):
 
 
 def made(
-    scene: Scene, lines: Iterable[Line], *mistakes: Mistake[Line], unlikely: int = 0
+    scene: Scene,
+    lines: Iterable[Line],
+    *mistakes: Mistake[Line],
+    unlikely: int = 0,
+    **words: object,
 ) -> Iterator[Edit]:
-    """Each of the mistakes, made in all of the lines; nothing where there are none."""
+    """Each of the mistakes, made in all of the lines; nothing where there are none.
+
+    `words` are put into the sentences.
+    """
     every = tuple(lines)
-    for mistake in mistakes if every else ():
+    for kind, sentence, change, make, rarer in mistakes if every else ():
         draft = scene.draft()
         for line in every:
-            mistake.make(draft, line)
-        yield Edit(
-            mistake.kind,
-            mistake.sentence,
-            mistake.change,
-            draft.made(),
-            mistake.unlikely + unlikely,
-        )
+            make(draft, line)
+        if words:
+            sentence, change = sentence.format(**words), change.format(**words)
+        yield Edit(kind, sentence, change, draft.made(), rarer + unlikely)
 
 
 def setting(**attributes: Any) -> Wrong:
@@ -106,3 +109,11 @@ def number(value: Fraction | int) -> str:
 def factor(value: Expression | None) -> str:
     """A scale: "no scale", or the expression."""
     return _("no scale") if value is None else write(value)
+
+
+def padding_counted(count: int, start: int, make: Wrong) -> Mistake[Step]:
+    """Positions that count on from the padding, which stands before the text."""
+    sentence = _("it follows if the {count} positions of padding are counted; the model counts the "
+                 "text from {own}").format(count=count, own=start)  # fmt: skip
+    change = _("take position ids from the attention mask, not from the row")
+    return Mistake("padding-positions", sentence, change, make)

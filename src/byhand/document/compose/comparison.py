@@ -6,38 +6,24 @@ tokens that differ, and for the steps asked for each number three times: true, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from math import inf, isfinite, log2
+from typing import TYPE_CHECKING
 
 from byhand.address import read_address, write_index
 from byhand.document import words
 from byhand.document.compose.forms import DIGITS, enclosed_cell, margin_cell
-from byhand.document.compose.listing import INDENT, paragraph
 from byhand.document.compose.trace import document
-from byhand.document.compose.ulps import (
-    HUNDREDTH,
-    Grid,
-    as_text,
-    at_least,
-    bounded,
-    right_digits,
-    same,
-    ulps,
-    ulps_below,
-)
 from byhand.document.compose.working import workings
-from byhand.document.media.json.records import enclosure_data, float_data
-from byhand.document.media.json.trace import in_style, proof_data, step_record
-from byhand.document.media.terminal.ink import Ink, padded, width_of
-from byhand.document.media.terminal.layout import before_point
-from byhand.document.media.terminal.parts import forms_of, one_line
+from byhand.document.numerals import forms_of, one_line
 from byhand.document.parts import (
     MASKED,
     Cell,
+    Column,
+    Facts,
+    Finding,
+    Grid,
     Loss,
     Number,
     NumberRow,
@@ -49,6 +35,16 @@ from byhand.document.parts import (
     Title,
     WorkingLine,
 )
+from byhand.document.sizes import (
+    HUNDREDTH,
+    as_text,
+    at_least,
+    bounded,
+    right_digits,
+    same,
+    ulps,
+    ulps_below,
+)
 from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.tracing import Trace
@@ -56,6 +52,8 @@ from byhand.tracing import Trace
 if TYPE_CHECKING:
     from byhand.comparing import Comparison, Differing, StepComparison
 
+INDENT = "  "  # before the rows that stand below a row of true values
+BAR = 10  # doublings of an error that a bar of usual length shows
 Index = tuple[int, ...]
 Bounds = tuple[float, float]
 
@@ -96,9 +94,9 @@ class Compared:
             (_("numbers"), self.numbers()),
         ]
         if self.comparison.predicted:
-            facts.append((_("next"), self.tokens()))
+            facts.append((_("next"), same_tokens(self.comparison)))
         name, about = words.printable(trace.model.name), trace.model.about
-        return Title(name, about, tuple(facts), (), masked=False)
+        return Title(name, about, tuple(facts))
 
     def numbers(self) -> str:
         proof = self.proven.proof
@@ -113,33 +111,16 @@ class Compared:
             format=self.floats.numbers.name, digits=self.digits, bits=words.whole(proof.bits)
         )
 
-    def tokens(self) -> str:
-        predicted, differing = self.comparison.predicted, self.comparison.differing
-        text = _("{count} of {all} tokens are the true ones")
-        return text.format(count=predicted - len(differing), all=predicted)
-
     # ------------------------------------------------------------------ a line a step
 
-    def lines(self, width: int, ink: Ink) -> Iterator[str]:
-        """The steps by stage, each with its largest error and how many digits are right."""
-        steps = self.steps
-        if not steps:
-            return
-        yield ""
-        for line in paragraph(self.about(), width):
-            yield ink(line, "quiet")
-        named = self.proven.plan.in_style(self.names)
-        rows = [self.row(step, named[step.address]) for step in steps]
-        head = (_("step"), "ulps", _("at"), _("digits"), _("usual"))
-        grid = Grid([head, *rows], [step.ulps for step in steps], width)
-        yield ""
-        yield from (ink(line, "quiet") for line in grid.lines(head))
-        place = None
-        for step, row in zip(steps, rows, strict=True):
-            if (here := words.place_of(step.address)) != place:
-                place = here
-                yield ink(INDENT + words.stage_title(place), "stage")
-            yield from grid.lines(row, step.ulps)
+    def document(self) -> Iterator[Part]:
+        """The title and the steps by stage, each with its largest error; then all numbers of the
+        steps that were asked for, or else the largest error of all and the tokens that differ."""
+        yield self.title()
+        if self.steps:
+            yield Finding(self.about())
+            yield steps_grid(self.steps, self.proven.plan.in_style(self.names), self.open)
+        yield from self.parts() if self.only else self.closing()
 
     def about(self) -> str:
         text = _(
@@ -155,54 +136,33 @@ class Compared:
             "error, and ? says that nothing is."
         )
 
-    def row(self, step: StepComparison, name: str) -> tuple[str, ...]:
-        if step.fewest_digits == inf:  # the floats may be the numbers themselves
-            known = step.unclear == 0
-            return f"  {name}", ulps(0) if known else "?", "", *[_("all") if known else "?"] * 2
-        return (
-            f"  {name}",
-            at_least(step.ulps) if step.unclear or self.open(step) else ulps(step.ulps),
-            write_index(step.at),
-            right_digits(step.fewest_digits),
-            right_digits(step.usual_digits),
-        )
-
     def open(self, step: StepComparison) -> bool:
         """Whether the largest error of a step may be larger than what is proven of it."""
-        return step.fewest_digits < inf and not (
-            same(step.ulps, step.most_ulps) and same(*self.ulps_at(step.address, step.at))
+        return is_open(step) or (
+            step.fewest_digits < inf and not same(*self.ulps_at(step.address, step.at))
         )
 
     # ------------------------------------------------------------------ the end
 
-    def closing(self, width: int, ink: Ink) -> Iterator[str]:
+    def closing(self) -> Iterator[Part]:
         """The number that is furthest from the truth, and the tokens that differ."""
         worst = max(self.steps, key=lambda step: step.ulps, default=None)
         if worst is not None and worst.ulps > 0:
             name = worst.address + write_index(worst.at)
             cell = enclosed_cell(self.proven.steps[worst.address].at(worst.at), self.digits)
-            found = self.floats.steps[worst.address].at(worst.at)
-            facts = [
+            error = self.error(worst.address, worst.at)
+            facts = (
                 (_("true"), "".join(text for _sign, text in forms_of(cell))),
-                (self.format, as_text(found)),
-                (_("error"), _("{ulps} ulps").format(ulps=self.error(worst.address, worst.at))),
-            ]
-            yield ""
-            yield from paragraph(_("The largest error is that of {name}:").format(name=name), width)
-            room = max(width_of(name) for name, _text in facts)
-            before = max(before_point(text) for _name, text in facts)
-            for name, text in facts:
-                lead = INDENT * 2 + ink(padded(name, room), "quiet") + INDENT
-                yield lead + " " * (before - before_point(text)) + text
+                (self.format, as_text(self.floats.steps[worst.address].at(worst.at))),
+                (_("error"), _("{ulps} ulps").format(ulps=error)),
+            )
+            yield Facts(facts, _("The largest error is that of {name}:").format(name=name))
         zeros = [step.address + write_index(at) for step in self.steps for at in step.missed_zeros]
         if zeros:
             text = _("Numbers that are truly 0 and are not in {format}: {count}, such as {name}.")
-            told = text.format(format=self.format, count=len(zeros), name=zeros[0])
-            yield ""
-            yield from paragraph(told, width)
+            yield Finding(text.format(format=self.format, count=len(zeros), name=zeros[0]))
         for one in self.comparison.differing:
-            yield ""
-            yield from paragraph(self.differs(one).text, width)
+            yield Finding(self.differs(one).text)
 
     def beside(self, address: str, index: Index) -> str:
         """What the floats made of a number, in words."""
@@ -309,60 +269,58 @@ class Compared:
             remarks = (Remark("more", self.beside(read.name, index)),) if told else ()
             yield replace(part, remarks=(*part.remarks, *remarks))
 
-    # ------------------------------------------------------------------ data
 
-    def data(self) -> dict[str, Any]:
-        """The comparison as JSON has it."""
-        trace = self.proven
-        steps = [self.step_data(step) for step in self.steps]
-        return {
-            "model": trace.model.name,
-            "numbers": self.floats.numbers.name,
-            "true": trace.numbers.name,
-            **proof_data(trace),
-            "tokens": [{"id": id, "text": trace.token(id)} for id in trace.tokens],
-            "steps": in_style(steps, trace.plan, self.names),
-            "next": self.next_data(),
-        }
-
-    def step_data(self, step: StepComparison) -> dict[str, Any]:
-        true = self.proven.steps[step.address]
-        value, decimal = enclosure_data(true.at(step.at), self.digits)
-        found = np.asarray(self.floats.steps[step.address].at(step.at))
-        return {
-            **step_record(true.step),
-            "entries": step.entries,
-            "ulps": number_data(step.ulps),
-            "at": list(step.at),
-            "missed_zeros": [list(at) for at in step.missed_zeros],
-            "unclear": step.unclear,
-            "true": {"value": value, "decimal": decimal},
-            "float": float_data(found),
-            "digits": number_data(step.fewest_digits),
-            "usual_digits": number_data(step.usual_digits),
-        }
-
-    def next_data(self) -> list[dict[str, Any]] | None:
-        true, floats = self.proven.next, self.floats.next
-        if true is None or floats is None:
-            return None
-        return [
-            {
-                "position": position,
-                "id": one.id,
-                "token": None if one.id is None else self.proven.token(one.id),
-                "proven": one.proven,
-                "margin": None
-                if one.margin is None
-                else enclosure_data(one.margin, self.digits)[0],
-                "float_id": other.id,
-                "float_token": None if other.id is None else self.proven.token(other.id),
-                "same": one.id == other.id if one.proven else None,
-            }
-            for position, (one, other) in enumerate(zip(true, floats, strict=True))
-        ]
+def cell_parts(comparison: Comparison) -> Iterator[Part]:
+    """What a cell shows of it: the next tokens, and every step with its largest error."""
+    facts = [(_("numbers"), comparison.format)]
+    if comparison.predicted:
+        facts.append((_("next"), same_tokens(comparison)))
+    yield Facts(tuple(facts))
+    yield steps_grid(comparison.steps, comparison.plan.in_style("byhand"), is_open)
 
 
-def number_data(x: float) -> float | str:
-    """A float as JSON has it."""
-    return x if isfinite(x) else "inf"
+def same_tokens(comparison: Comparison) -> str:
+    """How many of the next tokens are the true ones."""
+    text = _("{count} of {all} tokens are the true ones")
+    same = comparison.predicted - len(comparison.differing)
+    return text.format(count=same, all=comparison.predicted)
+
+
+def steps_grid(
+    steps: Sequence[StepComparison],
+    names: Mapping[str, str],
+    is_open: Callable[[StepComparison], bool],
+) -> Grid:
+    """The steps by stage: the largest error of each, where it is, how many digits are right, and a
+    bar that grows by one of ten columns when the error doubles, or by less where some are huge."""
+    heads = (_("step"), "ulps", _("at"), _("digits"), _("usual"), "")
+    kinds = ("address", "number", "address", "number", "number", "share")
+    errors = [log2(1 + step.ulps) for step in steps if isfinite(step.ulps)]
+    longest = max(BAR, *errors) if errors else BAR
+    rows: list[tuple[str, ...]] = []
+    stage = ""
+    for step in steps:
+        if (here := words.stage_title(words.place_of(step.address))) != stage:
+            stage = here
+            rows.append((stage,))
+        share = log2(1 + step.ulps) / longest if isfinite(step.ulps) else 1.0
+        cells = _cells(step, step.unclear > 0 or is_open(step))
+        rows.append((names[step.address], *cells, f"{share:.5f}" if share else ""))
+    return Grid("", tuple(map(Column, heads, kinds)), tuple(rows))
+
+
+def _cells(step: StepComparison, is_open: bool) -> tuple[str, ...]:
+    if step.fewest_digits == inf:  # the floats may be the numbers themselves
+        known = step.unclear == 0
+        return ulps(0) if known else "?", "", *[_("all") if known else "?"] * 2
+    return (
+        at_least(step.ulps) if is_open else ulps(step.ulps),
+        write_index(step.at),
+        right_digits(step.fewest_digits),
+        right_digits(step.usual_digits),
+    )
+
+
+def is_open(step: StepComparison) -> bool:
+    """Whether what is proven of all errors of a step leaves room for a larger one."""
+    return step.fewest_digits < inf and not same(step.ulps, step.most_ulps)

@@ -1,30 +1,25 @@
-"""A generation as people and programs read it: a title, a line a token, the text, or JSON."""
+"""A generation as parts: a title, a line a token, the whole text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from byhand.document import words
-from byhand.document.compose.forms import DIGITS, PLACES, Forms
-from byhand.document.media.json.records import enclosure_data, float_data, floats
-from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
-from byhand.document.media.terminal.parts import decimal_alone
-from byhand.document.parts import Cell, Title
+from byhand.document.compose.forms import PLACES, Forms
+from byhand.document.media.json.records import floats
+from byhand.document.numerals import one_line
+from byhand.document.parts import Cell, Choice, Column, Facts, Finding, Grid, Part, Title
 from byhand.document.words import whole
 from byhand.expression import write
 from byhand.language import _
-from byhand.numbers.enclosed.enclosure import Enclosure
 
 if TYPE_CHECKING:
     from byhand.generating import Chosen, Generation, Sampling
 
-INDENT = "  "
-TOKEN = 12  # columns of a token; a longer one takes what it needs
 MOST_TIED = 4  # tokens of a tie that are named
-DATA_PLACES = 10  # decimals beside a form in JSON
 
 
 def opening(generation: Generation) -> Title:
@@ -36,7 +31,7 @@ def opening(generation: Generation) -> Title:
     ]
     if generation.sampling is not None:
         facts.append((_("drawn"), ", ".join(_drawn(generation.sampling))))
-    return Title(words.printable(model.name), "", tuple(facts), (), masked=False)
+    return Title(words.printable(model.name), "", tuple(facts))
 
 
 def _numbers(generation: Generation) -> str:
@@ -59,35 +54,36 @@ def _decimal(number: float) -> str:
     return f"{number:g}"
 
 
+def cell_parts(generation: Generation) -> Iterator[Part]:
+    """What a cell shows of it: how the tokens were chosen, each of them, and the text so far."""
+    _prompt, *facts = opening(generation).facts
+    heads = (_("position"), _("token"), _("probability"), _("choice"), _("form"))
+    kinds = ("number", "words", "number", "words", "formula")
+    rows = []
+    for chosen in generation.choices:
+        made = choice(generation, chosen)
+        form = "" if made.cell.form is None else write(made.cell.form)
+        rows.append((made.position, made.token, one_line(made.cell), made.known, form))
+    yield Facts((*facts, (_("text"), words.printable(generation.text))))
+    if rows:
+        yield Grid("", tuple(map(Column, heads, kinds)), tuple(rows))
+    if ended := why_ended(generation):
+        yield Finding(ended)
+
+
 # ------------------------------------------------------------------ one token
 
 
-def choice_lines(generation: Generation, chosen: Chosen, width: int, ink: Ink) -> Iterator[str]:
-    """Position, token, probability, and what is known of the choice; the form where it fits.
-
-    A probability of more digits than a line has room for gets lines of its own.
-    """
-    place = str(chosen.position).rjust(len(str(generation.last)))
-    token = padded(words.token_label(chosen.token), TOKEN)
-    cell = _cell(generation, chosen)
-    said = verdict(generation, chosen)
-    line = INDENT + INDENT.join([place, token, _shown(cell)])
-    if generation.digits is not None and width_of(line) + len(INDENT) + width_of(said) > width:
-        yield (INDENT + INDENT.join([place, token, ink(said, "exact")])).rstrip()
-        lead = " " * (len(INDENT) + len(place) + len(INDENT))
-        yield from wrap(_shown(cell), width, initial_indent=lead, subsequent_indent=lead + INDENT)
-        return
-    form = "" if cell.form is None else f"= {write(cell.form)}"
-    plain = INDENT.join([line, said]) if said else line
-    if width_of(plain) > width:
-        lead = " " * (len(INDENT) + len(place) + len(INDENT))
-        yield line.rstrip()
-        for piece in wrap(said, width, initial_indent=lead, subsequent_indent=lead + INDENT):
-            yield ink(piece, "exact" if chosen.proven else None)
-    elif form and width_of(plain) + len(INDENT) + width_of(form) <= width:
-        yield INDENT.join([line, ink(said, "exact"), ink(form, "quiet")])
-    else:
-        yield INDENT.join([line, ink(said, "exact" if chosen.proven else None)]).rstrip()
+def choice(generation: Generation, chosen: Chosen) -> Choice:
+    """A token with its probability, and what is known of the choice."""
+    return Choice(
+        position=str(chosen.position),
+        token=words.token_label(chosen.token),
+        cell=_cell(generation, chosen),
+        known=verdict(generation, chosen),
+        proven=chosen.proven,
+        room=len(str(generation.last)),
+    )
 
 
 def verdict(generation: Generation, chosen: Chosen) -> str:
@@ -114,14 +110,6 @@ def _cell(generation: Generation, chosen: Chosen) -> Cell:
     return Forms(generation.numbers, digits=generation.digits).cell(chosen.probability)
 
 
-def _shown(cell: Cell) -> str:
-    """The decimals, in one column whatever the numbers are."""
-    if cell.radius is not None:
-        return f"  {cell.decimal} ± {cell.radius}"
-    sign = "  " if cell.register == "rounded" else "= " if decimal_alone(cell) else "≈ "
-    return sign + (cell.decimal or "")
-
-
 def _fixed(number: float) -> str:
     """Four decimals; one significant digit where they would be zeros alone."""
     text = f"{number:.{PLACES}f}"
@@ -131,22 +119,12 @@ def _fixed(number: float) -> str:
 # ------------------------------------------------------------------ the end
 
 
-def closing_lines(generation: Generation, width: int) -> Iterator[str]:
+def closing(generation: Generation) -> Iterator[Finding]:
     """The whole text, and why it ends where it does."""
-    yield ""
-    for line in generation.text.split("\n"):
-        shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in line)
-        yield from wrap(
-            shown,
-            width,
-            initial_indent=INDENT,
-            subsequent_indent=INDENT,
-            break_on_hyphens=False,
-        ) or [""]
-    for sentence in (why_ended(generation), proven_with(generation)):
-        if sentence:
-            yield ""
-            yield from wrap(sentence, width)
+    yield Finding(
+        "".join(s if s.isprintable() or s == "\n" else repr(s)[1:-1] for s in generation.text)
+    )
+    yield from map(Finding, filter(None, (why_ended(generation), proven_with(generation))))
 
 
 def why_ended(generation: Generation) -> str:
@@ -169,71 +147,3 @@ def proven_with(generation: Generation) -> str:
         return ""
     bits: int = generation.numbers.bits  # type: ignore[attr-defined]
     return _("Proven with {bits} bits.").format(bits=whole(bits))
-
-
-# ------------------------------------------------------------------ JSON
-
-
-def generation_data(generation: Generation) -> dict[str, Any]:
-    """The generation as JSON has it: what has come so far, and `ended` null where it has not."""
-    tokens = generation.model.vocabulary.tokens
-    sampling = generation.sampling
-    return {
-        "model": generation.model.name,
-        "numbers": generation.numbers.name,
-        **_proof(generation),
-        "tokens": [{"id": id, "text": tokens[id]} for id in generation.prompt],
-        "sampling": None
-        if sampling is None
-        else {
-            "temperature": float(sampling.temperature),
-            "top_k": sampling.top_k,
-            "top_p": None if sampling.top_p is None else float(sampling.top_p),
-        },
-        "seed": generation.seed,
-        "generated": [_chosen_data(generation, chosen) for chosen in generation.choices],
-        "added": generation.added,
-        "text": generation.text,
-        "ended": generation.ended,
-    }
-
-
-def _proof(generation: Generation) -> dict[str, Any]:
-    """The digits that are proven and the precision it took; nothing where none were asked for."""
-    if generation.digits is None:
-        return {}
-    return {"digits": generation.digits, "bits": getattr(generation.numbers, "bits", None)}
-
-
-def _chosen_data(generation: Generation, chosen: Chosen) -> dict[str, Any]:
-    value, decimal = _value(generation, chosen)
-    return {
-        "position": chosen.position,
-        "id": chosen.id,
-        "token": chosen.token,
-        "text": chosen.text,
-        "probability": value,
-        "decimal": decimal,
-        "proven": chosen.proven,
-        "tied": list(chosen.tied),
-        "rank": chosen.rank,
-        "chance": chosen.chance,
-    }
-
-
-def _value(generation: Generation, chosen: Chosen) -> tuple[Any, str | None]:
-    """(value, decimal) as in a trace; too long a form is told by its address in the trace of the
-    text before the token."""
-    entry = chosen.probability
-    if isinstance(entry, Enclosure):
-        return enclosure_data(entry, generation.digits or DIGITS)
-    if floats(np.asarray(entry)):
-        return float_data(np.asarray(entry)), None
-    cell = Forms(generation.numbers, DATA_PLACES).cell(entry)
-    if cell.radius is not None:
-        return {"mid": cell.decimal, "rad": cell.radius}, None
-    if cell.register == "rounded":
-        return cell.decimal, cell.decimal
-    if cell.form is None:
-        return f"probs[{chosen.position - 1},{chosen.id}]", cell.decimal
-    return write(cell.form), cell.decimal

@@ -1,99 +1,52 @@
-"""Plain listings: the parameter inventory, the built-in models, a plan with its shapes."""
+"""Listings as parts: the parameter inventory, the built-in models, a plan with its shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING
 
 from byhand.document import words
-from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
+from byhand.document.parts import Column, Finding, Grid, NotWorked, Part, Stage, StepPart, Title
 from byhand.document.words import whole
 from byhand.language import _
 
 if TYPE_CHECKING:
-    from byhand.counting import Group, Inventory, Line
-    from byhand.plan import Plan
-
-INDENT = "  "
-
-
-def columns(rows: Iterable[Sequence[str]], right: Sequence[bool]) -> Iterator[str]:
-    """Rows of text in aligned columns; `right` says which stand to the right."""
-    table = [list(row) for row in rows]
-    widths = [max(map(width_of, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        cells = (
-            " " * (width - width_of(text)) * to_right + padded(text, 0 if to_right else width)
-            for text, width, to_right in zip(row, widths, right, strict=True)
-        )
-        yield (INDENT + "   ".join(cells)).rstrip()
-
-
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], width: int | None
-) -> Iterator[str]:
-    """A head and rows in columns; where a terminal of a width has no room for them, a row in lines
-    of its own."""
-    lines = list(columns([head, *rows], right))
-    if width is None or max(map(width_of, lines)) <= width:
-        yield from lines
-        return
-    room = max(width_of(name) for name in head[1:])
-    for row in rows:
-        yield INDENT + row[0]
-        for name, value in zip(head[1:], row[1:], strict=True):
-            lead = f"{INDENT * 2}{padded(name, room)}  "
-            if value:
-                yield from wrap(lead + value, width, subsequent_indent=" " * width_of(lead))
-
-
-def paragraph(text: str, width: int, indent: str = INDENT) -> list[str]:
-    return wrap(text, width, initial_indent=indent, subsequent_indent=indent)
+    from byhand.counting import Inventory, Line
+    from byhand.model import Model
+    from byhand.plan import Plan, Step
 
 
 # ------------------------------------------------------------------ the parameter inventory
 
 
-def inventory_lines(
-    inventory: Inventory, weights_known: bool, width: int, ink: Ink, terminal: int | None = None
-) -> Iterator[str]:
-    """The inventory as a table by component, then the totals; `terminal` has so many columns."""
-    yield ink(inventory.model, "strong")
-    yield ""
-    layers = any(group.times > 1 for group in inventory.groups)
-    head = [_("component"), _("formula"), _("layers") if layers else "", _("parameters")]
-    rows = [_inventory_row(group) for group in inventory.groups]
-    totals = [["", "", "", ""], *inventory_totals(inventory, weights_known)]
-    lines = list(table(head, [*rows, *totals], (False, False, True, True), terminal))
-    rule = INDENT + "─" * (max(map(width_of, lines)) - len(INDENT))
-    yield ink(lines[0], "quiet" if head[0] in lines[0] else None)
-    yield from (line if line.strip() else ink(rule, "quiet") for line in lines[1:])
-    for note in inventory_notes(inventory):
-        yield ""
-        yield from paragraph(note, width)
+def inventory_parts(inventory: Inventory, weights_known: bool = False) -> Iterator[Part]:
+    """The components with their formulas, the totals, and what the counts alone do not say."""
+    yield Title(inventory.model, "", ())
+    yield inventory_grid(inventory, weights_known)
+    yield from map(Finding, inventory_notes(inventory))
     if inventory.buffers:
-        yield ""
-        yield from paragraph(_("Buffers, which are needed but not learned:"), width)
-        for name, formula in _buffers(inventory):
-            yield from wrap(f"{INDENT}{name}   {formula}", width, subsequent_indent=INDENT * 2)
+        columns = (Column(""), Column("", "formula"))
+        rows = ((component_name(line, (line.layer,)), _formula(line)) for line in inventory.buffers)
+        yield Grid(_("Buffers, which are needed but not learned:"), columns, tuple(rows))
 
 
-def _buffers(inventory: Inventory) -> Iterator[tuple[str, str]]:
-    """(name, formula) of each buffer; the formulas stand below each other."""
-    names = [component_name(buffer, (buffer.layer,)) for buffer in inventory.buffers]
-    room = max(map(width_of, names))
-    for name, buffer in zip(names, inventory.buffers, strict=True):
-        yield padded(name, room), _formula(buffer)
-
-
-def _inventory_row(group: Group) -> list[str]:
-    times = f"× {group.times}" if group.times > 1 else ""
-    return [
-        component_name(group.line, group.layers),
-        _formula(group.line),
-        times,
-        whole(group.total),
-    ]
+def inventory_grid(inventory: Inventory, weights_known: bool) -> Grid:
+    """The inventory as a table by component; how many layers have one, where several do."""
+    layers = any(group.times > 1 for group in inventory.groups)
+    columns = [Column(_("component")), Column(_("formula"), "formula")]
+    columns += [Column(_("layers"), "number")] * layers
+    rows = []
+    for group in inventory.groups:
+        times = [f"× {group.times}" if group.times > 1 else ""] * layers
+        name = component_name(group.line, group.layers)
+        rows.append((name, _formula(group.line), *times, whole(group.total)))
+    blank = [""] * (len(columns) - 1)
+    totals = (
+        (name, *blank, whole(size)) for name, size in inventory_totals(inventory, weights_known)
+    )
+    columns.append(Column(_("parameters"), "number"))
+    return Grid("", tuple(columns), tuple(rows), tuple(totals))
 
 
 def _formula(line: Line) -> str:
@@ -126,18 +79,28 @@ def component_name(line: Line, layers: Sequence[int | None]) -> str:
     return _("block {which} · {part}").format(which=which, part=name)
 
 
-def inventory_totals(inventory: Inventory, weights_known: bool) -> Iterator[list[str]]:
-    """The totals as rows of the inventory; `weights_known`: those too that only weights tell."""
-    found = [(_("total"), inventory.total), (_("without biases"), inventory.without_biases)]
+def inventory_totals(inventory: Inventory, weights_known: bool) -> Iterator[tuple[str, int]]:
+    """The totals in words; `weights_known`: those too that only weights tell."""
+    yield _("total"), inventory.total
+    yield _("without biases"), inventory.without_biases
     if weights_known:  # which tensors are the same one, only the weights tell
-        found.append((_("unique"), inventory.unique))
+        yield _("unique"), inventory.unique
     layers = inventory.layers
     if len(layers) > 1 and len(set(layers)) == 1:
-        found.append((_("each of the {count} blocks").format(count=len(layers)), layers[0]))
+        yield _("each of the {count} blocks").format(count=len(layers)), layers[0]
     else:
         for layer, size in enumerate(layers):
-            found.append((_("block {which}").format(which=layer), size))
-    yield from ([name, "", "", whole(size)] for name, size in found)
+            yield _("block {which}").format(which=layer), size
+
+
+def totals(inventory: Inventory) -> Iterator[tuple[str, str, int]]:
+    """The address, the words and the number of each total."""
+    addresses = ["count.total", "count.without_biases", "count.unique"]
+    found = list(inventory_totals(inventory, weights_known=True))
+    addresses += [f"count.block.{layer}" for layer in range(len(found) - len(addresses))]
+    wording = {"count.without_biases": _("without the biases of matrices")}
+    for address, (name, _size) in zip(addresses, found, strict=True):
+        yield address, wording.get(address, name), inventory.numbers[address]
 
 
 def inventory_notes(inventory: Inventory) -> Iterator[str]:
@@ -153,60 +116,43 @@ def inventory_notes(inventory: Inventory) -> Iterator[str]:
         yield _("{name} is {owner}, counted once under unique.").format(name=name, owner=owner)
 
 
-def inventory_data(inventory: Inventory) -> dict[str, Any]:
-    """The inventory as JSON has it."""
-    return {
-        "model": inventory.model,
-        "total": inventory.total,
-        "without_biases": inventory.without_biases,
-        "norms": inventory.norms,
-        "unique": inventory.unique,
-        "tied": inventory.tied,
-        "shared": [{"name": name, "same_as": owner} for name, owner in inventory.shared],
-        "lines": [_line_data(line) for line in inventory.lines],
-        "buffers": [_line_data(line) for line in inventory.buffers],
-        "numbers": inventory.numbers,
-    }
+# ------------------------------------------------------------------ models and plans
 
 
-def _line_data(line: Line) -> dict[str, Any]:
-    return {
-        "address": line.address,
-        "part": line.part,
-        "kind": line.kind,
-        "layer": line.layer,
-        "names": list(line.names),
-        "formula": line.formula,
-        "symbols": dict(line.symbols),
-        "count": line.count,
-    }
+def model_parts(found: Iterable[tuple[Model, int]]) -> Iterator[Part]:
+    """Each model with its size and a call that works it out."""
+    for model, parameters in found:
+        text = model.text or ""
+        quoted = f'"{text}"' if " " in text else text
+        call = f"byhand trace {model.name} {quoted}".rstrip()
+        size = _("{count} parameters").format(count=whole(parameters))
+        yield Title(model.name, model.about, ((_("try"), call),), aside=size)
+    yield Finding(_("A model file of your own works wherever these names do."))
 
 
-# ------------------------------------------------------------------ a plan with its shapes
-
-
-def plan_lines(
-    plan: Plan, shown: set[str], width: int, ink: Ink, names: str = "byhand"
-) -> Iterator[str]:
+def plan_parts(plan: Plan, shown: set[str], names: str = "byhand") -> Iterator[Part]:
     """Every step of a plan with its formula and its axes, by stage; no number is known."""
-    called = plan.in_style(names)
-    yield ink(plan.spec.name, "strong")
     said = _("a plan for {count} tokens: {steps} steps, no numbers")
-    yield from paragraph(said.format(count=plan.length, steps=len(shown)), width, "")
-    place = None
+    about = said.format(count=plan.length, steps=len(shown))
+    yield Title(plan.spec.name, about, ())
+    called = plan.in_style(names)
+    steps = [step for step in plan if step.address in shown]
+    for place, stage in groupby(steps, key=lambda step: words.place_of(step.address)):
+        yield Stage(words.stage_title(place), "")
+        yield NotWorked(
+            "",
+            tuple(
+                StepPart(called[step.address], (), step.formula, step.axes, step.shape, None)
+                for step in stage
+            ),
+        )
+
+
+def distinct_steps(plan: Plan) -> list[tuple[Step, int]]:
+    """The steps of a plan, those that are the same in several layers once, with how many."""
+    found: dict[tuple[object, ...], list[Step]] = {}
     for step in plan:
-        if step.address not in shown:
-            continue
-        if (here := words.place_of(step.address)) != place:
-            place = here
-            title = words.stage_title(place)
-            yield ""
-            yield ink(f"── {title} {'─' * (width - width_of(title) - 4)}", "stage")
-        left = f"{INDENT}{called[step.address]} = {words.formula_text(step.formula)}"
-        right = words.axes_text(step.axes, step.shape)
-        room = width - width_of(left) - width_of(right)
-        if room >= 2:
-            yield f"{left}{' ' * room}{ink(right, 'quiet')}"
-        else:
-            yield from wrap(left, width, subsequent_indent=INDENT * 2, break_on_hyphens=False)
-            yield " " * (width - width_of(right)) + ink(right, "quiet")
+        parts = step.address.split(".")
+        name = ".".join(parts[2:]) if parts[0] == "block" else step.address
+        found.setdefault((parts[0], name, step.formula, step.shape), []).append(step)
+    return [(same[0], len(same)) for same in found.values()]

@@ -1,20 +1,27 @@
-"""How one marked line is said: the sign of its verdict, its share, its numbers, its suspects.
+"""One marked line as a part: the sign of its verdict, its share, its numbers, its suspects.
 
-The terminal, the report and the failing test of a port say these alike.  Whole markings are laid
-out in `marking` (terminal), `marking_data` (JSON) and `report` (HTML).
+Whole markings are composed in `marking`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from math import ceil, floor, inf, isfinite, log10
+from math import inf, isfinite, log10
 
 import numpy as np
 
 from byhand.checking.claims import Claim
-from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
+from byhand.checking.verdicts import Marked, Verdict, Worst
 from byhand.document import words
-from byhand.document.compose.ulps import as_text
+from byhand.document.parts.verdicts import VerdictLine
+from byhand.document.sizes import (
+    MOST_PLACES,
+    as_text,
+    number_text,
+    share_text,
+    size_text,
+    times_text,
+)
 from byhand.document.words import whole
 from byhand.language import _
 from byhand.numbers.floats.formats import FORMATS
@@ -26,11 +33,8 @@ SIGNS = {
     Verdict.ERROR: "✗",
     Verdict.UNJUDGED: "?",
 }
-UNUSUAL = "!"  # beside ✓ and →: within the worst case, but not what rounding usually does
 MOST_SUSPECTS = 3  # that are told of a line
 GUARD = 10  # times finer than the difference, the expected value is written
-MOST_PLACES = 17
-SLIP = 1e-4  # per cent: a share that went through float32 is not rounded up for it
 LOSS = "loss"
 WHOLE = ("count.", "tokens", "next", "target")  # addresses whose numbers are whole ones
 
@@ -57,70 +61,43 @@ def verdict_about(verdict: Verdict) -> str:
     }[verdict]
 
 
-def tally(lines: Sequence[Marked]) -> list[tuple[Verdict, int, str]]:
-    """How many lines have each verdict that occurs, with words for it."""
-    counts = [(verdict, sum(line.verdict is verdict for line in lines)) for verdict in Verdict]
-    said = {
-        Verdict.RIGHT: _("right"),
-        Verdict.CARRIED: _("carried forward"),
-        Verdict.UNSUPPORTED: _("right, but not from the lines above"),
-        Verdict.ERROR: _("error here") if dict(counts)[Verdict.ERROR] == 1 else _("errors"),
-        Verdict.UNJUDGED: _("cannot be judged"),
-    }
-    return [(verdict, count, said[verdict]) for verdict, count in counts if count]
+def verdict_line(line: Marked) -> VerdictLine:
+    """The line in words: its verdict, its share of the allowed error, and what is said of it."""
+    judged = line.verdict is not Verdict.UNJUDGED
+    return VerdictLine(
+        address=line.address,
+        verdict=line.verdict.name,
+        sign=SIGNS[line.verdict],
+        word=verdict_word(line.verdict),
+        told=tuple(told(line)),
+        source=source_text(line),
+        unusual=line.unusual,
+        stage=_stage(line.claim.address),
+        share=line.share if judged else 0.0,
+        used=share_text(line.share) if judged else "",
+        about=_share_about(line.share) if judged else "",
+        times=usual_number(line),
+        worst=_index_of_worst(line) if judged and line.worst and line.share else "",
+        uses=line.uses,
+    )
 
 
-def stage_of(address: str) -> str:
+def _stage(address: str) -> str:
     """The heading of the stage that a claim is about."""
+    apart = {"count": _("Counts"), "weight": _("Weights"), "direction": _("Directions")}
     first, _dot, _rest = address.partition(".")
-    match first:
-        case "count":
-            return _("Counts")
-        case "weight":
-            return _("Weights")
-        case "direction":
-            return _("Directions")
-        case _:
-            return words.stage_title(words.place_of(address))
+    return apart.get(first) or words.stage_title(words.place_of(address))
 
 
 # ------------------------------------------------------------------ shares
 
 
-def share_text(share: float) -> str:
-    """A share of the allowed error: in per cent up to all of it, then how many times it."""
-    if share != share or share == inf:
-        return "∞"
-    if share > 1:
-        return excess_text(share)
-    if share == 0:
-        return "0%"
-    per_cent = share * 100
-    if per_cent < 0.1:
-        return "<0.1%"
-    if per_cent < 10:
-        return f"{ceil(per_cent * 10 - SLIP) / 10:g}%"
-    return f"{ceil(per_cent - SLIP)}%"
-
-
-def excess_text(share: float) -> str:
-    """How many times the bound: never 1× of what lies beyond it."""
-    if not isfinite(share):
-        return "∞"
-    if share < 10:
-        return f"{max(share, 1.01):.2f}".rstrip("0").rstrip(".") + "×"
-    return times_text(share) + "×"
-
-
-def times_text(times: float) -> str:
-    """A factor, to two or three digits."""
-    if not isfinite(times):
-        return "∞"
-    if times < 10:
-        return f"{times:.1f}"
-    if times < 100_000:
-        return whole(round(times))
-    return _short(f"{times:.1e}")
+def _share_about(share: float) -> str:
+    """A share in a few words."""
+    if share == inf:
+        return _("beyond what is allowed")
+    text = _("{excess} the allowed error") if share > 1 else _("{share} of the allowed error")
+    return text.format(excess=share_text(share), share=share_text(share))
 
 
 def usual_number(line: Marked) -> str:
@@ -207,37 +184,12 @@ def part_starts(line: Marked, axes: int) -> list[int]:
     return [at - int(place) for at, place in zip(free, inside, strict=True)]
 
 
-def number_text(value: float, unit: float) -> str:
-    """A number written to about a unit, with as few signs as tell it."""
-    if not isfinite(value):
-        return str(value)
-    if not unit or not isfinite(unit):
-        return as_text(value)
-    places = max(-floor(log10(unit)), 0)
-    if value and abs(value) < 1e-5:
-        digits = max(floor(log10(abs(value))) - floor(log10(unit)), 0)
-        return f"{value:.{min(digits, MOST_PLACES)}e}".replace("e-0", "e-")
-    if places > MOST_PLACES or abs(value) >= 1e15:
-        return as_text(value)
-    return f"{value:.{places}f}"
-
-
-def size_text(size: float) -> str:
-    """A bound to two digits, rounded up in no way that matters."""
-    if not isfinite(size):
-        return "∞"
-    if not size:
-        return "0"
-    if 1e-3 <= size < 1e5:
-        return f"{size:.2g}" if size < 100 else whole(round(size))
-    return _short(f"{size:.1e}")
-
-
-def _short(number: str) -> str:
-    """1.0e-07 as 1e-7."""
-    for long, short in ((".0e", "e"), ("e-0", "e-"), ("e+0", "e"), ("e+", "e")):
-        number = number.replace(long, short)
-    return number
+def in_step(line: Marked, inside: Sequence[int]) -> tuple[int, ...]:
+    """The index in the whole step of a place in the claimed part."""
+    starts = part_starts(line, len(inside))
+    rest = iter([start + place for start, place in zip(starts, inside, strict=True)])
+    cut = [place if isinstance(place, int) else next(rest) for place in line.claim.index]
+    return (*cut, *rest)
 
 
 def _whole_text(value: float) -> str:
@@ -252,32 +204,35 @@ def _whole_text(value: float) -> str:
 def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
     """What there is to say below a line that is not simply right: (kind, sentence).
 
-    The kinds: verdict, worst, usual, suspect, change, reason, source.  `written` says how a number
-    is written that has a decimal point, as data have; a book writes it as its language does.
+    The kinds: reason, verdict, worst, usual, suspect, change, share, source.  `written` says how a
+    number is written that has a decimal point, as data have; a book writes it as its language does.
     """
     if line.verdict is Verdict.UNJUDGED and line.reason:
         yield "reason", line.reason
     if line.verdict.follows is False:
-        if text := outside_text(line):
+        if text := _outside_text(line):
             yield "verdict", text
         if line.worst is not None and line.like is None:
-            yield "worst", worst_sentence(line, line.worst, written)
+            yield "worst", _worst_sentence(line, line.worst, written)
     if line.unusual:
-        yield "usual", usual_text(line, written)
+        text = _("within the worst case, but {times} times what rounding usually does")
+        yield "usual", text.format(times=written(times_text(line.times or 0.0)))
         if line.verdict.follows is not False and line.worst is not None:
-            yield "worst", worst_sentence(line, line.worst, written)
+            yield "worst", _worst_sentence(line, line.worst, written)
     if line.like is not None:
-        yield "suspect", like_text(line)
+        yield "suspect", _("the same mistake as in {address}").format(address=line.like)
         return
     for suspect in line.suspects[:MOST_SUSPECTS]:
         yield "suspect", suspect.sentence
         if suspect.change:
             yield "change", suspect.change
+        text = _("then {share} of the allowed error is used")
+        yield "share", text.format(share=share_text(suspect.share))
     if line.verdict.follows is False and (source := source_text(line)):
         yield "source", source
 
 
-def outside_text(line: Marked) -> str:
+def _outside_text(line: Marked) -> str:
     """How much of the line is beyond what is allowed; of a single number, its share says it."""
     if line.verdict is Verdict.UNSUPPORTED:
         return verdict_about(line.verdict)
@@ -294,7 +249,7 @@ def holds_nan(line: Marked) -> bool:
     return line.worst is not None and line.worst.claimed != line.worst.claimed
 
 
-def worst_sentence(line: Marked, worst: Worst, written: Callable[[str], str] = str) -> str:
+def _worst_sentence(line: Marked, worst: Worst, written: Callable[[str], str] = str) -> str:
     """An entry with its three numbers."""
     claimed, expected, allowed = map(written, worst_texts(line, worst))
     if worst.allowed:
@@ -309,17 +264,6 @@ def worst_sentence(line: Marked, worst: Worst, written: Callable[[str], str] = s
     )
 
 
-def usual_text(line: Marked, written: Callable[[str], str] = str) -> str:
-    """The further mark: no proof, but a hint at a small mistake."""
-    text = _("within the worst case, but {times} times what rounding usually does")
-    return text.format(times=written(times_text(line.times or 0.0)))
-
-
-def like_text(line: Marked) -> str:
-    """Where the mistake was made first."""
-    return _("the same mistake as in {address}").format(address=line.like)
-
-
 def source_text(line: Marked) -> str:
     """Where the claim stands, and under which name; nothing where its address says both."""
     if line.claim.name not in (line.address, line.claim.address):
@@ -332,18 +276,6 @@ def short_source(source: str) -> str:
     """A file and a line without the folders before them."""
     file, colon, name = source.partition(": ")  # a name may have any signs
     return file.replace("\\", "/").rpartition("/")[2] + colon + name
-
-
-def suspect_share(suspect: Suspect) -> str:
-    """How well the claim follows if this is the mistake."""
-    return _("then {share} of the allowed error is used").format(share=share_text(suspect.share))
-
-
-def index_text(line: Marked) -> str:
-    """The index of the worst entry: [2,31]; where all entries are as expected, none is worst."""
-    if line.worst is None or line.share == 0:
-        return ""
-    return _index_of_worst(line)
 
 
 def _index_of_worst(line: Marked) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from byhand.document import words
-from byhand.document.compose.listing import INDENT
+from byhand.document.parts import Finding
 from byhand.document.words import whole
 from byhand.language import _
 from byhand.tracing import Trace
@@ -20,17 +19,15 @@ MOST_TOKENS = 4  # that may be the next one
 NARROW = 3  # significant digits of how close two logits are
 
 
-def lines(trace: Trace) -> Iterator[str]:
-    """One line each for the first of them, then how many more there are."""
+def unproven(trace: Trace) -> Finding:
+    """A sentence each for the first of them, then how many more there are."""
     proof = trace.proof
     assert proof is not None
-    yield _("not proven to {digits} digits, with {bits} bits:").format(
-        digits=proof.digits, bits=whole(proof.bits)
-    )
-    for one in proof.undecided[:MOST]:
-        yield INDENT + line(one, proof, trace)
-    if (more := proof.count - len(proof.undecided[:MOST])) > 0:
-        yield INDENT + _("and {count} more").format(count=whole(more))
+    lead = _("not proven to {digits} digits, with {bits} bits:")
+    told = [line(one, proof, trace) for one in proof.undecided[:MOST]]
+    if (more := proof.count - len(told)) > 0:
+        told.append(_("and {count} more").format(count=whole(more)))
+    return Finding(lead.format(digits=proof.digits, bits=whole(proof.bits)), tuple(told), True)
 
 
 def line(one: Unproven, proof: Proof, trace: Trace) -> str:

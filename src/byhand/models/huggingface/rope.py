@@ -1,5 +1,6 @@
-"""RoPE as config.json describes it: the old keys (rope_theta, rope_scaling) and the new ones
-(rope_parameters), with the scalings that real models use.
+"""RoPE as config.json describes it, with the scalings that real models use.
+
+The old keys (rope_theta, rope_scaling) are read as well as the new ones (rope_parameters).
 
     default    pair i turns by base^(-2i/width) a position: a plain RotarySpec
     linear     the same, divided by a factor
@@ -227,12 +228,8 @@ def _banded(base: Fraction, place: int, width: int, bands: Bands) -> Expression:
     span = Number(bands.high - bands.low)
     short = Quotient(Sum((turns, Negative(Number(bands.low)))), span)
     long = Quotient(Sum((Number(bands.high), Negative(turns))), span)
-    blend = Sum((_scaled(long, bands.factor), short))
+    blend = Sum((_over(long, bands.factor), short))
     return blend if frequency == Number(Fraction(1)) else Product((frequency, blend))
-
-
-def _scaled(tree: Expression, factor: Fraction) -> Expression:
-    return tree if factor == 1 else Quotient(tree, Number(factor))
 
 
 def _longer(base: Fraction, place: int, width: int, wavelength: Fraction) -> bool:

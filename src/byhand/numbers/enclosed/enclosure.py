@@ -57,10 +57,12 @@ class Enclosure:
 
     @property
     def lower(self) -> Fraction | float:
+        """No number of the set is smaller; -∞ where nothing is known."""
         return -inf if self.rad == inf else self.mid - self.rad
 
     @property
     def upper(self) -> Fraction | float:
+        """No number of the set is larger; ∞ where nothing is known."""
         return inf if self.rad == inf else self.mid + self.rad
 
     @property

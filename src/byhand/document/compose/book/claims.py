@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from byhand.address import write_index
 from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import in_brackets
 from byhand.document.numerals import localised, with_decimal_sign
-from byhand.document.parts import Checked
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.language import _
 from byhand.tracing import Trace
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from byhand.checking.verdicts import Marked, Marking
 
 MOST_PRINTED = 12  # numbers of one claim that are said
+APART = ("share", "source")  # sentences of a marking that a book does not tell, or tells apart
 IDS = ("tokens", "next", "target")  # steps whose numbers are words of the vocabulary
 
 
@@ -32,14 +34,14 @@ class Claims:
         self.lines = tuple(line for text in texts for line in text.lines)
 
     @property
-    def checked(self) -> tuple[Checked, ...]:
+    def checked(self) -> tuple[VerdictLine, ...]:
         """Every line, in spine order."""
         return tuple(map(self._checked, self.lines))
 
     @property
-    def at_numbers(self) -> dict[str, Checked]:
+    def at_numbers(self) -> dict[str, VerdictLine]:
         """The printed numbers that do not follow, by the address of each."""
-        found: dict[str, Checked] = {}
+        found: dict[str, VerdictLine] = {}
         for line in self.lines:
             if line.verdict.follows is False and line.shares is not None:
                 found.update(self._outside(line))
@@ -47,27 +49,24 @@ class Claims:
 
     # ------------------------------------------------------------------ one line
 
-    def _checked(self, line: Marked) -> Checked:
-        from byhand.document.compose.marked import SIGNS, short_source, told, verdict_word
+    def _checked(self, line: Marked) -> VerdictLine:
+        from byhand.document.compose.marked import short_source, told, verdict_line
 
-        return Checked(
-            address=line.address,
-            verdict=line.verdict.name,
-            sign=SIGNS[line.verdict],
-            word=verdict_word(line.verdict),
+        sentences = [(kind, text) for kind, text in told(line, localised) if kind not in APART]
+        return replace(
+            verdict_line(line),
             claimed=self._printed(line),
             expected=self._expected(line) if line.verdict.follows is False else "",
             told=tuple(
-                with_decimal_sign(text) if kind == "suspect" else text  # a change is written as is
-                for kind, text in told(line, localised)
-                if kind != "source"
+                (kind, with_decimal_sign(text) if kind == "suspect" else text)
+                for kind, text in sentences  # a change is written as is
             ),
             source=short_source(line.claim.source),
         )
 
     def _expected(self, line: Marked) -> str:
         """What follows from the lines above: the number, the row, or the worst entry of it."""
-        from byhand.document.compose.marked import worst_texts
+        from byhand.document.compose.marked import in_step, worst_texts
 
         if line.worst is None:
             return ""
@@ -90,7 +89,7 @@ class Claims:
         return texts[0] if values.size == 1 else in_brackets(texts)
 
     def _text(self, line: Marked, inside: tuple[int, ...]) -> str:
-        from byhand.document.compose.marked import claimed_text
+        from byhand.document.compose.marked import claimed_text, in_step
 
         claim = line.claim
         value = float(np.asarray(claim.values)[inside])
@@ -98,33 +97,23 @@ class Claims:
             return words.token_label(self.trace.token(int(value)))
         return localised(claimed_text(claim, in_step(line, inside), value))
 
-    def _outside(self, line: Marked) -> Iterator[tuple[str, Checked]]:
+    def _outside(self, line: Marked) -> Iterator[tuple[str, VerdictLine]]:
         """The entries of a line that are beyond what is allowed, each as a claim of its own."""
-        from byhand.document.compose.marked import SIGNS, short_source, verdict_word, worst_texts
+        from byhand.document.compose.marked import in_step, worst_texts
 
         shares = np.asarray(line.shares)
         if np.shape(line.claim.values) != shares.shape:
             return
         known = {tuple(one.index): one for one in (line.worst, *line.among) if one is not None}
+        whole = replace(self._checked(line), told=())
         for inside in np.ndindex(shares.shape):
             if not shares[inside] > 1:
                 continue
             index = in_step(line, inside)
             address = line.claim.address + write_index(index)
-            yield (
-                address,
-                Checked(
-                    address=address,
-                    verdict=line.verdict.name,
-                    sign=SIGNS[line.verdict],
-                    word=verdict_word(line.verdict),
-                    claimed=self._text(line, inside),
-                    expected=localised(worst_texts(line, known[index])[1])
-                    if index in known
-                    else "",
-                    source=short_source(line.claim.source),
-                ),
-            )
+            expected = localised(worst_texts(line, known[index])[1]) if index in known else ""
+            claimed = self._text(line, inside)
+            yield address, replace(whole, address=address, claimed=claimed, expected=expected)
 
     # ------------------------------------------------------------------ where it would lead
 
@@ -154,13 +143,3 @@ class Claims:
             ]
             return line.address, stream, printed
         return None
-
-
-def in_step(line: Marked, inside: Sequence[int]) -> tuple[int, ...]:
-    """The index in the whole step of a place in the claimed part."""
-    from byhand.document.compose.marked import part_starts
-
-    starts = part_starts(line, len(inside))
-    rest = iter([start + place for start, place in zip(starts, inside, strict=True)])
-    cut = [place if isinstance(place, int) else next(rest) for place in line.claim.index]
-    return (*cut, *rest)

@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from byhand.address import read_address
 from byhand.counting import Inventory
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.topics import Topic, topics
-from byhand.document.parts import Checked
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.model import Model
 from byhand.plan import WEIGHT
 from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.explaining.chapter import Chapter
 
 PENCIL, TOY, LARGE = "pencil", "toy", "large"  # how much a book shows: see `byhand.editions`
 MOST_LAYERS = 4  # of a large model, before those between the first and the last are put together
@@ -33,10 +37,11 @@ class Edition:
     inventory: Inventory
     scale: str
     showing: Showing
+    explained: Chapter
     command: str  # how the reader calls byhand on the same: tiny, or tiny 'b a'
     called: str = ""  # what the reader calls the model: a name, or where it lies
     target: str | None = None  # where it was said and is not the model's own
-    checked: tuple[Checked, ...] = ()
+    checked: tuple[VerdictLine, ...] = ()
     claims_from: str = ""  # in words, as the subject of a sentence
     printed_end: PrintedEnd | None = None
     asked: tuple[str, ...] = ()  # addresses whose numbers are shown in any case
@@ -94,7 +99,7 @@ class Edition:
                     found.setdefault(read.removeprefix(WEIGHT), step.address)
         return found
 
-    def checked_of(self, steps: Sequence[str]) -> tuple[Checked, ...]:
+    def checked_of(self, steps: Sequence[str]) -> tuple[VerdictLine, ...]:
         """What a document prints of some steps (or weights, or counts), marked."""
         known = self.trace.plan.known
         found = []

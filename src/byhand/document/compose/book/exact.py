@@ -1,5 +1,6 @@
-"""What is exact and what is named: the registers of the pass, its boundaries, the way back; and
-what a document prints that does not follow."""
+"""The chapter on what is exact and what is named: registers, boundaries and the way back.
+
+It ends with what a document prints that does not follow."""
 
 from __future__ import annotations
 
@@ -16,14 +17,8 @@ from byhand.document.compose.book.passages import claims_title, remarks_of
 from byhand.document.compose.book.spoken_numbers import NEAR
 from byhand.document.compose.tables import Index
 from byhand.document.numerals import localised
-from byhand.document.parts import (
-    CheckedTable,
-    Facts,
-    LeftOut,
-    Part,
-    RegisterLine,
-    RegisterMap,
-)
+from byhand.document.parts import Facts, LeftOut, Part, RegisterLine, RegisterMap
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import write
 from byhand.language import _
 from byhand.tracing import Crossing, Worked
@@ -297,5 +292,5 @@ def _claims(edition: Edition) -> Passage:
         f"{SLUG}-claims",
         _("What the document prints"),
         tuple(sentences),
-        show=(CheckedTable(claims_title(edition), lines),),  # which tells why; so do their steps
+        show=(VerdictTable(claims_title(edition), lines),),  # which tells why; so do their steps
     )

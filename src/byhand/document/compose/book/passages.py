@@ -15,17 +15,16 @@ from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.given import symbol_of, weight_cell
 from byhand.document.parts import (
     AttentionPattern,
-    Checked,
-    CheckedTable,
+    Grid,
     HeatStrip,
     LeftOut,
     NumberRow,
     NumberTable,
     Part,
     Remark,
-    StatisticsTable,
 )
 from byhand.document.parts import Number as Figure
+from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Worked
@@ -58,7 +57,7 @@ def passage(
     shown += asked_numbers(edition, topic.addresses)
     checked = edition.checked_of((*topic.addresses, *also))
     if checked:
-        shown.append(CheckedTable(claims_title(edition), checked))
+        shown.append(VerdictTable(claims_title(edition), checked))
     if missing := next((one.missing for one in worked if one.missing is not None), None):
         shown.append(LeftOut(words.why_missing(missing)))
     found = (formula(edition.showing, one) for one in worked)
@@ -74,6 +73,7 @@ def passage(
             *claim_remarks(edition, (*topic.addresses, *also)),
         ),
         layer=topic.layer,
+        brief=edition.scale == LARGE and any(isinstance(part, Grid) for part in numbers),
     )
 
 
@@ -101,10 +101,9 @@ def numbers_of(edition: Edition, steps: Sequence[Worked]) -> Iterator[Part]:
     if not plain:
         return
     if edition.scale == LARGE:
-        found = (statistics(worked.address, near(worked)) for worked in plain)
-        lines = tuple(line for line in found if line is not None)
-        if lines:
-            yield StatisticsTable(lines)
+        found = statistics((worked.address, near(worked)) for worked in plain)
+        if found is not None:
+            yield found
     yield from edition.showing.tables(plain[-1])
     yield left_out(edition, plain)
 
@@ -224,7 +223,7 @@ def claims_title(edition: Edition) -> str:
     return _("{source} prints").format(source=edition.claims_from)
 
 
-def _source(edition: Edition, line: Checked) -> str:
+def _source(edition: Edition, line: VerdictLine) -> str:
     """Whose line it is, and which line of a file."""
     if line.source.startswith(edition.claims_from):
         return line.source
@@ -238,7 +237,7 @@ def claim_remarks(edition: Edition, steps: Sequence[str]) -> Iterator[Remark]:
             text = _("{source} prints {claimed} for `{address}`. This does not follow").format(
                 source=_source(edition, line), claimed=line.claimed, address=line.address
             )
-            why = ": " + "; ".join(line.told) if line.told else ""
+            why = ": " + "; ".join(text for _kind, text in line.told) if line.told else ""
             yield Remark("claim", f"{text}{why}.", line.address)
         elif line.verdict == "UNSUPPORTED":
             text = _(

@@ -92,3 +92,8 @@ def sections(
     for name in SECTIONS:
         if name in (only or USUAL):
             yield _MAKERS[name](scope)
+
+
+def section_of(found: Explanation, name: str) -> Section:
+    """One section in short."""
+    return _MAKERS[name](Scope(found))

@@ -7,363 +7,264 @@ The style and the little script that reads the heat maps out stand beside this f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from math import inf, log10
 
-from byhand.checking.verdicts import Marked, MarkedText, Marking, Verdict
-from byhand.document import words
-from byhand.document.compose.marked import (
-    MOST_SUSPECTS,
-    SIGNS,
-    UNUSUAL,
-    index_text,
-    like_text,
-    outside_text,
-    share_text,
-    short_source,
-    source_text,
-    stage_of,
-    suspect_share,
-    tally,
-    usual_number,
-    usual_text,
-    verdict_about,
-    verdict_word,
-)
-from byhand.document.compose.runs import Run, folded
-from byhand.document.compose.worst_entries import worst_entries
 from byhand.document.media.html import heat
-from byhand.document.media.html.style import style, text_of
-from byhand.document.media.terminal.marking import name_of_text, summary, text_facts
-from byhand.document.words import whole
+from byhand.document.media.html.markup import Markup, element, escape, joined
+from byhand.document.media.html.standalone import Frame, fact_list
+from byhand.document.parts import Grid
+from byhand.document.parts.verdicts import (
+    UNUSUAL,
+    Signed,
+    VerdictLine,
+    VerdictReport,
+    VerdictRun,
+    VerdictSheet,
+)
 from byhand.language import _
 
-MOST_MAPPED = 24  # lines of a report that have heat maps
 MOST_OPEN = 3  # lines of a text that are told at once; the others open at a click
 LONGEST_TITLE = 60  # characters of a text in a link
 
 
-def page(marking: Marking) -> str:
+def page(report: VerdictReport) -> str:
     """The whole report."""
-    return "\n".join(_Report(marking).lines()) + "\n"
-
-
-def notable(line: Marked) -> bool:
-    """Whether a line has a part of the page to itself."""
-    return line.verdict.follows is False or line.unusual
-
-
-# ------------------------------------------------------------------ the page
-
-
-class _Report:
-    def __init__(self, marking: Marking) -> None:
-        self.marking = marking
-        self.alone = len(marking.texts) == 1
-        self.maps = MOST_MAPPED  # that may still be drawn
-
-    def lines(self) -> Iterator[str]:
-        title = _("{model}: the working marked").format(model=self.marking.model)
-        yield "<!doctype html>"
-        language, skip = _("en"), _("to the table of all lines")
-        yield f'<html lang="{language}">'
-        yield '<head><meta charset="utf-8">'
-        yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        yield f"<title>{escape(title)}</title>"
-        yield f"<style>\n{style('report.css')}</style></head>"
-        yield "<body>"
-        yield f'<a class="skip" href="#lines-0">{escape(skip)}</a>'
-        yield from self.head()
-        yield "<main>"
-        for place, text in enumerate(self.marking.texts):
-            yield from self.text(place, text)
-        yield "</main>"
-        yield from self.foot()
-        yield f"<script>\n{text_of('report.js')}</script>"
-        yield "</body></html>"
-
-    def head(self) -> Iterator[str]:
-        tone = _tone(list(self.marking))
-        yield f"<header><h1><small>byhand check</small>{escape(self.marking.model)}</h1>"
-        yield (
-            f'<div class="banner {_kind(tone)}"><span class="sign" aria-hidden="true">'
-            f"{SIGNS[tone]}</span><p>{escape(_sentence(summary(self.marking)))}</p></div>"
-        )
-        if self.alone:
-            yield '<dl class="facts">'
-            for name, fact in text_facts(self.marking.texts[0]):
-                yield f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>"
-            yield "</dl>"
-        else:
-            yield from self.contents()
-        yield "</header>"
-
-    def contents(self) -> Iterator[str]:
-        """A link to each of several texts."""
-        name = escape(_("texts"))
-        yield f'<nav aria-label="{name}"><ul class="texts">'
-        for place, text in enumerate(self.marking.texts):
-            tone = _tone(text.lines)
-            name = name_of_text(self.marking, place)
-            shown = words.printable(text.text)[:LONGEST_TITLE]
-            yield (
-                f'<li><a class="{_kind(tone)}" href="#text-{place}">{_sign(tone)} '
-                f'{escape(name)} <span class="quiet">{escape(shown)}</span></a></li>'
-            )
-        yield "</ul></nav>"
-
-    def text(self, place: int, text: MarkedText) -> Iterator[str]:
-        yield f'<section class="text" id="text-{place}">'
-        if self.alone:
-            yield _heading(_("The spine"))
-        else:
-            yield _heading(name_of_text(self.marking, place))
-            yield '<dl class="facts">'
-            for name, fact in text_facts(text):
-                yield f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>"
-            yield "</dl><p></p>"
-        yield from _tally(text.lines)
-        yield from self.spine(place, text.lines)
-        findings = [(number, line) for number, line in enumerate(text.lines) if notable(line)]
-        findings.sort(key=lambda pair: pair[1].verdict.follows is not False)  # what is wrong first
-        if findings:
-            yield _heading(_("What does not follow, or is not usual"))
-            if any(line.shares is not None and line.shares.size > 1 for _n, line in findings):
-                yield from heat.legend()
-        for count, (number, line) in enumerate(findings):
-            yield from self.finding(place, number, line, opened=count < MOST_OPEN)
-        yield from self.table(place, text.lines)
-        yield from _unmatched(text)
-        yield "</section>"
-
-    def spine(self, place: int, lines: Sequence[Marked]) -> Iterator[str]:
-        """A cell a line, in the order of the spine: its sign, and how much of the bound it uses."""
-        name = escape(_("the lines in spine order"))
-        yield f'<nav class="spine" aria-label="{name}">'
-        numbered = list(enumerate(lines))
-        for stage, group in groupby(numbered, key=lambda pair: stage_of(pair[1].claim.address)):
-            yield f'<div class="stage"><h3>{escape(stage)}</h3><ol>'
-            for number, line in group:
-                target = f"finding-{place}-{number}" if notable(line) else f"line-{place}-{number}"
-                sign = UNUSUAL if line.unusual else SIGNS[line.verdict]
-                told = _told(line)
-                yield (
-                    f'<li><a class="{_tint(line)}" href="#{target}" title="{escape(told)}"'
-                    f' aria-label="{escape(told)}" style="--share:{_height(line.share):.2f}">'
-                    f"<i></i>{sign}</a></li>"
-                )
-            yield "</ol></div>"
-        yield "</nav>"
-
-    # -------------------------------------------------------------- a line that is not simply right
-
-    def finding(self, place: int, number: int, line: Marked, opened: bool) -> Iterator[str]:
-        kind = _tint(line)
-        yield f'<details class="finding {kind}"{" open" if opened else ""}><summary>'
-        yield (
-            f'{_sign(line)}<h3 class="address">{escape(line.address)}</h3>'
-            f'<span class="verdict">{escape(verdict_word(line.verdict))}</span>'
-            f'<span class="share">{escape(_share_sentence(line))}</span></summary>'
-        )
-        yield f'<div id="finding-{place}-{number}">'  # inside, so that a link to it opens it
-        if line.verdict.follows is False and (text := outside_text(line)):
-            yield f"<p>{escape(_sentence(text))}.</p>"
-        if line.unusual:
-            yield f"<p>{escape(_sentence(usual_text(line)))}.</p>"
-        if line.like is not None:
-            yield f"<p><strong>{escape(_sentence(like_text(line)))}.</strong></p>"
-        elif line.suspects:
-            yield '<ul class="suspects">'
-            for suspect in line.suspects[:MOST_SUSPECTS]:
-                yield f"<li><strong>{escape(_sentence(suspect.sentence))}</strong>"
-                for text in (suspect.change, suspect_share(suspect)):
-                    yield f"<small>{escape(_sentence(text))}</small>" if text else ""
-                yield "</li>"
-            yield "</ul>"
-        yield '<div class="evidence">'
-        yield from _entries(line)
-        if self.maps:
-            drawn = list(heat.figure(line))
-            self.maps -= bool(drawn)
-            yield from drawn
-        yield "</div>"
-        yield from self.provenance(line)
-        yield "</div></details>"
-
-    def provenance(self, line: Marked) -> Iterator[str]:
-        """From what it was judged, and where the claim stands."""
-        steps = ", ".join(f"<code>{escape(step)}</code>" for step in line.uses)
-        if steps:
-            text = escape(_("Judged from {steps}, as claimed.")).replace("{steps}", steps)
-        else:
-            text = escape(_("Judged from the text and the weights."))
-        if source := source_text(line):
-            text += f" <span>{escape(source)}</span>"
-        yield f'<p class="quiet small">{text}</p>'
-
-    # -------------------------------------------------------------- every line
-
-    def table(self, place: int, lines: Sequence[Marked]) -> Iterator[str]:
-        yield _heading(_("Every line"), f"lines-{place}")
-        shown = list(folded(lines))
-        if any(isinstance(each, Run) for each in shown):
-            choice = escape(_("show the lines that are folded"))
-            yield f'<label class="choice"><input type="checkbox"> {choice}</label>'
-        name = escape(_("Every line"))
-        yield f'<div class="wide" tabindex="0" role="region" aria-label="{name}"><table>'
-        verdict = escape(_("verdict"))
-        heads = (
-            ("mark", f'<span class="sr">{verdict}</span>'),
-            ("", escape(_("line"))),
-            ("verdict-column", verdict),
-            ("number", escape(_("of allowed"))),
-            ("number", escape(_("× usual"))),
-            ("worst-column", escape(_("worst entry"))),
-        )
-        cells = "".join(f'<th scope="col" class="{kind}">{text}</th>' for kind, text in heads)
-        yield f"<thead><tr>{cells}</tr></thead><tbody>"
-        number = 0
-        for each in shown:
-            if isinstance(each, Run):
-                kind, sign = _kind(each.lines[0].verdict), _sign(each.lines[0].verdict)
-                yield f'<tr class="run {kind}"><td class="mark">{sign}</td>'
-                yield f'<td colspan="5">… {escape(each.text())}</td></tr>'
-            for line in each.lines if isinstance(each, Run) else (each,):
-                yield _row(place, number, line, isinstance(each, Run))
-                number += 1
-        yield "</tbody></table></div>"
-
-    def foot(self) -> Iterator[str]:
-        yield "<footer>" + _heading(_("How to read it"))
-        yield f"<p>{escape(about())}</p><ul class='tally'>"
-        for verdict in Verdict:
-            told = escape(verdict_about(verdict))
-            yield f'<li class="{_kind(verdict)}">{_sign(verdict)} {told}</li>'
-        yield "</ul></footer>"
-
-
-def about() -> str:
-    """What follows means."""
-    return _(
-        "A line follows if every entry of it lies within what a correct implementation of the "
-        "stated precision can give from the lines above it, as they were claimed. How far that is, "
-        "is worked out for each entry; the share of it that the worst entry uses is shown, and × "
-        "usual says how many times what rounding usually does the differences are."
+    frame = Frame(
+        title=_("{model}: the working marked").format(model=report.title),
+        styles=("report.css",),
+        skip=("lines-0", _("to the table of all lines")),
+        scripts=("report.js",),
     )
+    sheets = (_sheet(place, sheet) for place, sheet in enumerate(report.sheets))
+    return frame.page((_head(report), element("main", *sheets), _foot(report)))
 
 
-def _heading(text: str, name: str = "") -> str:
-    """A heading; `name` is what links call it."""
-    return f'<h2 id="{name}">{escape(text)}</h2>' if name else f"<h2>{escape(text)}</h2>"
-
-
-def _row(place: int, number: int, line: Marked, foldable: bool) -> str:
-    kind, judged = _tint(line), line.verdict is not Verdict.UNJUDGED
-    name = f'<span class="address">{escape(line.address)}</span>'
-    if notable(line):
-        name = f'<a href="#finding-{place}-{number}">{name}</a>'
-    if line.reason:
-        name += f' <span class="quiet">{escape(line.reason)}</span>'
-    share = ""
-    if judged:
-        bar = f'<span class="bar" style="--share:{_height(line.share):.2f}"></span>'
-        share = escape(share_text(line.share)) + bar
-    return (
-        f'<tr class="{kind}{" foldable" if foldable else ""}" id="line-{place}-{number}">'
-        f'<td class="mark">{_sign(line)}</td><td>{name}</td>'
-        f'<td class="verdict-column">{escape(verdict_word(line.verdict))}</td>'
-        f'<td class="number">{share}</td><td class="number">{usual_number(line)}</td>'
-        f'<td class="worst-column address">{index_text(line) if judged else ""}</td></tr>'
-    )
-
-
-def _entries(line: Marked) -> Iterator[str]:
-    """The worst entries with their numbers."""
-    found = worst_entries(line)
-    if not found:
-        return
-    heads = (_("entry"), _("of allowed"), _("claimed"), _("expected"), _("allowed"))
-    yield '<div class="wide numbers"><table class="entries"><thead><tr>'
-    for place, head in enumerate(heads):
-        yield f'<th scope="col" class="{"number" if place else ""}">{escape(head)}</th>'
-    yield "</tr></thead><tbody>"
-    for entry in found:
-        numbers = (entry.share, entry.claimed, entry.expected, entry.allowed)
-        cells = "".join(f'<td class="number">{escape(number)}</td>' for number in numbers)
-        yield f'<tr><td class="address">{escape(entry.place)}</td>{cells}</tr>'
-    yield "</tbody></table></div>"
-
-
-def _tally(lines: Sequence[Marked]) -> Iterator[str]:
-    yield '<ul class="tally">'
-    for verdict, count, word in tally(lines):
-        yield f'<li class="{_kind(verdict)}">{_sign(verdict)} {whole(count)} {escape(word)}</li>'
-    if count := sum(line.unusual for line in lines):
-        text = _("{count} beyond what rounding usually does").format(count=whole(count))
-        yield f'<li class="unsupported"><span class="sign">{UNUSUAL}</span> {escape(text)}</li>'
-    yield "</ul>"
-
-
-def _unmatched(text: MarkedText) -> Iterator[str]:
-    if not text.unmatched:
-        return
-    yield _heading(_("Names that were left aside")) + '<ul class="unmatched">'
-    for each in text.unmatched:
-        hint = " " + _("hint") + f": {each.hint}" if each.hint else ""
-        told = escape(f"({short_source(each.source)}): {each.reason}.{hint}")
-        yield f"<li><code>{escape(each.name)}</code> {told}</li>"
-    yield "</ul>"
-
-
-# ------------------------------------------------------------------ small words
-
-
-def _tone(lines: Sequence[Marked]) -> Verdict:
-    """The verdict that stands for many lines: the one that matters most.  What was not judged has
-    not passed; lines that were left blank do not count."""
-    found = {line.verdict for line in lines if not line.blank}
-    if any(line.unusual for line in lines):
-        found.add(Verdict.UNSUPPORTED)
-    for verdict in (Verdict.ERROR, Verdict.UNSUPPORTED, Verdict.UNJUDGED, Verdict.RIGHT):
-        if verdict in found:
-            return verdict
-    return Verdict.UNJUDGED
-
-
-def _kind(verdict: Verdict) -> str:
-    """The class of a verdict in the style."""
-    return verdict.name.lower()
-
-
-def _tint(line: Marked) -> str:
-    """The class of a line: what is not usual is warned of, even where it follows."""
-    return _kind(Verdict.UNSUPPORTED if line.unusual else line.verdict)
-
-
-def _sign(marked: Marked | Verdict) -> str:
-    if isinstance(marked, Marked):
-        text = SIGNS[marked.verdict] + (UNUSUAL if marked.unusual else "")
+def _head(report: VerdictReport) -> Markup:
+    title = element("h1", element("small", "byhand check"), report.title)
+    if len(report.sheets) == 1:
+        about = fact_list(report.sheets[0].facts.facts)
     else:
-        text = SIGNS[marked]
-    return f'<span class="sign">{text}</span>'
+        links = (
+            element(
+                "li",
+                element(
+                    "a",
+                    _sign(sheet.result.sign),
+                    f" {sheet.name} ",
+                    element("span", sheet.result.text[:LONGEST_TITLE], class_="quiet"),
+                    class_=sheet.result.verdict.lower(),
+                    href=f"#text-{place}",
+                ),
+            )
+            for place, sheet in enumerate(report.sheets)
+        )
+        about = element("nav", element("ul", *links, class_="texts"), aria_label=_("texts"))
+    return element("header", title, _banner(report.result), about)
 
 
-def _told(line: Marked) -> str:
-    """A line in a few words: for who hovers over its cell, or hears it."""
-    if line.verdict is Verdict.UNJUDGED:
-        return f"{line.address}: {verdict_word(line.verdict)}"
-    return f"{line.address}: {verdict_word(line.verdict)}, {_share_sentence(line)}"
+def _banner(result: Signed) -> Markup:
+    sign = element("span", result.sign, class_="sign", aria_hidden="true")
+    told = element("p", _sentence(result.text))
+    return element("div", sign, told, class_=f"banner {result.verdict.lower()}")
 
 
-def _share_sentence(line: Marked) -> str:
-    if line.share == inf:
-        return _("beyond what is allowed")
-    if line.share > 1:
-        text = _("{excess} the allowed error")
-        return text.format(excess=share_text(line.share))
-    return _("{share} of the allowed error").format(share=share_text(line.share))
+def _sheet(place: int, sheet: VerdictSheet) -> Markup:
+    lines = sheet.table.lines
+    notable = [(number, line) for number, line in enumerate(lines) if line.notable]
+    notable.sort(key=lambda pair: pair[1].follows)  # what is wrong first
+    parts = [element("h2", sheet.name or _("The spine"))]
+    if sheet.name:
+        parts.append(fact_list(sheet.facts.facts))
+    parts += [_tally(sheet.tally), _spine(place, lines)]
+    if notable:
+        parts.append(element("h2", _("What does not follow, or is not usual")))
+        if any(line.shares for _number, line in notable):
+            parts.append(heat.legend())
+    for count, (number, line) in enumerate(notable):
+        parts.append(_finding(f"finding-{place}-{number}", line, opened=count < MOST_OPEN))
+    parts += [element("h2", sheet.table.title, id=f"lines-{place}"), _table(place, sheet)]
+    if sheet.unmatched:
+        names = (element("li", element("code", name), " ", why) for name, why in sheet.unmatched)
+        parts.append(element("h2", _("Names that were left aside")))
+        parts.append(element("ul", *names, class_="unmatched"))
+    return element("section", *parts, class_="text", id=f"text-{place}")
+
+
+def _spine(place: int, lines: Iterable[VerdictLine]) -> Markup:
+    """A cell a line, in the order of the spine: its sign, and how much of the bound it uses."""
+    stages = []
+    for stage, group in groupby(enumerate(lines), key=lambda pair: pair[1].stage):
+        cells = []
+        for number, line in group:
+            kind = "finding" if line.notable else "line"
+            told = f"{line.address}: {line.word}" + (f", {line.about}" if line.about else "")
+            link = element(
+                "a",
+                element("i"),
+                UNUSUAL if line.unusual else line.sign,
+                class_=line.tone.lower(),
+                href=f"#{kind}-{place}-{number}",
+                title=told,
+                aria_label=told,
+                style=f"--share:{_height(line.share):.2f}",
+            )
+            cells.append(element("li", link))
+        stages.append(element("div", element("h3", stage), element("ol", *cells), class_="stage"))
+    return element("nav", *stages, class_="spine", aria_label=_("the lines in spine order"))
+
+
+# ------------------------------------------------------------------ a line that is not simply right
+
+
+def _finding(name: str, line: VerdictLine, opened: bool) -> Markup:
+    """What is said of a line, with its numbers and its map."""
+    head = element(
+        "summary",
+        _sign(line.signs),
+        element("h3", line.address, class_="address"),
+        element("span", line.word, class_="verdict"),
+        element("span", line.about, class_="share"),
+    )
+    told = [
+        element("p", _sentence(text) + ".")
+        for kind, text in line.told
+        if kind in ("verdict", "usual")
+    ]
+    if suspects := list(_suspects(line)):
+        told.append(element("ul", *suspects, class_="suspects"))
+    evidence = [] if line.entries is None else [_entries(line.entries)]
+    if line.shares is not None:
+        evidence.append(heat.figure(line.shares))
+    body = element(  # the name is inside, so that a link to it opens it
+        "div", *told, element("div", *evidence, class_="evidence"), _provenance(line), id=name
+    )
+    return element("details", head, body, class_=f"finding {line.tone.lower()}", open=opened)
+
+
+def _suspects(line: VerdictLine) -> Iterator[Markup]:
+    """Each suspect with what to change and how well the line follows then."""
+    told = [(kind, _sentence(text)) for kind, text in line.told]
+    starts = [at for at, (kind, _text) in enumerate(told) if kind == "suspect"]
+    for start in starts:
+        more = []
+        for kind, text in told[start + 1 :]:
+            if kind not in ("change", "share"):
+                break
+            more.append(element("small", text))
+        yield element("li", element("strong", told[start][1]), *more)
+
+
+def _provenance(line: VerdictLine) -> Markup:
+    """From what it was judged, and where the claim stands."""
+    if line.uses:
+        steps = joined([element("code", step) for step in line.uses], ", ")
+        text = escape(_("Judged from {steps}, as claimed.")).format(steps=steps)
+    else:
+        text = escape(_("Judged from the text and the weights."))
+    if line.source:
+        text += " " + element("span", line.source)
+    return element("p", text, class_="quiet small")
+
+
+def _entries(grid: Grid) -> Markup:
+    """The worst entries with their numbers."""
+    kinds = [column.kind for column in grid.columns]
+    heads = [
+        element("th", column.head, scope="col", class_="number" if column.right else None)
+        for column in grid.columns
+    ]
+    rows = []
+    for row in grid.rows:
+        cells = (element("td", text, class_=kind) for text, kind in zip(row, kinds, strict=True))
+        rows.append(element("tr", *cells))
+    table = element(
+        "table", element("thead", element("tr", *heads)), element("tbody", *rows), class_="entries"
+    )
+    return element("div", table, class_="wide numbers")
+
+
+# ------------------------------------------------------------------ every line
+
+
+def _table(place: int, sheet: VerdictSheet) -> Markup:
+    """The lines in a table; runs are folded until they are asked for."""
+    heads = (
+        ("mark", element("span", _("verdict"), class_="sr")),
+        (None, _("line")),
+        ("verdict-column", _("verdict")),
+        ("number", _("of allowed")),
+        ("number", _("× usual")),
+        ("worst-column", _("worst entry")),
+    )
+    head = element("tr", *(element("th", text, scope="col", class_=kind) for kind, text in heads))
+    rows: list[Markup] = []
+    number = 0
+    for row in sheet.table.rows:
+        run = isinstance(row, VerdictRun)
+        if isinstance(row, VerdictRun):
+            mark = element("td", _sign(row.result.sign), class_="mark")
+            told = element("td", f"… {row.result.text}", colspan=5)
+            rows.append(element("tr", mark, told, class_=f"run {row.result.verdict.lower()}"))
+        for line in row.lines if isinstance(row, VerdictRun) else (row,):
+            rows.append(_row(f"{place}-{number}", line, run))
+            number += 1
+    table = element("table", element("thead", head), element("tbody", *rows))
+    wide = element(
+        "div", table, class_="wide", tabindex=0, role="region", aria_label=sheet.table.title
+    )
+    if not any(isinstance(row, VerdictRun) for row in sheet.table.rows):
+        return wide
+    box = element("input", type="checkbox")
+    return element("label", box, " ", _("show the lines that are folded"), class_="choice") + wide
+
+
+def _row(name: str, line: VerdictLine, foldable: bool) -> Markup:
+    address = element("span", line.address, class_="address")
+    if line.notable:
+        address = element("a", address, href=f"#finding-{name}")
+    if reason := dict(line.told).get("reason"):
+        address += " " + element("span", reason, class_="quiet")
+    share: str = line.used
+    if share:
+        share = escape(share) + element(
+            "span", class_="bar", style=f"--share:{_height(line.share):.2f}"
+        )
+    cells = (
+        ("mark", _sign(line.signs)),
+        (None, address),
+        ("verdict-column", line.word),
+        ("number", share),
+        ("number", line.times),
+        ("worst-column address", line.worst),
+    )
+    return element(
+        "tr",
+        *(element("td", text, class_=kind) for kind, text in cells),
+        class_=line.tone.lower() + " foldable" * foldable,
+        id=f"line-{name}",
+    )
+
+
+def _foot(report: VerdictReport) -> Markup:
+    about = element("p", report.about)
+    return element("footer", element("h2", _("How to read it")), about, _tally(report.legend))
+
+
+# ------------------------------------------------------------------ small things
+
+
+def _tally(counts: Iterable[Signed]) -> Markup:
+    items = (
+        element("li", _sign(count.sign), f" {count.text}", class_=count.verdict.lower())
+        for count in counts
+    )
+    return element("ul", *items, class_="tally")
+
+
+def _sign(sign: str) -> Markup:
+    return element("span", sign, class_="sign")
 
 
 def _height(share: float) -> float:

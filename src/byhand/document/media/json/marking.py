@@ -19,10 +19,11 @@ from __future__ import annotations
 import json
 from typing import Any, TextIO
 
-from byhand.checking.claims import Unmatched
-from byhand.checking.verdicts import Marked, MarkedText, Marking, Suspect, Worst
-from byhand.document.media.json.records import number
-from byhand.document.media.terminal.marking import summary
+from byhand.checking.gradebooks import Gradebook, decimal
+from byhand.checking.grading import Graded
+from byhand.checking.verdicts import Marked, MarkedText, Marking
+from byhand.document.compose.marking import summary
+from byhand.document.media.json.records import number, plain
 
 
 def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
@@ -68,7 +69,7 @@ def _text(text: MarkedText) -> dict[str, Any]:
         "passed": text.passed,
         "first_error": None if first is None else first.address,
         "lines": [_line(line) for line in text.lines],
-        "unmatched": [_unmatched(each) for each in text.unmatched],
+        "unmatched": plain(text.unmatched),
     }
 
 
@@ -84,40 +85,43 @@ def _line(line: Marked) -> dict[str, Any]:
         "unusual": line.unusual,
         "entries": line.entries,
         "outside": line.outside,
-        "worst": None if line.worst is None else _worst(line, line.worst),
+        "worst": None
+        if line.worst is None
+        else {"address": line.worst_address, **plain(line.worst)},
         "reason": line.reason,
         "like": line.like,
         "uses": list(line.uses),
-        "suspects": [_suspect(suspect) for suspect in line.suspects],
+        "suspects": plain(line.suspects),
     }
 
 
-def _worst(line: Marked, worst: Worst) -> dict[str, Any]:
+def gradebook_data(book: Gradebook) -> dict[str, Any]:
+    """A class as JSON has it; marks are decimals as text, as in the CSV."""
     return {
-        "address": line.worst_address,
-        "index": list(map(int, worst.index)),
-        "claimed": number(worst.claimed),
-        "expected": number(worst.expected),
-        "allowed": number(worst.allowed),
-        "difference": number(worst.difference),
+        "lines": list(book.lines),
+        "names": list(book.names or book.lines),
+        "sheets": [_sheet(sheet) for sheet in book.sheets],
+        "mistakes": [
+            {key: value for key, value in plain(mistake).items() if key != "of"}
+            for mistake in book.mistakes
+        ],
     }
 
 
-def _suspect(suspect: Suspect) -> dict[str, Any]:
+def _sheet(sheet: Graded) -> dict[str, Any]:
     return {
-        "kind": suspect.kind,
-        "sentence": suspect.sentence,
-        "change": suspect.change,
-        "share": number(suspect.share),
-        "times": number(suspect.times),
-    }
-
-
-def _unmatched(each: Unmatched) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "source": each.source,
-        "reason": each.reason,
-        "hint": each.hint,
-        "misfit": each.misfit,
+        "student": sheet.student,
+        "total": decimal(sheet.total),
+        "out_of": decimal(sheet.out_of),
+        "percent": None if sheet.percent is None else decimal(sheet.percent, 1),
+        "marks": [
+            {
+                "address": line.address,
+                "mark": decimal(line.mark),
+                "out_of": decimal(line.out_of),
+                "outcome": line.outcome,
+                "comment": line.comment,
+            }
+            for line in sheet.lines
+        ],
     }

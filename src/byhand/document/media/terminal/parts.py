@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import words
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
-from byhand.document.media.terminal.layout import MASK, fit
+from byhand.document.media.terminal.layout import MASK, before_point, fit
+from byhand.document.media.terminal.tables import grid_lines
+from byhand.document.media.terminal.verdicts import class_lines, report_lines
+from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts import (
     Cell,
+    Choice,
+    Facts,
+    Finding,
+    Grid,
     Letter,
     Loss,
     NotWorked,
@@ -24,13 +32,14 @@ from byhand.document.parts import (
     Title,
     WorkingLine,
 )
+from byhand.document.parts.verdicts import ClassTable, VerdictReport
 from byhand.expression import write
 from byhand.language import _
 
 INDENT = "  "
+TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
 MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
-LONGEST_EXACT = 24  # characters of an exact number in a sentence; else its decimals are told
 
 
 @dataclass
@@ -41,11 +50,14 @@ class Terminal:
     ink: Ink = field(default_factory=Ink)
     told: set[str] = field(default_factory=set)  # letters already defined
     brief: str | None = None  # the first entry whose form had no room
+    piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
     def lines(self, parts: Iterable[Part]) -> Iterator[str]:
         """The document, line by line."""
-        for part in parts:
+        for place, part in enumerate(parts):
+            if place and isinstance(part, Title):
+                yield ""
             yield from self.part(part)
 
     def part(self, part: Part) -> Iterator[str]:
@@ -65,13 +77,44 @@ class Terminal:
             break_on_hyphens=False,
         )
 
+    # ------------------------------------------------------------------ words
+
+    def grid(self, part: Grid) -> Iterator[str]:
+        """A table to be read."""
+        whole = self.piped and any(column.kind == "formula" for column in part.columns)
+        yield ""
+        yield from grid_lines(part, maxsize if whole else self.width, self.ink)
+
+    def finding(self, part: Finding) -> Iterator[str]:
+        """A sentence, and below it what is known about it."""
+        yield ""
+        for text in part.lead.split("\n"):
+            for line in list(self.paragraph(text, INDENT)) or [""]:
+                yield self.ink(line, "strong" if part.told else None)
+        for text in part.told:
+            yield from self.paragraph(text, INDENT * 2, f"{INDENT}• ")
+
+    def facts(self, part: Facts) -> Iterator[str]:
+        """Words and what they are, below their title; the points of numbers below each other."""
+        yield ""
+        yield from self.paragraph(part.title, INDENT)
+        room = max(width_of(name) for name, _fact in part.facts)
+        numbers = all(set(fact[:1]) <= set("-0123456789≥") for _name, fact in part.facts)
+        before = max(before_point(fact) for _name, fact in part.facts) if numbers else 0
+        for name, fact in part.facts:
+            lead = INDENT * 2 + self.ink(padded(name, room), "quiet") + INDENT
+            yield lead + " " * (before - before_point(fact)) + fact
+
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: Title) -> Iterator[str]:
-        yield self.ink(title.name, "strong")
+        gap = self.width - width_of(title.name) - width_of(title.aside)
+        aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
+        yield self.ink(title.name, "strong") + aside
         if title.about:
             yield from self.paragraph(words.told(title.about))
-        yield ""
+        if title.facts:
+            yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)
         for name, fact in title.facts:
             lead = f"{INDENT}{padded(name, room)}  "
@@ -208,8 +251,9 @@ class Terminal:
             yield self.ink(line, remark.kind)
 
     def not_worked(self, part: NotWorked) -> Iterator[str]:
-        yield ""
-        yield from self.paragraph(part.reason)
+        if part.reason:
+            yield ""
+            yield from self.paragraph(part.reason)
         for step in part.steps:
             left = f"{INDENT}{step.address} = {words.formula_text(step.formula)}"
             right = words.axes_text(step.axes, step.shape)
@@ -218,6 +262,7 @@ class Terminal:
                 yield f"{left}{' ' * room}{self.ink(right, 'quiet')}"
             else:
                 yield from self.paragraph(left.strip(), INDENT * 2, INDENT)
+                yield " " * (self.width - width_of(right)) + self.ink(right, "quiet")
 
     # ------------------------------------------------------------------ the end of the spine
 
@@ -230,6 +275,28 @@ class Terminal:
             token = padded(found.token or "?", also)
             lead = f"{INDENT}{padded(found.label, room)}  →  {token}   "
             yield from self.paragraph(verdict(found), " " * width_of(lead), lead)
+
+    def choice(self, part: Choice) -> Iterator[str]:
+        """Position, token, probability and what is known, on a line if it fits; then the form.
+
+        Proven digits that have no room beside what is known stand below it.
+        """
+        lead = INDENT + part.position.rjust(part.room) + INDENT
+        below = " " * len(lead)
+        shown, said = _beside(part.cell), self.ink(part.known, "exact" if part.proven else None)
+        line = lead + padded(part.token, TOKEN) + INDENT + shown
+        used = width_of(line) + (len(INDENT) + width_of(part.known) if part.known else 0)
+        form = "" if part.cell.form is None else f"{INDENT}= {write(part.cell.form)}"
+        if used <= self.width:
+            fits = form and used + width_of(form) <= self.width
+            yield f"{line}{INDENT}{said}{self.ink(form, 'quiet') if fits else ''}".rstrip()
+        elif part.cell.form is None and part.proven:
+            yield f"{lead}{padded(part.token, TOKEN)}{INDENT}{said}".rstrip()
+            yield from self.paragraph(shown, below + INDENT, below)
+        else:
+            yield line.rstrip()
+            for piece in self.paragraph(part.known, below + INDENT, below):
+                yield self.ink(piece, "exact" if part.proven else None)
 
     def loss(self, part: Loss) -> Iterator[str]:
         yield ""
@@ -280,9 +347,15 @@ Terminal.drawn = {
     StepPart: Terminal.step,
     NotWorked: Terminal.not_worked,
     Predictions: Terminal.predictions,
+    Choice: Terminal.choice,
     Loss: Terminal.loss,
     WorkingLine: Terminal.working,
     Remark: Terminal.remark,
+    Grid: Terminal.grid,
+    Finding: Terminal.finding,
+    Facts: Terminal.facts,
+    VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
+    ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
 }
 
 
@@ -331,35 +404,9 @@ def register_sign(register: str | None) -> str:
     return f"{SIGNS[register]} {words.register_word(register)}".strip()
 
 
-def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
-    """(sign, text) of each form of a number."""
-    if cell.masked:
-        yield "", _("masked: absent, not a number")
-    elif cell.radius is not None:
-        yield "=", f"{cell.decimal} ± {cell.radius}"
-    elif cell.register == "rounded":
-        yield "≈", cell.decimal or ""
-    else:
-        if worked and cell.worked is not None:
-            yield "=", write(cell.worked)
-        if cell.form is not None:
-            yield "=", write(cell.form)
-        if cell.decimal is not None and not cell.plain:
-            yield "=" if decimal_alone(cell) else "≈", cell.decimal
-
-
-def decimal_alone(cell: Cell) -> bool:
-    """An exact number that its decimal says in full."""
-    return cell.register == "exact" and cell.form is None and not cell.cut
-
-
-def one_line(cell: Cell) -> str:
-    """The shortest honest text of a number: an exact one itself, else its decimals."""
+def _beside(cell: Cell) -> str:
+    """The decimals, in one column whatever the numbers are."""
     if cell.radius is not None:
-        return f"{cell.decimal} ± {cell.radius}"
-    if cell.register == "rounded" or decimal_alone(cell):
-        return cell.decimal or ""
-    exact = None if cell.form is None or cell.register != "exact" else write(cell.form)
-    if exact is not None and (len(exact) <= LONGEST_EXACT or cell.decimal is None):
-        return exact
-    return f"≈ {cell.decimal}"
+        return f"  {cell.decimal} ± {cell.radius}"
+    sign = "  " if cell.register == "rounded" else "= " if decimal_alone(cell) else "≈ "
+    return sign + (cell.decimal or "")

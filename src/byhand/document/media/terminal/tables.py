@@ -13,26 +13,23 @@ from byhand.language import _
 
 INDENT = "  "
 STRONG = "*"  # beside a cell that matters most
+EIGHTHS, LONGEST_BAR = " ▏▎▍▌▋▊▉", 10  # columns
 LEAST_WORDS = (24, 12, 6)  # characters of a column of words that is made narrower, in turn
 
 
 def grid_lines(grid: Grid, width: int, ink: Ink) -> Iterator[str]:
-    """The lines of a table; columns that do not fit side by side follow in a panel below."""
+    """The lines of a table; columns that do not fit side by side follow in a panel below, and where
+    addresses stand under headings, each row has its numbers below its address."""
     yield from quiet_lines(grid.title, width, ink)
-    cells = [
-        tuple(_cell(grid, row, column, text) for column, text in enumerate(texts))
-        for row, texts in enumerate((*grid.rows, *grid.totals))
-    ]
-    right = [column.right for column in grid.columns]
-    for shown in _panels(grid.heads, cells, right, width):
-        heads = [grid.heads[at] for at in shown]
-        rows = [[row[at] for at in shown] for row in cells]
-        rights = [right[at] for at in shown]
-        rooms = _narrowed(_rooms(heads, rows), rights, width)
-        if any(heads):
-            yield from (ink(line, "quiet") for line in _row(heads, rooms, rights))
-        for row in rows:
-            yield from _row(row, rooms, rights)
+    columns = grid.columns[: len(grid.columns) - grid.barred]
+    heads, right = [column.head for column in columns], [column.right for column in columns]
+    rows = [_cells(grid, at, row) for at, row in enumerate((*grid.rows, *grid.totals))]
+    rooms = _rooms(heads, [row for row in rows if len(row) > 1])
+    listed = grid.grouped and columns[0].kind == "address"
+    if listed and _below(rooms) <= width < _used(rooms):
+        yield from _broken(grid, heads, rows, rooms, right, ink)
+    else:
+        yield from _beside(grid, heads, rows, right, width, ink)
     note = f"{STRONG} {grid.note}" if grid.note and grid.strong else grid.note
     yield from quiet_lines(note, width, ink)
     if grid.left_out:
@@ -40,15 +37,75 @@ def grid_lines(grid: Grid, width: int, ink: Ink) -> Iterator[str]:
         yield from quiet_lines(text, width, ink)
 
 
+def _beside(
+    grid: Grid,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    width: int,
+    ink: Ink,
+) -> Iterator[str]:
+    """The columns side by side, in as many panels as they need."""
+    formulas = any(column.kind == "formula" for column in grid.columns)
+    for shown in _panels(heads, [row for row in rows if len(row) > 1], right, width, formulas):
+        rights = [right[at] for at in shown]
+        names = [heads[at] for at in shown]
+        cells = [[row[at] for at in shown] for row in rows if len(row) > 1]
+        rooms = _narrowed(_rooms(names, cells), rights, width)
+        if any(names):
+            yield from (ink(line, "quiet") for line in _row(names, rooms, rights))
+        bars = min(LONGEST_BAR, width - _used(rooms) - len(INDENT)) if grid.barred else 0
+        left = iter(cells)
+        for at, row in enumerate(rows):
+            if len(row) == 1:
+                yield ink(INDENT + row[0], "stage")
+                continue
+            if at == len(grid.rows) and grid.columns[0].kind != "address":  # it is told by its word
+                yield ink(INDENT + "─" * (_used(rooms) - len(INDENT)), "quiet")
+            for line in _row(next(left), rooms, rights):
+                yield line if bars < 1 else _with_bar(line, _used(rooms), grid.rows[at][-1], bars)
+
+
+def _broken(
+    grid: Grid,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    rooms: Sequence[int],
+    right: Sequence[bool],
+    ink: Ink,
+) -> Iterator[str]:
+    """Each row in two lines: its address, and below it the numbers."""
+    for at, row in enumerate((heads, *rows)):
+        if len(row) == 1:
+            yield ink(INDENT + row[0], "stage")
+            continue
+        for line in (INDENT + row[0], *_row(row[1:], rooms[1:], right[1:], INDENT * 3)):
+            yield line if at else ink(line, "quiet")
+
+
+def _with_bar(line: str, room: int, share: str, longest: int) -> str:
+    """A row with a bar at its end, as long as a share of the longest."""
+    full, part = divmod(round(8 * longest * float(share or 0)), 8)
+    return (padded(line, room + len(INDENT)) + "█" * full + EIGHTHS[part]).rstrip()
+
+
 def quiet_lines(text: str, width: int, ink: Ink) -> Iterator[str]:
     """Words beside a table, which are not its main thing."""
     return (ink(line, "quiet") for line in broken(text, width, INDENT, INDENT))
 
 
-def _cell(grid: Grid, row: int, column: int, text: str) -> str:
-    if grid.columns[column].kind == "share" and text:
-        text = f"{100 * float(text):.0f}%"
-    return text + STRONG * ((row, column) in grid.strong)
+def _cells(grid: Grid, at: int, row: Sequence[str]) -> list[str]:
+    """A row as texts: shares in per cent, what matters most with a mark, rows of a group indented;
+    of a heading, its only cell."""
+    if len(row) == 1:
+        return list(row)
+    cells = []
+    for place, (column, text) in enumerate(zip(grid.columns, row, strict=True)):
+        if column.kind == "share" and text:
+            text = f"{100 * float(text):.0f}%"
+        cells.append(text + STRONG * ((at, place) in grid.strong))
+    cells[0] = INDENT * grid.grouped + cells[0]
+    return cells[: len(cells) - grid.barred]
 
 
 def _rooms(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -57,12 +114,16 @@ def _rooms(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _panels(
-    heads: Sequence[str], cells: Sequence[Sequence[str]], right: Sequence[bool], width: int
+    heads: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    right: Sequence[bool],
+    width: int,
+    formulas: bool,
 ) -> Iterator[list[int]]:
-    """The columns in groups that fit side by side, the first one in each; words are broken rather
-    than put below."""
+    """The columns in groups that fit side by side, the first one in each; words and formulas are
+    broken rather than put below."""
     rooms = _rooms(heads, cells)
-    if not any(right):
+    if formulas or not any(right):
         rooms = _narrowed(rooms, right, width)
     panel = [0]
     for at in range(1, len(rooms)):
@@ -90,7 +151,14 @@ def _used(rooms: Sequence[int]) -> int:
     return sum(len(INDENT) + room for room in rooms)
 
 
-def _row(texts: Sequence[str], rooms: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
+def _below(rooms: Sequence[int]) -> int:
+    """The width of a table whose rows have their numbers below their addresses."""
+    return max(len(INDENT) + rooms[0], 2 * len(INDENT) + _used(rooms[1:]))
+
+
+def _row(
+    texts: Sequence[str], rooms: Sequence[int], right: Sequence[bool], indent: str = INDENT
+) -> Iterator[str]:
     """A row of cells; what is wider than its column goes on below."""
     stacks = [
         [text] if to_right or width_of(text) <= room else list(broken(text, room))
@@ -101,4 +169,4 @@ def _row(texts: Sequence[str], rooms: Sequence[int], right: Sequence[bool]) -> I
             " " * (room - width_of(text)) + text if to_right else padded(text, room)
             for text, room, to_right in zip(line, rooms, right, strict=True)
         )
-        yield (INDENT + INDENT.join(cells)).replace(HARD_SPACE, " ").rstrip()
+        yield (indent + INDENT.join(cells)).replace(HARD_SPACE, " ").rstrip()

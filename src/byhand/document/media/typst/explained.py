@@ -117,6 +117,10 @@ def grid(part: Grid) -> str:
     """A table to be read; long words may be broken, numbers never."""
     rows = []
     for at, row in enumerate((*part.rows, *part.totals)):
+        if len(row) == 1:
+            heading = f"strong({words(row[0])})"
+            rows.append(array([f"table.cell(colspan: {len(part.columns)}, {heading})"]))
+            continue
         cells = [_text(column, text) for column, text in zip(part.columns, row, strict=True)]
         rows.append(
             array(
@@ -147,7 +151,7 @@ def grid(part: Grid) -> str:
 
 def _room(part: Grid, at: int) -> str:
     """The width of a column: one of long words takes what is left."""
-    longest = max((len(row[at]) for row in part.rows), default=0)
+    longest = max((len(row[at]) for row in part.rows if len(row) > 1), default=0)
     return "1fr" if longest > LONG and not part.columns[at].right else "auto"
 
 

@@ -1,0 +1,285 @@
+"""What passes through the hooks of a model while it runs once: values, masks, keys and values.
+
+Positions that start again within a text mean several texts packed into one.  `transformers` then
+keeps them apart where it is given neither a mask nor a cache, and lets them look back at each other
+otherwise; older versions always did the latter.  So it is asked of the run itself: the masks that
+its attention modules were called with.
+
+Caches grow, are of a fixed size, or have a sliding window.  Whatever a cache has room for, only
+positions that were read count.  A cache of a fixed size has them in front and more room behind; a
+sliding window keeps the last of them alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.capturing.modules import Modules, row_of
+from byhand.checking.masks import pairs_of, segments_of
+from byhand.checking.readers.arrays import as_array
+from byhand.errors import InputError, UsageError
+from byhand.language import _
+from byhand.names import ROWS
+
+Array = npt.NDArray[Any]
+POSITIONS = "position_ids"
+COUNTING = ("wpe", "rotary_emb")  # modules that are told the positions
+
+
+class Recorder:
+    """What passes through the hooks."""
+
+    def __init__(self, attention: str | None = None) -> None:
+        self.arrays: dict[str, Array] = {}
+        self.positions: npt.NDArray[np.int64] | None = None
+        self.looking = Looking(attention)
+        self.left_out: dict[str, str] = {}
+        self.known: set[str] = set()  # modules at the ends of the tree that were run: with a step
+        self.unknown: list[str] = []  # and without one
+        self._same: dict[tuple[int, int | None], list[str]] = {}  # names of one step
+
+    def as_step(self, address: str) -> Callable[..., None]:
+        """What listens to a module of which the caller says which step it gives."""
+        return lambda _module, _args, _kwargs, output: self._keep(address, output)
+
+    def hook(self, name: str, leaf: bool) -> Callable[..., None] | None:
+        """What listens to a module of this name; None where nothing of it is wanted."""
+        if name.rpartition(".")[2] == COUNTING[1]:
+            return lambda _module, args, kwargs, _output: self._count(args[1:], kwargs)
+        if (known := row_of(name)) is None:
+            return self._note(name) if leaf else None
+
+        def listen(_module: Any, args: Any, kwargs: Any, output: Any) -> None:
+            if name.rpartition(".")[2] == COUNTING[0]:
+                self._count(args, kwargs)
+            if leaf:
+                self.known.add(name)
+            self._keep(name, output)
+            self._same.setdefault(known, []).append(name)
+            if ROWS[known[0]].address == "block.L.attn.out":
+                self.looking.listen(self.positions, kwargs)
+                self._keep_weights(known[1], output)
+
+        return listen
+
+    def _note(self, name: str) -> Callable[..., None]:
+        def listen(_module: Any, _args: Any, _kwargs: Any, output: Any) -> None:
+            if _floats(output) is not None:
+                self.unknown.append(name)
+
+        return listen
+
+    def _keep(self, name: str, output: Any) -> None:
+        if (value := _floats(output)) is None:
+            return
+        before = self.arrays.pop(name, None)
+        if name not in self.left_out:
+            self._put(name, value)
+        if before is not None and name in self.arrays and not _same(before, self.arrays[name]):
+            del self.arrays[name]
+            self.left_out[name] = _("it was called more than once")
+
+    def _keep_weights(self, layer: int | None, output: Any) -> None:
+        """What eager attention gives besides its output."""
+        weights: Any = output[1] if isinstance(output, tuple) and len(output) > 1 else None
+        if hasattr(weights, "detach") and weights.ndim == 4:
+            self._put(f"block.{layer}.attn.weights", weights)
+
+    def _put(self, name: str, value: Any) -> None:
+        """Keeps a copy of a tensor: what goes on in the model may change it."""
+        try:
+            self.arrays[name] = np.array(as_array(value, name))
+        except InputError as error:
+            self.left_out[name] = error.message
+
+    def _count(self, args: Any, kwargs: Mapping[str, Any]) -> None:
+        positions = kwargs.get(POSITIONS, args[0] if args else None)
+        if self.positions is None:
+            self.positions = as_ids(positions)
+
+    def add_cache(self, cached: Any, end: int) -> None:
+        """Keys (after RoPE, where there is any) and values, as attention reads them.
+
+        `end` is how many positions have been read, of all that the cache has room for.
+        """
+        for name, array in self.arrays.items():
+            if name.endswith(".attn.weights") and array.ndim == 4:
+                self.arrays[name] = all_keys(array, end)
+        for layer, *both in layers_of(cached):
+            held = both[0].shape[2]
+            if not held:
+                continue  # a quantised cache keeps them in another form
+            names = names_of(layer, first_held(held, end), end)
+            for name, tensor in zip(names, both, strict=True):
+                self._put(name, tensor[:, :, :end])
+
+    def chosen(self) -> dict[str, Array]:
+        """The values, each step under one name of those its modules have."""
+        again: set[str] = set()
+        for same in self._same.values():
+            there = [name for name in dict.fromkeys(same) if name in self.arrays]
+            again.update(there[1:])
+        return {name: array for name, array in self.arrays.items() if name not in again}
+
+
+def as_ids(value: Any) -> npt.NDArray[np.int64] | None:
+    """A tensor of ids or positions as a batch of rows; None where it is none."""
+    if not hasattr(value, "detach") or value.is_floating_point() or value.ndim not in (1, 2):
+        return None
+    return np.atleast_2d(as_array(value, "")).copy()
+
+
+def _floats(output: Any) -> Any:
+    """The floats that a module gives, alone or first of several; None where it gives none."""
+    value = output[0] if isinstance(output, (tuple, list)) and output else output
+    return value if hasattr(value, "detach") and value.is_floating_point() else None
+
+
+def _same(one: Array, other: Array) -> bool:
+    """Whether two calls gave the same numbers: TransformerLens asks its first norm three times."""
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+@contextmanager
+def running(
+    model: Any, modules: Modules, recorder: Recorder, names: Mapping[str, str]
+) -> Iterator[None]:
+    """Listens to the modules, with dropout off; afterwards everything is as it was.
+
+    `names` are those of modules of which the caller says which step they give.
+    """
+    training = {name: module.training for name, module in modules.named.items()}
+    hooks = [(modules.named[name], recorder.as_step(address)) for name, address in names.items()]
+    taken = {id(module) for module, _hook in hooks}
+    for name, module in modules:
+        leaf = next(module.children(), None) is None
+        if id(module) not in taken and (hook := recorder.hook(name, leaf)) is not None:
+            hooks.append((module, hook))
+    handles = [module.register_forward_hook(hook, with_kwargs=True) for module, hook in hooks]
+    try:
+        model.eval()
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for name, module in modules.named.items():
+            module.training = training[name]
+
+
+# ------------------------------------------------------------------ who may look at whom
+
+
+Whole = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+MASK = "attention_mask"
+CAUSAL = ("eager", "sdpa")  # kinds of attention for which no mask at all means: look back
+
+
+class Looking:
+    """Listens to the masks of attention modules."""
+
+    def __init__(self, attention: str | None) -> None:
+        self.attention = attention
+        self.segments: Whole | None = None
+        self._across: bool | None = None  # whether a query saw a key of another segment
+
+    def listen(self, positions: Whole | None, kwargs: Mapping[str, Any]) -> None:
+        """One call of an attention module, told the positions of its queries."""
+        if positions is None or MASK not in kwargs or self._across:
+            return
+        self.segments = segments_of(positions)
+        if self.segments is None:
+            return
+        mask = kwargs[MASK]
+        if mask is None:
+            self._across = True if self.attention in CAUSAL else None
+        elif hasattr(mask, "detach") and mask.ndim == 4:
+            self._across = self._crossing(pairs_of(as_array(mask, MASK), MASK))
+
+    def _crossing(self, pairs: Truths) -> bool:
+        """Whether the first query of a segment looks at the key before it, of another one."""
+        assert self.segments is not None
+        queries = self.segments.shape[-1]
+        pairs = np.broadcast_to(pairs, (len(self.segments), *pairs.shape[1:]))
+        keys = range(pairs.shape[2] - queries, pairs.shape[2])  # those of these queries
+        before = [pairs[:, query, keys[query] - 1] for query in range(1, queries)]
+        other = np.diff(self.segments, axis=1) != 0
+        return bool(np.any(np.stack(before, axis=1) & other))
+
+    def found(self) -> Whole | None:
+        """The segments that did not see each other; None where it is not known, or nothing to say.
+
+        Where all looked back at each other, they are one segment.
+        """
+        if self.segments is None or self._across is None:
+            return None
+        return np.zeros_like(self.segments) if self._across else self.segments
+
+
+def given_mask(value: Any, attention: str | None) -> tuple[Truths | None, Truths | None]:
+    """The mask that the model is called with: of the positions, or of queries and keys."""
+    if value is None:
+        return None, None
+    if not hasattr(value, "detach"):
+        raise UsageError(
+            _("this attention mask cannot be recorded"),
+            expected=_("a tensor of positions, or of queries and keys"),
+            found=type(value).__name__,
+        )
+    mask = as_array(value, MASK)
+    if mask.ndim <= 2:
+        return np.atleast_2d(mask).astype(np.bool_), None
+    if attention == "eager" and mask.dtype == np.bool_:
+        warnings.warn(
+            _("eager attention adds a boolean mask to the scores as 0 and 1: it hides nothing"),
+            stacklevel=3,
+        )
+    return None, pairs_of(mask, MASK)
+
+
+# ------------------------------------------------------------------ keys and values
+
+
+CACHE = "past_key_values."
+
+
+def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
+    """The number, the keys and the values of each layer that holds any, in any version's cache."""
+    cached = getattr(cached, "self_attention_cache", cached)
+    layers = getattr(cached, "layers", cached)
+    for number, layer in enumerate(layers if isinstance(layers, (list, tuple)) else ()):
+        pair = layer if isinstance(layer, tuple) else (
+            getattr(layer, "keys", None), getattr(layer, "values", None)
+        )  # fmt: skip
+        if len(pair) > 1 and all(hasattr(each, "detach") and each.ndim == 4 for each in pair[:2]):
+            yield number, pair[0], pair[1]
+
+
+def length_of(cached: Any) -> int:
+    """How many positions a cache has read; 0 where there is none."""
+    if hasattr(cached, "get_seq_length"):
+        return int(cached.get_seq_length())
+    return max((keys.shape[2] for _layer, keys, _values in layers_of(cached)), default=0)
+
+
+def first_held(width: int, end: int) -> int:
+    """The first position that is held, where `end` have been read and there is room for `width`."""
+    return max(0, end - width)
+
+
+def all_keys(weights: Array, end: int) -> Array:
+    """Attention weights over all keys before `end`; keys outside of the window have none."""
+    first = first_held(weights.shape[3], end)
+    return np.pad(weights[..., :end], [(0, 0), (0, 0), (0, 0), (first, 0)])
+
+
+def names_of(layer: int, first: int, end: int) -> tuple[str, str]:
+    """What the keys and the values of some positions are called."""
+    part = f"[:,{first}:{end}]" if first else ""
+    return f"{CACHE}{layer}.key{part}", f"{CACHE}{layer}.value{part}"

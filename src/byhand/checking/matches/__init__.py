@@ -1,0 +1,395 @@
+"""From the names of a sheet to claims at addresses, in byhand's axes, text by text.
+
+    texts     which texts: rows of a batch, padding    names    what a name stands for, its index
+    overlaps  what is claimed twice                    layouts  whose axes come in which order
+
+A name that stands for nothing is listed with the nearest known ones, never dropped.  An array of
+another shape is listed likewise; a line written by hand that does not fit is an error, since the
+person can mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand import forward
+from byhand.address import Index
+from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
+from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
+from byhand.checking.matches.names import (
+    COUNT,
+    POSITIONS,
+    Found,
+    Known,
+    Named,
+    after_gain_and_bias,
+    beside_the_norm,
+    index_of,
+    read_name,
+)
+from byhand.checking.matches.overlaps import without_repetitions
+from byhand.checking.matches.texts import Row, ids_of, names_the_text, rows_of
+from byhand.checking.readers.handwriting import POINTING
+from byhand.errors import ByhandError, InputError, ShapeError
+from byhand.files.mapped import shown, sides
+from byhand.language import _
+from byhand.model import Model
+from byhand.passes import Mask
+from byhand.plan import WEIGHT, Plan
+
+IDS = ("tokens", "target", "next")  # steps whose values are tokens
+LOSS = "loss"
+SHARED = "embed.position"  # one row may stand for all of a batch
+MASKABLE = {"scores": -np.inf, "softmax": 0.0}  # operations, and what a masked entry is in floats
+
+
+def match(
+    sheet: Sheet, model: Model, text: str | None = None, target: str | None = None
+) -> tuple[ClaimedText, ...]:
+    """Every claim of the sheet at its address, for each text that it is about.
+
+    The text is the one given, else that of the claims, else the model's own.  An InputError where
+    sources contradict each other, where handwriting does not fit, or where no name is known.
+    """
+    rows = rows_of(sheet, model, text)
+    goal = _target(sheet, model, rows, text, target)
+    known = Known(model, _widest(model, rows), after_gain_and_bias(sheet.entries, model))
+    matching = _Matching(known, rows, goal is not None)
+    matching.unmatched += beside_the_norm(sheet.entries)
+    aside = {each.name for each in matching.unmatched}
+    for entry in sheet.entries:
+        if not names_the_text(entry) and entry.name not in aside:
+            matching.add(entry)
+    if not any(matching.claims):
+        _nothing(sheet, matching.unmatched)
+    order = {step.address: place for place, step in enumerate(known.plan)}
+    return tuple(
+        ClaimedText(
+            text=row.text,
+            tokens=row.tokens,
+            claims=tuple(
+                sorted(
+                    without_repetitions(claims, matching.shapes_for(row)),
+                    key=lambda claim: order.get(claim.address, -1),
+                )
+            ),
+            unmatched=tuple(matching.unmatched),
+            target=goal,
+            precision=sheet.precision,
+            label=sheet.label,
+            positions=row.positions,
+            masks=row.masks,
+            padding=(row.before, row.behind),
+            marks=sheet.marks,
+        )
+        for row, claims in zip(rows, matching.claims, strict=True)
+    )
+
+
+def plan_for(claimed: ClaimedText, model: Model) -> Plan:
+    """The plan that has every step the claims are about, with the masks that they say."""
+    plan = forward.plan(
+        model.spec,
+        len(claimed.tokens),
+        positions=claimed.positions,
+        target=claimed.target is not None,
+        head_outputs=any(claim.address.endswith(".head_out") for claim in claimed.claims),
+    )
+    return plan if claimed.masks is None else _masked_by(plan, claimed.masks)
+
+
+def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
+    """The plan with other masks, one for each block."""
+    given = {f"block.{layer}.attn.scores": mask for layer, mask in enumerate(masks)}
+    steps = tuple(
+        replace(step, attributes={**step.attributes, "mask": given[step.address]})
+        if step.address in given
+        else step
+        for step in plan
+    )
+    return replace(plan, steps=steps)
+
+
+def _widest(model: Model, rows: tuple[Row, ...]) -> Plan:
+    """The plan of a text as long as the dump's arrays, with every step that there may be."""
+    width = rows[0].width  # only shapes are asked of it: positions may be any
+    return forward.plan(model.spec, width, positions=(0,) * width, target=True, head_outputs=True)
+
+
+def _target(
+    sheet: Sheet, model: Model, rows: tuple[Row, ...], text: str | None, target: str | None
+) -> int | None:
+    """The target asked for, else that of the claims, else the model's own for its own text."""
+    word = target or sheet.target
+    if word is None and model.text is not None and model.target is not None:
+        own = model.vocabulary.encode(model.text)
+        if all(row.tokens == own for row in rows):
+            word = model.target
+    return None if word is None else model.vocabulary.id(word)
+
+
+def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
+    first = unmatched[0] if unmatched else None
+    unknown = _("nothing here has this name")
+    known = next((each for each in unmatched if each.reason != unknown), None)
+    if known is not None:  # a name that is right, with something wrong about it
+        raise sheet.wrong(
+            _("none of the claims can be judged"),
+            found=f"{shown(known.name)}: {known.reason}",
+            hint=known.hint,
+        )
+    raise sheet.wrong(
+        _("none of the claims is about this model"),
+        expected=_("addresses of byhand, TransformerLens hooks or Hugging Face modules"),
+        found=", ".join(shown(each.name) for each in unmatched[:8]) + ", …" * (len(unmatched) > 8),
+        hint=None if first is None else first.hint or first.reason,
+    )
+
+
+# ------------------------------------------------------------------ entry by entry
+
+
+class _Misfit(Exception):
+    """An entry that cannot be a claim: why, and whether its name is known here."""
+
+    def __init__(
+        self, reason: str, *, hint: str | None = None, error: Any = None, known: bool = True
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.hint, self.error, self.known = reason, hint, error, known
+
+
+class _Matching:
+    """Claims as they are found: a list for each row, and what stands for nothing."""
+
+    def __init__(self, known: Known, rows: tuple[Row, ...], target: bool) -> None:
+        self.known, self.rows, self.target = known, rows, target
+        self.claims: tuple[list[Claim], ...] = tuple([] for _row in rows)
+        self.unmatched: list[Unmatched] = []
+        self.shapes: dict[str, tuple[Found, tuple[int, ...]]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """One entry of the sheet, at its address in every row."""
+        try:
+            for row, claim in self._claims(entry):
+                self.claims[row].append(claim)
+        except _Misfit as misfit:
+            if misfit.error is not None and entry.format is None:
+                raise misfit.error from None
+            self._leave_aside(entry, misfit.reason, misfit.hint, misfit.known)
+        except ByhandError as error:
+            if entry.format is None:
+                raise _located(error, entry) from None
+            self._leave_aside(entry, error.message, error.hint, True)
+
+    def _leave_aside(self, entry: Entry, reason: str, hint: str | None, misfit: bool) -> None:
+        self.unmatched.append(Unmatched(entry.name, entry.source, reason, hint, misfit))
+
+    def _claims(self, entry: Entry) -> Iterator[tuple[int, Claim]]:
+        named, found = self._found(entry)
+        if entry.problem is not None:
+            raise _Misfit(entry.problem)
+        self.shapes[found.address] = found, found.shape
+        if found.address == LOSS and not self.target:
+            reason = _("a loss needs a target")
+            hint = _("say which token should come next: target")
+            raise _Misfit(reason, hint=hint, error=InputError(
+                reason, where=entry.source, expected=_("a target"), hint=hint
+            ))  # fmt: skip
+        index = index_of(named, found.axes, found.shape, self.rows[0], self.known.model)
+        part = part_of(found.axes, found.shape, index)
+        entry = self._in_numbers(entry, found)
+        if not found.step:
+            turn = _fitted(entry, part, found, 1)
+            values = _turned(entry, turn, part)
+            yield 0, _claim(entry, found, values, 0, _tidied(index, found.shape))
+            return
+        turn = _fitted(entry, part, found, len(self.rows))
+        arrays = _turned(entry, turn, part)
+        for place, row in enumerate(self.rows):
+            cut = _cut(index, found, row)
+            if cut is not None:
+                yield place, _claim(entry, found, arrays, place, *cut)
+
+    def _found(self, entry: Entry) -> tuple[Named, Found]:
+        """What the entry's name stands for.  An index may also be part of a module's name."""
+        name = entry.name.strip()
+        if entry.kind == DIRECTION:
+            name = name.removeprefix(POINTING)
+        whole = self.known.look_up(name)
+        if whole is not None:
+            return Named(name), whole
+        named = read_name(name)
+        found = self.known.look_up(named.name)
+        if found is None:
+            reason = entry.problem or _("nothing here has this name")
+            hint = None if entry.problem else self.known.hint(named.name or name)
+            raise _Misfit(reason, hint=hint, known=False)
+        return named, found
+
+    def _in_numbers(self, entry: Entry, found: Found) -> Entry:
+        """The entry with tokens as ids, ids and counts exact, and masked entries as floats."""
+        values, slack = entry.values, entry.slack
+        if found.address in IDS:
+            ids = ids_of(values, self.known.model, entry.source, entry.claimed)
+            return replace(entry, values=ids.astype(np.float64), slack=0.0)
+        if values.dtype.kind == "O":
+            raise _Misfit(_("it holds text, not numbers"))
+        if values.dtype.kind in "iu":
+            values = values.astype(np.float64)
+        if found.address.startswith(COUNT):
+            whole = (np.asarray(slack) == 0.5) & (values == np.rint(values))
+            slack = np.where(whole, 0.0, slack)
+        if entry.format is None and np.isinf(values).any():
+            values = _masked(values, entry, found)
+        return replace(entry, values=values, slack=slack)
+
+    def shapes_for(self, row: Row) -> dict[str, tuple[int, ...]]:
+        """The shapes of what was claimed, at the length of a row."""
+        length = len(row.tokens)
+        return {
+            address: tuple(
+                length if axis in POSITIONS and found.step else size
+                for axis, size in zip(found.axes, shape, strict=True)
+            )
+            for address, (found, shape) in self.shapes.items()
+        }
+
+
+def _located(error: ByhandError, entry: Entry) -> ByhandError:
+    """The error with the file and line of the claim in front."""
+    if error.where is None or not error.where.startswith(entry.source):
+        error.where = f"{entry.source}: {entry.name}"
+    return error
+
+
+def _masked(values: npt.NDArray[Any], entry: Entry, found: Found) -> npt.NDArray[Any]:
+    if found.op not in MASKABLE or "key" not in found.axes:
+        raise InputError(
+            _("only scores and weights of attention can be masked"),
+            where=f"{entry.source}: {entry.name}",
+            expected=_("a number"),
+            found="masked",
+        )
+    return np.where(np.isinf(values), MASKABLE[found.op], values)
+
+
+# ------------------------------------------------------------------ shapes
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """Values, slack and what is claimed, each with the axes (batch, *part)."""
+
+    values: npt.NDArray[Any]
+    slack: npt.NDArray[np.float64] | float
+    claimed: npt.NDArray[np.bool_] | None
+
+
+def _fitted(entry: Entry, part: Part, found: Found, batch: int) -> Turn | None:
+    """How the entry's array is turned; None: it is one blank, which stands for all of the part."""
+    shape = entry.values.shape
+    if not shape and entry.claimed is not None:
+        return None
+    excess = _excess(entry, part)
+    if excess:
+        shape = (shape[0] - excess,)
+    if found.step:
+        turn = turn_for(shape, part, found.style, batch, shared=found.address == SHARED)
+    else:
+        turn = as_it_is(shape, part)
+    if turn is None:
+        expected = str(part) if batch == 1 else f"batch {batch} × {part}"
+        hint = None
+        if found.address.startswith(WEIGHT) and shape == part.shape[::-1]:
+            hint = _("it fits when transposed")
+        reason = _("another shape: {expected} expected, {found} found").format(
+            expected=expected, found=sides(shape)
+        )
+        raise _Misfit(reason, hint=hint, error=ShapeError(
+            _("{name} has the wrong shape").format(name=entry.name),
+            where=entry.source, expected=expected, found=sides(shape), hint=hint,
+        ))  # fmt: skip
+    return turn
+
+
+def _excess(entry: Entry, part: Part) -> int:
+    """Blanks at the end of a row of cells that are more than the part has entries."""
+    if entry.claimed is None or entry.values.ndim != 1 or entry.format is not None:
+        return 0
+    size = int(np.prod(part.shape, dtype=np.int64))
+    over = len(entry.claimed) - size
+    return over if over > 0 and not entry.claimed[size:].any() else 0
+
+
+def _turned(entry: Entry, turn: Turn | None, part: Part) -> _Arrays:
+    if turn is None:
+        shape = (1, *part.shape)
+        return _Arrays(np.zeros(shape), 0.0, np.zeros(shape, np.bool_))
+    keep = slice(0, len(entry.values) - _excess(entry, part)) if entry.values.ndim else ()
+    slack, claimed = entry.slack, entry.claimed
+    return _Arrays(
+        turn(entry.values[keep]),
+        turn(slack[keep]) if isinstance(slack, np.ndarray) else slack,
+        None if claimed is None else turn(claimed[keep]),
+    )
+
+
+def _cut(index: Index, found: Found, row: Row) -> tuple[Index, Index] | None:
+    """The index in the row's own positions, and what to take of the part; None: all padding."""
+    ours: list[int | slice] = []
+    take: list[int | slice] = []
+    for at, (axis, size) in enumerate(zip(found.axes, found.shape, strict=True)):
+        place = index[at] if at < len(index) else slice(0, size)
+        first, last = (row.before, size - row.behind) if axis in POSITIONS else (0, size)
+        if isinstance(place, int):
+            if not first <= place < last:
+                return None
+            ours.append(place - first)
+            continue
+        start, stop = max(place.start, first), min(place.stop, last)
+        if start >= stop:
+            return None
+        ours.append(slice(start - first, stop - first))
+        take.append(slice(start - place.start, stop - place.start))
+    own = tuple(
+        size - row.before - row.behind if axis in POSITIONS else size
+        for axis, size in zip(found.axes, found.shape, strict=True)
+    )
+    return _tidied(tuple(ours), own), tuple(take)
+
+
+def _tidied(index: Index, shape: tuple[int, ...]) -> Index:
+    """The index without places at its end that take everything."""
+    places = list(index)
+    while places and places[-1] == slice(0, shape[len(places) - 1]):
+        places.pop()
+    return tuple(places)
+
+
+def _claim(
+    entry: Entry, found: Found, arrays: _Arrays, place: int, index: Index, take: Index = ()
+) -> Claim:
+    row = place if len(arrays.values) > 1 else 0  # one row may stand for all of the batch
+    slack = arrays.slack
+    claimed = None if arrays.claimed is None else arrays.claimed[(row, *take, ...)]
+    return Claim(
+        address=found.address,
+        index=index,
+        values=arrays.values[(row, *take, ...)],
+        name=entry.name,
+        source=entry.source,
+        slack=slack[(row, *take, ...)] if isinstance(slack, np.ndarray) else slack,
+        claimed=None if claimed is None or claimed.all() else claimed,
+        format=entry.format,
+        kind=entry.kind,
+        given=entry.given,
+    )
+
+
+__all__ = ["match", "plan_for"]

@@ -1,0 +1,372 @@
+"""Names of claims: the step, weight or count that each stands for, its index, and its style.
+
+Whose name it is says in which order the axes may come: `layouts`.  In an index tokens may stand for
+places: probs[3,mat], weights[0,on,cat].  Along the vocabulary a word is its id; along the positions
+it is where it stands in the text.  A word is put in quotes where it holds a comma or a bracket, or
+spells a number.
+
+What TransformerLens hooks inside a norm has changed from version to version:
+
+    HookedTransformer, up to 2.x   a LayerNorm's hook_normalized is after gain and bias
+    HookedTransformer, 3.x         it is before them, as an RMSNorm's always was; unembed has hooks
+    the bridge, from 3.x on        before them too, but worked out beside the norm, not within it
+
+Names that only some versions have tell which it is.  Where a dump has none of those, its numbers
+do: before gain and bias the rows of a LayerNorm have the mean 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand import names
+from byhand.address import Address, Index, read_address, within
+from byhand.checking.claims import Entry, Unmatched
+from byhand.checking.counts import known_counts
+from byhand.checking.matches.texts import Row
+from byhand.errors import AddressError, nearest
+from byhand.language import _
+from byhand.model import Model
+from byhand.plan import WEIGHT, Plan
+from byhand.spec import NormSpec, Parameter, parameters
+
+BYHAND, LENS, HUGGING_FACE, CACHE = "byhand", "transformer_lens", "huggingface", "cache"
+COUNT = "count."
+AROUND = ("module.", "base_model.model.")  # in front of a module, by DataParallel and by peft
+ENDINGS = (".output[0]", ".output.0", ".output")  # of what a module gives
+MOST_HINTS = 40  # names for which near ones are looked for: it takes a while
+_PAST = re.compile(r"(?:past|present)(?:_key_values?)?\.(\d{1,6})\.(key|value)s?")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a name stands for."""
+
+    address: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    style: str
+    op: str = ""
+
+    @property
+    def step(self) -> bool:
+        return not self.address.startswith((WEIGHT, COUNT))
+
+
+class Known:
+    """Every name that stands for something in this model, at one length.
+
+    `instead` are names that stand for another step in these claims than they usually do.
+    """
+
+    def __init__(self, model: Model, plan: Plan, instead: Mapping[str, str] | None = None) -> None:
+        self.model = model
+        self.plan = plan
+        self.instead = instead or {}
+        self._hints = MOST_HINTS
+
+    def look_up(self, name: str) -> Found | None:
+        """What the name stands for; None for an unknown one."""
+        return (
+            self._step(name, BYHAND)
+            or self._weight(name)
+            or self._count(name)
+            or (self._foreign(name))
+        )
+
+    def _step(self, name: str, style: str) -> Found | None:
+        if name not in self.plan.known:
+            return None
+        step = self.plan[name]
+        return Found(step.address, step.axes, step.shape, style, step.op)
+
+    def _weight(self, name: str) -> Found | None:
+        own = self._weights.get(name.removeprefix(WEIGHT)) if name.startswith(WEIGHT) else None
+        parameter = own or self._foreign_weights.get(unwrapped(name))
+        if parameter is None:
+            return None
+        address = WEIGHT + parameter.name
+        return Found(address, parameter.axes, parameter.shape, BYHAND)
+
+    def _count(self, name: str) -> Found | None:
+        known = name.startswith(COUNT) and name in self._counts
+        return Found(name, (), (), BYHAND) if known else None
+
+    def _foreign(self, name: str) -> Found | None:
+        for ending in ("", *ENDINGS):
+            if not name.endswith(ending):
+                continue
+            plain = unwrapped(name.removesuffix(ending))
+            if (address := self._steps.get(plain)) is not None:
+                return self._step(address, LENS if "hook_" in plain else HUGGING_FACE)
+            if ending and (found := self._step(plain, BYHAND)):
+                return found
+        return self._past(unwrapped(name))
+
+    def _past(self, name: str) -> Found | None:
+        """Keys and values as a cache holds them: those that the scores and the mixing read."""
+        match = _PAST.fullmatch(name)
+        if match is None:
+            return None
+        step, role = ("scores", "k") if match[2] == "key" else ("mixed", "v")
+        at = f"block.{match[1]}.attn.{step}"
+        if at not in self.plan.known:
+            return None
+        return self._step(self.plan[at].inputs[role], CACHE)
+
+    # ------------------------------------------------------------------ what there is
+
+    @cached_property
+    def _steps(self) -> Mapping[str, str]:
+        return {**names.steps(self.plan.spec, self.plan.known), **self.instead}
+
+    @cached_property
+    def _weights(self) -> Mapping[str, Parameter]:
+        return {parameter.name: parameter for parameter in parameters(self.plan.spec)}
+
+    @cached_property
+    def _counts(self) -> Mapping[str, int]:
+        return known_counts(self.model)
+
+    @cached_property
+    def _foreign_weights(self) -> Mapping[str, Parameter]:
+        """Tensors under the names that checkpoints have for them."""
+        if self.model.family is None:
+            return {}
+        from byhand.models.huggingface.families import FAMILIES
+
+        called = FAMILIES[self.model.family][1]
+        known = self._weights
+        found = {called.embedding: "embed.token"}
+        found |= {theirs: ours for ours, theirs in called.outside.items()}
+        for layer in range(len(self.plan.spec.blocks)):
+            found |= {
+                f"{called.layer}{layer}.{theirs}": f"block.{layer}.{ours}"
+                for ours, theirs in called.inside.items()
+            }
+        found |= {called.prefix + theirs: ours for theirs, ours in found.items()}
+        head = "head" if "head" in known else "embed.token"
+        found |= dict.fromkeys(called.heads, head)
+        return {theirs: known[ours] for theirs, ours in found.items() if ours in known}
+
+    # ------------------------------------------------------------------ near names
+
+    def hint(self, name: str) -> str | None:
+        """The known names nearest to an unknown one, of the style it seems to have."""
+        if not self._hints:
+            return None
+        self._hints -= 1
+        return nearest(name[:120], self._pool(unwrapped(name)))
+
+    def _pool(self, name: str) -> list[str]:
+        if name.startswith(COUNT):
+            return list(self._counts)
+        if name.startswith(WEIGHT):
+            return [WEIGHT + known for known in self._weights]
+        lens = name.startswith(("blocks.", "unembed.", "ln_final.")) or "hook_" in name
+        for theirs in (True, False):
+            pool = [known for known in self._steps if theirs is ("hook_" in known)]
+            if lens is theirs and (lens or self._modular(name)):
+                weights = list(self._foreign_weights) if name.endswith(("weight", "bias")) else []
+                return pool + weights
+        return list(self.plan.known)
+
+    def _modular(self, name: str) -> bool:
+        """Whether it looks like a module's name."""
+        first = {known.partition(".")[0] for known in self._steps if "hook_" not in known}
+        return name.partition(".")[0] in first
+
+
+def unwrapped(name: str) -> str:
+    """The name without what is wrapped around a module: `module.`, `_orig_mod.`"""
+    name = names.without_wrappers(name)
+    for prefix in AROUND * 2:
+        name = name.removeprefix(prefix)
+    return name
+
+
+# ------------------------------------------------------------------ names with an index
+
+
+POSITIONS = ("pos", "query", "key")
+VOCABULARY = "vocab"
+_NAME = re.compile(r"\s*(?P<name>[^\[\]]*?)\s*(?:\[(?P<inside>.*)\])?\s*", re.DOTALL)
+_PLACE = re.compile(r"""\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^,"'\[\]]*))\s*""")
+_NUMBERS = re.compile(r"\s*[-+]?[0-9]*\s*(?::\s*[-+]?[0-9]*\s*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A token in an index."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name as claims have it, with the places of its index."""
+
+    name: str
+    places: tuple[int | slice | Word, ...] = ()
+
+
+def read_name(text: str) -> Named:
+    """The name and the index of a claim; an AddressError if the index cannot be read."""
+    match = _NAME.fullmatch(text)
+    if match is None:
+        raise AddressError(
+            _("this is not an address"),
+            expected=_("a name such as logits or block.0.attn.scores[1,2,0]"),
+            found=repr(text[:80]),
+        )
+    if match["inside"] is None:
+        return Named(match["name"])
+    return Named(match["name"], tuple(_places(match["inside"], text)))
+
+
+def _places(inside: str, text: str) -> list[int | slice | Word]:
+    found: list[int | slice | Word] = []
+    at = 0
+    while True:
+        match = _PLACE.match(inside, at)
+        if match is None or (match.end() < len(inside) and inside[match.end()] != ","):
+            raise AddressError(
+                _("this is not an index"),
+                where=text[:80],
+                expected=_("whole numbers, slices and tokens, such as [0,2], [:,1:3] or [-1,cat]"),
+                found=repr(inside[:40]),
+            )
+        found.append(_place(match, text))
+        if match.end() == len(inside):
+            return found
+        at = match.end() + 1
+
+
+def _place(match: re.Match[str], text: str) -> int | slice | Word:
+    bare = match["bare"]
+    if bare is None:
+        return Word(match["single"] if match["double"] is None else match["double"])
+    if bare.strip() and not _NUMBERS.fullmatch(bare):
+        return Word(bare.strip())
+    return read_address(f"x[{bare}]").index[0]  # raises where nothing is there
+
+
+def index_of(
+    named: Named, axes: Sequence[str], shape: tuple[int, ...], row: Row, model: Model
+) -> Index:
+    """The index in numbers, each place inside the shape; an AddressError where it is not."""
+    places: list[int | slice] = []
+    for at, place in enumerate(named.places):
+        if isinstance(place, Word):
+            place = _looked_up(place, named, axes[at] if at < len(axes) else "", row, model)
+        places.append(place)
+    checked = within(Address(named.name, tuple(places)), shape)
+    return tuple(
+        slice(*place.indices(size)[:2]) if isinstance(place, slice) else place
+        for place, size in zip(checked, shape, strict=False)
+    )
+
+
+def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> int:
+    if axis not in (VOCABULARY, *POSITIONS):
+        raise AddressError(
+            _("there are no tokens along this axis"),
+            where=named.name,
+            expected=_("a whole number or a slice along {axis}").format(axis=axis or _("nothing")),
+            found=repr(word.text[:40]),
+        )
+    id = model.vocabulary.id(word.text)
+    if axis == VOCABULARY:
+        return id
+    found = [place for place, token in enumerate(row.tokens) if token == id]
+    if len(found) != 1:
+        raise AddressError(
+            _("{token} does not name one position").format(token=repr(word.text[:40])),
+            where=named.name,
+            expected=_("a token that is in the text once, or the number of the position"),
+            found=_("positions {places}").format(places=", ".join(map(str, found)))
+            if found
+            else _("no such token in the text"),
+        )
+    return row.before + found[0]
+
+
+# ------------------------------------------------------------------ hooks inside a norm
+
+
+_INSIDE = re.compile(r"(?:blocks\.(\d{1,6})\.(ln1|ln2)|ln_final)\.hook_(normalized|scale)")
+_BRIDGE = re.compile(r"(?:blocks\.\d+\.(?:ln[12]\.hook_(?:in|out)|hook_(?:in|out))|(?:pos_)?embed"
+                     r"\.hook_out|ln_final\.hook_(?:in|out)|hook_unembed)")  # fmt: skip
+_NEWER = ("unembed.hook_in", "unembed.hook_out")
+PARTS = {"ln1": "attn.norm", "ln2": "mlp.norm"}
+
+
+def beside_the_norm(entries: Iterable[Entry]) -> list[Unmatched]:
+    """The lines that a bridge works out beside its norms: nothing follows from them."""
+    named = list(entries)
+    if not any(_BRIDGE.fullmatch(entry.name) for entry in named):
+        return []
+    reason = _("TransformerLens' bridge computes it beside the norm: nothing follows from it")
+    return [
+        Unmatched(entry.name, entry.source, reason)
+        for entry in named
+        if re.search(r"\.hook_(?:normalized|scale)$", entry.name)
+    ]
+
+
+def after_gain_and_bias(entries: Iterable[Entry], model: Model) -> Mapping[str, str]:
+    """The hooks that are the output of their norm, each with the address of that output."""
+    named = list(entries)
+    if any(entry.name in _NEWER for entry in named):
+        return {}
+    found: dict[str, str] = {}
+    for entry in named:
+        match = _INSIDE.fullmatch(entry.name)
+        if match is None or match[3] == "scale":
+            continue
+        at = f"block.{match[1]}.{PARTS[match[2]]}" if match[2] else "final.norm"
+        norm = _norm(model, match)
+        if norm is not None and norm.kind == "layernorm" and _after(entry, at, norm, model):
+            found[entry.name] = f"{at}.out"
+    return found
+
+
+def _norm(model: Model, match: re.Match[str]) -> NormSpec | None:
+    if not match[2]:
+        return model.spec.final_norm
+    if int(match[1]) >= len(model.spec.blocks):
+        return None
+    block = model.spec.blocks[int(match[1])]
+    return block.attn_norm if match[2] == "ln1" else block.mlp_norm
+
+
+def _after(entry: Entry, at: str, norm: NormSpec, model: Model) -> bool:
+    """Whether the rows are nearer to the mean 0 once gain and bias are taken back."""
+    width = model.spec.d_model
+    if entry.values.dtype.kind == "O" or entry.values.shape[-1:] != (width,):
+        return False
+    rows = entry.values.astype(np.float64).reshape(-1, width)
+    gain = _weight(model, f"{at}.gain") if norm.gain else np.ones(width)
+    bias = _weight(model, f"{at}.bias") if norm.bias else np.zeros(width)
+    if gain is None or bias is None or not gain.all():
+        return False
+    return _off_centre((rows - bias) / gain) < _off_centre(rows)
+
+
+def _weight(model: Model, name: str) -> npt.NDArray[np.float64] | None:
+    try:
+        return np.asarray(model.weights[name].data, dtype=np.float64)
+    except (TypeError, ValueError):  # not known as numbers
+        return None
+
+
+def _off_centre(rows: npt.NDArray[np.float64]) -> float:
+    """How far the means of the rows are from 0, most of them."""
+    means = np.abs(rows.mean(axis=1))
+    return float(np.median(means[np.isfinite(means)])) if np.isfinite(means).any() else 0.0

@@ -1,0 +1,85 @@
+"""The precision that claims were worked out in, where nobody says it: their numbers tell.
+
+NumPy has no bfloat16, so such values are saved as float32; and lists of Python are float64.  What
+an array is kept in then says nothing: the numbers themselves do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.claims import Claim
+from byhand.checking.replay import EXACT
+from byhand.numbers.allowed.precisions import AUTOCAST
+from byhand.numbers.floats.formats import FORMATS, Format
+
+READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # or by norms before them
+
+
+def usual_precision(claims: Sequence[Claim]) -> str:
+    """The narrowest float format that holds the claims; "exact" where all are written by hand.
+
+    Floats are often saved in a wider format than they were worked in: bfloat16 has no type in
+    NumPy, and lists hold float64.  Where what products read stays in float32, and what they give
+    has 16 bits, it was cast on the way: autocast.
+    """
+    floats = [claim for claim in claims if claim.format in FORMATS]
+    if not floats:
+        return EXACT
+    # what is worked out tells; embeddings are as the checkpoint has them
+    told = [claim for claim in floats if not claim.address.startswith("embed.")] or floats
+    narrowest = min((str(claim.format) for claim in told), key=lambda name: FORMATS[name].bits)
+    found = narrowest_format((claim.values for claim in told), narrowest)
+    read = (claim for claim in floats if claim.address.endswith(READ_BY_PRODUCTS))
+    if any(cast_on_the_way(claim.values, str(claim.format), found) for claim in read):
+        return f"{AUTOCAST}{found}"
+    return found
+
+
+NARROWER = ("bfloat16", "float16", "float32")  # by the bits of their numbers, the fewest first
+ENOUGH = 32  # numbers that use the last bit of the format: fewer may be chance, or round numbers
+SHARE = 8  # one in so many of the numbers uses it, where they are not round: it should be half
+
+
+def narrowest_format(arrays: Iterable[npt.NDArray[Any]], kept_in: str) -> str:
+    """The narrowest format that holds all numbers of all arrays; `kept_in` where none does.
+
+    Numbers that a format holds by chance (0, 1, a half) are no evidence: enough of them must need
+    its last bit.
+    """
+    all_of_them = [np.asarray(array) for array in arrays]
+    for name in NARROWER:
+        if FORMATS[name].bits < FORMATS[kept_in].bits and _holds(FORMATS[name], all_of_them):
+            return name
+    return kept_in
+
+
+def cast_on_the_way(array: npt.NDArray[Any], kept_in: str, others: str) -> bool:
+    """Whether it is kept, and needed, in a wider format than `others`, which is one of 16 bits."""
+    narrow = FORMATS[others]
+    if narrow.bits >= FORMATS["float32"].bits or FORMATS[kept_in].bits <= narrow.bits:
+        return False
+    return not _fits(narrow, np.asarray(array))
+
+
+def _fits(form: Format, array: npt.NDArray[Any]) -> bool:
+    """Whether the format holds every number."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = array.astype(form.dtype).astype(np.float64)
+        return np.array_equal(rounded, array.astype(np.float64), True)
+
+
+def _holds(form: Format, arrays: list[npt.NDArray[Any]]) -> bool:
+    count = using = 0
+    for array in arrays:
+        if not _fits(form, array):
+            return False
+        rounded = array.astype(form.dtype)
+        bits = rounded.view(f"u{form.dtype.itemsize}")
+        count += int(np.count_nonzero(rounded))
+        using += int(np.count_nonzero(bits & 1))
+    return using >= max(ENOUGH, count / SHARE)

@@ -1,0 +1,104 @@
+"""Claims as they come: files, mappings and captures become sheets of named arrays.
+
+    handwriting     YAML and JSON, and what all handwriting shares
+    rows            CSV and spreadsheets            arrays    what all arrays share
+    numerals        one number as people write it   tensors   safetensors and npz
+    printed_floats  floats that a program printed   folder    what `byhand trace --out` writes
+
+Nothing here knows a model: which step a name stands for is the business of `matches`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from byhand.checking.claims import Sheet
+from byhand.errors import InputError, ModelFileError, UsageError
+from byhand.language import _
+
+if TYPE_CHECKING:
+    from byhand.capturing import Capture
+
+
+def read_claims(source: str | Path | Mapping[str, Any] | Capture) -> Sheet:
+    """The sheet of a claims file, of a mapping from names to arrays, or of a capture.
+
+    Files are YAML, JSON, CSV, xlsx, npz or safetensors, or the folder of a saved trace.  An
+    InputError says what is wrong, and where.
+    """
+    from byhand.checking.readers.handwriting import as_claims_error
+
+    try:
+        if isinstance(source, (str, Path)):
+            return _read_path(Path(source))
+        if hasattr(source, "sheet"):
+            found = source.sheet()
+            assert isinstance(found, Sheet)
+            return found
+        if isinstance(source, Mapping):
+            from byhand.checking.readers.arrays import sheet_of_mapping
+
+            return sheet_of_mapping(source, _("claims"))
+    except ModelFileError as error:
+        raise as_claims_error(error) from None
+    raise UsageError(
+        _("these are not claims"),
+        expected=_("a file, a mapping from names to arrays, or a capture"),
+        found=type(source).__name__,
+    )
+
+
+def _read_path(path: Path) -> Sheet:
+    try:
+        there, folder, plain = path.exists(), path.is_dir(), path.is_file()
+    except (OSError, ValueError):  # too long a name, or a NUL in it
+        there = folder = plain = False
+    if not there:
+        raise InputError(
+            _("there is no file {name}").format(name=repr(str(path)[:80])),
+            expected=_("a file of claims: {endings}").format(endings=", ".join(READERS)),
+        )
+    if folder:
+        from byhand.checking.readers.folder import read_folder
+
+        return read_folder(path)
+    if not plain:  # a pipe may never end
+        raise InputError(
+            _("claims are read from files"),
+            where=str(path),
+            expected=_("a file"),
+            found=_("a pipe or a device"),
+        )
+    read = READERS.get(path.suffix.lower())
+    if read is None:
+        hint = None
+        if path.suffix == ".npy":
+            hint = _("an array by itself has no name: save it with numpy.savez")
+        elif path.suffix in (".pt", ".pth", ".bin", ".pkl", ".pickle"):
+            hint = _("nothing is unpickled: save the tensors as safetensors or npz")
+        raise InputError(
+            _("claims are not read from such a file"),
+            where=str(path),
+            expected=", ".join(READERS),
+            found=path.suffix or _("no ending"),
+            hint=hint,
+        )
+    module, function = read  # imported when it is needed
+    sheet: Sheet = getattr(import_module(f"{__name__}.{module}"), function)(path)
+    return sheet
+
+
+READERS: Mapping[str, tuple[str, str]] = {  # an ending, the module here, and its function
+    ".yaml": ("handwriting", "read_text"),
+    ".yml": ("handwriting", "read_text"),
+    ".json": ("handwriting", "read_text"),
+    ".csv": ("rows", "read_csv"),
+    ".xlsx": ("rows", "read_spreadsheet"),
+    ".npz": ("tensors", "read_zipped"),
+    ".safetensors": ("tensors", "read_tensors"),
+}
+
+__all__ = ["READERS", "read_claims"]

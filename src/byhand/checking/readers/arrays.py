@@ -1,0 +1,232 @@
+"""Claims that are arrays: NumPy's, torch's, and the files that hold them by name.
+
+An array keeps its format, which says how the numbers were worked out.  Arrays of whole numbers
+under the names of `TOKENS`, `MASKS`, `POSITIONS` and `SEGMENTS` say what the text is; texts are the
+heading.  Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from numbers import Real
+from typing import Any, NoReturn
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
+from byhand.checking.masks import mask_of, pairs_of
+from byhand.checking.readers.handwriting import CLAIMS, GIVEN, HEADING, LABELS, POINTING, entry_of
+from byhand.errors import InputError
+from byhand.files.mapped import shown, sides
+from byhand.files.tree import List, Node, Scalar
+from byhand.language import _
+
+TOKENS = ("tokens", "input_ids", "hook_tokens", "embed.hook_in")
+MASKS = ("attention_mask",)
+POSITIONS = ("position_ids", "pos_embed.hook_in")
+SEGMENTS = ("segment_ids",)  # of several texts packed into one: which of them
+PADDING = ("pad_token_id",)
+PAIRS = "pairs"  # a mask of queries and keys, as the heading keeps it
+FLOATS: Mapping[np.dtype[Any], str] = {
+    np.dtype(np.float64): "float64",
+    np.dtype(np.float32): "float32",
+    np.dtype(np.float16): "float16",
+    np.dtype(ml_dtypes.bfloat16): "bfloat16",
+}
+DEEPEST = 20  # lists within each other
+
+Named = Iterable[tuple[str, Any]]
+
+
+def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None = None) -> Sheet:
+    """The sheet of names with arrays; texts among them belong to the heading."""
+    told: dict[str, Any] = dict(heading or {})
+    entries: list[Entry] = []
+    for name, value in named:
+        where = f"{source}: {shown(name)}"
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U" and not value.shape:
+            value = str(value)
+        if name in HEADING and isinstance(value, str):
+            told[name] = value
+        elif name in (*TOKENS, *MASKS, *POSITIONS, *SEGMENTS, *PADDING) and not _spelled(value):
+            array = as_array(value, where)
+            if name in MASKS and array.ndim > 2:
+                told[PAIRS] = pairs_of(array, where)
+            else:
+                told[name] = whole_numbers(array, where, name)
+        else:
+            entries.append(entry_of_any(name, value, source))
+    tokens = _first(told, TOKENS)
+    return Sheet(
+        source,
+        tuple(entries),
+        text=told.get("text"),
+        target=told.get("target"),
+        tokens=tokens,
+        mask=mask_of(source, tokens, _first(told, MASKS), _first(told, PADDING)),
+        pairs=told.get(PAIRS),
+        positions=_first(told, POSITIONS),
+        segments=_first(told, SEGMENTS),
+        precision=told.get("precision"),
+        label=_first(told, LABELS),
+    )
+
+
+def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:
+    """The sheet of a mapping in Python; under `claims`, or names beside the heading."""
+    for name in mapping:
+        if not isinstance(name, str):
+            raise InputError(
+                _("a name is not text"), where=source, expected=_("text"), found=shown(repr(name))
+            )
+    if isinstance(given := mapping.get(GIVEN), Mapping):
+        sheet = sheet_of_mapping({k: mapping[k] for k in mapping if k != GIVEN}, source)
+        printed = sheet_of_mapping(given, source).entries
+        printed = tuple(replace(entry, given=True) for entry in printed)
+        return replace(sheet, entries=(*sheet.entries, *printed))
+    inner = mapping.get(CLAIMS)
+    if isinstance(inner, Mapping):
+        both = {**{key: mapping[key] for key in mapping if key != CLAIMS}, **inner}
+        return sheet_of_mapping(both, source)
+    sheet = sheet_of_arrays(source, mapping.items())
+    return sheet if sheet.entries else no_claims(source, mapping)
+
+
+def no_claims(source: str, names: Iterable[str] = ()) -> NoReturn:
+    """Refuses a source without a claim; `names` are what is there instead."""
+    raise InputError(
+        _("there are no claims"),
+        where=source,
+        expected=_("names with arrays"),
+        found=", ".join(map(shown, list(names)[:8])) or _("nothing"),
+    )
+
+
+def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:
+    return next((told[name] for name in names if name in told), None)
+
+
+# ------------------------------------------------------------------ one claim
+
+
+def entry_of_any(name: str, value: Any, source: str) -> Entry:
+    """A claim in whatever form Python has it; lists with texts or blanks count as handwriting."""
+    where = f"{source}: {shown(name)}"
+    if isinstance(value, tuple) and value and _tensor(value[0]):
+        value = value[0]  # what a module gives: of a tuple, the first is its output
+    if _written(value, where):
+        return entry_of(name, _node(value, source, name))
+    return entry_of_array(name, as_array(value, where), where)
+
+
+def entry_of_array(name: str, array: npt.NDArray[Any], where: str) -> Entry:
+    """A claim that is an array; one that cannot be read says so when it is matched."""
+    kind = DIRECTION if name.startswith(POINTING) else VALUE
+    claimed = None
+    if isinstance(array, np.ma.MaskedArray):
+        claimed, array = ~np.ma.getmaskarray(array), np.asarray(array.data)
+    format = FLOATS.get(array.dtype.newbyteorder("="))
+    if format is not None:
+        return Entry(name, array, where, 0.0, claimed, format, kind)
+    if array.dtype.kind == "V" and array.dtype.itemsize == 2 and array.dtype.names is None:
+        # NumPy files have no name for it: this is how they hold ml_dtypes' bfloat16
+        return Entry(name, array.view(ml_dtypes.bfloat16), where, 0.0, claimed, "bfloat16", kind)
+    if array.dtype.kind in "iu":
+        return Entry(name, array, where, 0.0, claimed, "int64", kind)
+    if array.dtype.kind == "U":
+        return Entry(name, array.astype(object), where, 0.0, claimed, None, kind)
+    return unreadable(name, where, str(array.dtype))
+
+
+def unreadable(name: str, where: str, found: str) -> Entry:
+    """A claim in numbers that byhand does not read: it is listed, not judged."""
+    reason = _("it holds {found}, which is not read; floats are: {formats}").format(
+        found=found, formats=", ".join(FLOATS.values())
+    )
+    return Entry(name, np.zeros(0), where, problem=reason)
+
+
+def as_array(value: Any, where: str) -> npt.NDArray[Any]:
+    """The value as an array on this machine, in its own format; objects are refused."""
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch's, without importing torch
+        value = _from_torch(value)
+    try:
+        array = value if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        raise InputError(
+            _("this is not an array: {reason}").format(reason=shown(str(error))), where=where
+        ) from None
+    if array.dtype.kind == "O":
+        raise InputError(
+            _("an array of objects is not read"),
+            where=where,
+            expected=", ".join(FLOATS.values()),
+            found=shown(type(value).__name__),
+        )
+    return array
+
+
+def _from_torch(tensor: Any) -> Any:
+    plain = tensor.detach().cpu()
+    if str(plain.dtype) == "torch.bfloat16":  # NumPy has none; by way of float32 nothing is lost
+        return plain.float().numpy().astype(ml_dtypes.bfloat16)
+    return plain.numpy()
+
+
+def _tensor(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(value, "detach")
+
+
+# ------------------------------------------------------------------ lists in Python
+
+
+def _spelled(value: Any) -> bool:
+    """Whether tokens are given as words rather than as ids."""
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype.kind == "U")
+    return isinstance(value, str) or (
+        isinstance(value, (list, tuple)) and any(map(_spelled, value[:1]))
+    )
+
+
+def _written(value: Any, where: str, depth: int = 0) -> bool:
+    """Whether a text, a blank or a fraction is in it: then it is read as handwriting."""
+    if depth > DEEPEST:
+        raise InputError(_("nested more than {count} deep").format(count=DEEPEST), where=where)
+    if isinstance(value, (list, tuple)):
+        return any(_written(item, where, depth + 1) for item in value)
+    return value is None or isinstance(value, (str, Fraction))
+
+
+def _node(value: Any, source: str, key: str) -> Node:
+    """Python's lists as nodes.  A float is what it is: its digits are not a rounding."""
+    if isinstance(value, (list, tuple)):
+        return List(source, 0, key, tuple(_node(item, source, key) for item in value))
+    if value is None:
+        return Scalar(source, 0, key, "")
+    if isinstance(value, Real) and math.isfinite(value):
+        exact = value if isinstance(value, Fraction) else Fraction(float(value))
+        return Scalar(source, 0, key, f"{exact.numerator}/{exact.denominator}")
+    return Scalar(source, 0, key, str(value))
+
+
+# ------------------------------------------------------------------ ids and masks
+
+
+def whole_numbers(array: npt.NDArray[Any], where: str, name: str) -> npt.NDArray[np.int64]:
+    """Ids, a mask or positions: one row, or a batch of rows."""
+    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.rint(array)):
+        array = np.clip(array, -(2.0**53), 2.0**53).astype(np.int64)
+    if array.dtype.kind not in "iub" or array.ndim > 2 or (array.ndim < 1 and name not in PADDING):
+        raise InputError(
+            _("{name} are whole numbers, in one row or a batch of rows").format(name=name),
+            where=where,
+            expected=_("whole numbers with the axes pos, or batch and pos"),
+            found=f"{array.dtype} {sides(array.shape)}",
+        )
+    return array.astype(np.int64)

@@ -1,0 +1,261 @@
+"""Claims written by hand: a heading, and names with numbers, words or lists of them.
+
+YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), with
+the care that model files get, and nodes become a sheet here.  Numbers are read by `numerals`;
+floats that a program printed in full, by `printed_floats`.  What names stand for is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
+from byhand.checking.readers.numerals import BLANK, Numeral, blank, numeral
+from byhand.checking.readers.printed_floats import floats_of
+from byhand.errors import InputError, ModelFileError, ShapeError
+from byhand.files import scalars, tree
+from byhand.files.tree import List, Node, Scalar, Table, describe
+from byhand.language import _
+
+CLAIMS, GIVEN = "claims", "given"
+LABELS = ("name", "student")
+HEADING = ("text", "target", "precision", "about", "marks", *LABELS)
+AS_IT_STANDS = ("text", "target")
+NOTHING = ("", "null")
+WORDS = ("next", "tokens", "hook_tokens", "input_ids")  # what is claimed of these are tokens
+POINTING = "direction."
+
+
+def sheet_of(source: str, table: Table) -> Sheet:
+    """The sheet of a table: the claims under `claims`, or between the lines of the heading."""
+    claims = _lines(table, CLAIMS)
+    if claims is None:
+        claims = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
+    else:
+        table.only(*HEADING, CLAIMS, GIVEN)
+    given = _lines(table, GIVEN) or {}
+    if not claims:
+        raise table.wrong(
+            _("there are no claims"),
+            expected=_("addresses with their values, such as {example}").format(
+                example="loss: 1.8313"
+            ),
+            found=describe(table) if table.entries else _("nothing"),
+        )
+    return Sheet(
+        source,
+        (
+            *(entry_of(name, node) for name, node in claims.items()),
+            *(replace(entry_of(name, node), given=True) for name, node in given.items()),
+        ),
+        text=_heading(table, "text"),
+        target=_heading(table, "target"),
+        precision=_heading(table, "precision"),
+        label=_heading(table, *LABELS),
+        marks=_marks(table.get("marks")),
+    )
+
+
+def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
+    """The lines under a key; None where it is not there."""
+    node = table.get(key)
+    if node is None or isinstance(node, Table):
+        return None if node is None else node.entries
+    raise node.wrong(
+        _("claims are a table") if key == CLAIMS else _("what is given is a table"),
+        expected=_("addresses with their values, one a line"),
+    )
+
+
+def _heading(table: Table, *keys: str) -> str | None:
+    for key in keys:
+        if (node := table.get(key)) is None or (isinstance(node, Scalar) and node.text in NOTHING):
+            continue
+        if isinstance(node, Scalar) and key in AS_IT_STANDS:
+            return node.text  # of characters, a blank at the end is one
+        return scalars.text(node)
+    return None
+
+
+def _marks(node: Node | None) -> Mapping[str, Fraction]:
+    """What lines are worth, by the names that the lines have."""
+    if node is None:
+        return {}
+    if not isinstance(node, Table):
+        raise node.wrong(
+            _("marks are a table"), expected=_("names of lines with what each is worth")
+        )
+    marks = {name.strip(): scalars.number(mark) for name, mark in node.entries.items()}
+    for name, worth in marks.items():
+        if worth < 0:
+            raise node.entries[name].wrong(
+                _("a line cannot be worth less than nothing"),
+                expected=_("a number that is not negative"),
+                found=str(worth),
+            )
+    return marks
+
+
+# ------------------------------------------------------------------ one claim
+
+
+def entry_of(name: str, node: Node) -> Entry:
+    """One claim: a number, a token, or nested lists of them with rows of one length."""
+    name = name.strip()
+    kind = DIRECTION if name.startswith(POINTING) else VALUE
+    place = f"{node.file}:{node.line}" if node.line else f"{node.file}: {name}"
+    shape = _shape(node) or ()
+    flat = list(_leaves(node, shape))
+    if name.partition("[")[0].rstrip() in WORDS:
+        words = np.empty(len(flat), dtype=object)
+        words[:] = [
+            "" if leaf is None else leaf.text.strip() or leaf.text  # a blank may be a token
+            for leaf in flat
+        ]
+        claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
+        return Entry(name, words.reshape(shape), place, 0.0, _shaped(claimed, shape), None, kind)
+    dumped = floats_of([leaf.text for leaf in flat if leaf is not None])
+    if dumped is not None:
+        claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
+        values, format = np.zeros(len(flat)), dumped[1]
+        values[claimed] = dumped[0]
+        return Entry(name, values.reshape(shape), place, 0.0, _shaped(claimed, shape), format, kind)
+    read = [BLANK if leaf is None else numeral(leaf) for leaf in flat]
+    return _numbers(name, kind, place, read, shape)
+
+
+def _numbers(
+    name: str, kind: str, place: str, read: list[Numeral], shape: tuple[int, ...]
+) -> Entry:
+    values = np.asarray([each.value for each in read], dtype=np.float64)
+    slack = np.asarray([each.slack for each in read], dtype=np.float64)
+    if kind == VALUE:
+        _mean_whole_numbers(read, slack)
+    claimed = np.asarray([each.claimed for each in read], dtype=np.bool_)
+    return Entry(
+        name,
+        values.reshape(shape),
+        place,
+        slack.reshape(shape),
+        _shaped(claimed, shape),
+        None,
+        kind,
+    )
+
+
+def _mean_whole_numbers(read: list[Numeral], slack: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+    """Gives whole numbers the slack of the decimals beside them; alone, they are exact."""
+    if not any(each.whole for each in read):
+        return
+    beside = max((each.slack for each in read if not each.whole), default=0.0)
+    for place, each in enumerate(read):
+        if each.whole:
+            slack[place] = min(each.slack, beside)
+
+
+def _shaped(
+    claimed: np.ndarray[tuple[int], np.dtype[np.bool_]], shape: tuple[int, ...]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None:
+    return None if claimed.all() else claimed.reshape(shape)
+
+
+def _shape(node: Node) -> tuple[int, ...] | None:
+    """The shape of nested lists; None for a blank, which may stand for a whole row."""
+    if isinstance(node, Table):
+        raise node.wrong(_("a claim is a number, or a list of numbers"), expected=_("a number"))
+    if not isinstance(node, List):
+        return None if blank(node) else ()
+    first: tuple[int, ...] | None = None
+    for item in node.items:
+        shape = _shape(item)
+        if shape is None or shape == first:
+            continue
+        if first is not None:
+            raise _ragged(item, first, shape)
+        first = shape
+    return (len(node.items), *(first or ()))
+
+
+def _ragged(node: Node, first: tuple[int, ...], found: tuple[int, ...]) -> InputError:
+    return ShapeError(
+        _("the rows have different lengths"),
+        where=node.where,
+        expected=_("as in the first row: {shape}").format(shape=_sides(first)),
+        found=_sides(found),
+    )
+
+
+def _sides(shape: tuple[int, ...]) -> str:
+    return " × ".join(map(str, shape)) if shape else _("one number")
+
+
+def _leaves(node: Node, shape: tuple[int, ...]) -> Iterator[Scalar | None]:
+    """The entries in order; None for each entry that a blank stands for."""
+    if isinstance(node, List):
+        for item in node.items:
+            yield from _leaves(item, shape[1:])
+    elif blank(node):
+        yield from [None] * int(np.prod(shape, dtype=np.int64))
+    else:
+        assert isinstance(node, Scalar)
+        yield node
+
+
+# ------------------------------------------------------------------ YAML and JSON
+
+
+_QUESTION = re.compile(rb"[\[,:]\s*\?\s*(?:[,\]]|$)", re.MULTILINE)
+
+
+def read_text(path: Path) -> Sheet:
+    """The claims of a YAML or JSON file."""
+    try:
+        return sheet_of(str(path), tree.load(path))
+    except ModelFileError as error:
+        ours = as_claims_error(error)
+        if ours.hint is None and _lone_question_mark(path):
+            ours.hint = _("a blank is written _; a lone ? has another meaning in YAML")
+        raise ours from None
+
+
+def _lone_question_mark(path: Path) -> bool:
+    """Whether a blank may have been written in a way that YAML does not read."""
+    try:
+        with path.open("rb") as file:
+            return _QUESTION.search(file.read(tree.LARGEST_FILE)) is not None
+    except OSError:
+        return False
+
+
+def as_claims_error(error: ModelFileError) -> InputError:
+    """The same error, said of a claims file."""
+    message, hint = _in_our_words().get(error.message, error.message), error.hint
+    if error.message == _("the file is too large"):
+        hint = _("large arrays belong in a safetensors or npz file")
+    expected = error.expected
+    if error.message == _("a model file is a table"):
+        expected = _("addresses with their values, such as {example}").format(
+            example="loss: 1.8313"
+        )
+    where = (error.where or "").replace(":0: ", ": ", 1)  # a mapping in Python has no lines
+    return InputError(message, where=where, expected=expected, found=error.found, hint=hint)
+
+
+def _in_our_words() -> dict[str, str]:
+    """What is said of a model file, and what is said of claims instead."""
+    return {
+        _("a model file is a table"): _("a claims file is a table"),
+        _("a model file is one document"): _("a claims file is one document"),
+        _("a model file has no aliases"): _("a claims file has no aliases"),
+        _("a model file has no anchors"): _("a claims file has no anchors"),
+        _("a model file has no tags"): _("a claims file has no tags"),
+        _("a model file has no merge keys"): _("a claims file has no merge keys"),
+        _("this is a folder, not a model file"): _("this is a folder, not a claims file"),
+    }

@@ -1,0 +1,263 @@
+"""The numbers of edited plans: ranges that can also do what no transformer does.
+
+A mistake is written as a plan of right operations and of these: entries copied, scaled, taken in
+another order, read with another shape, rounded to a coarser format, dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.checking.suspects.casts import rounded_to
+from byhand.checking.suspects.dropout import kept_keys, nearer, plausible
+from byhand.errors import InputError
+from byhand.expression import Expression
+from byhand.language import _
+from byhand.numbers.allowed import Allowed, Range
+from byhand.numbers.allowed.ranges import Origin, wide
+from byhand.numbers.base import Prediction
+
+Data = npt.NDArray[Any]
+
+
+class Mistaken(Allowed):
+    """Allowed numbers; of a wrong operation, too, all that its mistaken author may get."""
+
+    def moved(self, move: Callable[[Data], Data], *values: Range) -> Range:
+        """The value whose entries are where `move` puts those of the values, laid end to end along
+        the first axis where there are several."""
+        read = tuple(map(self._read, values))
+        result = (read[0] if len(read) == 1 else _end_to_end(read)).each(move)
+        result.origin = _shares(read[0])
+        return result
+
+    @np.errstate(invalid="ignore")
+    def rounded(self, x: Range, rounding: Callable[[Data], Data]) -> Range:
+        """The value after a rounding of every entry, which is monotonic: what is between two
+        numbers comes between them again."""
+        x = self._read(x)
+        rad = x.radius()
+        mid = np.asarray(x.mid, dtype=np.float64)
+        if rad is None:
+            return Range(rounding(mid), None, x.usual, x.absent)
+        finite = np.isfinite(rad)
+        near = np.where(finite, rad, 0.0)
+        low, high = rounding(mid - near), rounding(mid + near)
+        half = np.where(finite, np.abs(high - low) * 0.5, np.inf)
+        # where both neighbours are possible, either is usual
+        usual = half if x.usual is None else np.maximum(half, x.usual)
+        return Range((low + high) * 0.5, half, usual, x.absent)
+
+    def hiding(self, x: Range, absent: Data) -> Range:
+        """The value with these entries absent."""
+        x = self._read(x)
+        away = np.array(absent if x.absent is None else absent | x.absent)
+        mid, rad, usual = _zero(away, x)
+        return Range(mid, rad, usual, away, origin=_shares(x))
+
+    def hidden_like(self, x: Range, other: Range) -> Range:
+        """The value with those entries absent that are absent in another."""
+        return x if other.absent is None else self.hiding(x, other.absent)
+
+    def present(self, x: Range) -> Range:
+        """Scores or shares with 0 where nothing was to be seen."""
+        return x if x.absent is None else Range(*_zero(x.absent, x))
+
+    def _filled(self, like: Range, number: Any) -> Range:
+        data = np.empty(like.shape, dtype=object)
+        data.fill(number)
+        return self.admit(data)
+
+    # ------------------------------------------------------------------- copied, scaled, raised
+
+    def keep(self, x: Range) -> Range:
+        """x as it is."""
+        return x
+
+    def scaled(self, x: Range, *, factor: Fraction | Expression) -> Range:
+        """x times a constant."""
+        return self.hidden_like(self.multiply(x, self._filled(x, factor)), x)
+
+    def raised(self, x: Range, *, by: Fraction) -> Range:
+        """x plus a constant."""
+        return self.hidden_like(self.add(x, self._filled(x, by)), x)
+
+    def adjusted(
+        self,
+        x: Range,
+        *,
+        places: Sequence[int],
+        factors: Sequence[Fraction],
+        shifts: Sequence[Fraction],
+    ) -> Range:
+        """x, with single entries times a factor plus a summand; places count all entries."""
+        times = np.full(x.shape, Fraction(1), dtype=object)
+        plus = np.full(x.shape, Fraction(0), dtype=object)
+        times.reshape(-1)[list(places)] = factors
+        plus.reshape(-1)[list(places)] = shifts
+        return self.add(self.multiply(x, self.admit(times)), self.admit(plus))
+
+    def times_each(self, x: Range, *, factors: Data) -> Range:
+        """Each entry times its own factor."""
+        return self.hidden_like(self.multiply(x, self.admit(factors)), x)
+
+    def over(self, *, below: Range, top: Fraction) -> Range:
+        """A constant divided by each entry."""
+        one = self.moved(lambda data: data[..., None], self._filled(below, top))
+        return self.moved(lambda data: data[..., 0], self.normalize(one, below))
+
+    # ------------------------------------------------------------------- moved
+
+    def taken(self, x: Range, *, axis: int, order: Sequence[int]) -> Range:
+        """The entries along an axis in another order, some perhaps twice or never."""
+        return self.moved(lambda data: np.take(data, order, axis=axis), x)
+
+    def turned(self, x: Range, *, axes: Sequence[int]) -> Range:
+        """The axes in another order."""
+        return self.moved(lambda data: data.transpose(tuple(axes)), x)
+
+    def reread(self, x: Range, *, shape: Sequence[int]) -> Range:
+        """The same numbers, as they lie in memory, read with another shape."""
+        return self.moved(lambda data: np.ascontiguousarray(data).reshape(tuple(shape)), x)
+
+    def shuffled(self, x: Range, *, order: Data) -> Range:
+        """All entries in another order, the shape as it is."""
+        return self.moved(lambda data: data.reshape(-1)[order].reshape(data.shape), x)
+
+    def hidden(self, x: Range, *, mask: Sequence[Sequence[bool]]) -> Range:
+        """x, absent where the mask is False."""
+        away = np.broadcast_to(~np.asarray(mask, dtype=bool), x.shape)
+        return self.hiding(x, away)
+
+    def even_rows(self, x: Range, *, rows: Sequence[int]) -> Range:
+        """Shares in which some queries look at every key alike: nothing else was left to them."""
+        size = x.shape[-1]
+        even = self._filled(x, Fraction(1, size))
+        chosen = np.zeros(x.shape, dtype=bool)
+        chosen[..., list(rows), :] = True
+
+        def lay(data: Data) -> Data:
+            own, other = np.split(data, 2, axis=0)
+            return np.where(chosen, other, own)
+
+        return self.moved(lay, x, even)
+
+    # ------------------------------------------------------------------- rounded
+
+    def cast(self, x: Range, *, format: str) -> Range:
+        """x rounded to a coarser format."""
+        return self.rounded(x, lambda data: rounded_to(format, data))
+
+    def cut_off(self, x: Range, *, places: int) -> Range:
+        """x without the digits after so many decimals."""
+        unit = 10.0**places
+        return self.rounded(x, lambda data: np.trunc(data * unit) / unit)
+
+    def to_places(self, x: Range, *, places: int) -> Range:
+        """x rounded to so many decimals."""
+        return self.rounded(x, lambda data: np.round(data, places))
+
+    # ------------------------------------------------------------------- the end
+
+    def renumbered(self, x: Range, *, by: int) -> list[Prediction]:
+        """The next tokens, with ids counted from another number."""
+        return self.argmax(self.moved(lambda data: np.roll(data, by, axis=-1), x))
+
+    def positions_taken(self, x: Sequence[Prediction], *, order: Sequence[int]) -> list[Prediction]:
+        """The predictions of other positions."""
+        return [x[place] for place in order]
+
+    def target_share(self, probs: Range, *, target: int) -> Range:
+        """probs[last position, target], as an array of one value."""
+        return self.moved(lambda data: data[-1:, target], probs)
+
+    def mean_loss(
+        self, probs: Range, *, target: int, following: Sequence[int], places: Sequence[int]
+    ) -> Range:
+        """The mean over some positions of -ln probs[position, the token that follows it].
+
+        `following` are the tokens that follow, from position 0 on; behind them, and where they
+        are negative, comes the target.
+        """
+        losses = []
+        for place in places:
+            token = following[place] if place < len(following) else target
+            row = self.taken(probs, axis=0, order=[place])
+            losses.append(self.loss(row, target=target if token < 0 else token))
+        return self.scaled(reduce(self.add, losses), factor=Fraction(1, len(places)))
+
+    # ------------------------------------------------------------------- dropped
+
+    def dropped(self, x: Range, *, values: Data, rate: Fraction) -> Range:
+        """x as a dropout left it, which claimed these values."""
+        larger = wide(x.mid) / float(1 - rate)
+        return self._kept(x, nearer(values, np.zeros(x.shape), larger), larger != 0, rate)
+
+    def dropped_add(self, x: Range, y: Range, *, values: Data, rate: Fraction) -> Range:
+        """x + y, where a dropout had left some of y."""
+        larger, off = wide(y.mid) / float(1 - rate), self.add(x, y).radius()
+        kept = nearer(values, wide(x.mid), wide(x.mid) + larger)
+        tells = np.abs(larger) > 4 * (0.0 if off is None else off)
+        return self.add(x, self._kept(y, kept, tells, rate))
+
+    def dropped_mix(self, weights: Range, v: Range, *, values: Data, rate: Fraction) -> Range:
+        """What is mixed of the shares that a dropout had left."""
+        factor = float(1 / (1 - rate))
+        off = self.mix(weights, v).radius()
+        assert off is not None
+        shares, rows = wide(weights.mid), wide(v.mid)
+        # the shares are stored once more before they are mixed, and the result may be larger
+        sizes = self.mix(Range(shares), Range(np.abs(rows))).mid
+        off = off + sizes * (2 * self.precision.store.half)
+        kept = kept_keys(shares, rows, values, factor * off, factor)
+        lengths = np.repeat(np.linalg.norm(rows, axis=-1), len(shares) // len(rows), axis=0)
+        tells = shares * lengths[:, None] > 4 * np.linalg.norm(off, axis=-1)[..., None]
+        return self.mix(self._kept(weights, kept, tells, rate), v)
+
+    def _kept(self, x: Range, kept: Data, tells: Data, rate: Fraction) -> Range:
+        """What is left of x; entries so small that nothing tells are not counted."""
+        if not plausible(kept, tells, float(rate)):
+            raise InputError(_("no dropout explains it"))
+        # the factor is a float32 number whatever the format
+        left = Range(np.where(kept, float(1 / (1 - rate)), 0.0), relative=2.0**-24)
+        return self.hidden_like(self.multiply(x, left), x)
+
+
+def _shares(x: Range) -> Origin | None:
+    """That masked entries are 0 stays true wherever they go."""
+    return Origin(shares=True) if x.origin is not None and x.origin.shares else None
+
+
+def _zero(away: Data, x: Range) -> tuple[Data, Data | None, Data | None]:
+    """The arrays of a range with 0 in these places."""
+    rad, usual = x.radius(), x.usual
+    return (
+        np.where(away, 0.0, x.mid),
+        None if rad is None else np.where(away, 0.0, rad),
+        None if usual is None else np.where(away, 0.0, usual),
+    )
+
+
+def _end_to_end(values: tuple[Range, ...]) -> Range:
+    """The values one after the other along the first axis; None stands for zeros."""
+
+    def joined(parts: list[Data | None], dtype: Any) -> Data | None:
+        if all(part is None for part in parts):
+            return None
+        there = [np.zeros(value.shape, dtype) if part is None else part
+                 for value, part in zip(values, parts, strict=True)]  # fmt: skip
+        return np.concatenate(there, axis=0)
+
+    mid = np.concatenate([np.asarray(value.mid, dtype=np.float64) for value in values], axis=0)
+    return Range(
+        mid,
+        joined([value.radius() for value in values], np.float64),
+        joined([value.usual for value in values], np.float64),
+        joined([value.absent for value in values], np.bool_),
+    )

@@ -1,0 +1,79 @@
+"""A class's marks as parts: a row a student with a sign for every line, the commonest mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from byhand.checking.gradebooks import Gradebook, decimal
+from byhand.checking.grading import BLANK, SET_ASIDE, Graded
+from byhand.checking.verdicts import Verdict
+from byhand.document import words
+from byhand.document.compose.marked import SIGNS, verdict_word
+from byhand.document.parts.verdicts import ClassRow, ClassTable
+from byhand.language import _
+
+MOST_MISTAKES = 10
+MOST_STUDENTS = 6  # named behind a mistake
+LONGEST_NAME = 28
+OUTCOMES = {verdict.value: sign for verdict, sign in SIGNS.items()} | {BLANK: "·", SET_ASIDE: "?"}
+
+
+def class_table(book: Gradebook) -> ClassTable:
+    """How the class did: every sheet with its marks and outcomes, then what was got wrong most."""
+    rows = tuple(_row(sheet, book) for sheet in book.sheets)
+    present = {sign for row in rows for sign in row.signs}
+    legend = [(SIGNS[verdict], verdict_word(verdict)) for verdict in Verdict]
+    legend.insert(-1, (OUTCOMES[BLANK], _("left blank")))
+    more = len(book.mistakes) - MOST_MISTAKES
+    return ClassTable(
+        title=_title(book),
+        rows=rows,
+        legend=tuple(f"{sign} {word}" for sign, word in legend if sign in present),
+        lines=book.names or book.lines,
+        mistakes=tuple(_mistakes(book)),
+        left_out=_("and {count} more").format(count=words.whole(more)) if more > 0 else "",
+    )
+
+
+def _title(book: Gradebook) -> str:
+    """How many sheets, and how they did on the whole."""
+    mean, count = book.mean_percent, words.whole(len(book.sheets))
+    if mean is None:
+        return _("{count} sheets, nothing to mark").format(count=count)
+    if len(book.sheets) > 1:
+        text = _("{count} sheets, {percent}% on average")
+        return text.format(count=count, percent=decimal(mean, 0))
+    row = _row(book.sheets[0], book)
+    text = _("{student}: {marks} ({percent}%)")
+    return text.format(student=row.student, marks=row.marks, percent=row.percent)
+
+
+def _row(sheet: Graded, book: Gradebook) -> ClassRow:
+    outcome: dict[str, str] = {}
+    for line in sheet.lines:
+        outcome.setdefault(line.address, line.outcome)
+    return ClassRow(
+        student=_name(sheet.student),
+        marks=marks_text(sheet.total, sheet.out_of),
+        percent="" if sheet.percent is None else decimal(sheet.percent, 0),
+        signs=tuple(OUTCOMES.get(outcome.get(each, BLANK), "?") for each in book.lines),
+    )
+
+
+def _mistakes(book: Gradebook) -> Iterator[tuple[str, str]]:
+    """The commonest mistakes, and who made each of them where."""
+    for mistake in book.mistakes[:MOST_MISTAKES]:
+        who = words.some_of([_name(student) for student in mistake.students], MOST_STUDENTS)
+        where = words.some_of(list(mistake.lines), 2)
+        yield mistake.summary, _("{who}, at {where}").format(who=who, where=where)
+
+
+def _name(student: str) -> str:
+    name = words.printable(student) if student else "?"
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def marks_text(total: Fraction, out_of: Fraction) -> str:
+    """5.5 of 6."""
+    return _("{mark} of {most}").format(mark=decimal(total), most=decimal(out_of))

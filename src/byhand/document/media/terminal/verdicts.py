@@ -1,0 +1,202 @@
+"""Marked lines on the terminal: the result, the tally, and a table with a line of working a row.
+
+Readable without colour: every verdict has a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
+from byhand.document.parts.verdicts import (
+    ClassTable,
+    Signed,
+    VerdictLine,
+    VerdictReport,
+    VerdictRun,
+    VerdictTable,
+)
+from byhand.language import _
+
+INDENT, GAP = "  ", "   "
+JOINED = "\N{NO-BREAK SPACE}"  # between a number and its line, where no line is broken
+DETAIL = INDENT * 3
+INKS = {
+    "RIGHT": "exact",
+    "CARRIED": "enclosed",
+    "UNSUPPORTED": "named",
+    "ERROR": "wrong",
+    "UNJUDGED": "rounded",
+}
+TOLD = {"source": "quiet", "reason": "quiet", "suspect": "strong", "usual": "named"}
+SIGN, LINE, VERDICT, SHARE, USUAL, WORST = range(6)  # the columns of the table
+
+
+def report_lines(report: VerdictReport, width: int, ink: Ink) -> Iterator[str]:
+    """The whole marking as text."""
+    yield from (ink(line, "strong") for line in _wrapped(report.result.text, width, ""))
+    yield ""
+    room = max(width_of(name) for name, _fact in report.facts.facts)
+    for name, fact in report.facts.facts:
+        lead = INDENT + padded(name, room) + INDENT
+        yield from _wrapped(fact, width, " " * width_of(lead), lead)
+    for sheet in report.sheets:
+        yield ""
+        if sheet.name:
+            yield from _heading(sheet.heading, width, ink)
+        yield from _tally(sheet.tally, width, ink)
+        yield ""
+        yield from table_lines(sheet.table, width, ink)
+
+
+def _heading(title: str, width: int, ink: Ink) -> Iterator[str]:
+    if (room := width - width_of(title) - 4) > 0:
+        yield ink(f"── {title} {'─' * room}", "stage")
+    else:
+        yield from (ink(line, "stage") for line in _wrapped(title, width, INDENT, "── "))
+
+
+def _tally(counts: Sequence[Signed], width: int, ink: Ink) -> Iterator[str]:
+    """How many lines have each verdict, as many of them on a line as fit."""
+    row, used = "", 0
+    for count in counts:
+        if row and used + 5 + width_of(count.text) > width:
+            yield row
+            row, used = "", 0
+        first, *rest = _wrapped(f"{count.sign} {count.text}", width, INDENT * 2, INDENT)
+        sign = ink(count.sign, INKS[count.verdict])
+        row += (" " if row else "") + INDENT + sign + first[len(INDENT) + 1 :]
+        used += 3 + width_of(first)
+        if rest:
+            yield from (row, *rest)
+            row, used = "", 0
+    if row:
+        yield row
+
+
+def table_lines(table: VerdictTable, width: int, ink: Ink) -> Iterator[str]:
+    """The lines with their verdicts, and below each what there is to say of it."""
+    rows = _Rows(table, width)
+    if any(isinstance(row, VerdictLine) for row in table.rows):
+        yield from (ink(text, "quiet") for text in rows.fitted(rows.head))
+    before = ""
+    for line in table.rows:
+        if isinstance(line, VerdictRun):
+            yield from _run(line, width, ink)
+            before = ""
+            continue
+        for text in rows.fitted(_cells(line)):
+            yield text.replace(line.sign, ink(line.sign, INKS[line.verdict]), 1)
+        for kind, sentence in line.told:
+            if kind == "share" or (kind == "reason" and sentence == before):
+                continue  # a reason that is also that of the line before is told once
+            lead = DETAIL + {"suspect": "» ", "change": INDENT}.get(kind, "")
+            rest = DETAIL + INDENT * (kind in ("suspect", "change"))
+            yield from (ink(t, TOLD.get(kind)) for t in _wrapped(sentence, width, rest, lead))
+        before = dict(line.told).get("reason", "")
+
+
+def _cells(line: VerdictLine) -> list[str]:
+    return [line.signs, line.address, line.word, line.used, line.times, line.worst]
+
+
+def _run(run: VerdictRun, width: int, ink: Ink) -> Iterator[str]:
+    sign = run.result.sign
+    lead = f"{INDENT}{sign}  "
+    first, *rest = _wrapped(f"… {run.result.text}", width, " " * (len(lead) + 2), lead)
+    mark = ink(sign, INKS[run.result.verdict])
+    yield f"{INDENT}{mark}  " + ink(first[len(lead) :], "quiet")
+    yield from (ink(text, "quiet") for text in rest)
+
+
+class _Rows:
+    """The columns of a table, fitted to a width: where it is short, what the sign says is not said
+    again, and on a narrow page a line takes two."""
+
+    def __init__(self, table: VerdictTable, width: int) -> None:
+        self.head = ["", _("line"), _("verdict"), _("of allowed"), _("× usual"), _("worst entry")]
+        alone = [row for row in table.rows if isinstance(row, VerdictLine)]
+        rows = [self.head, *map(_cells, alone)]
+        self.rooms = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
+        self.rooms[SIGN] = 2  # the sign, and the mark beside it
+        self.kept = [VERDICT, SHARE, WORST]  # the columns behind the line
+        if any(line.times for line in table.lines):
+            self.kept.insert(2, USUAL)
+        self.broken = False
+        if self.used(LINE, *self.kept) > width:  # the sign says the verdict too
+            briefer = [column for column in self.kept if column != VERDICT]
+            self.broken = self.used(LINE, *briefer) > width
+            if not self.broken or self.used(*self.kept) > width:
+                self.kept = briefer
+            if self.broken and self.used(*self.kept) > width:
+                self.kept = [SHARE, WORST]
+
+    def used(self, *columns: int) -> int:
+        """How wide these columns are behind the sign."""
+        return len(INDENT) + self.rooms[SIGN] - 1 + sum(2 + self.rooms[at] for at in columns)
+
+    def fitted(self, row: Sequence[str]) -> Iterator[str]:
+        """A row in one line, or in two."""
+        padding = {at: " " * (self.rooms[at] - width_of(row[at])) for at in range(len(row))}
+        numbers = INDENT.join(
+            padding[at] + row[at] if at in (SHARE, USUAL) else row[at] + padding[at]
+            for at in self.kept
+        ).rstrip()
+        lead = INDENT + row[SIGN] + padding[SIGN] + " "
+        if self.broken:
+            yield (lead + row[LINE]).rstrip()
+            yield " " * width_of(lead) + numbers
+        else:
+            yield (lead + row[LINE] + padding[LINE] + INDENT + numbers).rstrip()
+
+
+def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
+    """Words broken at the width; `first` stands before the first line."""
+    lead = indent if first is None else first
+    return wrap(text, width, initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False)
+
+
+# ------------------------------------------------------------------ a class
+
+
+def class_lines(part: ClassTable, width: int, ink: Ink) -> Iterator[str]:
+    """The class: its table, the legend, and the commonest mistakes."""
+    yield ink(part.title, "strong")
+    yield ""
+    yield from _students(part, width, ink)
+    yield ""
+    numbered = [f"{place}{JOINED}{name}" for place, name in enumerate(part.lines, 1)]
+    for pieces in (part.legend, numbered):
+        for line in _wrapped(GAP.join(pieces), width, INDENT):
+            yield ink(line.replace(JOINED, " "), "quiet")
+    if part.mistakes:
+        yield ""
+        yield ink(_("The commonest mistakes"), "stage")
+    for mistake, who in part.mistakes:
+        yield from _wrapped(mistake, width, INDENT * 2, INDENT)
+        yield from (ink(line, "quiet") for line in _wrapped(who, width, INDENT * 2))
+    if part.left_out:
+        yield INDENT + part.left_out
+
+
+def _students(part: ClassTable, width: int, ink: Ink) -> Iterator[str]:
+    """Name, marks, per cent, and a sign for every line where there is room."""
+    rows = [(row.student, row.marks, row.percent) for row in part.rows]
+    head = (_("student"), _("marks"), "%")
+    rooms = [max(map(width_of, column)) for column in zip(head, *rows, strict=True)]
+    used = 4 * len(INDENT) + sum(rooms)
+    numbers = tuple(str(place + 1) for place in range(len(part.lines)))
+    room = max(map(len, numbers), default=1) + 1
+    if used + room * len(numbers) > width:  # side by side, or not at all
+        numbers, room = (), int(used + len(part.lines) <= width)
+    signs = [row.signs if room else () for row in part.rows]
+    for cells, places in zip([head, *rows], [numbers, *signs], strict=True):
+        name, marks, percent = cells
+        shown = (
+            padded(name, rooms[0]),
+            marks.rjust(rooms[1]),
+            percent.rjust(rooms[2]),
+            "".join(sign.rjust(room) for sign in places),
+        )
+        line = INDENT + INDENT.join(shown).rstrip()
+        yield ink(line, "quiet" if cells is head else None)

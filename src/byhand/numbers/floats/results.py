@@ -1,0 +1,49 @@
+"""Results in floats: whether they are finite, and which logit is the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from byhand.numbers.base import Prediction
+from byhand.numbers.floats.formats import FLOAT32, FLOAT64, Data, Kind, narrowed
+
+
+def all_finite(x: Data) -> bool:
+    """Whether no entry is infinite or NaN; masked ones do not count."""
+    if x.dtype in (FLOAT64, FLOAT32) and not isinstance(x, np.ma.MaskedArray):
+        flat = x.ravel(order="K")
+        if np.isfinite(np.dot(flat, flat)):  # one fast pass; a sum of squares hides neither
+            return True
+    return not _odd(x).any()
+
+
+def _odd(x: Data) -> Data:
+    odd = ~np.isfinite(np.ma.getdata(x))
+    return odd & ~np.ma.getmaskarray(x) if isinstance(x, np.ma.MaskedArray) else odd
+
+
+def first_not_finite(result: Data, made_of: Iterable[Data | None]) -> tuple[int, ...] | None:
+    """The index of the first entry that is not finite; None where an input is not either."""
+    if all_finite(result):
+        return None
+    if not all(x is None or all_finite(x) for x in made_of):
+        return None
+    return tuple(map(int, np.argwhere(_odd(result))[0]))
+
+
+def predict(row: Data, kind: Kind) -> Prediction:
+    """The prediction of one row, its margin in a format; undecided where a logit is NaN."""
+    best = int(row.argmax())  # the first of the largest; the first NaN where there is one
+    top = row[best]
+    if np.isnan(top):
+        return Prediction(None, None, proven=False)
+    others = [part.max() for part in (row[:best], row[best + 1 :]) if part.size]
+    if not others:
+        return Prediction(best, None, proven=False)
+    if max(others) == top:
+        tied = tuple(map(int, np.flatnonzero(row == top)))
+        return Prediction(best, kind.type(0), proven=False, tied=tied)
+    margin = narrowed(np.asarray([top - max(others)]), kind)[0]
+    return Prediction(best, margin, proven=False)
