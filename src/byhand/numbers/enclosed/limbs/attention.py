@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,11 +37,8 @@ from byhand.numbers.enclosed.limbs.radii import (
     total,
 )
 from byhand.numbers.enclosed.limbs.scores import apart_from_mean, most, repeated
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, constant
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
-
 
 # ------------------------------------------------------------------ softmax
 
@@ -58,7 +55,7 @@ class Shares:
     off: float  # how far each sum may be from that of the midpoints
 
 
-def softmax(system: Limbs, x: Enclosed) -> Enclosed:
+def softmax(system: System, x: Enclosed) -> Enclosed:
     if x.origin is not None and isinstance(x.origin.more, ScoreTrail):
         return causal_attention.softmax(system, x, Shares)
     engine = x.digits.engine
@@ -148,7 +145,7 @@ def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
 # ------------------------------------------------------------------ mixing
 
 
-def mix(system: Limbs, weights: Enclosed, v: Enclosed) -> Enclosed:
+def mix(system: System, weights: Enclosed, v: Enclosed) -> Enclosed:
     if isinstance(weights, causal_attention.DeferredShares) and not v.exact:
         quick = causal_attention.mix(system, weights, v, apart_from_mean(v))
         if quick is not None:
