@@ -21,7 +21,7 @@ from byhand.document.compose.marked import (
     worst_texts,
 )
 from byhand.document.numerals import localised, with_decimal_sign
-from byhand.document.verdict_parts import VerdictLine
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.language import _
 from byhand.tracing import Trace
 

@@ -32,7 +32,7 @@ from byhand.document.parts import (
     Title,
     WorkingLine,
 )
-from byhand.document.verdict_parts import ClassTable, VerdictReport
+from byhand.document.parts.verdicts import ClassTable, VerdictReport
 from byhand.expression import write
 from byhand.language import _
 
