@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from byhand.document import words
+from byhand.document.media.terminal.explanation import section_lines
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
 from byhand.document.media.terminal.layout import MASK, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
@@ -26,6 +27,7 @@ from byhand.document.parts import (
     Prediction,
     Predictions,
     Remark,
+    Section,
     Stage,
     StepPart,
     Title,
@@ -353,6 +355,7 @@ Terminal.drawn = {
     Facts: Terminal.facts,
     VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
+    Section: lambda self, part: section_lines(part, self.width, self.ink),
 }
 
 
