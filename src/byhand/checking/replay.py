@@ -19,7 +19,7 @@ import numpy as np
 
 from byhand.checking.claims import Claim, ClaimedText, Floats, Truths
 from byhand.checking.ids import judge_ids
-from byhand.checking.matching import plan_for
+from byhand.checking.matches import plan_for
 from byhand.checking.regions import Region, complete, nearest_claimed, region
 from byhand.errors import InputError, nearest
 from byhand.evaluate import Admitted, Progress, pencil_sized, work_out
@@ -82,6 +82,7 @@ class Line:
 
     @classmethod
     def of(cls, claim: Claim, rounding: Rounding) -> Line:
+        """A claim with its values in float64 and how far they may be off by rounding alone."""
         values = np.asarray(claim.values).astype(np.float64)
         slack = claim.slack
         if not claim.by_hand:

@@ -48,7 +48,7 @@ def near_entry(entry: Any) -> float:
     elif hasattr(entry, "ball"):
         return float(entry.ball(BITS).mid())
     try:
-        return float(entry)
+        return float(getattr(entry, "mid", entry))  # an enclosure may be as wide as it likes
     except OverflowError:  # a Fraction beyond the range
         return float("inf") if entry > 0 else float("-inf")
 

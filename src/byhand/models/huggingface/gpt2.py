@@ -8,11 +8,12 @@ from fractions import Fraction
 from byhand.expression import Expression, Number, Quotient
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.naming import ACTIVATIONS, Names
+from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 
 def read(config: Config, name: str) -> tuple[ModelSpec, None]:
+    """The spec of a GPT-2 config, which has no RoPE."""
     d = config.whole("n_embd", also="hidden_size")
     heads = config.whole("n_head", also="num_attention_heads")
     layers = config.whole("n_layer", also="num_hidden_layers", most=MOST_LAYERS)

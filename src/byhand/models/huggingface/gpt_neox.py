@@ -7,12 +7,13 @@ from fractions import Fraction
 
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.naming import ACTIVATIONS, Names
 from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 
 def read(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a GPT-NeoX config, and its RoPE."""
     d = config.whole("hidden_size")
     heads = config.whole("num_attention_heads")
     layers = config.whole("num_hidden_layers", most=MOST_LAYERS)

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.naming import ACTIVATIONS, Names
 from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import (
     NO_NORM,
     AttentionSpec,
@@ -24,6 +24,7 @@ LAYER_TYPES = {"full_attention": False, "attention": False, "sliding_attention":
 
 
 def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Llama config, and its RoPE."""
     bias = config.flag("attention_bias", False)
     return _gated(
         config,
@@ -32,11 +33,12 @@ def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
         kv_heads=None,
         biases=(bias, bias),
         mlp_bias=config.flag("mlp_bias", False),
-        windows=_no_windows,
+        windows=lambda _config, layers: [None] * layers,
     )
 
 
 def read_mistral(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Mistral config, and its RoPE."""
     return _gated(
         config,
         name,
@@ -48,6 +50,7 @@ def read_mistral(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
 
 
 def read_qwen2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Qwen 2 config, and its RoPE."""
     config.asked.add("attention_bias")  # there always is one, whatever a config says
     return _gated(
         config,
@@ -60,6 +63,7 @@ def read_qwen2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
 
 
 def read_qwen3(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Qwen 3 config, and its RoPE."""
     bias = config.flag("attention_bias", False)
     return _gated(
         config,
@@ -137,10 +141,6 @@ def _gated(
         layout="out_in",
     )
     return spec, rope
-
-
-def _no_windows(config: Config, layers: int) -> list[int | None]:
-    return [None] * layers
 
 
 def _mistral_windows(config: Config, layers: int) -> list[int | None]:

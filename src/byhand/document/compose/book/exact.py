@@ -1,5 +1,6 @@
-"""What is exact and what is named: the registers of the pass, its boundaries, the way back; and
-what a document prints that does not follow."""
+"""The chapter on what is exact and what is named: registers, boundaries and the way back.
+
+It ends with what a document prints that does not follow."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from byhand.document.compose.book.spoken_numbers import NEAR
 from byhand.document.compose.tables import Index
 from byhand.document.numerals import localised
 from byhand.document.parts import Facts, LeftOut, Part, RegisterLine, RegisterMap
-from byhand.document.verdict_parts import VerdictTable
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import write
 from byhand.language import _
 from byhand.tracing import Crossing, Worked

@@ -22,7 +22,7 @@ from byhand.document.compose.window import Window
 from byhand.document.compose.working import Workings
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import Cell, Number, WorkingLine
-from byhand.document.verdict_parts import VerdictLine
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.expression import Entry, Expression
 from byhand.model import Model
 from byhand.plan import WEIGHT, Step

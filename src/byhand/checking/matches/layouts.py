@@ -17,7 +17,7 @@ from typing import Any
 import numpy.typing as npt
 
 from byhand.address import Index
-from byhand.checking.matching.names import BYHAND, CACHE, HUGGING_FACE, LENS
+from byhand.checking.matches.names import BYHAND, CACHE, HUGGING_FACE, LENS
 from byhand.language import _
 
 Layout = tuple[tuple[str, ...], ...]
@@ -36,6 +36,7 @@ class Part:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of the part."""
         return tuple(max(0, b - a) for a, b in zip(self.starts, self.stops, strict=True))
 
     def __str__(self) -> str:
