@@ -134,6 +134,17 @@ def test_every_link_leads_to_something_that_the_repository_keeps() -> None:
     assert dead == []
 
 
+def test_every_file_that_a_page_names_is_in_the_repository() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    kept = "\n".join(f"/{path}" for path in listed) + "\n"
+    for page in written():
+        if page.name != "CHANGELOG.md":  # which tells what was, too
+            for name in re.findall(r"`([\w/]+\.py)`", page.read_text("utf-8")):
+                assert f"/{name}\n" in kept, f"{page.relative_to(ROOT)}: {name}"
+
+
 def headings(page: Path) -> set[str]:
     """What stands behind # to lead to a heading of a page."""
     found = re.findall(r"(?m)^#+ (.*)$", page.read_text("utf-8"))

@@ -32,6 +32,7 @@ MOVED = {  # from the repository to the site
     "CHANGELOG.md": "changelog.md",
     "src/byhand/numbers/README.md": "numbers.md",
 }
+SOURCE = "source"  # files of the repository outside docs/ that a page links to
 EXAMPLES = "examples/index.md"
 BOOKS = "books/README.md"
 SHELF = TemporaryDirectory(prefix="byhand-books-")
@@ -44,6 +45,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for here, there in MOVED.items():
         files.append(File.generated(config, there, content=(ROOT / here).read_text("utf-8")))
     files.append(File.generated(config, EXAMPLES, content=_examples()))
+    for source in _linked_sources():
+        path = f"{SOURCE}/{source}"
+        files.append(File.generated(config, path, abs_src_path=str(ROOT / source)))
     listed = files.get_file_from_path(BOOKS)
     assert listed is not None
     files.remove(listed)
@@ -70,8 +74,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         place = link[3] or ""
         if old.startswith("docs/examples") and (ROOT / old).is_dir():
             new, place = EXAMPLES, place or _anchor(old)
+        elif old.startswith("docs/"):
+            new = old.removeprefix("docs/")
         else:
-            new = MOVED.get(old, old.removeprefix("docs/"))
+            new = MOVED.get(old, f"{SOURCE}/{old}")
         return f"{link[1]}{posixpath.relpath(new, posixpath.dirname(here) or '.')}{place})"
 
     return LINK.sub(led, COG.sub("", markdown))
@@ -80,6 +86,17 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_post_build(config: MkDocsConfig) -> None:
     """Takes away the books that were copied into the site."""
     SHELF.cleanup()
+
+
+def _linked_sources() -> set[str]:
+    """The files outside docs/, other than pages, to which a page of docs/ links."""
+    found = set()
+    for page in (ROOT / "docs").glob("*.md"):
+        for link in LINK.finditer(page.read_text("utf-8")):
+            path = posixpath.normpath(posixpath.join("docs", link[2]))
+            if not path.startswith("docs/") and path not in MOVED and (ROOT / path).is_file():
+                found.add(path)
+    return found
 
 
 def _anchor(folder: str) -> str:

@@ -61,10 +61,12 @@ class Group:
 
     @property
     def times(self) -> int:
+        """How many layers have these parameters; 1 for those outside the layers."""
         return max(1, len(self.layers))
 
     @property
     def total(self) -> int:
+        """The parameters of the group in all its layers."""
         return self.times * self.line.count
 
 

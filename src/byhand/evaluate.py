@@ -302,6 +302,7 @@ class Admitted:
         self._tables: dict[str, tuple[int, Any]] = {}  # how far each is admitted, and what it is
 
     def unknown(self, name: str) -> bool:
+        """Whether some entry of a tensor has a value that nobody has said."""
         data = self.weights[name].data
         return data.dtype == np.object_ and any(isinstance(x, Unknown) for x in data.flat)
 

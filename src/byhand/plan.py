@@ -34,6 +34,7 @@ class Step:
 
     @property
     def reads(self) -> tuple[str, ...]:
+        """The addresses that the step reads."""
         return tuple(self.inputs.values())
 
     @property

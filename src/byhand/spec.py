@@ -143,10 +143,12 @@ class AttentionSpec:
 
     @property
     def q_width(self) -> int:
+        """The width of the queries of all heads side by side."""
         return self.heads * self.d_head
 
     @property
     def kv_width(self) -> int:
+        """The width of the keys, and of the values, of all key heads side by side."""
         return self.kv_heads * self.d_head
 
 
@@ -266,6 +268,7 @@ class Parameter:
 
     @property
     def size(self) -> int:
+        """The number of entries."""
         size = 1
         for side in self.shape:
             size *= side

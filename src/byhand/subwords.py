@@ -287,6 +287,7 @@ class Spelling:
     swaps: tuple[tuple[str, str], ...] = ()  # (written, meant)
 
     def is_byte(self, token: str) -> bool:
+        """Whether a token such as <0x0A> stands for one byte."""
         return self.byte_fallback and _BYTE.fullmatch(token) is not None
 
     def bytes_of(self, token: str) -> bytes:

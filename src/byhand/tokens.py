@@ -141,6 +141,7 @@ class Vocabulary:
         return ("" if self.kind == "characters" else " ").join(self.tokens[id] for id in ids)
 
     def special(self, id: int) -> bool:
+        """Whether a token stands for no text of its own: none does here."""
         return False
 
     def sample(self) -> str:
@@ -156,6 +157,7 @@ class Ids:
 
     @property
     def tokens(self) -> Sequence[str]:
+        """The ids themselves, as texts."""
         return Lazy(self.size, str)
 
     def __len__(self) -> int:
@@ -182,6 +184,7 @@ class Ids:
         return " ".join(map(str, ids))
 
     def special(self, id: int) -> bool:
+        """Whether a token stands for no text of its own: none does here."""
         return False
 
     def sample(self) -> str:

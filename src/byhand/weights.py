@@ -53,6 +53,7 @@ class Tensor:
 
     @property
     def data(self) -> Data:
+        """The entries as a read-only array, which is opened when it is first read."""
         if self._data is None:
             assert self._open is not None
             self._data = _read_only(self._open())
@@ -61,6 +62,7 @@ class Tensor:
 
     @property
     def size(self) -> int:
+        """The number of entries."""
         return prod(self.shape)
 
     @property

@@ -56,6 +56,7 @@ class Working:
         return method(step, index)
 
     def shape(self, address: str) -> tuple[int, ...]:
+        """The shape of a step or of a weight."""
         if address.startswith(WEIGHT):
             return self._weight_shapes[address.removeprefix(WEIGHT)]
         return self.plan[address].shape

@@ -28,6 +28,7 @@ class Modules:
 
     @classmethod
     def of(cls, model: Any) -> Modules:
+        """The modules of a torch model by their names, without wrappers and the common prefix."""
         named = dict(model.named_modules())
         # a wrapper and what it wraps have one name: what is inside comes later, and is heard
         plain = {without_wrappers(name): module for name, module in named.items()}

@@ -1,4 +1,4 @@
-"""Claims about counts: is it the inventory's number, and if not, what was counted?
+"""Claims about counts, against the inventory: a wrong one is told by what was counted instead.
 
     >>> from byhand.models import open_model
     >>> suspects = ways_to_count(open_model("minigpt-init"), "count.total", 57_000, 1_000)

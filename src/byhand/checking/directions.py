@@ -1,4 +1,4 @@
-"""Claims about directions: does a vector point where somebody says it does?
+"""Claims about directions: whether a vector points where somebody says it does.
 
 A direction is claimed by numbers that are right up to a positive factor: [-1, 2.5] says that a
 vector is [-t, 2.5t] for some t above 0.  It is right if some t, and some numbers that are written

@@ -114,10 +114,12 @@ class Graded:
 
     @property
     def total(self) -> Fraction:
+        """The marks of all lines."""
         return sum((line.mark for line in self.lines), Fraction(0))
 
     @property
     def out_of(self) -> Fraction:
+        """The marks that could be had."""
         return sum((line.out_of for line in self.lines), Fraction(0))
 
     @property
@@ -127,6 +129,7 @@ class Graded:
 
     @property
     def first_error(self) -> GradedLine | None:
+        """The first line with an error of its own, or None."""
         return next((line for line in self.lines if line.outcome == Verdict.ERROR.value), None)
 
     def __getitem__(self, address: str) -> GradedLine:

@@ -17,9 +17,12 @@ class Said(Protocol):
     """A claim, and its numbers as float64."""
 
     @property
-    def claim(self) -> Claim: ...
+    def claim(self) -> Claim:
+        """The claim itself."""
+
     @property
-    def values(self) -> Floats: ...
+    def values(self) -> Floats:
+        """The claimed ids."""
 
 
 def judge_ids(worked: Any, line: Said) -> Judged:

@@ -1,4 +1,4 @@
-"""From claims to verdicts: does each line follow from the lines above, and is it true?
+"""From claims to verdicts: whether each line follows from the lines above, and whether it is true.
 
     judge_text(model, claimed text)  →  MarkedText
 

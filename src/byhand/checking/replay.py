@@ -82,6 +82,7 @@ class Line:
 
     @classmethod
     def of(cls, claim: Claim, rounding: Rounding) -> Line:
+        """A claim with its values in float64 and how far they may be off by rounding alone."""
         values = np.asarray(claim.values).astype(np.float64)
         slack = claim.slack
         if not claim.by_hand:

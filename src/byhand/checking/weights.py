@@ -1,4 +1,4 @@
-"""Claims about weights: is it the model's, to the written places, and if not, where is it from?
+"""Claims about weights: whether they are the model's to the written places, or whose they are.
 
 Weights come from nowhere: a claim about them is right or wrong, and is never carried forward.
 """

@@ -45,6 +45,7 @@ class Byhand(Group):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
+        """Runs one command line; in standalone mode it ends the process with the exit status."""
         status = self.run(sys.argv[1:] if args is None else args)
         if standalone_mode:
             sys.exit(status)
@@ -106,6 +107,7 @@ class Byhand(Group):
 @click.option("--lang", cls=Option, **language_settings())
 @click.pass_context
 def main(ctx: click.Context, version: bool) -> None:
+    """Prints the version, or the help where no command is given."""
     if version:
         click.echo(f"byhand {__version__}")
     elif ctx.invoked_subcommand is None:

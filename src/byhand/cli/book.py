@@ -73,6 +73,7 @@ def command(
     seed: int | None,
     chosen: Chosen,
 ) -> int:
+    """Writes the book that the command line asks for; returns the exit status."""
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.trace import hinting, steps_of

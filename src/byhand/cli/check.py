@@ -83,6 +83,7 @@ def command(
     gradebook: str | None,
     as_json: bool,
 ) -> int:
+    """Marks the claims that the command line names; returns the exit status."""
     from byhand.api import check
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written

@@ -18,6 +18,7 @@ from byhand.cli.speaking import MODEL, as_command, json_option, later
 @click.argument("model", metavar="MODEL")
 @json_option
 def command(model: str, as_json: bool) -> int:
+    """Prints the parameters of a model; returns the exit status."""
     from byhand.cli.opening import architecture
     from byhand.cli.printing import print_data, print_parts
     from byhand.counting import count

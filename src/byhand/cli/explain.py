@@ -101,6 +101,7 @@ def command(
     report: str | None,
     as_json: bool,
 ) -> int:
+    """Explains a prediction and shows it or writes the report; returns the exit status."""
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
@@ -159,6 +160,7 @@ def telling_of(
 
 
 def print_lines(lines: Iterable[str]) -> None:
+    """Prints lines as they come."""
     for line in lines:
         print(line)
 

@@ -83,6 +83,7 @@ def command(
     chosen: ChosenNumbers,
     as_json: bool,
 ) -> int:
+    """Continues a text token by token; returns the exit status."""
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.generating import generate

@@ -11,6 +11,7 @@ from byhand.cli.speaking import as_command, json_option, later
 )
 @json_option
 def command(as_json: bool) -> int:
+    """Prints the built-in models; returns the exit status."""
     from byhand.cli.printing import print_data, print_parts
     from byhand.counting import count
     from byhand.document.compose.listing import model_parts

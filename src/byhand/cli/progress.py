@@ -67,6 +67,7 @@ class Status:
         self.text = self.purpose
 
     def step(self, step: Step) -> None:
+        """Says which step is being worked out, and in which pass."""
         if step.address in self.seen:
             self.seen.clear()
             self.passes += 1

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @option("--device", "DEVICE", later("try torch on this device too: cpu, cuda, cuda:1"))
 @json_option
 def command(device: str | None, as_json: bool) -> int:
+    """Runs the checks of proven digits on this machine; returns the exit status."""
     from byhand.numbers.enclosed.limbs.operations import Limbs
     from byhand.numbers.enclosed.selftest import checks
 

@@ -37,6 +37,7 @@ LARGEST_PORT = 65_535
 )
 @flag("--open opens", later("open the page in a browser"))
 def command(models: tuple[str, ...], port: int | None, opens: bool) -> int:
+    """Serves the page until it is interrupted; returns the exit status."""
     from byhand.models import open_model
 
     try:

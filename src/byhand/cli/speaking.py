@@ -35,6 +35,7 @@ class HelpPage(click.HelpFormatter):
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
+        """Writes a list of terms, whose column takes at most a third of the width."""
         super().write_dl(rows, min(col_max, self.width // 3), col_spacing)
 
 
@@ -44,6 +45,7 @@ class Context(click.Context):
     formatter_class = HelpPage
 
     def make_formatter(self) -> click.HelpFormatter:
+        """A help page as wide as the terminal, up to the usual width."""
         from byhand.cli.printing import USUAL, columns_of
 
         columns = min(columns_of(sys.stdout) or USUAL, USUAL)
@@ -54,6 +56,7 @@ class Option(click.Option):
     """An option whose help is translated when it is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help in the language spoken."""
         record = super().get_help_record(ctx)
         return None if record is None else (record[0], translated(self.help))
 
@@ -70,6 +73,7 @@ class Command(click.Command):
         self.arguments = arguments or {}
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; arguments that it does not take are a UsageError."""
         if ctx.args:
             raise UsageError(
                 _("too many arguments"),
@@ -81,15 +85,19 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The option --help, with its text in the language spoken."""
         return _help_option(super().get_help_option(ctx))
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the line that shows how the command is called."""
         _write_usage(ctx, formatter, " ".join([*self.arguments, _("[options]")]))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes what the command does."""
         _write_paragraphs(formatter, self.help)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the arguments and the options."""
         if self.arguments:
             with formatter.section(_("Arguments")):
                 formatter.write_dl(
@@ -98,6 +106,7 @@ class Command(click.Command):
         _write_options(self, ctx, formatter)
 
     def get_short_help_str(self, limit: int = 45) -> str:
+        """The line about the command in the list of commands."""
         return translated(self.short_help)
 
 
@@ -111,11 +120,13 @@ class Group(click.Group):
         self.context_settings = {"help_option_names": HELP}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which they were given."""
         return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of a name; an unknown name is a UsageError with the nearest ones."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise UsageError(
                 _("there is no command {name}").format(name=repr(args[0])),
@@ -125,15 +136,19 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The option --help, with its text in the language spoken."""
         return _help_option(super().get_help_option(ctx))
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the line that shows how a command is called."""
         _write_usage(ctx, formatter, _("COMMAND [arguments] [options]"))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes what the program does."""
         _write_paragraphs(formatter, self.help)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the commands and the options."""
         with formatter.section(_("Commands")):
             formatter.write_dl(
                 [

@@ -61,6 +61,7 @@ def command(
     names: str,
     as_json: bool,
 ) -> int:
+    """Works a text out and shows or saves the trace; returns the exit status."""
     if shapes:
         from byhand.cli.shapes import show_shapes
 
@@ -163,6 +164,7 @@ def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
 
 
 def show(trace: Trace, only: tuple[str, ...], at: tuple[str, ...], stop: bool, style: str) -> None:
+    """Prints the trace, or the workings of single numbers."""
     from byhand.cli.printing import print_parts
     from byhand.document.compose.working import workings
 

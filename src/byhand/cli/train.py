@@ -63,6 +63,7 @@ def command(
     compare_norms: bool,
     as_json: bool,
 ) -> int:
+    """Trains a model, or compares the places of norms; returns the exit status."""
     from byhand.train import check_installed
 
     check_installed(*NEEDED)
@@ -153,6 +154,7 @@ class _Line:
 
 
 def tell_interrupted(stopped: Interrupted, command: str) -> None:
+    """Says after which step a run was interrupted, and how to go on."""
     talk(
         _("interrupted after step {step} of {steps}, and saved; go on with").format(
             step=whole(stopped.step), steps=whole(stopped.steps)

@@ -76,6 +76,7 @@ class Attribution:
 
     @property
     def numbers(self) -> Numbers:
+        """The number system of the trace."""
         return self.trace.numbers
 
     def __iter__(self) -> Iterator[Term]:

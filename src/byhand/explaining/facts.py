@@ -50,10 +50,12 @@ class Fact:
 
     @property
     def position(self) -> int:
+        """The position that the fact is about."""
         return self.turning.position
 
     @property
     def prediction(self) -> Prediction:
+        """The token that is predicted there."""
         return self.turning.prediction
 
     @cached_property

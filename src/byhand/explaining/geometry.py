@@ -47,6 +47,7 @@ class Direction:
 
     @property
     def length(self) -> float:
+        """The length of the vector."""
         return length_of(self.row)
 
     @property
@@ -72,7 +73,7 @@ class Stop:
 
     @property
     def length(self) -> float:
-        """How far it is from 0."""
+        """The length of the residual stream here."""
         return length_of(self.near)
 
 
@@ -85,10 +86,12 @@ class Move:
 
     @property
     def update(self) -> tuple[float, ...]:
+        """The vector that was added to the residual stream."""
         return tuple(b - a for a, b in zip(self.before.near, self.after.near, strict=True))
 
     @property
     def length(self) -> float:
+        """The length of what was added."""
         return length_of(self.update)
 
     @property
@@ -113,10 +116,12 @@ class Path:
 
     @property
     def moves(self) -> tuple[Move, ...]:
+        """What was added between each stop and the next."""
         return tuple(Move(before, after) for before, after in pairwise(self.stops))
 
     @property
     def last(self) -> Stop | None:
+        """The last stop; None where the path ends before the pass does."""
         return self.stops[-1] if self.stops and self.ended is None else None
 
 
@@ -132,6 +137,7 @@ class Geometry:
 
     @property
     def width(self) -> int:
+        """The number of dimensions of the residual stream."""
         return self.trace.model.spec.d_model
 
     @cached_property
@@ -182,6 +188,7 @@ def _shown(trace: Trace, positions: Sequence[int]) -> list[int]:
 
 
 def directions_of(trace: Trace, tokens: Sequence[int]) -> Iterator[Direction]:
+    """For each token, the vector that the residual stream is multiplied by for its logit."""
     spec, weights = trace.model.spec, trace.model.weights
     table = weights["embed.token" if spec.tied else "head"].data
     if not spec.tied and spec.layout == "in_out":

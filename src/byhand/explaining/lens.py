@@ -76,6 +76,7 @@ class LensRow:
 
     @property
     def step(self) -> str:
+        """The address of the step that is read."""
         return self.stop.address
 
     @property

@@ -31,6 +31,7 @@ class PlaceRun:
 
     @property
     def next(self) -> list[Prediction] | None:
+        """The predicted tokens; None where they were not worked out."""
         return self.trace.next
 
 

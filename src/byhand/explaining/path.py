@@ -48,6 +48,7 @@ class Way:
 
     @property
     def numbers(self) -> Numbers:
+        """The number system of the trace."""
         return self.trace.numbers
 
     def parts(self, stages: Sequence[Stage], columns: Sequence[int] | None) -> list[Part]:

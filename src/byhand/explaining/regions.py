@@ -43,10 +43,12 @@ class Frame:
 
     @property
     def width(self) -> Fraction:
+        """The width of the frame."""
         return self.right - self.left
 
     @property
     def height(self) -> Fraction:
+        """The height of the frame."""
         return self.top - self.bottom
 
 
@@ -58,6 +60,7 @@ class Row:
     bias: Fraction = Fraction(0)
 
     def logit(self, at: Point) -> Fraction:
+        """The logit at a point of the plane."""
         return self.w[0] * at[0] + self.w[1] * at[1] + self.bias
 
 

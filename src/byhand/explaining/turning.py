@@ -130,10 +130,12 @@ class Turns:
 
     @property
     def numbers(self) -> Numbers:
+        """The number system of the trace."""
         return self.trace.numbers
 
     @cached_property
     def found(self) -> tuple[Turning, ...]:
+        """For each position, the step at which the predicted token took the lead."""
         return tuple(map(self._turning, self.positions))
 
     @cached_property

@@ -66,6 +66,7 @@ class Stored:
 
     @property
     def where(self) -> str:
+        """The file and the tensor, for messages."""
         return f"{self.file}: {shown(self.name)}"
 
     @property
@@ -322,10 +323,12 @@ def _refuse(
 
 
 def bytes_of(count: int) -> str:
+    """A number of bytes, for messages."""
     return _("{count} bytes").format(count=f"{count:,}")
 
 
 def at_least(count: int) -> str:
+    """A least number of bytes, for messages."""
     return _("at least {count} bytes").format(count=f"{count:,}")
 
 

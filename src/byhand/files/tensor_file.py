@@ -41,6 +41,7 @@ class Form:
 
     @property
     def size(self) -> int:
+        """The number of bytes of the array."""
         return self.dtype.itemsize * math.prod(self.shape)
 
 

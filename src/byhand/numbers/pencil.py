@@ -7,7 +7,7 @@ Fractions.  Weights that are rational stay as they are given, others are rounded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,7 @@ from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Numbers, Prediction, Printed
 from byhand.numbers.exact import Exact, Value
+from byhand.numbers.exact.operations import array
 
 
 def _rounding(name: str) -> Callable[..., Array]:
@@ -31,7 +32,7 @@ def _rounding(name: str) -> Callable[..., Array]:
         values = {role: admitted(given) for role, given in settings.items()}
         result = getattr(exact, name)(*map(admitted, inputs), **values)
         self.notes.extend(exact.notes)
-        return _array([v if v is ABSENT else self.rounded(v) for v in result.flat], result.shape)
+        return array([v if v is ABSENT else self.rounded(v) for v in result.flat], result.shape)
 
     operation.__doc__ = getattr(Numbers, name).__doc__
     return operation
@@ -60,8 +61,8 @@ class Pencil(Numbers):
         entries = np.asarray(data)
         shape = entries.shape
         flat = [e.value if isinstance(e, Printed) else e for e in entries.astype(object).ravel()]
-        admitted = exact.admit(_array(flat, (len(flat),)))
-        return _array([v if v is ABSENT else self._kept(v) for v in admitted], shape)
+        admitted = exact.admit(array(flat, (len(flat),)))
+        return array([v if v is ABSENT else self._kept(v) for v in admitted], shape)
 
     def _kept(self, value: Value) -> Fraction:
         return self.rounded(value) if value.fraction is None else value.fraction
@@ -138,9 +139,3 @@ class Pencil(Numbers):
             _("rounded to {count} decimals, {what}").format(count=self.decimals, what=what),
             hint=_("use more decimals"),
         )
-
-
-def _array(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
-    result = np.empty(len(entries), dtype=object)
-    result[:] = entries
-    return result.reshape(shape)

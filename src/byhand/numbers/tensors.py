@@ -23,9 +23,9 @@ from byhand.numbers.base import Array, Note, Numbers, Prediction
 from byhand.numbers.devices import find_device, from_numpy, to_numpy
 from byhand.numbers.floats.angles import sinusoids, turns
 from byhand.numbers.floats.formats import FORMATS, find_format
-from byhand.numbers.floats.largest import predict
 from byhand.numbers.floats.nearest import admitted, constant
-from byhand.numbers.floats.writing import short
+from byhand.numbers.floats.results import predict
+from byhand.numbers.written import short
 
 try:
     import torch

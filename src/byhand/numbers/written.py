@@ -1,4 +1,4 @@
-"""Whole numbers written as decimals: where the point stands, and when an exponent is needed.
+"""Numbers written as decimals: where the point stands, and when an exponent is needed.
 
 Only text is made here.  How near the text is to the truth is the affair of whoever chose the
 digits: `exact.decimals` for exact and named values, `enclosed.enclosure` for enclosures.
@@ -6,6 +6,7 @@ digits: `exact.decimals` for exact and named values, `enclosed.enclosure` for en
 
 from __future__ import annotations
 
+from math import isinf, isnan
 from typing import SupportsInt
 
 LONGEST = 30  # digits before or after the point, before a number is written with an exponent
@@ -38,3 +39,20 @@ def with_digits(n: SupportsInt, digits: int, exponent: int) -> str:
     first, rest = divmod(abs(n), 10 ** (digits - 1))
     mantissa = f"{first}.{rest:0{digits - 1}d}" if digits > 1 else str(first)
     return f"{'-' if n < 0 else ''}{mantissa}e{exponent}"
+
+
+def short(number: float) -> str:
+    """A float as four decimals for ordinary sizes, four digits with an exponent for others.
+
+    >>> short(-0.5), short(1e-7), short(123456.0), short(float("-inf")), short(-0.0)
+    ('-0.5000', '1.000e-07', '1.235e+05', '-inf', '0.0000')
+    """
+    if isnan(number):
+        return "nan"
+    if isinf(number):
+        return "inf" if number > 0 else "-inf"
+    if number == 0:
+        return "0.0000"
+    if 1e-3 <= abs(number) < 1e5:
+        return f"{number:.4f}"
+    return f"{number:.3e}"

@@ -96,6 +96,7 @@ def _located(edit: _Said, error: InputError) -> InputError:
 
 
 def offered(key: str) -> tuple[str, ...]:
+    """The words that a key can have; none where it takes a number."""
     return CHOICES[key] or ()
 
 

@@ -38,6 +38,7 @@ class StepChange:
 
     @property
     def count(self) -> int:
+        """The number of entries that changed."""
         return int(self.mask.sum())
 
 

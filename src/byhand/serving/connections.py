@@ -27,6 +27,7 @@ class Connection(H11Protocol):
     _read_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Waits for the head of a request; refuses a connection too many."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             self._leave(503, _("there are too many connections"))
@@ -34,11 +35,13 @@ class Connection(H11Protocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Stops the clocks of the connection."""
         self._unset("_head_due")
         self._unset("_read_due")
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Takes bytes of a request."""
         if self.transport.is_closing():
             return
         if self.timeout_keep_alive_task is not None:  # between two requests: this is a new one
@@ -46,20 +49,24 @@ class Connection(H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
+        """Handles the request, and stops its clock once the head is complete."""
         super().handle_events()
         if self.conn.their_state is not h11.IDLE:  # the head is complete
             self._unset("_head_due")
 
     def pause_writing(self) -> None:
+        """Closes the connection later if nobody reads the answer."""
         super().pause_writing()
         self._unset("_read_due")
         self._read_due = self.loop.call_later(self.limits.unread_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
+        """The answer is being read again."""
         self._unset("_read_due")
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
+        """Refuses what is not an HTTP request."""
         self._leave(400, _("this is not an HTTP request"))
 
     def _expect_head(self) -> None:

@@ -1,6 +1,6 @@
-"""Why a token comes next, for the page: what each part adds to its logit, and what the stream would
-have said after every side-trip.  What the numbers say is found by `byhand.explaining`; here it
-becomes floats and words.
+"""Why a token comes next, for the page: what each part adds to its logit, and the logit lens.
+
+What the numbers say is found by `byhand.explaining`; here it becomes floats and words.
 """
 
 from __future__ import annotations

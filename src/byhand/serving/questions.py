@@ -73,6 +73,7 @@ class Question:
 
     @property
     def keys(self) -> dict[str, Kind]:
+        """All keys of the question with their kinds."""
         return {**self.needed, **self.possible}
 
 

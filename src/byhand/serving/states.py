@@ -85,6 +85,7 @@ class State:
 
     @property
     def edited(self) -> bool:
+        """Whether weights or the architecture were changed."""
         return bool(self.weights or self.architecture)
 
     def numbers_for(self, model: Model) -> Numbers:

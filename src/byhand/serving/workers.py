@@ -162,6 +162,7 @@ class Worker:
 
     @property
     def alive(self) -> bool:
+        """Whether the process is running."""
         return self.process.returncode is None
 
     @property

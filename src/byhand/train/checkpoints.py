@@ -82,6 +82,7 @@ class Checkpoints:
         return sorted(int(match[1]) for match in found if match)
 
     def at(self, step: int) -> Path:
+        """The folder of the checkpoint after this step."""
         return self.folder / f"step-{step:06d}"
 
     def sweep(self) -> None:

@@ -83,6 +83,7 @@ def settle(folder: Path) -> None:
 
 
 def as_json(facts: Mapping[str, Any]) -> bytes:
+    """Facts as the bytes of a JSON file."""
     return (json.dumps(facts, ensure_ascii=False, indent=1) + "\n").encode()
 
 
@@ -167,6 +168,7 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
         return self.path / CHECKPOINTS
 
     def open(self, *, resume: bool, around: Facts) -> list[str]:
@@ -181,6 +183,7 @@ class RunFolder:
         return self._take_up(around)
 
     def close(self) -> None:
+        """Gives the lock of the folder back."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

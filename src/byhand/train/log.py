@@ -63,6 +63,7 @@ class Log:
 
     @property
     def digest(self) -> str:
+        """The SHA-256 of all that was logged, in hexadecimal digits."""
         return self._hash.hexdigest()
 
     def add(self, record: dict[str, Any]) -> None:
@@ -86,6 +87,7 @@ class Log:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
+        """Closes the file."""
         with suppress(OSError):  # what counts was said when it was written
             self._file.close()
 
@@ -121,9 +123,11 @@ class Events:
         self._put(event)
 
     def write(self) -> None:
+        """Writes what is buffered to the disk."""
         self._file.flush()
 
     def close(self) -> None:
+        """Closes the file."""
         with suppress(OSError):
             self._file.close()
 

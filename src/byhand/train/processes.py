@@ -36,6 +36,7 @@ class Processes:
 
     @property
     def writes(self) -> bool:
+        """Whether this process writes the files of the run."""
         return self.rank == 0
 
     def sum(self, row: Tensor) -> None:

@@ -56,6 +56,7 @@ class Result:
 
     @property
     def best_step(self) -> int:
+        """The step with the lowest validation loss."""
         return min(self.validation, key=lambda entry: entry[1])[0]
 
     @property
@@ -65,6 +66,7 @@ class Result:
 
     @property
     def perplexity(self) -> float:
+        """e to the power of the loss."""
         return perplexity(self.loss)
 
     @property
@@ -122,6 +124,7 @@ def learned_model(run: Run, model: TorchModel, folder: Path) -> Model:
 
 
 def about(run: Run) -> str:
+    """The sentence that the model file says about itself."""
     return f"Trained on {run.corpus.name} for {run.steps:,} steps."
 
 

@@ -36,6 +36,7 @@ class Part:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of the part."""
         return tuple(max(0, b - a) for a, b in zip(self.starts, self.stops, strict=True))
 
     def __str__(self) -> str:

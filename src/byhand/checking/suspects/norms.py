@@ -26,14 +26,17 @@ class Group:
 
     @property
     def layernorm(self) -> bool:
+        """Whether the norm is a layernorm; else it is an RMSNorm."""
         return "centered" in self.lines
 
     @property
     def square(self) -> str:
+        """The name of the line that holds the mean square."""
         return "variance" if self.layernorm else "mean_square"
 
     @property
     def root(self) -> str:
+        """The name of the line that holds the divisor."""
         return "std" if self.layernorm else "rms"
 
     @property
@@ -48,11 +51,13 @@ class Group:
 
     @property
     def eps(self) -> Fraction:
+        """The eps under the root."""
         eps: Fraction = self.lines[self.root].attributes["eps"]
         return eps
 
     @property
     def width(self) -> int:
+        """The number of entries of a row."""
         return self.lines["normalized"].shape[-1]
 
     def copied(self, draft: Draft, x: str, before: str) -> str:

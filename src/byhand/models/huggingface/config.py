@@ -179,12 +179,14 @@ class Config:
         return None if found is None else self.whole(key, default, most=most)
 
     def flag(self, key: str, default: bool) -> bool:
+        """A key that is true or false."""
         name, found = self.value(key, default)
         if not isinstance(found, bool):
             raise self.refuse(name, "true, false", found)
         return found
 
     def number(self, key: str, default: Any = NEEDED) -> Fraction:
+        """A key that is a number of at most 10^30, exactly."""
         name, found = self.value(key, default)
         if isinstance(found, bool) or not isinstance(found, int | Fraction):
             raise self.refuse(name, _("a number"), found)
@@ -194,12 +196,14 @@ class Config:
         return value
 
     def positive(self, key: str) -> Fraction:
+        """A key that is a number above 0, exactly."""
         found = self.number(key)
         if found <= 0:
             raise self.refuse(key, _("a number above 0"), found)
         return found
 
     def epsilon(self, key: str, default: Fraction) -> Fraction:
+        """A key that is a number from 0 to 1, exactly."""
         found = self.number(key, default)
         if not 0 <= found <= 1:
             raise self.refuse(key, _("a number from 0 to 1"), found)

@@ -1,5 +1,6 @@
-"""What lies in a folder: the config, the safetensors files of the weights, or something that is
-refused with a way out.  Pickled weights are never opened.
+"""The folder of a checkpoint: its config and the safetensors files of its weights.
+
+Anything else is refused with a way out.  Pickled weights are never opened.
 """
 
 from __future__ import annotations

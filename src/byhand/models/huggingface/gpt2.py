@@ -13,6 +13,7 @@ from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, 
 
 
 def read(config: Config, name: str) -> tuple[ModelSpec, None]:
+    """The spec of a GPT-2 config, which has no RoPE."""
     d = config.whole("n_embd", also="hidden_size")
     heads = config.whole("n_head", also="num_attention_heads")
     layers = config.whole("n_layer", also="num_hidden_layers", most=MOST_LAYERS)

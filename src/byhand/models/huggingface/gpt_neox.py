@@ -13,6 +13,7 @@ from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, 
 
 
 def read(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a GPT-NeoX config, and its RoPE."""
     d = config.whole("hidden_size")
     heads = config.whole("num_attention_heads")
     layers = config.whole("num_hidden_layers", most=MOST_LAYERS)

@@ -1,7 +1,7 @@
-"""Keys of config.json that no family reads: those that would change the arithmetic, those that
-do not, and those that nobody here knows.
+"""Keys of config.json that no family reads.
 
-The lists come from the configuration classes of the transformers library.
+Some would change the arithmetic, some would not, and some nobody here knows.  The lists come
+from the configuration classes of the transformers library.
 """
 
 from __future__ import annotations

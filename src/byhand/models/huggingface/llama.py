@@ -24,6 +24,7 @@ LAYER_TYPES = {"full_attention": False, "attention": False, "sliding_attention":
 
 
 def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Llama config, and its RoPE."""
     bias = config.flag("attention_bias", False)
     return _gated(
         config,
@@ -37,6 +38,7 @@ def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
 
 
 def read_mistral(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Mistral config, and its RoPE."""
     return _gated(
         config,
         name,
@@ -48,6 +50,7 @@ def read_mistral(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
 
 
 def read_qwen2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Qwen 2 config, and its RoPE."""
     config.asked.add("attention_bias")  # there always is one, whatever a config says
     return _gated(
         config,
@@ -60,6 +63,7 @@ def read_qwen2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
 
 
 def read_qwen3(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
+    """The spec of a Qwen 3 config, and its RoPE."""
     bias = config.flag("attention_bias", False)
     return _gated(
         config,

@@ -1,5 +1,6 @@
-"""RoPE as config.json describes it: the old keys (rope_theta, rope_scaling) and the new ones
-(rope_parameters), with the scalings that real models use.
+"""RoPE as config.json describes it, with the scalings that real models use.
+
+The old keys (rope_theta, rope_scaling) are read as well as the new ones (rope_parameters).
 
     default    pair i turns by base^(-2i/width) a position: a plain RotarySpec
     linear     the same, divided by a factor

@@ -50,10 +50,12 @@ class Range:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of the middles."""
         return self.mid.shape
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return self.mid.ndim
 
     def __len__(self) -> int:

@@ -47,6 +47,7 @@ def gelu_tanh(space: Space, x: Value) -> Value:
 
 
 def half_of_one_more(space: Space, x: Value, inner: Value) -> Value:
+    """x·(1 + inner)/2."""
     parts = [(HALF, x, space.plain(ONE)), (HALF, x, inner)]
     return space.total(parts, How("gelu", x, inner))
 

@@ -77,6 +77,7 @@ class Angles(Functions):
         )
 
     def circle_of_term(self, x: Value) -> Pair:
+        """(2cos x, 2sin x) of an angle that is a rational times one value."""
         if x.is_name and self.atoms[x.atoms[0]].kind == "pi":
             pair = self.circle_of_turn(x.q / 2)
             if pair is not None:
@@ -131,6 +132,7 @@ class Angles(Functions):
         return cosine, ((c.id,), self.in_one_name(divmod(own * e, modulus)[1]))
 
     def in_one_name(self, p: fmpz_poly) -> fmpz_mpoly:
+        """A polynomial in one variable, in the ring of one name."""
         x = self.ring(1)[1][0]
         return sum((x**k * c for k, c in enumerate(p.coeffs())), x * 0)
 
@@ -170,11 +172,13 @@ class Angles(Functions):
         return self.multiple(found, k if 2 * k <= merged else k - merged, modulus)
 
     def is_manageable(self, n: int) -> bool:
+        """Whether the cosine of the n-th part of a turn has a small minimal polynomial."""
         return n <= LARGEST_TURN and int(fmpz(n).euler_phi()) <= 2 * LARGEST_DEGREE
 
     def names_of_turn(
         self, n: int, modulus: fmpz_poly, found: MultipleClass
     ) -> tuple[Atom, Atom | None]:
+        """The names of 2cos and 2sin of 2π/n; without the sine where the cosine gives it."""
         angle = self.pi().times(fmpq(2, n))
         key = ("turn", found.number, n)
         if n % 4 == 0:
@@ -228,6 +232,7 @@ class Angles(Functions):
         return value
 
     def repeated(self, pair: Pair, k: int) -> Pair:
+        """(2cos kx, 2sin kx), from those of x."""
         result = self.plain(fmpq(2)), self.plain(fmpq(0))
         for _step in range(k):
             result = self.turned(result, pair)

@@ -338,4 +338,5 @@ class Field(Names):
 
     @staticmethod
     def row_made(row: Sequence[fmpq], xs: Sequence[Value], bias: list[Value]) -> How:
+        """How an entry of a product with a rational row came about."""
         return How("linear", (*row, ONE), (*xs, *bias)) if bias else How("linear", row, xs)

@@ -22,7 +22,7 @@ from byhand.expression import (
 )
 from byhand.numbers.exact.functions import FEW_TERMS, Functions, factored
 from byhand.numbers.exact.names import ONE
-from byhand.numbers.exact.terms import Factor, Term, positive_first, terms_of
+from byhand.numbers.exact.terms import Factor, Term, positive_first, terms_of, twos
 from byhand.numbers.exact.value import Atom, Value
 
 E = Name("e")
@@ -48,11 +48,10 @@ def number(q: Fraction | int) -> Expression:
 
 
 def product(factors: list[Expression]) -> Expression:
-    return (
-        Number(Fraction(1))
-        if not factors
-        else (factors[0] if len(factors) == 1 else Product(tuple(factors)))
-    )
+    """The product of some trees; 1 where there are none."""
+    if not factors:
+        return Number(Fraction(1))
+    return factors[0] if len(factors) == 1 else Product(tuple(factors))
 
 
 class Form:
@@ -88,7 +87,7 @@ class Form:
         top, above = self.sum_factors(rest, v.atoms)
         bottom, under = self.sum_factors(den, v.atoms)
         q = v.fraction_part * above / under
-        q *= Fraction(2) ** self.twos(names)
+        q *= Fraction(2) ** twos(self.space, names)
         root = self.root_number(names)
         names = [f for f in names if not self.is_number_root(f)]
         low_root = Fraction(1)
@@ -156,12 +155,14 @@ class Form:
 
     @staticmethod
     def without_content(terms: list[Term]) -> tuple[list[Term], Fraction]:
+        """The terms divided by what their coefficients have in common, and that number."""
         content = gcd(*(c for c, _factors in terms))
         if len(terms) == 1:
             content = terms[0][0]
         return [(c // content, factors) for c, factors in terms], Fraction(content)
 
     def as_tree(self, piece: list[Term] | Expression) -> Expression:
+        """A list of terms as their sum; a tree as it is."""
         return self.sum_of(piece) if isinstance(piece, list) else piece
 
     def assembled(
@@ -181,10 +182,12 @@ class Form:
     # ------------------------------------------------------------------- terms
 
     def sum_of(self, terms: list[Term]) -> Expression:
+        """The sum of some terms, a positive one first."""
         trees = [self.term(c, factors) for c, factors in positive_first(terms)]
         return trees[0] if len(trees) == 1 else Sum(tuple(trees))
 
     def term(self, c: int, factors: tuple[Factor, ...]) -> Expression:
+        """A coefficient times its factors; roots of numbers become one root."""
         root = self.root_number(factors)
         named = self.named(tuple(f for f in factors if not self.is_number_root(f)))
         pieces = [self.root_of(root), *named] if root != 1 else named
@@ -193,6 +196,7 @@ class Form:
         return Negative(tree) if c < 0 else tree
 
     def is_number_root(self, f: Factor) -> bool:
+        """Whether a factor is the root of a rational number."""
         a = self.space.atoms[f.atom]
         return a.kind == "sqrt" and a.argument is not None and a.argument.num is None
 
@@ -206,10 +210,8 @@ class Form:
         return found
 
     def root_of(self, n: Fraction) -> Expression:
+        """√n."""
         return Call("sqrt", self.short(self.space.value(n)))
-
-    def twos(self, factors: list[Factor]) -> int:
-        return sum(f.power for f in factors if self.space.atoms[f.atom].kind in ("cos", "sin"))
 
     def named(self, factors: tuple[Factor, ...]) -> list[Expression]:
         """The factors as trees, older names first; exponentials in one where that is short."""
@@ -239,6 +241,7 @@ class Form:
         return Power(E, self.short(exponent))
 
     def factor(self, f: Factor) -> Expression:
+        """One factor, to its power."""
         a = self.space.atoms[f.atom]
         if f.number is not None:
             return Call("ln", number(f.number))

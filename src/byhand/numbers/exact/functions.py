@@ -268,6 +268,7 @@ class Functions(Decisions):
         return found
 
     def new_logarithm(self, b: fmpz, place: Atom | None) -> Atom:
+        """The name of ln b, where b is an integer that no logarithm is known of."""
         atom = self.atom("ln", (1, 1, int(b)), self.plain(fmpq(b)), place=place)
         self._logarithms[b] = atom
         return atom

@@ -6,6 +6,7 @@ integers are put together, so ln 2 + ln 5 shows as ln 10.  Every rewriting is an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, gcd
@@ -66,7 +67,8 @@ def angles_shown(space: Names, terms: list[Term]) -> list[Term]:
     return linear if len(linear) < len(powers) else powers
 
 
-def twos(space: Names, factors: tuple[Factor, ...]) -> int:
+def twos(space: Names, factors: Sequence[Factor]) -> int:
+    """The number of twice-cosines and twice-sines among the factors."""
     return sum(f.power for f in factors if space.atoms[f.atom].kind in ("cos", "sin"))
 
 
@@ -80,12 +82,14 @@ def multiple_angles(space: Names, terms: list[Term]) -> list[Term]:
 
 
 def angle_key(space: Names, a: int) -> object:
+    """The same for names of one angle, and only for those."""
     argument = space.atoms[a].argument
     assert argument is not None
     return argument.key, argument.q.p, argument.q.q
 
 
 def in_multiples_of(space: Names, terms: list[Term], angle: object) -> list[Term]:
+    """The terms with the powers of one angle's functions as multiples of that angle."""
     found: dict[tuple[Factor, ...], int] = {}
     for c, factors in terms:
         cosines = sines = 0
@@ -159,11 +163,13 @@ def logarithms_joined(space: Names, terms: list[Term]) -> list[Term]:
 
 
 def is_integer_logarithm(space: Names, f: Factor) -> bool:
+    """Whether a factor is the logarithm of an integer."""
     atom = space.atoms[f.atom]
     return atom.kind == "ln" and atom.argument is not None and atom.argument.num is None
 
 
 def joined(space: Names, rest: tuple[Factor, ...], group: list[tuple[int, int]]) -> list[Term]:
+    """The logarithms of a group as one, or apart where that number would be too large."""
     apart = [(c, (*rest, Factor(a))) for c, a in group]
     if len(group) < 2:
         return apart

@@ -24,10 +24,11 @@ from flint import arb, fmpq, fmpz, fmpz_mpoly, fmpz_poly
 
 from byhand.display import Shown
 from byhand.errors import InputError
+from byhand.expression import Expression, write
 from byhand.language import _
+from byhand.numbers.exact import decimals
 
 if TYPE_CHECKING:
-    from byhand.expression import Expression
     from byhand.numbers.exact.space import Space
 
 Monomial = tuple[int, ...]  # atom ids, one for each factor
@@ -161,7 +162,7 @@ class Value(Shown):
 
     @property
     def rational(self) -> bool:
-        """Whether it is written without names."""
+        """Whether the value is written without a name."""
         return self.num is None
 
     @property
@@ -225,9 +226,7 @@ class Value(Shown):
 
     def __float__(self) -> float:
         """The float64 nearest to the value; of an enclosed one, nearest to its middle."""
-        from byhand.numbers.exact.nearest import float_of
-
-        return float_of(self)
+        return decimals.float_of(self)
 
     def __int__(self) -> int:
         """The whole number next to the value on the way to 0: proven, or Undecided."""
@@ -245,9 +244,7 @@ class Value(Shown):
         rational.  Values of more than 30 digits before the point come as by `significant`.
         Raises Undecided where the value is enclosed too widely for it.
         """
-        from byhand.numbers.exact.decimals import decimal
-
-        return decimal(self, count)
+        return decimals.decimal(self, count)
 
     def decimal(self, places: int) -> str:
         """The older word for `places`."""
@@ -255,21 +252,15 @@ class Value(Shown):
 
     def significant(self, digits: int) -> str:
         """The value with so many significant digits: within one unit of the last, proven."""
-        from byhand.numbers.exact.decimals import significant
-
-        return significant(self, digits)
+        return decimals.significant(self, digits)
 
     def interval(self, places: int) -> tuple[str, str]:
         """Decimals (middle, radius): the real value lies within radius of middle, proven."""
-        from byhand.numbers.exact.decimals import interval
-
-        return interval(self, places)
+        return decimals.interval(self, places)
 
     def rounded(self, places: int) -> Fraction:
         """The value rounded to so many decimals, half away from zero: proven, or Undecided."""
-        from byhand.numbers.exact.decimals import rounded
-
-        return rounded(self, places)
+        return decimals.rounded(self, places)
 
     def expression(self) -> Expression:
         """The simplified form as a tree; its letters are those of the space's own writer."""
@@ -290,8 +281,6 @@ class Value(Shown):
         return found
 
     def __str__(self) -> str:
-        from byhand.expression import write
-
         return write(self.expression())
 
     def __repr__(self) -> str:

@@ -30,6 +30,7 @@ def enclosed(*values: Value) -> bool:
 
 
 def balls(values: Sequence[Value]) -> list[arb]:
+    """A ball that contains each value, with few bits."""
     return [v.ball(BITS) for v in values]
 
 

@@ -60,6 +60,7 @@ def worked_form(value: Value, short: Short) -> Expression | None:
 
 
 def dot(xs: Sequence[Value], ys: Sequence[Value], short: Short) -> Expression:
+    """x₁·y₁ + x₂·y₂ + …, with squares where both factors are one value."""
     terms: list[Expression] = []
     for x, y in zip(xs, ys, strict=True):
         if x is y:
@@ -70,6 +71,7 @@ def dot(xs: Sequence[Value], ys: Sequence[Value], short: Short) -> Expression:
 
 
 def scores_form(tree: Expression, factor: Value, short: Short) -> Expression:
+    """A dot product times its scale: over √d where the scale is 1/√d."""
     if factor.num is None:
         return scaled(tree, factor.q)
     inverse = factor.space.divide(factor.space.plain(fmpq(1)), factor)
@@ -79,12 +81,14 @@ def scores_form(tree: Expression, factor: Value, short: Short) -> Expression:
 
 
 def sum_of(terms: list[Expression]) -> Expression:
+    """The sum of some trees; 0 where there are none."""
     if not terms:
         return Number(Fraction(0))
     return terms[0] if len(terms) == 1 else Sum(tuple(terms))
 
 
 def term(c: fmpq, factors: list[Expression]) -> Expression:
+    """A rational coefficient times some factors."""
     size = Number(Fraction(int(abs(c).p), int(c.q)))
     pieces = factors if size == ONE else [size, *factors]
     tree = pieces[0] if len(pieces) == 1 else Product(tuple(pieces))
@@ -92,10 +96,12 @@ def term(c: fmpq, factors: list[Expression]) -> Expression:
 
 
 def scaled(tree: Expression, c: fmpq) -> Expression:
+    """A tree times a positive rational."""
     if c.p == 1:
         return over(tree, int(c.q))
     return Product((Number(Fraction(int(c.p), int(c.q))), tree))
 
 
 def over(tree: Expression, n: int) -> Expression:
+    """A tree over a whole number."""
     return tree if n == 1 else Quotient(tree, Number(Fraction(n)))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from byhand.numbers.floats.finite import all_finite
 from byhand.numbers.floats.formats import Data
+from byhand.numbers.floats.results import all_finite
 
 CHUNK = 1 << 16  # entries done at a time, so that they stay in the cache
 Mask = Sequence[Sequence[bool]]

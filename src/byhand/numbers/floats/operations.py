@@ -20,7 +20,6 @@ from byhand.numbers.base import Array, Note, Numbers, Prediction
 from byhand.numbers.floats import attention
 from byhand.numbers.floats.activations import ACTIVATIONS
 from byhand.numbers.floats.angles import sinusoids, turns_in
-from byhand.numbers.floats.finite import first_not_finite
 from byhand.numbers.floats.formats import (
     FLOAT64,
     FORMATS,
@@ -29,11 +28,11 @@ from byhand.numbers.floats.formats import (
     narrowed,
     widened,
 )
-from byhand.numbers.floats.largest import predict
 from byhand.numbers.floats.memory import Memory
 from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.floats.products import times_matrix
-from byhand.numbers.floats.writing import short
+from byhand.numbers.floats.results import first_not_finite, predict
+from byhand.numbers.written import short
 
 quiet = np.errstate  # overflow and the like are no errors of floats: NumPy shall not warn
 

@@ -43,9 +43,11 @@ class Verb:
 
     @property
     def infinitive(self) -> str:
+        """The Spanish infinitive."""
         return f"{self.es}{self.conjugation}"
 
     def stem(self, language: str) -> str:
+        """The stem in a language."""
         return self.en if language == "en" else self.es
 
 
@@ -104,6 +106,7 @@ class Combination:
         return VERBS[self.verb].conjugation in ("er", "ir") and er != ir
 
     def ending(self, language: str) -> str:
+        """The ending of the verb in a language."""
         table = "en" if language == "en" else VERBS[self.verb].conjugation
         return ENDINGS[table, TENSES[self.tense]][self.person]
 

@@ -1,5 +1,6 @@
-"""What is exact and what is named: the registers of the pass, its boundaries, the way back; and
-what a document prints that does not follow."""
+"""The chapter on what is exact and what is named: registers, boundaries and the way back.
+
+It ends with what a document prints that does not follow."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The figure of the whole pass as data: stations on the residual stream, and beside it the
-side-trips of attention and MLP, which read it and add to it.
+"""The figure of the whole pass as data: stations on the residual stream, with side-trips beside it.
+
+Attention and MLP are the side-trips: they read the stream and add to it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The steps of a plan put together to what a passage can tell: the norm before attention, the
-queries, keys and values, the scores, …  Every step belongs to exactly one topic.
+"""The topics of a plan: groups of steps that one passage tells about.
+
+Such are the norm before attention, the queries, keys and values, or the scores.  Every step belongs
+to exactly one topic.
 """
 
 from __future__ import annotations

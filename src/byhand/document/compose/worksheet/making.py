@@ -1,5 +1,7 @@
-"""A model and a text → a worksheet: the book in pencil numbers, what of it is left blank, and what
-else would give the blanks away and therefore goes."""
+"""A worksheet of a model and a text: the book in pencil numbers with some lines left blank.
+
+What else would give the blanks away is left out.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The figure of the whole pass: the residual stream as the central line, attention leaving it to
-the left and coming back, the MLP to the right.  What a passage works out is marked.
+"""The figure of the whole pass: the residual stream as the central line, with its side-trips.
+
+Attention leaves it to the left and comes back, the MLP to the right.  What a passage works out is
+marked.
 
 The figure is drawn once a page (`Figures.drawn`) and every passage shows it with its own marks on
 it, so nothing depends on a script.  Layers that a passage does not enter are folded into one

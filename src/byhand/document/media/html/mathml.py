@@ -1,5 +1,6 @@
-"""How formulas look in MathML Core, which browsers draw themselves.  The walk over the trees, with
-its brackets and signs, is `document.mathematics`."""
+"""Formulas in MathML Core, which browsers draw themselves.
+
+The walk over the trees, with its brackets and signs, is `document.mathematics`."""
 
 from __future__ import annotations
 

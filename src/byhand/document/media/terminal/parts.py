@@ -8,6 +8,7 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import words
+from byhand.document.media.terminal.explanation import section_lines
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
@@ -27,6 +28,7 @@ from byhand.document.parts import (
     Prediction,
     Predictions,
     Remark,
+    Section,
     Stage,
     StepPart,
     Title,
@@ -356,6 +358,7 @@ Terminal.drawn = {
     Facts: Terminal.facts,
     VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
+    Section: lambda self, part: section_lines(part, self.width, self.ink),
 }
 
 

@@ -1,5 +1,6 @@
-"""How formulas look in Typst, for paper.  The walk over the trees, with its brackets and signs, is
-`document.mathematics`.
+"""Formulas in Typst, for paper.
+
+The walk over the trees, with its brackets and signs, is `document.mathematics`.
 
 Names and numerals stand in strings, so no name is ever read as a symbol of Typst.  A fraction
 whose parts are long is written with a slash, since a line can be broken there and a fraction

@@ -1,5 +1,7 @@
-"""Words and values as Typst writes them.  Whatever a model, a text or a document says stands in
-strings, so nothing of it is ever read as markup."""
+"""Words and values as Typst writes them.
+
+Whatever a model, a text or a document says stands in strings, so nothing of it is ever read as
+markup."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Functions of Arb balls: each returns a ball that contains the function's value of every number in
-its argument, at the working precision.  What is not finite gives what is not finite."""
+"""Functions of Arb balls: each returns a ball that contains every value of the function.
+
+That is its value of every number in the argument, at the working precision.  What is not finite
+gives what is not finite.
+"""
 
 from __future__ import annotations
 

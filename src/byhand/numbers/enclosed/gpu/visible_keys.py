@@ -2,7 +2,7 @@
 
 Queries are taken in steps of STEP; the products of a step reach to the last key that any of its
 queries sees.  Here is where rows lie in memory and how far they are walked; what is done with them
-is in stair_attention.py.
+is in `causal_attention`.
 """
 
 from __future__ import annotations

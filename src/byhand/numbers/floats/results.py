@@ -1,4 +1,4 @@
-"""Where a result is not finite though all it was made of are: the first such entry."""
+"""Results in floats: whether they are finite, and which logit is the largest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from byhand.numbers.floats.formats import FLOAT32, FLOAT64, Data
+from byhand.numbers.base import Prediction
+from byhand.numbers.floats.formats import FLOAT32, FLOAT64, Data, Kind, narrowed
 
 
 def all_finite(x: Data) -> bool:
@@ -30,3 +31,19 @@ def first_not_finite(result: Data, made_of: Iterable[Data | None]) -> tuple[int,
     if not all(x is None or all_finite(x) for x in made_of):
         return None
     return tuple(map(int, np.argwhere(_odd(result))[0]))
+
+
+def predict(row: Data, kind: Kind) -> Prediction:
+    """The prediction of one row, its margin in a format; undecided where a logit is NaN."""
+    best = int(row.argmax())  # the first of the largest; the first NaN where there is one
+    top = row[best]
+    if np.isnan(top):
+        return Prediction(None, None, proven=False)
+    others = [part.max() for part in (row[:best], row[best + 1 :]) if part.size]
+    if not others:
+        return Prediction(best, None, proven=False)
+    if max(others) == top:
+        tied = tuple(map(int, np.flatnonzero(row == top)))
+        return Prediction(best, kind.type(0), proven=False, tied=tied)
+    margin = narrowed(np.asarray([top - max(others)]), kind)[0]
+    return Prediction(best, margin, proven=False)
