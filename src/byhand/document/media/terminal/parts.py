@@ -8,6 +8,7 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
+from byhand.document.media.terminal.explanation import section_lines
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
 from byhand.document.media.terminal.layout import MASK, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
@@ -340,6 +341,7 @@ Terminal.drawn = {
     parts.Facts: Terminal.facts,
     VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
+    parts.Section: lambda self, part: section_lines(part, self.width, self.ink),
 }
 
 
