@@ -14,7 +14,7 @@ from byhand.plan import WEIGHT
 from byhand.tracing import Missing, Trace, Worked
 
 if TYPE_CHECKING:
-    from byhand.proving import Proof
+    from byhand.proof import Proof
 
 HARD_SPACE = "\u00a0"  # where a line is not to be broken
 LONGEST_LABEL = 24  # characters of a token in a table
