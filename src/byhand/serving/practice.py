@@ -24,7 +24,7 @@ from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import rational_of
 from byhand.document.compose.book.strips import near, near_weight
 from byhand.document.compose.tables import COPIES
-from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html import served
 from byhand.document.numerals import localised
 from byhand.errors import InputError
 from byhand.evaluate import Progress
@@ -125,7 +125,7 @@ def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
     line = None if worked.whole else found.in_full.line(worked, index)
     html = ""
     if line is not None and line.symbols is not None:
-        html = Mathml(_(".")).broken("=", line.symbols)
+        html = served.line(line.symbols)
     sources = () if line is None else line.sources
     return {
         "address": name + write_index(index),

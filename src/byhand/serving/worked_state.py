@@ -168,6 +168,11 @@ class Pass:
             showing.everything = False
         return spine(showing)
 
+    @property
+    def by_decimals(self) -> bool:
+        """Whether exact numbers are shown as decimals."""
+        return self.edition.showing.by_decimals
+
     def label(self, id: int) -> str:
         """A token of the vocabulary as sentences and tables show it."""
         return words.token_label(self.trace.token(id))
