@@ -1,4 +1,4 @@
-"""What a person can take away from a State: its trace as JSON, its model file, one page of it.
+"""Downloads of a State: its trace as JSON, its model as a model file, all of it as one page.
 
 The file reads back to the very model that was shown.  The page is the book in a single file: it
 opens from disk, and needs nothing else.

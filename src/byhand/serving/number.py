@@ -1,4 +1,4 @@
-"""One number of a State: its working as HTML, what it comes from, and who reads it.
+"""One number of a State: its working, the numbers it comes from, the numbers that read it.
 
 What a number comes from follows from the plan and the working alone: `ancestors` goes from each
 entry to the entries its expression is made of, weights among them.

@@ -1,4 +1,4 @@
-"""The passages of a pass, one a topic, in the order of the pass; and one of them as HTML.
+"""The passages of a pass: their outline, one of them in full, the map that leads to them.
 
 Which passages there are is known without a number being worked out, so that the page can list
 them all and ask for one.

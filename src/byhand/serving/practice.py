@@ -1,4 +1,4 @@
-"""Practice: the page hides a number, a person works it out, and `byhand.checking` marks it.
+"""Exercises: one number to work out from those it reads, and the marking of an answer.
 
 Without an answer, a line is chosen by a seed and asked for, with everything it is made of.  With
 an answer, the line is judged from those numbers as they were shown, so that what follows from
@@ -297,7 +297,7 @@ def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
     if line.worst is not None and expected.value is not None:
         claimed, value = line.worst.claimed, expected.value
         if claimed * value < 0:
-            yield _("The sign is another one, and the size too.")
+            yield _("Both the sign and the size are wrong.")
         elif claimed == value:
             pass
         elif abs(claimed) > SEVERAL * abs(value):

@@ -1,4 +1,4 @@
-"""A State worked out: its trace, and what a page needs to show of it, each made once.
+"""A State worked out: its trace, its edition and its figure, kept for the next question.
 
 The last few are kept, so that turning from passage to passage costs no second pass.
 """
