@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from byhand.document import words
 from byhand.document.media.terminal.explanation import section_lines
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
+from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
+from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts import (
     Cell,
@@ -69,15 +70,7 @@ class Terminal:
 
     def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Words broken at the width; `first` stands before the first line."""
-        lead = indent if first is None else first
-        yield from wrap(
-            text,
-            self.width,
-            initial_indent=lead,
-            subsequent_indent=indent,
-            break_long_words=True,
-            break_on_hyphens=False,
-        )
+        return broken(text, self.width, indent if first is None else first, indent)
 
     # ------------------------------------------------------------------ words
 
