@@ -107,7 +107,7 @@ class Terminal:
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
         if title.about:
-            yield from self.paragraph(words.told(title.about))
+            yield from self.paragraph(title.about)
         if title.facts:
             yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)

@@ -11,8 +11,8 @@ from byhand.document.words import HARD_SPACE
 def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator[str]:
     """The text in lines of at most so many columns, broken at its blanks.
 
-    A word that is wider than a line is cut at the end of each; blanks within a line stay as they are, hard ones become
-    blanks.  `first` stands before the first line, `indent` before every other.
+    A word that is wider than a line is cut where each line ends; blanks within a line stay as they
+    are, hard ones become blanks.  `first` stands before the first line, `indent` before every other.
     """
     if not text.strip():
         return
