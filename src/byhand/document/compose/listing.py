@@ -13,10 +13,9 @@ from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.counting import Inventory, Line
-    from byhand.missing_bits import Unproven
     from byhand.model import Model
     from byhand.plan import Plan, Step
-    from byhand.proving import Proof
+    from byhand.proof import Proof, Unproven
     from byhand.tracing import Trace
 
 MOST_UNPROVEN = 10  # numbers and tokens that are told one by one
