@@ -26,8 +26,7 @@ from byhand.options import MOST_DECIMALS, MOST_DIGITS, refuse_unless_whole
 from byhand.plan import Plan, Step
 
 if TYPE_CHECKING:
-    from byhand.missing_bits import Unproven
-    from byhand.proving import Proof
+    from byhand.proof import Proof, Unproven
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
 ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
