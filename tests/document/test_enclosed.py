@@ -22,12 +22,12 @@ from byhand.document.parts import Cell, StepPart, Title, WorkingLine
 from byhand.document.words import some_of, undecided
 from byhand.evaluate import prepare
 from byhand.expression import write
-from byhand.missing_bits import Unproven
+from byhand.proof import Unproven
 from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.enclosed.limbs.operations import Limbs
-from byhand.proving import Proof
+from byhand.proof import Proof
 
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=10**12)
 radii = st.integers(0, 40).map(lambda n: Fraction(n and 1, 10**n))

@@ -56,6 +56,7 @@ class Found:
 
     @property
     def step(self) -> bool:
+        """Whether it is a step, and not a weight or a count."""
         return not self.address.startswith((WEIGHT, COUNT))
 
 

@@ -11,8 +11,7 @@ from byhand.language import _
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
-    from byhand.missing_bits import Unproven
-    from byhand.proving import Proof
+    from byhand.proof import Proof, Unproven
 
 MOST = 10  # that are told one by one
 MOST_TOKENS = 4  # that may be the next one

@@ -21,16 +21,7 @@ from byhand.document.compose.explanation.facts import findings
 from byhand.document.compose.explanation.scope import Scope
 from byhand.document.compose.explanation.sections import section
 from byhand.document.numerals import written
-from byhand.document.parts import (
-    Column,
-    Finding,
-    Grid,
-    LeftOut,
-    NumberTable,
-    Part,
-    Remark,
-    Section,
-)
+from byhand.document.parts import Column, Finding, Grid, LeftOut, NumberTable, Part, Remark, Section
 from byhand.language import _
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
