@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
 from byhand.document.media.terminal.explanation import section_lines
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
-from byhand.document.media.terminal.layout import MASK, before_point, fit
+from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.numerals import decimal_alone, forms_of, one_line
@@ -343,17 +343,6 @@ Terminal.drawn = {
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
     parts.Section: lambda self, part: section_lines(part, self.width, self.ink),
 }
-
-
-def as_printed(table: parts.NumberTable) -> parts.NumberTable:
-    """A weight without how far each of its numbers may be from what is printed."""
-    rows = tuple(
-        replace(
-            row, numbers=tuple(replace(n, cell=replace(n.cell, radius=None)) for n in row.numbers)
-        )
-        for row in table.rows
-    )
-    return replace(table, rows=rows)
 
 
 def verdict(found: parts.Prediction) -> str:
