@@ -7,6 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
+
 from byhand.document.parts import MASKED, Cell, Letter
 from byhand.errors import Undecided
 from byhand.expression import (
@@ -28,6 +30,11 @@ PLACES = 4  # decimals shown beside a form
 DIGITS = 6  # significant digits of an enclosure, where no number of them was asked for
 WIDEST_FORM = 60  # characters of a form in a table; a wider one is shown by its decimals
 CONSTANTS = ("e", "pi")
+
+
+def floats(array: Any) -> bool:
+    """Whether these are floats, not exact values or decimals worked out by hand."""
+    return isinstance(array, np.ndarray) and array.dtype != np.dtype(object)
 
 
 class Writes(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.document.media.json.records import floats
+from byhand.document.compose.forms import floats
 from byhand.tracing import Worked
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from byhand.address import write_index
 from byhand.document.compose.book.numbers import Showing
-from byhand.document.media.json.records import floats
+from byhand.document.compose.forms import floats
 from byhand.document.parts import (
     AttentionPattern,
     HeadPattern,

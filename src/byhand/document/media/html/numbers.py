@@ -14,11 +14,11 @@ from html import escape
 from byhand.document import words
 from byhand.document.mathematics import in_a_table, says_no_more
 from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import localised
 from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
 from byhand.document.verdict_parts import VerdictLine
+from byhand.document.words import SIGNS
 from byhand.expression import Expression, write
 from byhand.language import _
 

@@ -21,8 +21,8 @@ from byhand.document.media.html.prose import left_out, prose, sentence
 from byhand.document.media.html.rechecking import Workings, data_script, numbers_in, slack_of
 from byhand.document.media.html.style import style, text_of
 from byhand.document.media.html.tables import facts
-from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.parts import Number
+from byhand.document.words import SIGNS
 from byhand.drafts import write_all
 from byhand.language import _, speaking
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand.document.compose.forms import DIGITS, Forms
-from byhand.document.media.json.records import enclosure_data, float_data, floats
+from byhand.document.compose.forms import DIGITS, Forms, floats
+from byhand.document.media.json.records import enclosure_data, float_data
 from byhand.expression import write
 from byhand.numbers.enclosed.enclosure import Enclosure
 

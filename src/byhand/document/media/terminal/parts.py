@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from byhand.document import words
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
+from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
 from byhand.document.media.terminal.layout import MASK, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
@@ -32,6 +32,7 @@ from byhand.document.parts import (
     WorkingLine,
 )
 from byhand.document.verdict_parts import ClassTable, VerdictReport
+from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
