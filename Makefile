@@ -9,7 +9,7 @@ OLDEST := .venv-oldest
 # What meets other packages.  The newest transformers needs newer tokenizers than byhand does, so
 # tests that compare with it stay out.
 MEETING := tests/test_smoke.py tests/test_subwords.py tests/cli tests/numbers/test_*.py tests/models \
-  tests/serving tests/checking/test_reading_handwriting.py \
+  tests/serving tests/checking/test_readers_handwriting.py \
   tests/train/test_loop.py tests/train/test_norms.py tests/train/test_run_process.py \
   tests/document/test_spreadsheet.py tests/document/test_spreadsheet_files.py \
   tests/document/test_typst.py

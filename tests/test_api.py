@@ -24,8 +24,8 @@ def test_the_exports_are_complete_and_sorted() -> None:
 
 
 def test_what_is_not_exported_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'traces'"):
-        byhand.traces  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'tracings'"):
+        byhand.tracings  # noqa: B018
 
 
 def in_a_new_process(code: str) -> str:

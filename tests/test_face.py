@@ -3,6 +3,7 @@ themselves."""
 
 from __future__ import annotations
 
+import re
 import sys
 import typing
 from collections.abc import Iterator, Mapping
@@ -242,6 +243,14 @@ def test_a_number_shows_itself_with_its_letters() -> None:
     assert '<data value="1.8313">' in shown
 
 
+@pytest.mark.parametrize("result", [each for each in results() if hasattr(each, "_repr_html_")],
+                         ids=lambda each: type(each).__name__)  # fmt: skip
+def test_every_result_shows_itself(result: Any) -> None:
+    shown = result._repr_html_()
+    assert shown.startswith('<div class="byhand"')
+    assert not re.search(r"\s(id|for|popovertarget)=", shown), "many cells stand on one page"
+
+
 # ------------------------------------------------------------------ a number system of one's own
 
 
@@ -309,6 +318,15 @@ def test_a_trace_in_numbers_of_ones_own_is_saved_and_shown(
     assert any("1.8313 -0.0067ε" in line for line in Terminal(80, Ink()).lines(document(sloping)))
     assert "1.8313 -0.0067ε" in (sloping._repr_html_() or "")
     assert "-0.0160ε" in (sloping["probs"]._repr_html_() or "")
+
+
+def test_a_book_is_made_in_numbers_of_ones_own(sloping: byhand.Trace, tmp_path: Path) -> None:
+    pages = byhand.book(sloping.model, out=tmp_path, numbers=sloping.numbers, xlsx=True)
+    assert any(
+        "1.8313 -0.0067ε" in page.read_text("utf-8") for page in pages if ".html" in str(page)
+    )
+    explained = byhand.explain(sloping.model, numbers=sloping.numbers)
+    assert explained._repr_html_()
 
 
 def test_a_number_system_has_a_name(sloping: byhand.Trace) -> None:

@@ -127,6 +127,66 @@ def test_what_is_said_about_the_numbers(
     assert_the_same(byhand, "explain", explained, options)
 
 
+WORDS = {
+    "exact": {"exact": True}, "digits 5": {"digits": 5}, "decimals 3": {"decimals": 3},
+    "float32": {"float": "float32"}, "bfloat16": {"float": "bfloat16"},
+    "digits 0": {"digits": 0}, "digits 1001": {"digits": 1001}, "digits many": {"digits": "many"},
+    "digits 4.5": {"digits": "4.5"}, "digits -4": {"digits": "-4"}, "decimals -1": {"decimals": -1},
+    "decimals 1001": {"decimals": 1001}, "decimals ٣": {"decimals": "٣"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("others", [*every_choice()], ids=lambda each: " ".join(each) or "alone")
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_says_what_the_option_says(
+    word: str, others: dict[str, Any], byhand: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    """`numbers="digits 5"` is `--digits 5`, alone and beside any other options."""
+    meant = WORDS[word]
+    if set(meant) & set(others):
+        kind = next(iter(meant))
+        refused = f"numbers and {kind} exclude each other"
+        for work in (traced, generated, explained):
+            assert in_python(work, numbers=word, **others)[0] == refused
+        return
+    options = {**meant, **others}
+    if set(options) >= {"digits", "float"}:
+        spelled = in_python(traced, **options)[0]
+        assert in_python(traced, numbers=word, **others)[0] == spelled is not None
+        return
+    if "device" in options and set(options) <= {"digits", "float", "device"}:
+        return  # torch is not asked to work
+    for command, work, more in (
+        ("trace", traced, {}), ("generate", generated, {"count": 1}), ("explain", explained, {}),
+    ):  # fmt: skip
+        refused, answer = in_python(work, numbers=word, **others, **more)
+        also, out = typed(byhand, command, "tiny", *arguments({**options, **more}), "--json")
+        assert refused == also
+        if refused is None:
+            assert json.loads(out) == json.loads(json.dumps(answer))
+    refused, _paths = in_python(library.book, out=tmp_path / "one", numbers=word, **others)
+    out = ("--out", str(tmp_path / "two"))
+    also, _out = typed(byhand, "book", "tiny", *out, *arguments(options))
+    assert refused == also
+    assert written(tmp_path / "one") == written(tmp_path / "two")
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """The files of a folder."""
+    return {path.name: path.read_bytes() for path in folder.glob("*")}
+
+
+@pytest.mark.parametrize("options", [*every_choice()][1:], ids=lambda each: " ".join(each))
+def test_claims_are_checked_in_no_numbers_of_choice(
+    options: dict[str, Any], byhand: Callable[..., Outcome]
+) -> None:
+    refused, _answer = in_python(checked, **options)
+    also, _out = typed(byhand, "check", "tiny", str(CLAIMS), *arguments(options))
+    assert refused == also == f"there is no option {next(iter(options))}"
+    for word in WORDS:
+        assert in_python(checked, numbers=word)[0] == "there is no option numbers"
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -209,9 +269,6 @@ def test_what_is_published(
     refused, _paths = in_python(library.book, out=tmp_path / "one", **said)
     also, _out = typed(byhand, "book", "tiny", "--out", str(tmp_path / "two"), *arguments(options))
     assert refused == also
-    one, two = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).glob("*")}
-        for name in ("one", "two")
-    )
+    one, two = written(tmp_path / "one"), written(tmp_path / "two")
     assert one == two
     assert bool(one) == (refused is None)

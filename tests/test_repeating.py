@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import byhand
 from byhand import repeating
 from byhand.evaluate import Job, prepare
 from byhand.generating import generate
@@ -59,7 +60,8 @@ def texts(model: Model, length: int, count: int, seed: int = 0) -> list[str]:
 
 
 def jobs_of(model: Model, some: list[str], only: Any = ("logits", "next")) -> list[Job]:
-    return prepare_texts(model, some, enclosing_numbers(model, DIGITS, device="cpu"), only=only)
+    numbers = enclosing_numbers(model, DIGITS, device="cpu")
+    return prepare_texts(model, some, lambda: numbers, only=only)
 
 
 def truth(job: Job) -> Trace:
@@ -122,7 +124,7 @@ def test_lengths_that_come_seldom_are_worked_out_as_usual(
 
 
 def test_whole_traces_are_repeated_with_their_own_tokens(model: Model, repeated: list[Any]) -> None:
-    jobs = prepare_texts(model, texts(model, 3, 4), Limbs(120, "cpu"))
+    jobs = prepare_texts(model, texts(model, 3, 4), lambda: Limbs(120, "cpu"))
     for trace, job in zip(work_texts(jobs), jobs, strict=True):
         assert trace.steps["tokens"].value == job.tokens
         arb = truth(job)
@@ -138,7 +140,7 @@ def test_whole_traces_are_repeated_with_their_own_tokens(model: Model, repeated:
 
 def test_a_target_is_not_repeated(model: Model, repeated: list[Any]) -> None:
     some = texts(model, 3, 4)
-    jobs = prepare_texts(model, some, Limbs(120, "cpu"), target=model.vocabulary.tokens[1])
+    jobs = prepare_texts(model, some, lambda: Limbs(120, "cpu"), target=model.vocabulary.tokens[1])
     assert all("loss" in trace.steps for trace in work_texts(jobs))
     assert repeated == []
 
@@ -151,6 +153,27 @@ def test_only_so_many_plans_are_kept_prepared(model: Model, repeated: list[Any])
         passes.work(job, keep=("next",), times=9)
     assert len(repeated) == repeating.PREPARED
     assert [ready.left for ready in passes._prepared] == [8, 8]
+
+
+@pytest.mark.parametrize("numbers", ["exact", "digits 8", "decimals 3", "float32", None])
+def test_traces_of_several_texts_are_those_of_each(numbers: str | None) -> None:
+    some = ["a b", "c", "b a", "a b"]
+    together = list(byhand.traces("tiny", iter(some), numbers=numbers, only="logits"))
+    assert [trace.text for trace in together] == some
+    for trace in together:
+        alone = byhand.trace("tiny", trace.text, numbers=numbers, only="logits")
+        assert trace.tokens == alone.tokens
+        assert np.asarray(trace["logits"]).tolist() == np.asarray(alone["logits"]).tolist()
+        assert trace.asked == alone.asked
+
+
+def test_traces_share_the_refusals_of_trace() -> None:
+    with pytest.raises(byhand.ByhandError):
+        byhand.traces("tiny", ["a b"], numbers="exact", digits=3)
+    with pytest.raises(byhand.ByhandError, match="zebra"):
+        byhand.traces("tiny", ["a b", "zebra"])
+    assert list(byhand.traces("tiny", [])) == []
+    assert [trace.text for trace in byhand.traces("tiny", "a b")] == ["a b"]
 
 
 def test_nothing_is_repeated_without_a_gpu(model: Model) -> None:

@@ -28,6 +28,9 @@ class Slope:
     def of(cls, z):
         return cls(float(z.real), float(z.imag / STEP))
 
+    def __sub__(self, other):
+        return Slope(self.value - other.value, self.slope - other.slope)
+
     def __float__(self):
         return self.value
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from byhand.version import __version__
 
 if TYPE_CHECKING:
-    from byhand.api import book, check, count, explain, generate, trace
+    from byhand.api import book, check, count, explain, generate, trace, traces
     from byhand.capturing import capture
     from byhand.capturing.captured import Capture
     from byhand.checking.verdicts import Marked, Marking
@@ -72,6 +72,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
     "trace": "byhand.api",
+    "traces": "byhand.api",
 }
 
 __all__ = [
@@ -111,6 +112,7 @@ __all__ = [
     "open_model",
     "open_trace",
     "trace",
+    "traces",
 ]
 
 

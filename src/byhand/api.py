@@ -11,7 +11,7 @@ say the same, as on the command line.  With a `device` the work is done with tor
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -88,6 +88,49 @@ def trace(
     from byhand.proving import prove
 
     return prove(job, chosen.digits, progress=progress)
+
+
+def traces(
+    model: str | Path | Model,
+    texts: Iterable[str],
+    *,
+    numbers: str | Numbers | None = None,
+    device: str | None = None,
+    only: str | Iterable[str] = (),
+    heads: bool = False,
+    progress: evaluate.Progress | None = None,
+    **spelled: Unpack[Spelled],
+) -> Iterator[Trace]:
+    """The traces of several texts, one after another, each as `trace` gives it.
+
+    What texts share is made once: the weights as numbers, the precision that digits take, and, on a
+    GPU, the pass over texts of one length, which is prepared once and then repeated.
+
+    >>> import byhand
+    >>> [len(trace.tokens) for trace in byhand.traces("tiny", ["a b", "c", "b a"])]
+    [2, 1, 2]
+    >>> [str(trace["logits[-1,0]"]) for trace in byhand.traces("tiny", ["a b", "c"], digits=5)]
+    ['[1]', '[-1]']
+    """
+    from byhand.repeating import prepare_texts, work_texts
+
+    chosen = Chosen.of(numbers, device, **spelled)
+    chosen.refuse_comparison(
+        _("byhand.compare tells two traces apart: one in floats, one with digits")
+    )
+    opened = _opened(model)
+    jobs = prepare_texts(
+        opened,
+        (texts,) if isinstance(texts, str) else texts,
+        lambda: numbers_for(opened, chosen),
+        only=(only,) if isinstance(only, str) else tuple(only),
+        head_outputs=heads,
+    )
+    if chosen.digits is None:
+        return work_texts(jobs, progress=progress)
+    from byhand.proving import prove_texts
+
+    return prove_texts(jobs, chosen.digits, progress=progress)
 
 
 def numbers_for(model: Model, chosen: Chosen | None = None, *, many: bool = False) -> Numbers:
@@ -200,11 +243,11 @@ def check(
 
     `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files),
     mappings of names to arrays, or what `byhand.capture` recorded; names are byhand's,
-    TransformerLens's or Hugging Face's.  The loss is judged by the `target`.  `precision` is what the claimant worked in ("float32",
-    "bfloat16", "transformers:bfloat16", "decimals:2"); unless given, the claims tell.  Without
-    `suspects`, no cause is looked for.  Without any claims, those of the document that a built-in
-    model comes from are checked.  Claims are judged in numbers that bound every rounding, so that
-    there is no choice of `numbers`.
+    TransformerLens's or Hugging Face's.  The loss is judged by the `target`.  `precision` is what
+    the claimant worked in ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); unless
+    given, the claims tell.  Without `suspects`, no cause is looked for.  Without any claims, those
+    of the document that a built-in model comes from are checked.  Claims are judged in numbers that
+    bound every rounding, so that there is no choice of `numbers`.
 
     >>> import byhand
     >>> marking = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
@@ -323,11 +366,11 @@ def book(
     page to open.
 
     The `target` asks for the loss.  `claims` is somebody's working (a file, or several), marked in
-    the book: of a built-in model the document it comes from, unless `claims` is empty.  `at` are addresses whose numbers are
-    shown however large the model is.  With `pdf` and `xlsx` the book is also typeset, and a
-    spreadsheet of live formulas.  A `worksheet` has so many `blanks`, which `ask` for "values",
-    "shapes", "counts" or some of them; another `seed` chooses others.  The numbers are chosen as
-    for `trace`, the `language` is "en", "es" or the one spoken.
+    the book: of a built-in model the document it comes from, unless `claims` is empty.  `at` are
+    addresses whose numbers are shown however large the model is.  With `pdf` and `xlsx` the book is
+    also typeset, and a spreadsheet of live formulas.  A `worksheet` has so many `blanks`, which
+    `ask` for "values", "shapes", "counts" or some of them; another `seed` chooses others.  The
+    numbers are chosen as for `trace`, the `language` is "en", "es" or the one spoken.
 
     >>> import byhand, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

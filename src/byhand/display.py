@@ -22,7 +22,7 @@ _DRAWN = {  # class → the function that draws one of its objects, as one piece
     "byhand.explaining:Explanation": "byhand.document.explanation:notebook_cell",
     "byhand.generating.generation:Generation": "byhand.document.cells:generation_cell",
     "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
-    "byhand.tracing:Trace": "byhand.document.notebook:notebook_passage",
+    "byhand.tracing:Trace": "byhand.editions:notebook_passage",
     "byhand.tracing:Worked": "byhand.document.cells:step_cell",
 }
 _SAVED = {  # class → the function that writes one of its objects to a path

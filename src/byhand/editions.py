@@ -32,10 +32,13 @@ from byhand.document.compose.book import bind
 from byhand.document.compose.book.claims import Claims
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition, PrintedEnd
 from byhand.document.compose.book.numbers import Showing
+from byhand.document.compose.book.spine import spine
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import shape_at
 from byhand.drafts import write_all
 from byhand.errors import UsageError
+from byhand.explaining.chapter import Chapter
+from byhand.forward import plan
 from byhand.language import _, speaking, spoken
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -51,6 +54,7 @@ WINDOWS = {
     TOY: Window(rows=8, columns=8, heads=4),
     LARGE: Window(rows=8, columns=8, heads=2, weights=0),
 }
+NOTEBOOK = Window(rows=8, columns=8, heads=2)  # of what is too large to be shown whole
 PDF, XLSX = "book.pdf", "book.xlsx"
 
 
@@ -138,6 +142,7 @@ def edition_of(
         inventory,
         scale,
         showing,
+        Chapter(trace, scale == LARGE),
         command,
         called,
         target,
@@ -214,6 +219,22 @@ def _as_known(value: Any) -> str:
     if value.register == "enclosed":
         return " ± ".join(value.interval(4))
     return str(value.decimal(4))
+
+
+def notebook_passage(trace: Trace) -> str:
+    """A trace as one piece of HTML below the cell of a notebook, in the language spoken."""
+    from byhand.document.compose import notebook
+    from byhand.document.media.html.notebook import cell
+
+    edition = edition_of(trace, window=NOTEBOOK, workings=False)
+    whole = trace.plan
+    if trace.asked:
+        apart = any(name.endswith(".head_out") for name in trace.steps)
+        target = trace.target is not None
+        whole = plan(trace.model.spec, len(trace.tokens), target=target, head_outputs=apart)
+    parts, calls = notebook.parts(edition, whole), notebook.calls(trace)
+    showing = edition.showing
+    return cell(parts, calls, spine(showing, whole), showing.labels, trace.asked)
 
 
 # ------------------------------------------------------------------ the book, and its files

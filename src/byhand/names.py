@@ -59,7 +59,7 @@ class Row:
 def _norm_rows(at: str, hooks: str, what: str, flat: str = "") -> tuple[Row, Row]:
     """What TransformerLens hooks inside a norm: before gain and bias.
 
-    Up to 2.x, what a LayerNorm hooks is after them: `checking.matching.lens` tells which it is.
+    Up to 2.x, what a LayerNorm hooks is after them: `checking.matches.names` tells which it is.
     """
     one = "TransformerLens keeps a last axis of 1"
     return (

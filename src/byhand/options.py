@@ -64,6 +64,10 @@ class Chosen:
         return cls(**{**spelled, **said}, device=device)
 
     def __post_init__(self) -> None:
+        refuse_unless_whole("digits", self.digits, 1, MOST_DIGITS, self.dashes)
+        refuse_unless_whole("decimals", self.decimals, 0, MOST_DECIMALS, self.dashes)
+        if self.float is not None and self.float not in FORMATS:
+            raise does_not_fit("float", ", ".join(FORMATS), self.float, self.dashes)
         said = {
             "exact": self.exact,
             "digits": self.digits is not None,
@@ -74,10 +78,6 @@ class Chosen:
         names = [name for name, given in said.items() if given]
         if len(names) > 1 and not set(names) <= TOGETHER:
             refuse_together(dict.fromkeys(names[:2], True), self.dashes)
-        refuse_unless_whole("digits", self.digits, 1, MOST_DIGITS, self.dashes)
-        refuse_unless_whole("decimals", self.decimals, 0, MOST_DECIMALS, self.dashes)
-        if self.float is not None and self.float not in FORMATS:
-            raise _does_not_fit("float", ", ".join(FORMATS), self.float, self.dashes)
 
     @property
     def compares(self) -> bool:
@@ -95,7 +95,7 @@ def _read(numbers: Any) -> dict[str, Any]:
     if numbers is None:
         return {}
     words = ("exact", "digits 12", "decimals 3", *FORMATS)
-    error = _does_not_fit("numbers", ", ".join(words), numbers, "")
+    error = does_not_fit("numbers", ", ".join(words), numbers)
     if not isinstance(numbers, str):
         from byhand.numbers.base import Numbers  # only now: the command line has words alone
 
@@ -104,14 +104,19 @@ def _read(numbers: Any) -> dict[str, Any]:
         raise error
     kind, _blank, amount = numbers.partition(" ")
     if kind in ("digits", "decimals"):
-        plain = amount.isascii() and amount.isdigit() and len(amount) < 10
-        return {kind: int(amount) if plain else amount}
+        return {kind: whole_or_text(amount)}
     if numbers == "exact":
         return {"exact": True}
     if numbers in FORMATS:
         return {"float": numbers}
     error.hint = nearest(numbers, words)
     raise error
+
+
+def whole_or_text(said: str | None) -> Any:
+    """The whole number that a text says in plain digits; else the text, for who refuses it."""
+    plain = said is not None and said.isascii() and said.isdigit() and len(said) < 10
+    return int(said) if plain and said is not None else said
 
 
 def refuse_numbers(said: Mapping[str, Any]) -> None:
@@ -156,12 +161,13 @@ def refuse_unless_whole(name: str, value: Any, least: int, most: int, dashes: st
         fits = False
     if not fits:
         expected = _("a whole number from {least} to {most}")
-        raise _does_not_fit(name, expected.format(least=least, most=whole(most)), value, dashes)
+        raise does_not_fit(name, expected.format(least=least, most=whole(most)), value, dashes)
 
 
-def _does_not_fit(name: str, expected: str, value: Any, dashes: str) -> UsageError:
+def does_not_fit(name: str, expected: str, value: Any, dashes: str = "") -> UsageError:
+    """The error for a value that an option cannot have."""
     return UsageError(
         _("{name} has a value that does not fit").format(name=dashes + name),
         expected=expected,
-        found=repr(value)[:40],
+        found=repr(value[:40]) if isinstance(value, str) else repr(value)[:40],
     )

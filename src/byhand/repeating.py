@@ -10,7 +10,7 @@ real value, prepared or not; a repeated one may be a little wider or narrower th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,14 +103,18 @@ class Passes:
 
 
 def prepare_texts(
-    model: Model, texts: Iterable[str], numbers: Numbers | None = None, **asked: Any
+    model: Model, texts: Iterable[str], numbers: Callable[[], Numbers], **asked: Any
 ) -> list[Job]:
-    """The jobs of several texts, as `prepare` makes them; texts of one length share their plan."""
+    """The jobs of several texts, as `prepare` makes them; texts of one length share their plan.
+
+    They share their numbers as well, unless exact ones: there a letter stands for a number of its
+    own text.
+    """
     jobs: list[Job] = []
     plans: dict[Any, Plan] = {}
+    system = numbers()
     for text in texts:
-        job = prepare(model, text, numbers if numbers is not None or not jobs else jobs[0].numbers,
-                      **asked)  # fmt: skip
+        job = prepare(model, text, system if system.uniform else numbers(), **asked)
         key = len(job.tokens), job.target is None
         jobs.append(replace(job, plan=plans.setdefault(key, job.plan)))
     return jobs
@@ -126,10 +130,10 @@ def counted_down(jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
 
 def work_texts(jobs: Sequence[Job], *, progress: Progress | None = None) -> Iterator[Trace]:
     """The traces of jobs of one model in one number system, one after another."""
-    if jobs:
-        passes = Passes(Admitted(jobs[0].model.weights, jobs[0].numbers))
-        for job, times in counted_down(jobs):
-            yield passes.work(job, progress=progress, times=times)
+    shared: dict[int, Passes] = {}
+    for job, times in counted_down(jobs):
+        own = Passes(Admitted(job.model.weights, job.numbers))
+        yield shared.setdefault(id(job.numbers), own).work(job, progress=progress, times=times)
 
 
 def last_row(trace: Trace, address: str, row: int) -> Worked:

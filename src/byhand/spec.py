@@ -186,6 +186,12 @@ class BlockSpec:
         if self.parallel and self.norm_place == "post":
             raise _refuse("residual", _("serial, since the norms come after the add"), "parallel")
 
+    @property
+    def trips(self) -> tuple[tuple[str, NormSpec], ...]:
+        """The side-trips that it has, "attn" and "mlp", each with its norm."""
+        both = (("attn", self.attention, self.attn_norm), ("mlp", self.mlp, self.mlp_norm))
+        return tuple((name, norm) for name, there, norm in both if there)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:

@@ -13,8 +13,8 @@ from captured_port import IDS, Port, addresses
 from torch import nn
 
 from byhand.capturing import Capture, capture, joined
-from byhand.checking.matching import match
-from byhand.checking.reading import read_claims
+from byhand.checking.matches import match
+from byhand.checking.readers import read_claims
 from byhand.errors import InputError, UsageError
 from byhand.model import Model
 

@@ -15,8 +15,8 @@ from torch import nn
 
 import byhand
 from byhand.capturing import capture, joined
-from byhand.checking.matching import match
-from byhand.checking.reading import read_claims
+from byhand.checking.matches import match
+from byhand.checking.readers import read_claims
 from byhand.errors import InputError, UsageError
 
 PACKED = [[0, 1, 2, 0, 1, 2]]

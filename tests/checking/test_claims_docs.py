@@ -15,10 +15,10 @@ import transformers
 
 from byhand.capturing import capture
 from byhand.checking.claims import ClaimedText
-from byhand.checking.matching import match
-from byhand.checking.reading import READERS, read_claims
-from byhand.checking.reading.arrays import FLOATS, MASKS, PADDING, POSITIONS, SEGMENTS, TOKENS
-from byhand.checking.reading.written import HEADING, entry_of
+from byhand.checking.matches import match
+from byhand.checking.readers import READERS, read_claims
+from byhand.checking.readers.arrays import FLOATS, MASKS, PADDING, POSITIONS, SEGMENTS, TOKENS
+from byhand.checking.readers.handwriting import HEADING, entry_of
 from byhand.files.tree import Scalar
 from byhand.model import Model
 

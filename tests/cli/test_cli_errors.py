@@ -111,7 +111,7 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
         ["trace", "tiny", "--decimals", "10000000"],
         """error: --decimals has a value that does not fit
   expected: a whole number from 0 to 1,000
-  found: '10000000'
+  found: 10000000
 """,
     ),
     "an unknown language": (

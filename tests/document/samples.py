@@ -19,16 +19,16 @@ from byhand.document.parts import (
     MASKED,
     AttentionPattern,
     Cell,
+    Column,
     Facts,
     Formula,
+    Grid,
     HeadPattern,
     HeatStrip,
     LeftOut,
     Matrix,
     NumberRow,
     NumberTable,
-    ParameterLine,
-    ParameterTable,
     RegisterLine,
     RegisterMap,
     Remark,
@@ -38,7 +38,7 @@ from byhand.document.parts import (
     WorkingLine,
 )
 from byhand.document.parts import Number as Figure
-from byhand.document.verdict_parts import VerdictLine, VerdictTable
+from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.expression import Call, Entry, Name, Number, Product, Quotient, Sum, parse
 
 SCORES, WEIGHTS = "block.0.attn.scores", "block.0.attn.weights"
@@ -192,22 +192,18 @@ def _parameters() -> Page:
             title="Counted",
             sentences=("Every parameter, to the digit.",),
             show=(
-                ParameterTable(
+                Facts((("d = 2", "width of the residual stream"),)),
+                Grid(
+                    "",
                     (
-                        ParameterLine(
-                            "count.embedding",
-                            "embedding",
-                            (),
-                            ("weight.embed.token",),
-                            "vocab·d",
-                            "3·2",
-                            6,
-                            6,
-                            1.0,
-                        ),
+                        Column("component"),
+                        Column("formula", "formula"),
+                        Column("count", "number"),
+                        Column("share", "share"),
                     ),
-                    (("count.total", "all parameters", 6),),
-                    (("d", 2, "width of the residual stream"),),
+                    (("embedding\n`weight.embed.token`", "vocab·d", "6", "1.0000"),),
+                    totals=(("all parameters", "", "6", ""),),
+                    addresses=("count.embedding",),
                 ),
                 HeatStrip("weight.head", "W_head", ("vocab", "d"), (3, 8), strip, 1.0),
                 Facts((("text", "a b"),)),

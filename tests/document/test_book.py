@@ -14,17 +14,18 @@ from byhand.document.compose.book import STEP_PAGES, bind
 from byhand.document.compose.book.edition import Edition
 from byhand.document.parts import (
     AttentionPattern,
+    Facts,
+    Grid,
     HeatStrip,
     LeftOut,
     Number,
     NumberTable,
-    ParameterTable,
     Predictions,
     RegisterMap,
     StreamLine,
     WorkingLine,
 )
-from byhand.document.verdict_parts import VerdictTable
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.editions import make_edition
 from byhand.expression import (
     Call,
@@ -334,15 +335,13 @@ def test_the_book_of_the_walkthrough_tells_the_slip_and_what_is_unknown() -> Non
 
 def test_the_book_of_minigpt_counts_to_the_digit_with_formulas() -> None:
     counted = passage_of(book_of("minigpt"), "parameters-counted")
-    table = next(part for part in counted.show if isinstance(part, ParameterTable))
-    lines = {line.address: line for line in table.lines}
-    mlp = lines["count.block.0.mlp"]
-    assert (mlp.formula, mlp.numbers, mlp.count, mlp.total) == (
-        "2·d·d_ff", "2·64·256", 32_768, 65_536,
-    )  # fmt: skip
-    assert sum(line.total for line in table.lines) == 103_680
-    assert ("count.total", "total", 103_680) in table.totals
-    assert ("d", 64, "width of the residual stream") in table.symbols
+    table = next(part for part in counted.show if isinstance(part, Grid))
+    lines = dict(zip(table.addresses, table.rows, strict=True))
+    assert lines["count.block.0.mlp"][1:5] == ("2·d·d_ff", "2·64·256", "32,768", "65,536")
+    assert sum(int((row[4] or row[3]).replace(",", "")) for row in table.rows) == 103_680
+    assert table.totals[0][:4] == ("total", "", "", "103,680")
+    symbols = next(part for part in counted.show if isinstance(part, Facts))
+    assert ("d = 64", "width of the residual stream") in symbols.facts
     assert any("57,344 = one layer of two" in remark.text for remark in counted.remarks)
 
 

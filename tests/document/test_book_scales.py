@@ -16,11 +16,10 @@ from byhand.document.compose.book.topics import kind_of
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import (
     AttentionPattern,
+    Grid,
     HeatStrip,
     LeftOut,
     NumberTable,
-    ShapeTable,
-    StatisticsTable,
 )
 from byhand.editions import make_book, make_edition
 from byhand.errors import AddressError
@@ -101,17 +100,12 @@ def test_a_large_model_is_told_by_shapes_statistics_and_some_numbers(large: Book
     assert not any(isinstance(part, HeatStrip) for p in large.passages for part in p.show)
     scores = passage_of(large, "attention-0-attn-scores")
     kinds = [type(part) for part in scores.show]
-    assert StatisticsTable in kinds
+    assert Grid in kinds
     assert NumberTable in kinds
     assert LeftOut in kinds
     shapes = passage_of(large, "parameters-shapes").show[0]
-    assert isinstance(shapes, ShapeTable)
-    assert (
-        dict(zip((line.address for line in shapes.lines), shapes.times, strict=True))[
-            "block.0.attn.scores"
-        ]
-        == SIX_LAYERS
-    )
+    assert isinstance(shapes, Grid)
+    assert f"`block.0.attn.scores` × {SIX_LAYERS}" in [row[0] for row in shapes.rows]
 
 
 def test_a_large_model_says_what_it_leaves_out(large: Book) -> None:
@@ -126,11 +120,13 @@ def test_a_large_model_says_what_it_leaves_out(large: Book) -> None:
 def test_statistics_are_those_of_the_tensor() -> None:
     edition = make_edition(large_model())
     worked = edition.trace.steps["block.0.mlp.hidden"]
-    found = strips.statistics(worked.address, strips.near(worked))
+    found = strips.statistics([(worked.address, strips.near(worked))])
     assert found is not None
-    assert (found.least, found.greatest) == (worked.array.min(), worked.array.max())
-    assert found.mean == pytest.approx(worked.array.mean(), abs=1e-6)
-    assert abs(edition.trace[found.largest]) == np.abs(worked.array).max()
+    ((address, _shape, least, greatest, mean, _deviation, zeros, largest),) = found.rows
+    assert (address, zeros) == (worked.address, str((worked.array == 0).sum()))
+    known = (worked.array.min(), worked.array.max(), worked.array.mean())
+    assert [float(x) for x in (least, greatest, mean)] == pytest.approx(known, rel=5e-3)
+    assert abs(edition.trace[largest]) == np.abs(worked.array).max()
 
 
 def test_what_is_asked_for_is_shown_with_its_working(large: Book) -> None:

@@ -28,8 +28,8 @@ from byhand.document.compose.marking import (
 )
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.parts import Terminal
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.document.sizes import number_text, share_text, size_text, times_text
-from byhand.document.verdict_parts import VerdictLine
 from byhand.errors import AddressError
 from byhand.language import speak
 from marking_samples import marked, marking_of, text_of

@@ -12,7 +12,7 @@ import pytest
 from browser import CONTRASTS, Windows
 
 import byhand
-from byhand.document.notebook import style
+from byhand.document.media.html.notebook import style
 from byhand.language import speaking
 
 VOID = {"br", "mspace"}

@@ -20,7 +20,7 @@ from byhand.document.compose.marking import MOST_MAPPED, report
 from byhand.document.media.html import heat
 from byhand.document.media.html.report import MOST_OPEN
 from byhand.document.media.html.report import page as page_of
-from byhand.document.verdict_parts import ShareAxis, ShareMap
+from byhand.document.parts.verdicts import ShareAxis, ShareMap
 from byhand.language import speak
 from marking_samples import marked, marking_of
 

@@ -21,10 +21,10 @@ from byhand.document.media.typst.quoting import code, prose, string
 from byhand.document.media.typst.strips import picture
 from byhand.document.media.typst.writing import typeset
 from byhand.document.parts import (
+    Column,
+    Grid,
     HeatStrip,
     LeftOut,
-    Statistics,
-    StatisticsTable,
 )
 from byhand.editions import make_book
 from byhand.errors import InputError, OutputError
@@ -167,10 +167,12 @@ def strip_book() -> Book:
 
 def statistics_book() -> Book:
     lines = tuple(
-        Statistics(f"block.{k}.mlp.hidden", (1024, 3072), -1.5, 2.25e-7, 0.0, 0.5, 3, f"x[{k}]")
+        (f"block.{k}.mlp.hidden", "1024 × 3072", "-1.5", "2.25e-07", "0", "0.5", "3", f"x[{k}]")
         for k in range(60)
     )
-    shown = (StatisticsTable(lines), LeftOut("The rest.", "byhand trace gpt2 --only loss"))
+    kinds = ("address", "words", *["number"] * 5, "address")
+    table = Grid("", tuple(Column(f"column {k}", kind) for k, kind in enumerate(kinds)), lines)
+    shown = (table, LeftOut("The rest.", "byhand trace gpt2 --only loss"))
     passage = Passage("statistics", "Statistics", ("Large.",), show=shown)
     return replace(sample_book(), pages=(Page("parameters", "Large", "", (passage,)),))
 

@@ -28,7 +28,7 @@ from byhand.evaluate import trace
 from byhand.explaining import circuits as circuits_module
 from byhand.explaining.circuit_plans import norms_passed
 from byhand.explaining.circuits import circuits
-from byhand.explaining.foremost_entries import clearest, strongest_of
+from byhand.explaining.foremost import clearest, strongest_of
 from byhand.files import parse_model
 from byhand.model import Model
 from byhand.models import open_model
@@ -182,11 +182,10 @@ def test_a_llama_like_block_is_what_torch_says(layer: int, places: tuple[int, in
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_number_system_says_the_same(family: Any, system: Any) -> None:
     model, numbers = random_model(family()), system()
-    near = circuits(model, 1, positions=(3, 1), numbers=Floats("float64"))
+    near = circuits(trace(model, TEXT, Floats("float64")), 1, positions=(3, 1))
     room = 1e-12 if numbers.uniform == "enclosed" else 1e-4
-    for head, other in zip(
-        circuits(model, 1, positions=(3, 1), numbers=numbers), near, strict=True
-    ):
+    found = circuits(trace(model, TEXT, numbers), 1, positions=(3, 1))
+    for head, other in zip(found, near, strict=True):
         for one, two in ((head.qk, other.qk), (head.ov, other.ov)):
             assert np.allclose(floats(one.entries), floats(two.entries), rtol=0, atol=room)
             if numbers.uniform == "enclosed":
@@ -263,7 +262,7 @@ def test_what_a_reader_has_to_know_is_said(tiny: Model) -> None:
         "what is written passes block.0.attn.norm, block.0.mlp.norm: their centring and gain, "
         "not their scale",
     )
-    said = circuits(random_model(gpt2_like()), 1, tokens=[4, 2]).said
+    said = circuits(trace(random_model(gpt2_like()), TEXT), 1, tokens=[4, 2]).said
     assert "block 1 reads the bare embedding here" in said[1]
     assert said[-1] == "9 tokens of the vocabulary are left out"
 
@@ -345,7 +344,7 @@ def test_scores_that_are_not_numbers_say_nothing() -> None:
     table[2] = np.inf
     with np.errstate(all="ignore"):
         broken = with_weight(model, "embed.token", table)
-        found = circuits(broken, 0, numbers=Floats("float64"))
+        found = circuits(trace(broken, TEXT, Floats("float64")), 0)
     for head in found:
         assert not any(row == 2 for row, _column in (*head.looks, *head.writes))
 
@@ -360,9 +359,3 @@ def test_places_tokens_and_layers_outside_the_model_are_refused(tiny: Model) -> 
         circuits(whole, 0, tokens=[])
     with pytest.raises(TextError, match="too long"):
         circuits(whole, 0, positions=(2, 0))
-
-
-def test_a_large_vocabulary_needs_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(circuits_module, "WHOLE_VOCABULARY", 8)
-    with pytest.raises(InputError, match="no default text"):
-        circuits(replace(random_model(gpt2_like()), text=None), 0)

@@ -144,9 +144,10 @@ def test_a_part_of_which_a_term_is_missing_is_undecided_not_half_a_part() -> Non
         for term in turns.attribution.terms
     )
     turns.attribution = replace(turns.attribution, terms=lost)
-    assert [each.id for each in turns.without(Part("mlp", 0))] == [None] * 3
+    parts = [Part("mlp", 0), Part("attn", 0)]
+    without = [[each.id for each in found] for found in turns.without_each(parts)]
+    assert without == [[None] * 3, [1, 2, 0]]
     assert turns.added(Part("mlp", 0), 2) is None
-    assert [each.id for each in turns.without(Part("attn", 0))] == [1, 2, 0]
 
 
 # ------------------------------------------------------------------ every text, up to a length

@@ -16,7 +16,7 @@ from byhand.errors import AddressError
 from byhand.evaluate import trace
 from byhand.explaining.ablation import Part, ablate, usual_parts
 from byhand.explaining.facts import Check, Fact, facts
-from byhand.explaining.turning import turnings
+from byhand.explaining.turning import Turns
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Prediction, Printed
@@ -123,7 +123,7 @@ def test_what_is_said_of_abc_happens(abc: tuple[Fact, ...]) -> None:
 
 @pytest.mark.parametrize("name", ["tiny", "journey", "abc"])
 def test_contributions_add_up_to_the_lead_exactly(name: str) -> None:
-    for turning in turnings(byhand.trace(name)):
+    for turning in Turns(byhand.trace(name)).found:
         values = [one.value for one in turning.contributions]
         assert sum(values[1:], values[0]) - turning.lead == 0
 

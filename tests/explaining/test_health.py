@@ -15,8 +15,12 @@ from hypothesis import given, settings
 from lens_models import FAMILIES, TEXT, cases, gpt2_like, random_model, trace_of, with_weight
 
 from byhand.evaluate import trace
-from byhand.explaining.health import health, root_mean_square
-from byhand.explaining.measures import measure_pattern, measure_units
+from byhand.explaining.health import (
+    health,
+    measure_pattern,
+    measure_units,
+    root_mean_square,
+)
 from byhand.explaining.projections import cosine
 from byhand.model import Model
 from byhand.models import open_model

@@ -26,8 +26,7 @@ from byhand.errors import AddressError
 from byhand.evaluate import trace
 from byhand.explaining import lens as lens_module
 from byhand.explaining.approximations import bounds
-from byhand.explaining.lens import ENDING, look, stops_of, tail_of
-from byhand.explaining.ranks import rank
+from byhand.explaining.lens import ENDING, look, rank, stops_of, tail_of
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.enclosed.balls.operations import Balls
@@ -61,7 +60,7 @@ def test_after_the_embedding_tiny_says_what_a_pencil_says(tiny: Model) -> None:
     assert found["stream.0", 0].logits.tolist() == [1, 0, 1]
     assert found["stream.0", 1].logits.tolist() == [1, 1, 2]
     assert found["stream.0", 0].leader.tied == (0, 2)  # type: ignore[union-attr]
-    assert found.leaders["stream.0", 1] == 2
+    assert found["stream.0", 1].leader.id == 2
 
 
 def test_in_two_dimensions_a_norm_leaves_a_sign_and_the_lens_shows_it(tiny: Model) -> None:
@@ -84,7 +83,7 @@ def test_after_the_embedding_the_logits_are_a_product_of_fractions(name: str) ->
         by_hand = stream @ head + bias
         assert equal(found["stream.0", position].logits, by_hand)
         best = max(range(len(by_hand)), key=lambda token: (by_hand[token], -token))
-        assert found.leaders["stream.0", position] == best
+        assert found["stream.0", position].leader.id == best
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -42,12 +42,6 @@ def test_a_coordinate_plane_says_what_the_third_entry_held() -> None:
     assert plane.point(np.array([3.0, 7.0, 4.0])) == (3, 7)
 
 
-def test_a_direction_tells_how_much_of_it_is_seen() -> None:
-    plane = coordinate_plane(np.eye(3), 0, 1)
-    assert plane.seen(np.array([3.0, 0.0, 4.0])) == pytest.approx(9 / 25)
-    assert plane.seen(np.zeros(3)) is None
-
-
 def test_angles_are_right_where_a_cosine_would_lose_its_digits() -> None:
     assert angle(np.array([1.0, 0.0]), np.array([1.0, 1e-10])) == pytest.approx(np.degrees(1e-10))
     assert angle(np.array([1.0, 0.0]), np.array([0.0, 2.0])) == pytest.approx(90)

@@ -44,7 +44,7 @@ class Capture:
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
-        from byhand.checking.reading.arrays import sheet_of_arrays
+        from byhand.checking.readers.arrays import sheet_of_arrays
 
         self._from_the_start()
         said = {} if self.precision is None else {"precision": self.precision}

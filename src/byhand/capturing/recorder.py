@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from byhand.capturing.modules import Modules, row_of
 from byhand.checking.masks import pairs_of, segments_of
-from byhand.checking.reading.arrays import as_array
+from byhand.checking.readers.arrays import as_array
 from byhand.errors import InputError, UsageError
 from byhand.language import _
 from byhand.names import ROWS

@@ -1,6 +1,6 @@
 """Marking someone else's working: which line does not follow, and what the mistake probably is.
 
-claims file → `reading` → `matching` → claims at addresses → `judging` → verdicts → `suspects`
+claims file → `readers` → `matches` → claims at addresses → `judging` → verdicts → `suspects`
 
 The plan is worked out once, in ranges of what a correct implementation may give
 (`numbers.allowed`), and the claims are laid over it line by line, so that each line is judged from

@@ -4,7 +4,7 @@
     Claim         one line of somebody's working, at an address of byhand's
     ClaimedText   all claims about one text, and the names that stand for nothing here
 
-`reading` makes sheets, `matching` turns their names into addresses and their axes into byhand's,
+`readers` make sheets, `matches` turns their names into addresses and their axes into byhand's,
 `judging` says of each claim whether it follows.  Nothing here computes.
 """
 

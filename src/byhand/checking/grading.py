@@ -11,7 +11,7 @@
 | cannot be judged | the line is set aside: nothing to win, nothing to lose |
 
 A line that is filled in part is worth the part that is filled in.  No verdict is made here, and
-nothing is shown: `render` does that.
+nothing is shown: `document` does that.
 """
 
 from __future__ import annotations

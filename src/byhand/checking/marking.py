@@ -8,8 +8,8 @@ from typing import Any
 
 from byhand.checking.claims import ClaimedText, Sheet
 from byhand.checking.judging import judge_text
-from byhand.checking.matching import match
-from byhand.checking.reading import read_claims
+from byhand.checking.matches import match
+from byhand.checking.readers import read_claims
 from byhand.checking.replay import Replay
 from byhand.checking.verdicts import Marked, Marking
 from byhand.errors import UsageError
@@ -76,7 +76,11 @@ def _altered(
 
 def _joined(sheets: list[Sheet]) -> list[Sheet]:
     """Dumps of floats as one sheet: whoever has many tensors may save them in several files."""
-    dumps = [sheet for sheet in sheets if sheet.entries and _is_dump(sheet)]
+    dumps = [
+        sheet
+        for sheet in sheets
+        if sheet.entries and sheet.label is None and all(each.format for each in sheet.entries)
+    ]
     if len(dumps) < 2 or len(dumps) < len(sheets):
         return sheets
     said: dict[str, Any] = {
@@ -86,7 +90,3 @@ def _joined(sheets: list[Sheet]) -> list[Sheet]:
     source = ", ".join(sheet.source for sheet in dumps)
     entries = tuple(entry for sheet in dumps for entry in sheet.entries)
     return [replace(dumps[0], source=source, entries=entries, **said)]
-
-
-def _is_dump(sheet: Sheet) -> bool:
-    return sheet.label is None and all(entry.format is not None for entry in sheet.entries)

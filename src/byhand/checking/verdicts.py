@@ -4,7 +4,7 @@
     follows from what is above    right             carried forward
     does not follow               unsupported       error here
 
-and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `render` shows them.
+and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `document` shows them.
 """
 
 from __future__ import annotations

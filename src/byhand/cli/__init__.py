@@ -24,7 +24,7 @@ from byhand.cli.models import command as models
 from byhand.cli.printing import drop, talk
 from byhand.cli.selftest import command as selftest
 from byhand.cli.serve import command as serve
-from byhand.cli.speaking import Group, Option, complaint, language_option, later
+from byhand.cli.speaking import Group, Option, complaint, flag, language_settings, later
 from byhand.cli.trace import command as trace
 from byhand.cli.train import command as train
 from byhand.errors import ByhandError, InputError, OutputError
@@ -103,8 +103,8 @@ class Byhand(Group):
         "where it can be, named where it can't, proven where you want decimals."
     ),
 )
-@click.option("--version", cls=Option, is_flag=True, help=later("say the version and stop"))
-@language_option
+@flag("--version", later("say the version and stop"))
+@click.option("--lang", cls=Option, **language_settings())
 @click.pass_context
 def main(ctx: click.Context, version: bool) -> None:
     """Prints the version, or the help where no command is given."""

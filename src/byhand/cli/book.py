@@ -8,7 +8,7 @@ import click
 
 from byhand.cli.choosing import DASHES, numbers_options
 from byhand.cli.printing import talk
-from byhand.cli.speaking import Command, Option, language_option, later, whole_number
+from byhand.cli.speaking import as_text_command, flag, later, option, whole_number
 from byhand.errors import OutputError, UsageError
 from byhand.language import _
 from byhand.options import Chosen
@@ -21,80 +21,43 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
     return None if value is None else tuple(word.strip() for word in value.split(","))
 
 
-@click.command(
-    cls=Command,
-    short_help=later("the whole working as a book: pages, worksheets, PDF, spreadsheet"),
-    help=later(
+@as_text_command(
+    later("the whole working as a book: pages, worksheets, PDF, spreadsheet"),
+    later(
         "Writes a book of a model and a text into a folder: pages that open from disk, each a "
         "sequence of short passages with the formula in this model's numbers and the figure of "
         "the whole pass. How much of a larger model they show, and what they leave out, they say."
     ),
-    arguments={
-        "MODEL": later(
-            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
-        ),
-        "[TEXT]": later("the text; without it, the model's own"),
-    },
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("text", metavar="[TEXT]", required=False)
-@click.option("--out", cls=Option, metavar="DIR", help=later("the folder to write into"))
-@click.option(
-    "--target",
-    cls=Option,
-    metavar="WORD",
-    help=later("the word that should come next: adds the loss"),
-)
-@click.option(
+@option("--out", "DIR", later("the folder to write into"))
+@option("--target", "WORD", later("the word that should come next: adds the loss"))
+@option(
     "--claims",
-    cls=Option,
-    multiple=True,
-    metavar="FILE",
-    help=later(
+    "FILE",
+    later(
         "somebody's working: the book tells what of it does not follow; without it, the document "
         "that a built-in model comes from; none: check nothing"
     ),
-)
-@click.option(
-    "--at",
-    cls=Option,
     multiple=True,
-    metavar="ADDRESS",
-    help=later("show these numbers too, however large the model is; may be repeated"),
 )
-@click.option("--pdf", cls=Option, is_flag=True, help=later("also as a typeset PDF"))
-@click.option(
-    "--xlsx", cls=Option, is_flag=True, help=later("also as a spreadsheet of live formulas")
+@option(
+    "--at",
+    "ADDRESS",
+    later("show these numbers too, however large the model is; may be repeated"),
+    multiple=True,
 )
-@click.option(
-    "--worksheet",
-    cls=Option,
-    is_flag=True,
-    help=later("also with blanks to fill in, and a key that byhand check marks by"),
-)
-@click.option(
+@flag("--pdf", later("also as a typeset PDF"))
+@flag("--xlsx", later("also as a spreadsheet of live formulas"))
+@flag("--worksheet", later("also with blanks to fill in, and a key that byhand check marks by"))
+@option(
     "--ask",
-    cls=Option,
+    "KINDS",
+    later("what a worksheet asks for: values, shapes, counts, or some of them with commas"),
     callback=_words,
-    metavar="KINDS",
-    help=later("what a worksheet asks for: values, shapes, counts, or some of them with commas"),
 )
-@click.option(
-    "--blanks",
-    cls=Option,
-    callback=whole_number,
-    metavar="N",
-    help=later("how many blanks a worksheet has"),
-)
-@click.option(
-    "--seed",
-    cls=Option,
-    callback=whole_number,
-    metavar="N",
-    help=later("another choice of blanks for each number"),
-)
+@option("--blanks", "N", later("how many blanks a worksheet has"), callback=whole_number)
+@option("--seed", "N", later("another choice of blanks for each number"), callback=whole_number)
 @numbers_options
-@language_option
 def command(
     model: str,
     text: str | None,

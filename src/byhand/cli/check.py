@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from byhand.cli.printing import talk
-from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.cli.speaking import MODEL, as_command, flag, json_option, later, option
 from byhand.errors import UsageError
 from byhand.language import _
 
@@ -20,18 +20,15 @@ if TYPE_CHECKING:
 PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims, though not read
 
 
-@click.command(
-    cls=Command,
-    short_help=later("mark somebody else's working: which line does not follow, and why"),
-    help=later(
+@as_command(
+    later("mark somebody else's working: which line does not follow, and why"),
+    later(
         "Judges every line of somebody's working from the lines above it: whether it follows, "
         "whether rounding can explain the difference, where the first real error is, and what the "
         "mistake probably is."
     ),
-    arguments={
-        "MODEL": later(
-            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
-        ),
+    {
+        **MODEL,
         "[CLAIMS…]": later(
             "files of claims (YAML, JSON, CSV, xlsx, npz, safetensors) or folders of golden "
             "files; without them, the document that a built-in model comes from"
@@ -41,60 +38,37 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims,
 )
 @click.argument("model", metavar="MODEL")
 @click.argument("arguments", metavar="[CLAIMS…] [TEXT]", nargs=-1)
-@click.option(
-    "--text",
-    cls=Option,
-    metavar="TEXT",
-    help=later("the text, where it could be taken for a file"),
-)
-@click.option(
-    "--target",
-    cls=Option,
-    metavar="WORD",
-    help=later("the word that should come next: the loss is judged by it"),
-)
-@click.option(
+@option("--text", "TEXT", later("the text, where it could be taken for a file"))
+@option("--target", "WORD", later("the word that should come next: the loss is judged by it"))
+@option(
     "--precision",
-    cls=Option,
-    metavar="F",
-    help=later(
+    "F",
+    later(
         "what was worked in: float64, float32, tf32, float16, bfloat16, transformers:bfloat16 "
         "(with its float32 parts), decimals:2; without it, what the claims are"
     ),
 )
-@click.option(
+@option(
     "--only",
-    cls=Option,
+    "PATTERN",
+    later("only these lines count: block.0.attn, 'block.*.mlp.act'; may be repeated"),
     multiple=True,
-    metavar="PATTERN",
-    help=later("only these lines count: block.0.attn, 'block.*.mlp.act'; may be repeated"),
 )
-@click.option("--all", "every", cls=Option, is_flag=True, help=later("fold no lines that follow"))
-@click.option(
-    "--no-suspects", cls=Option, is_flag=True, help=later("look for no cause of what is wrong")
-)
-@click.option(
+@flag("--all every", later("fold no lines that follow"))
+@flag("--no-suspects", later("look for no cause of what is wrong"))
+@flag(
     "--allow-unjudged",
-    cls=Option,
-    is_flag=True,
-    help=later(
+    later(
         "pass lines that cannot be judged too, if they are as near as rounding usually leaves them"
     ),
 )
-@click.option(
-    "--report",
-    cls=Option,
-    metavar="FILE",
-    help=later("write a page (HTML) with heat maps of where entries exceed"),
-)
-@click.option(
+@option("--report", "FILE", later("write a page (HTML) with heat maps of where entries exceed"))
+@option(
     "--gradebook",
-    cls=Option,
-    metavar="FILE",
-    help=later("mark the claims as worksheets: a table of students, and their marks as CSV"),
+    "FILE",
+    later("mark the claims as worksheets: a table of students, and their marks as CSV"),
 )
 @json_option
-@language_option
 def command(
     model: str,
     arguments: tuple[str, ...],
@@ -171,7 +145,7 @@ def read_arguments(model: str, arguments: tuple[str, ...], text: str | None) -> 
 
 
 def _is_file(argument: str) -> bool:
-    from byhand.checking.reading import READERS
+    from byhand.checking.readers import READERS
 
     if Path(argument).suffix.lower() in (*READERS, *PICKLED):
         return True

@@ -1,4 +1,4 @@
-"""Which numbers a command works in: --exact, --digits, --decimals, --float, --device."""
+"""Options that several commands share: the numbers they work in, and the names of the steps."""
 
 from __future__ import annotations
 
@@ -6,32 +6,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import click
-
-from byhand.cli.speaking import Option, later, one_of
-from byhand.errors import UsageError
-from byhand.language import _, whole
-from byhand.options import FORMATS, MOST_DECIMALS, MOST_DIGITS, Chosen
+from byhand.cli.speaking import flag, later, option
+from byhand.errors import UsageError, nearest
+from byhand.language import _
+from byhand.options import Chosen, does_not_fit, whole_or_text
 
 DASHES = "--"
-
-
-def whole_from(least: int, most: int) -> Callable[..., int | None]:
-    """A whole number within its range."""
-
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-        if value is None:
-            return None
-        if value.isascii() and value.isdigit() and len(value) <= 9 and least <= int(value) <= most:
-            return int(value)
-        expected = _("a whole number from {least} to {most}")
-        raise UsageError(
-            _("{name} has a value that does not fit").format(name=param.opts[0]),
-            expected=expected.format(least=least, most=whole(most)),
-            found=repr(value[:40]),
-        )
-
-    return read
 
 
 def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -40,51 +20,60 @@ def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def choosing(
         exact: bool,
-        digits: int | None,
-        decimals: int | None,
+        digits: str | None,
+        decimals: str | None,
         float: str | None,
         device: str | None,
         **rest: Any,
     ) -> Any:
-        return command(chosen=Chosen(exact, digits, decimals, float, device, DASHES), **rest)
+        amounts = whole_or_text(digits), whole_or_text(decimals)
+        return command(chosen=Chosen(exact, *amounts, float, device, DASHES), **rest)
 
-    options = (
-        click.option(
-            "--exact",
-            cls=Option,
-            is_flag=True,
-            help=later("exact or named numbers (the default up to 2,000 parameters)"),
-        ),
-        click.option(
-            "--digits",
-            cls=Option,
-            callback=whole_from(1, MOST_DIGITS),
-            metavar="N",
-            help=later(
-                "N significant digits of every number, proven (trace: with --float, both compared)"
-            ),
-        ),
-        click.option(
-            "--decimals",
-            cls=Option,
-            callback=whole_from(0, MOST_DECIMALS),
-            metavar="D",
-            help=later("as with a pencil: every line rounded to D decimals"),
-        ),
-        click.option(
-            "--float",
-            cls=Option,
-            callback=one_of(*FORMATS),
-            metavar="FORMAT",
-            help=later("floats: float64, float32, bfloat16 or float16 (the default above that)"),
-        ),
-        click.option(
-            "--device",
-            cls=Option,
-            metavar="DEVICE",
-            help=later("work with torch on this device: cpu, cuda, cuda:1"),
-        ),
-    )
-    for option in reversed(options):
-        choosing = option(choosing)
+    for each in reversed(OPTIONS):
+        choosing = each(choosing)
     return choosing
+
+
+OPTIONS = (
+    flag("--exact", later("exact or named numbers (the default up to 2,000 parameters)")),
+    option(
+        "--digits",
+        "N",
+        later("N significant digits of every number, proven (trace: with --float, both compared)"),
+    ),
+    option("--decimals", "D", later("as with a pencil: every line rounded to D decimals")),
+    option(
+        "--float",
+        "FORMAT",
+        later("floats: float64, float32, bfloat16 or float16 (the default above that)"),
+    ),
+    option("--device", "DEVICE", later("work with torch on this device: cpu, cuda, cuda:1")),
+)
+names_option = option(
+    "--names",
+    "STYLE",
+    later(
+        "call the steps as others do: transformer_lens, transformer_bridge, gpt2, llama, "
+        "gpt_neox, or hf for the checkpoint's own"
+    ),
+    default="byhand",
+)
+
+
+def style_of(name: str, family: str | None) -> str:
+    """The style of names that was asked for; `hf` is that of the checkpoint itself."""
+    from byhand.names import STYLES
+
+    short = {"tl": "transformer_lens", "hf": family}
+    style = short.get(name, name)
+    if style is None:
+        raise UsageError(
+            _("this model comes from no checkpoint, so it has no names of its own"),
+            expected=", ".join(STYLES),
+            found=name,
+        )
+    if style not in STYLES:
+        error = does_not_fit("--names", ", ".join((*STYLES, "hf")), name)
+        error.hint = nearest(name[:40], STYLES)
+        raise error
+    return style

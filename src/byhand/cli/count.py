@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import click
 
-from byhand.cli.speaking import Command, json_option, language_option, later
+from byhand.cli.speaking import MODEL, as_command, json_option, later
 
 
-@click.command(
-    cls=Command,
-    short_help=later("the parameters of a model, to the digit"),
-    help=later(
+@as_command(
+    later("the parameters of a model, to the digit"),
+    later(
         "Counts the parameters of a model by component, each with its formula, with and without "
         "biases; tied and shared ones once, buffers apart."
     ),
-    arguments={
-        "MODEL": later(
-            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
-        )
-    },
+    MODEL,
 )
 @click.argument("model", metavar="MODEL")
 @json_option
-@language_option
 def command(model: str, as_json: bool) -> int:
     """Prints the parameters of a model; returns the exit status."""
     from byhand.cli.opening import architecture

@@ -12,12 +12,12 @@ import click
 from byhand.cli.choosing import DASHES, numbers_options
 from byhand.cli.printing import talk
 from byhand.cli.speaking import (
-    Command,
-    Option,
+    as_text_command,
+    flag,
     json_option,
-    language_option,
     later,
     one_of,
+    option,
     whole_number,
 )
 from byhand.document.compose.explanation import SECTIONS
@@ -38,86 +38,53 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     return tuple(name for name in SECTIONS if name in named)
 
 
-@click.command(
-    cls=Command,
-    short_help=later("why this token comes next: what added how much to its logit, and where"),
-    help=later(
+@as_text_command(
+    later("why this token comes next: what added how much to its logit, and where"),
+    later(
         "Tells in sentences what the numbers of a forward pass say, then shows where the logit of "
         "the next token comes from, as a sum that closes; what the stream would have said after "
         "every step; what each head reads and writes; the stream as a path in the plane; and how "
         "the layers are doing."
     ),
-    arguments={
-        "MODEL": later(
-            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
-        ),
-        "[TEXT]": later("the text; without it, the model's own"),
-    },
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("text", metavar="[TEXT]", required=False)
-@click.option(
+@option(
     "--only",
-    cls=Option,
-    multiple=True,
-    callback=some_of,
-    metavar="SECTION",
-    help=later(
+    "SECTION",
+    later(
         "only these sections, in full: facts, attribution, lens, attention, geometry, health, "
         "stream, norms, inputs; may be repeated"
     ),
+    multiple=True,
+    callback=some_of,
 )
-@click.option(
+@option(
     "--position",
-    cls=Option,
+    "P",
+    later("the position explained, counted from 0; without it, the last one"),
     callback=whole_number,
-    metavar="P",
-    help=later("the position explained, counted from 0; without it, the last one"),
 )
-@click.option(
-    "--token",
-    cls=Option,
-    metavar="WORD",
-    help=later("the token whose logit is explained; without it, the one predicted"),
+@option(
+    "--token", "WORD", later("the token whose logit is explained; without it, the one predicted")
 )
-@click.option(
-    "--against",
-    cls=Option,
-    metavar="WORD",
-    help=later("the token it is compared with; without it, the strongest other one"),
+@option(
+    "--against", "WORD", later("the token it is compared with; without it, the strongest other one")
 )
-@click.option(
-    "--alone", cls=Option, is_flag=True, help=later("the logit by itself, compared with no other")
-)
-@click.option(
-    "--neurons", cls=Option, is_flag=True, help=later("every MLP neuron by neuron in the sum")
-)
-@click.option(
-    "--keys", cls=Option, is_flag=True, help=later("every head by the positions it reads from")
-)
-@click.option(
+@flag("--alone", later("the logit by itself, compared with no other"))
+@flag("--neurons", later("every MLP neuron by neuron in the sum"))
+@flag("--keys", later("every head by the positions it reads from"))
+@option(
     "--length",
-    cls=Option,
-    callback=whole_number,
-    metavar="N",
-    help=later(
+    "N",
+    later(
         "for inputs: every text of up to N tokens; without it, the model's context, as far as "
         "there are not too many"
     ),
+    callback=whole_number,
 )
-@click.option(
-    "--all",
-    "every",
-    cls=Option,
-    is_flag=True,
-    help=later("every term, row, head and position, however many there are"),
-)
+@flag("--all every", later("every term, row, head and position, however many there are"))
 @numbers_options
-@click.option(
-    "--report", cls=Option, metavar="FILE", help=later("write a page (HTML) with pictures as well")
-)
+@option("--report", "FILE", later("write a page (HTML) with pictures as well"))
 @json_option
-@language_option
 def command(
     model: str,
     text: str | None,

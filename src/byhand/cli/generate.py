@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from byhand.cli.choosing import numbers_options
-from byhand.cli.speaking import Command, Option, json_option, language_option, later
-from byhand.errors import ByhandError, InputError, UsageError
+from byhand.cli.speaking import as_text_command, json_option, later, option
+from byhand.errors import ByhandError, InputError
 from byhand.language import _
 from byhand.options import Chosen as ChosenNumbers
-from byhand.options import no_comparison_of_tokens
+from byhand.options import does_not_fit, no_comparison_of_tokens
 
 if TYPE_CHECKING:
     from byhand.generating import Chosen, Generation
@@ -31,76 +31,47 @@ def whole(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     """A whole number; whether it is large enough, `generate` knows."""
     if value is None or _WHOLE.fullmatch(value):
         return None if value is None else int(value)
-    raise _does_not_fit(param, _("a whole number of at least {low}").format(low=0), value)
+    expected = _("a whole number of at least {low}").format(low=0)
+    raise does_not_fit(param.opts[-1], expected, value)
 
 
 def decimal(ctx: click.Context, param: click.Parameter, value: str | None) -> Fraction | None:
     """A decimal as the rational number it is; whether it is in its range, `generate` knows."""
     if value is None or _DECIMAL.fullmatch(value):
         return None if value is None else Fraction(value)
-    raise _does_not_fit(param, _("a number such as 0.7"), value)
+    raise does_not_fit(param.opts[-1], _("a number such as 0.7"), value)
 
 
-def _does_not_fit(param: click.Parameter, expected: str, value: str) -> UsageError:
-    return UsageError(
-        _("{name} has a value that does not fit").format(name=param.opts[-1]),
-        expected=expected,
-        found=repr(value[:40]),
-    )
-
-
-@click.command(
-    cls=Command,
-    short_help=later("how the text goes on, token by token"),
-    help=later(
+@as_text_command(
+    later("how the text goes on, token by token"),
+    later(
         "Continues a text, one token after the other, each with its probability: the most "
         "probable one, or one that is drawn. In exact numbers and with --digits, that it is the "
         "most probable one is proven. Earlier positions are not worked out again."
     ),
-    arguments={
-        "MODEL": later(
-            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
-        ),
-        "[TEXT]": later("the text; without it, the model's own"),
-    },
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("text", metavar="[TEXT]", required=False)
-@click.option(
-    "-n",
-    "--count",
-    cls=Option,
-    callback=whole,
-    metavar="N",
-    help=later("how many tokens, at most (20 unless told)"),
-)
-@click.option(
+@option("-n --count", "N", later("how many tokens, at most (20 unless told)"), callback=whole)
+@option(
     "--temperature",
-    cls=Option,
+    "T",
+    later("draw from softmax(logits/T): below 1 safer, above 1 wilder"),
     callback=decimal,
-    metavar="T",
-    help=later("draw from softmax(logits/T): below 1 safer, above 1 wilder"),
 )
-@click.option(
-    "--top-k", cls=Option, callback=whole, metavar="K", help=later("draw from the K most probable")
-)
-@click.option(
+@option("--top-k", "K", later("draw from the K most probable"), callback=whole)
+@option(
     "--top-p",
-    cls=Option,
+    "P",
+    later("draw from the fewest most probable that together reach P"),
     callback=decimal,
-    metavar="P",
-    help=later("draw from the fewest most probable that together reach P"),
 )
-@click.option(
+@option(
     "--seed",
-    cls=Option,
+    "S",
+    later("draw the same again; without it, a new seed is taken and told"),
     callback=whole,
-    metavar="S",
-    help=later("draw the same again; without it, a new seed is taken and told"),
 )
 @numbers_options
 @json_option
-@language_option
 def command(
     model: str,
     text: str | None,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import click
-
-from byhand.cli.speaking import Command, json_option, language_option, later
+from byhand.cli.speaking import as_command, json_option, later
 
 
-@click.command(
-    cls=Command,
-    short_help=later("the built-in models"),
-    help=later("Lists the built-in models, each with its size and its own text."),
+@as_command(
+    later("the built-in models"),
+    later("Lists the built-in models, each with its size and its own text."),
 )
 @json_option
-@language_option
 def command(as_json: bool) -> int:
     """Prints the built-in models; returns the exit status."""
     from byhand.cli.printing import print_data, print_parts

@@ -39,10 +39,11 @@ def width_of_output() -> int:
 
 
 def print_parts(parts: Iterable[Part]) -> None:
-    """Prints parts on stdout as they come."""
+    """Prints parts on stdout as they come; a pipe gets tables of formulas unbroken."""
     from byhand.document.media.terminal.parts import Terminal
 
-    for line in Terminal(width_of_output(), ink_for(sys.stdout)).lines(parts):
+    piped = columns_of(sys.stdout) is None
+    for line in Terminal(width_of_output(), ink_for(sys.stdout), piped=piped).lines(parts):
         print(line)
 
 

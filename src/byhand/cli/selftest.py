@@ -6,10 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import click
-
 from byhand.cli.printing import print_data
-from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.cli.speaking import as_command, json_option, later, option
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -17,23 +15,16 @@ if TYPE_CHECKING:
     from byhand.numbers.enclosed.selftest import Check
 
 
-@click.command(
-    cls=Command,
-    short_help=later("what proven digits rely on, tried on this machine"),
-    help=later(
+@as_command(
+    later("what proven digits rely on, tried on this machine"),
+    later(
         "Tries on this machine what the proofs of --digits rely on: float64 as IEEE 754 has it, "
         "products that come out exact, error bounds that hold. Ends with 0 where all of it holds, "
         "else with 1."
     ),
 )
-@click.option(
-    "--device",
-    cls=Option,
-    metavar="DEVICE",
-    help=later("try torch on this device too: cpu, cuda, cuda:1"),
-)
+@option("--device", "DEVICE", later("try torch on this device too: cpu, cuda, cuda:1"))
 @json_option
-@language_option
 def command(device: str | None, as_json: bool) -> int:
     """Runs the checks of proven digits on this machine; returns the exit status."""
     from byhand.numbers.enclosed.limbs.operations import Limbs

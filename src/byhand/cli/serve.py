@@ -8,52 +8,35 @@ from urllib.parse import urlencode
 import click
 
 from byhand.cli.printing import talk
-from byhand.cli.speaking import Command, Option, language_option, later
-from byhand.errors import InputError, UsageError
+from byhand.cli.speaking import as_command, flag, later, option, whole_from
+from byhand.errors import InputError
 from byhand.language import _, spoken
 
-
-def _port(ctx: click.Context, param: click.Parameter, value: str | None) -> int:
-    """A port; 0, where none is said, takes one that is free."""
-    from byhand.serving.server import LARGEST_PORT
-
-    if value is None:
-        return 0
-    plain = value.isascii() and value.isdigit() and len(value) <= 5
-    if not plain or int(value) > LARGEST_PORT:
-        raise UsageError(
-            _("{name} has a value that does not fit").format(name="--port"),
-            expected=_("a whole number from {low} to {high}").format(low=0, high=LARGEST_PORT),
-            found=repr(value[:40]),
-        )
-    return int(value)
+LARGEST_PORT = 65_535
 
 
-@click.command(
-    cls=Command,
-    short_help=later("a page on which everything can be changed and seen at once"),
-    help=later(
+@as_command(
+    later("a page on which everything can be changed and seen at once"),
+    later(
         "Serves a page on this machine, for a browser: type a text, change a weight or the "
         "architecture, and every number of the pass follows. It says its address and goes on "
         "until Ctrl-C. Nothing leaves the machine, and no file but the models named can be read."
     ),
-    arguments={
+    {
         "[MODEL…]": later(
             "built-in models, model files, or folders of checkpoints; the first is shown first"
         ),
     },
 )
 @click.argument("models", metavar="[MODEL…]", nargs=-1)
-@click.option(
+@option(
     "--port",
-    cls=Option,
-    callback=_port,
-    metavar="N",
-    help=later("where to listen; without it, a port that is free"),
+    "N",
+    later("where to listen; without it, a port that is free"),
+    callback=whole_from(0, LARGEST_PORT),
 )
-@click.option("--open", "opens", cls=Option, is_flag=True, help=later("open the page in a browser"))
-@language_option
-def command(models: tuple[str, ...], port: int, opens: bool) -> int:
+@flag("--open opens", later("open the page in a browser"))
+def command(models: tuple[str, ...], port: int | None, opens: bool) -> int:
     """Serves the page until it is interrupted; returns the exit status."""
     from byhand.models import open_model
 
@@ -69,7 +52,7 @@ def command(models: tuple[str, ...], port: int, opens: bool) -> int:
     for model in models:  # what is wrong with one is better said now than on the page
         open_model(model)
     files, first = named(models)
-    listening = bound(port)
+    listening = bound(port or 0)
     wanted = {"model": first, "language": None if spoken() == "en" else spoken()}
     query = urlencode({key: value for key, value in wanted.items() if value is not None})
     at = listening.getsockname()[1]

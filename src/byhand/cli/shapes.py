@@ -23,7 +23,7 @@ def show_shapes(
 ) -> int:
     """Prints the plan for a text; without one, for the model's own or as long as it may be."""
     from byhand import forward
-    from byhand.cli.naming import style_of
+    from byhand.cli.choosing import style_of
     from byhand.models import is_checkpoint
 
     spec, _weights = architecture(model)

@@ -7,16 +7,16 @@ that `--lang` and the locale are known by then.  What a command does is not here
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
 
 from byhand.errors import UsageError, nearest
-from byhand.language import LANGUAGES, _, whole
+from byhand.language import LANGUAGES, _
+from byhand.options import does_not_fit, refuse_unless_whole, whole_or_text
 
 HELP = ["-h", "--help"]
-MOST_DIGITS = 9  # of a number in an option
 
 
 def later(message: str) -> str:
@@ -66,8 +66,9 @@ class Command(click.Command):
 
     context_class = Context
 
-    def __init__(self, *args: Any, arguments: dict[str, str] | None = None, **rest: Any) -> None:
+    def __init__(self, *args: Any, arguments: Mapping[str, str] | None = None, **rest: Any) -> None:
         super().__init__(*args, **rest)
+        self.params.append(Option(["--lang"], **language_settings()))
         self.context_settings = {"help_option_names": HELP, "allow_extra_args": True}
         self.arguments = arguments or {}
 
@@ -200,22 +201,18 @@ def _write_options(
 # ------------------------------------------------------------------ kinds of values
 
 
-def whole_number(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A whole number that is not negative."""
-    if value is None:
-        return None
-    if not (value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS):
-        expected = _("a whole number from {least} to {most}")
-        most = whole(10**MOST_DIGITS - 1)
-        raise _does_not_fit(param, expected.format(least=0, most=most), value)
-    return int(value)
+def whole_from(least: int, most: int) -> Callable[..., int | None]:
+    """A whole number within its range, in plain digits."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+        number = whole_or_text(value)
+        refuse_unless_whole(param.opts[-1], number, least, most)
+        return None if number is None else int(number)
+
+    return read
 
 
-def known_language(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A language that byhand speaks."""
-    if value is not None and value not in LANGUAGES:
-        raise _does_not_fit(param, ", ".join(LANGUAGES), value)
-    return value
+whole_number = whole_from(0, 10**9 - 1)
 
 
 def one_of(*known: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
@@ -223,45 +220,62 @@ def one_of(*known: str) -> Callable[[click.Context, click.Parameter, str | None]
 
     def check(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is not None and value not in known:
-            raise _does_not_fit(param, ", ".join(known), value)
+            raise does_not_fit(param.opts[0], ", ".join(known), value)
         return value
 
     return check
 
 
-def _does_not_fit(param: click.Parameter, expected: str, value: str) -> UsageError:
-    return UsageError(
-        _("{name} has a value that does not fit").format(name=param.opts[0]),
-        expected=expected,
-        found=repr(value[:40]),
+# ------------------------------------------------------------------ commands and options
+
+
+def as_command(
+    short: str, about: str, arguments: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., Any]], Command]:
+    """Makes a command of a function: its line among others, its help, and what its arguments are.
+
+    All commands have --lang, which `run` has already obeyed when a command starts.
+    """
+    return click.command(cls=Command, short_help=short, help=about, arguments=arguments)
+
+
+def as_text_command(short: str, about: str) -> Callable[[Callable[..., Any]], Command]:
+    """Makes a command that takes a model and a text."""
+
+    def make(function: Callable[..., Any]) -> Command:
+        model = click.argument("model", metavar="MODEL")
+        text = click.argument("text", metavar="[TEXT]", required=False)
+        return as_command(short, about, MODEL | TEXT)(model(text(function)))
+
+    return make
+
+
+MODEL = {
+    "MODEL": later(
+        "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
     )
+}
+TEXT = {"[TEXT]": later("the text; without it, the model's own")}
 
 
-# ------------------------------------------------------------------ options that all commands have
+def option(names: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:
+    """An option with a value; `names` are what is typed, and what it is called in Python."""
+    return click.option(*names.split(), cls=Option, metavar=metavar, help=help, **more)
 
 
-def language_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--lang, which `run` has already obeyed when the command starts."""
-    return click.option(
-        "--lang",
-        cls=Option,
-        callback=known_language,
-        metavar="LANG",
-        expose_value=False,
-        help=later("speak this language: en or es (else that of the locale)"),
-    )(command)
+def flag(names: str, help: str, **more: Any) -> Callable[..., Any]:
+    """An option without a value."""
+    return click.option(*names.split(), cls=Option, is_flag=True, help=help, **more)
 
 
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--json: the result as data."""
-    return click.option(
-        "--json",
-        "as_json",
-        cls=Option,
-        is_flag=True,
-        callback=_as_data,
-        help=later("print one JSON document"),
-    )(command)
+def language_settings() -> dict[str, Any]:
+    """What --lang is, which every command has."""
+    return {
+        "metavar": "LANG",
+        "help": later("speak this language: en or es (else that of the locale)"),
+        "callback": one_of(*LANGUAGES),
+        "expose_value": False,
+    }
 
 
 def _as_data(ctx: click.Context, param: click.Parameter, asked: bool) -> bool:
@@ -271,6 +285,9 @@ def _as_data(ctx: click.Context, param: click.Parameter, asked: bool) -> bool:
 
         escape_for_json(sys.stdout)
     return asked
+
+
+json_option = flag("--json as_json", later("print one JSON document"), callback=_as_data)
 
 
 # ------------------------------------------------------------------ click's complaints

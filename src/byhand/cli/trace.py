@@ -8,18 +8,9 @@ from contextlib import contextmanager
 from shlex import quote
 from typing import TYPE_CHECKING
 
-import click
-
-from byhand.cli.choosing import numbers_options
-from byhand.cli.naming import names_option, style_of
+from byhand.cli.choosing import names_option, numbers_options, style_of
 from byhand.cli.printing import talk
-from byhand.cli.speaking import (
-    Command,
-    Option,
-    json_option,
-    language_option,
-    later,
-)
+from byhand.cli.speaking import as_text_command, flag, json_option, later, option
 from byhand.errors import AddressError, UsageError
 from byhand.language import _
 
@@ -29,59 +20,33 @@ if TYPE_CHECKING:
     from byhand.tracing import Trace
 
 
-@click.command(
-    cls=Command,
-    short_help=later("the whole working of a text, from its words to the next one"),
-    help=later(
+@as_text_command(
+    later("the whole working of a text, from its words to the next one"),
+    later(
         "Prints every step of a model's forward pass in order, with its formula and its numbers: "
         "exact where they can be, named where they can't."
     ),
-    arguments={
-        "MODEL": later(
-            "a built-in model (see byhand models), a model file, or the folder of a checkpoint"
-        ),
-        "[TEXT]": later("the text; without it, the model's own"),
-    },
 )
-@click.argument("model", metavar="MODEL")
-@click.argument("text", metavar="[TEXT]", required=False)
-@click.option(
+@option(
     "--only",
-    cls=Option,
+    "PATTERN",
+    later("only these steps: block.0.attn, 'block.*.attn.scores'; may be repeated"),
     multiple=True,
-    metavar="PATTERN",
-    help=later("only these steps: block.0.attn, 'block.*.attn.scores'; may be repeated"),
 )
-@click.option(
+@option(
     "--at",
-    cls=Option,
+    "ADDRESS",
+    later("how one number comes about: 'block.0.attn.scores[0,1,1]'; may be repeated"),
     multiple=True,
-    metavar="ADDRESS",
-    help=later("how one number comes about: 'block.0.attn.scores[0,1,1]'; may be repeated"),
 )
-@click.option(
-    "--target",
-    cls=Option,
-    metavar="WORD",
-    help=later("the word that should come next: adds the loss"),
-)
-@click.option(
-    "--stop-at-boundary",
-    cls=Option,
-    is_flag=True,
-    help=later("work each position only as far as its numbers stay exact"),
-)
+@option("--target", "WORD", later("the word that should come next: adds the loss"))
+@flag("--stop-at-boundary", later("work each position only as far as its numbers stay exact"))
 @numbers_options
-@click.option("--heads", cls=Option, is_flag=True, help=later("each head's own part of the output"))
-@click.option(
-    "--shapes", cls=Option, is_flag=True, help=later("the plan with its shapes, without numbers")
-)
-@click.option(
-    "--out", cls=Option, metavar="DIR", help=later("save every number as a folder of golden files")
-)
+@flag("--heads", later("each head's own part of the output"))
+@flag("--shapes", later("the plan with its shapes, without numbers"))
+@option("--out", "DIR", later("save every number as a folder of golden files"))
 @names_option
 @json_option
-@language_option
 def command(
     model: str,
     text: str | None,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from byhand.cli.printing import print_data, talk, width_of_output
-from byhand.cli.speaking import Command, Option, json_option, language_option, later
+from byhand.cli.speaking import as_command, flag, json_option, later, option, whole_from
 from byhand.errors import UsageError
 from byhand.exit_status import INTERRUPTED
 from byhand.language import _, whole
@@ -25,60 +25,35 @@ NEEDED = ("torch", "matplotlib", "tensorboardX")
 MOST_STEPS = 10**9
 
 
-def whole_steps(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A number of steps."""
-    if value is None:
-        return None
-    if value.isascii() and value.isdigit() and len(value) <= 10 and 1 <= int(value) <= MOST_STEPS:
-        return int(value)
-    raise UsageError(
-        _("{name} has a value that does not fit").format(name=param.opts[0]),
-        expected=_("a whole number from {least} to {most}").format(least=1, most=whole(MOST_STEPS)),
-        found=repr(value[:40]),
-    )
-
-
-@click.command(
-    cls=Command,
-    short_help=later("train a model, from a RUN.yaml to a model file"),
-    help=later(
+@as_command(
+    later("train a model, from a RUN.yaml to a model file"),
+    later(
         "Trains a model as a RUN.yaml says and leaves everything in one folder: the settings, the "
         "log, the loss curve, checkpoints and a model file that byhand trace opens. Ctrl-C saves; "
         "a run that was stopped, however it was, goes on with --resume and ends with the same "
         "bytes. Several processes work together under torchrun."
     ),
-    arguments={
+    {
         "RUN.yaml": later(
             "a file that says what is trained and how, or a built-in run: abc, minigpt"
         )
     },
 )
 @click.argument("run", metavar="RUN.yaml", required=False)
-@click.option(
-    "--out",
-    cls=Option,
-    metavar="DIR",
-    help=later("the folder of the run (runs/NAME beside RUN.yaml unless told)"),
-)
-@click.option("--resume", cls=Option, is_flag=True, help=later("go on from the last checkpoint"))
-@click.option(
-    "--device", cls=Option, metavar="DEVICE", help=later("train on this device: cpu, cuda, cuda:1")
-)
-@click.option(
+@option("--out", "DIR", later("the folder of the run (runs/NAME beside RUN.yaml unless told)"))
+@flag("--resume", later("go on from the last checkpoint"))
+@option("--device", "DEVICE", later("train on this device: cpu, cuda, cuda:1"))
+@option(
     "--steps",
-    cls=Option,
-    callback=whole_steps,
-    metavar="N",
-    help=later("so many steps, in place of those in RUN.yaml"),
+    "N",
+    later("so many steps, in place of those in RUN.yaml"),
+    callback=whole_from(1, MOST_STEPS),
 )
-@click.option(
+@flag(
     "--compare-norms",
-    cls=Option,
-    is_flag=True,
-    help=later("in place of a run: norms before and after the side-trips, at growing depth"),
+    later("in place of a run: norms before and after the side-trips, at growing depth"),
 )
 @json_option
-@language_option
 def command(
     run: str | None,
     out: str | None,

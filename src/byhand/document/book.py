@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from byhand.document.parts import Formula, NumberRow, NumberTable, Part, Predictions, Remark
-from byhand.document.verdict_parts import VerdictLine
+from byhand.document.parts.verdicts import VerdictLine
 
 MOST_EMBEDDED = 1_500_000  # bytes of one page, which whoever writes pages keeps to
 
@@ -95,6 +95,7 @@ class Passage:
     remarks: tuple[Remark, ...] = ()
     layer: int | None = None
     looks_back: bool = False
+    brief: bool = False  # its tensors are too large to be shown, and told by their statistics
 
     @property
     def told_once(self) -> tuple[Part, ...]:

@@ -1,12 +1,13 @@
 """Notebook cells: a step, a number and the parts of a result, each a piece that stands by itself.
 
 A piece brings its own style, which reaches nothing else on the page, and needs no script and no
-ids.  The cell of a whole trace is in `notebook`.
+ids.  The cell of a whole trace is in `byhand.editions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from byhand.document import words
@@ -15,11 +16,10 @@ from byhand.document.compose.tables import Tables
 from byhand.document.compose.window import Window
 from byhand.document.media.html.markup import element
 from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.html.parts import part_lines
-from byhand.document.media.html.prose import left_out
-from byhand.document.notebook import Plain, style
-from byhand.document.parts import Part, WorkingLine
-from byhand.language import _, spoken
+from byhand.document.media.html.notebook import Plain, framed
+from byhand.document.media.html.parts import draw
+from byhand.document.parts import NotWorked, Part, StepPart, WorkingLine
+from byhand.language import _
 from byhand.numbers.exact.value import Value
 from byhand.tracing import Worked
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 def parts_cell(parts: Iterable[Part], title: str = "") -> str:
     """Parts of a document as one piece of HTML, in the language spoken."""
     pen = _pen()
-    head = [str(element("p", title, class_="title"))] if title else []
-    lines = (line for part in parts for line in part_lines(part, pen))
-    return _framed([*head, *lines], "explained.css")
+    head = [element("p", title, class_="title")] if title else []
+    drawn = (piece for part in parts for piece in draw(part, pen))
+    return framed(*head, *drawn, sheets=("explained.css",))
 
 
 def marking_cell(marking: Marking) -> str:
@@ -69,19 +69,11 @@ def inventory_cell(inventory: Inventory) -> str:
 
 def step_cell(worked: Worked) -> str:
     """A step: its law and its numbers, in tables whose rows and columns are numbered."""
-    return _framed(_step_lines(worked))
-
-
-def _step_lines(worked: Worked) -> Iterator[str]:
-    formula = words.formula_text(worked.step.formula)
-    law = f"{worked.address} = {formula}" if formula else worked.address
-    yield str(element("p", element("code", law), class_="law"))
+    step = worked.step
+    plain = StepPart(step.address, (), step.formula, step.axes, step.shape, worked.register)
     if worked.missing is not None:
-        yield left_out(words.why_missing(worked.missing))
-        return
-    pen = _pen()
-    for table in _StepTables(worked).tables(worked):
-        yield from part_lines(table, pen)
+        return parts_cell([NotWorked(words.why_missing(worked.missing), (plain,))])
+    return parts_cell([replace(plain, tables=tuple(_StepTables(worked).tables(worked)))])
 
 
 class _StepTables(Tables):
@@ -108,7 +100,7 @@ def value_cell(value: Value) -> str:
     forms = Forms(_Alone(value))  # type: ignore[arg-type]
     cell = forms.full(value)
     line = WorkingLine("", cell, letters=forms.letters([cell.worked, cell.form]))
-    return _framed(_pen().working(line))
+    return framed(*_pen().working(line))
 
 
 class _Alone:
@@ -128,8 +120,3 @@ class _Alone:
 
 def _pen() -> Plain:
     return Plain(Mathml(_("."), finite=True))
-
-
-def _framed(lines: Iterable[str], *sheets: str) -> str:
-    inside, looks = "\n".join(lines), style(*sheets)
-    return f'<div class="byhand" lang="{spoken()}"><style>{looks}</style>\n{inside}\n</div>'

@@ -27,22 +27,21 @@ def lines(
 
 def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -> str:
     """A page of HTML that needs nothing else, with every section in full."""
+    from byhand.document.compose.book.numbers import decimal_weights
     from byhand.document.media.html.explanation_page import page
     from byhand.document.media.html.mathml import Mathml
     from byhand.document.media.html.numbers import Inscriber
-    from byhand.editions import edition_of
 
     shown = tuple(sections(found, only, every=every, full=True))
-    finite = edition_of(found.trace, workings=False).showing.by_decimals
+    finite = found.small and decimal_weights(found.model)
     return page(title(found, only), shown, Inscriber(Mathml(_("."), finite=finite)))
 
 
 def notebook_cell(found: Explanation) -> str:
     """One piece of HTML: the facts where they cost little, where the logit comes from, the lens."""
     from byhand.document.cells import parts_cell
-    from byhand.evaluate import pencil_sized
 
-    only = ("facts", "attribution", "lens") if pencil_sized(found.model) else CHEAP
+    only = ("facts", *CHEAP) if found.small else CHEAP
     name = _("{model}: what the numbers say").format(model=found.model.name)
     shown = (section_of(found, section) for section in only)
     return parts_cell((part for section in shown for part in section.parts), name)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import isqrt
 
 from byhand.document.numerals import in_full
-from byhand.document.parts import Cell, Line, Matrix
+from byhand.document.parts import Cell, Line, Matrix, WorkingLine
 from byhand.expression import (
     Call,
     Entry,
@@ -37,12 +37,15 @@ GREEK = {"pi": "π", "gamma": "γ", "beta": "β", "mu": "μ", "sigma": "σ", "ep
 LONGEST_FORM = 28  # characters of a form in a table; a longer one is shown by its decimals
 WIDEST_FORM = 15  # signs of such a form beside each other
 WIDEST_LINE = 64  # signs of a line of matrices
+LONGEST_WORKING = 400  # characters of a line of working; a longer one helps nobody
+LONGEST_LETTER = 200  # of what a letter stands for
 SHORT_LINE = 24  # characters of a line in which such a root is worth a line of its own
 _SQUARE = re.compile(r"√([0-9]+)")
 _NUMERAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SCIENTIFIC = re.compile(r"([0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
 _NUMBERED = re.compile(r"([A-Za-zα-ωΑ-Ω])([0-9]+)")
 
+Written = tuple[str, str, Expression | None]  # kind, sign before it, tree; None: the decimals
 Drawn = tuple[str, int]  # what is drawn, and how tightly it holds together
 
 
@@ -286,6 +289,41 @@ def cell_tree(cell: Cell, brief: bool = False) -> Expression:
     text = cell.decimal or ""
     tree: Expression = Name(text.lstrip("-"))
     return Negative(tree) if text.startswith("-") else tree
+
+
+def by_decimals(cells: Iterable[Cell]) -> bool:
+    """Whether the exact ones among some numbers are decimals by nature: 0.2 rather than 3/4."""
+    values = (cell.form.value for cell in cells if isinstance(cell.form, Number))
+    return any(value.denominator % 5 == 0 and in_full(value) for value in values)
+
+
+def working_lines(line: WorkingLine) -> Iterator[Written]:
+    """What a person writes to work a number out, each line once: symbols, values, forms."""
+    before = ""
+    given = "≈" if line.decimals else "="
+    for kind, sign, tree in (("symbols", "=", line.symbols), ("values", given, line.values)):
+        if tree is not None:
+            text = write(tree)
+            if text != before and len(text) <= LONGEST_WORKING:
+                yield kind, sign, tree
+            before = text
+    if not line.missing:
+        yield from form_lines(line.cell, before)
+
+
+def form_lines(cell: Cell, before: str = "") -> Iterator[Written]:
+    """Every form of a number that does not stand in the line before, then its decimals."""
+    if cell.radius is not None:
+        yield "value", "=", None
+        return
+    for tree in (cell.worked, cell.form):
+        if tree is None or says_no_more(tree, before):
+            continue
+        if len(text := write(tree)) <= LONGEST_WORKING:
+            before = text
+            yield "form", "=", tree
+    if cell.decimal is not None and not cell.plain:
+        yield "value", "=" if cell.register == "exact" and not cell.cut else "≈", None
 
 
 def says_no_more(tree: Expression, before: str) -> bool:

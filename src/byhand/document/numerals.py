@@ -50,6 +50,11 @@ def written(sentence: str) -> str:
     return with_decimal_sign(_MINUS.sub("−", sentence))
 
 
+def short_number(value: float) -> str:
+    """Three digits, as the language writes them."""
+    return localised(f"{value:.3g}")
+
+
 def written_cell(text: str) -> str:
     """Words of a table with the numbers that end their groups as the language writes them; tokens,
     which may look like numbers, stay as they are.  Hard spaces hold a group together.

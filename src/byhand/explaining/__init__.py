@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from byhand.display import Shown
 from byhand.errors import UsageError
 from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
-from byhand.explaining.progress import tell_doing
+from byhand.explaining.asked import tell_doing
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
@@ -73,6 +73,11 @@ class Explanation(Shown):
         return self.trace.model
 
     @property
+    def small(self) -> bool:
+        """Whether the model is pencil-sized: then further passes cost little."""
+        return pencil_sized(self.model)
+
+    @property
     def missing(self) -> Missing | None:
         """Why nothing can be said of the logits: a weight is unknown, say."""
         return self.trace.steps["logits"].missing
@@ -91,7 +96,7 @@ class Explanation(Shown):
         if self.token is None or self.missing is not None:
             return None
         small = len(self.model.vocabulary) <= SMALL_VOCABULARY
-        return self._attributed(None if small else self.compared)
+        return self._attributed(None if small else self.compared, _("the terms of the logits"))
 
     @cached_property
     def attribution(self) -> Attribution | None:
@@ -99,19 +104,22 @@ class Explanation(Shown):
         if self.token is None or (table := self.attribution_table) is None:
             return None
         if self.against is None:
-            return self._attributed((self.token,))
+            return self._attributed((self.token,), _("the terms of the logits"))
         return table.difference(self.token, self.against)
 
-    def _attributed(self, tokens: tuple[int, ...] | None) -> Attribution:
+    def _attributed(
+        self, tokens: tuple[int, ...] | None, doing: str, of: str = "logits"
+    ) -> Attribution:
         from byhand.explaining.attribution import attribute
 
-        tell_doing(self.progress, _("the terms of the logits"))
+        tell_doing(self.progress, doing)
         return attribute(
             self.trace,
             positions=(self.position,),
             tokens=tokens,
             neurons=self.neurons,
             keys=self.keys,
+            of=of,
             weights=self._admitted,
         )
 
@@ -124,20 +132,11 @@ class Explanation(Shown):
     def stream(self) -> Attribution | None:
         """The terms of the stream at its end, before the final norm, entry by entry; None if it is
         not known."""
-        from byhand.explaining.attribution import attribute
         from byhand.explaining.sources import final_stream
 
         if self.trace[final_stream(self.trace.plan)].missing is not None:
             return None
-        tell_doing(self.progress, _("the terms of the stream"))
-        return attribute(
-            self.trace,
-            positions=(self.position,),
-            neurons=self.neurons,
-            keys=self.keys,
-            of="stream",
-            weights=self._admitted,
-        )
+        return self._attributed(None, _("the terms of the stream"), of="stream")
 
     @property
     def compared(self) -> tuple[int, ...]:
@@ -247,7 +246,7 @@ class Explanation(Shown):
         """Whether there are so few texts that every one of them is looked at unasked."""
         spec = self.model.spec
         longest = spec.context if self.length is None else self.length
-        if longest is None or longest > FEW_TEXTS or not pencil_sized(self.model):
+        if longest is None or longest > FEW_TEXTS or not self.small:
             return False
         count: int = sum(spec.vocab**length for length in range(1, longest + 1))
         return count <= FEW_TEXTS
@@ -260,7 +259,7 @@ class Explanation(Shown):
         from byhand.explaining.inputs import table
 
         parts = None
-        if not pencil_sized(self.model):
+        if not self.small:
             few = len(self.model.vocabulary) <= MANY_TOKENS
             parts = side_trips(self.model.spec) if few else ()
         device = getattr(self.trace.numbers, "device", None) if self.trace.proof else None

@@ -23,8 +23,6 @@ from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import ModelSpec, parameters
 from byhand.tracing import Trace, Worked
 
-KINDS = ("token", "position", "attn", "head", "mlp", "neuron", "bias")
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -33,7 +31,7 @@ class Part:
     `index` is that of a head or a neuron; `name` is the bias's own, as weights are called.
     """
 
-    kind: str  # one of KINDS
+    kind: str  # "token" "position" "attn" "head" "mlp" "neuron" "bias"
     layer: int | None = None
     index: int | None = None
     name: str = ""
@@ -60,10 +58,7 @@ class Part:
 def side_trips(spec: ModelSpec) -> tuple[Part, ...]:
     """Each attention and each MLP as a whole, in spine order."""
     return tuple(
-        Part(kind, layer)
-        for layer, block in enumerate(spec.blocks)
-        for kind, there in (("attn", block.attention), ("mlp", block.mlp))
-        if there
+        Part(kind, layer) for layer, block in enumerate(spec.blocks) for kind, _norm in block.trips
     )
 
 

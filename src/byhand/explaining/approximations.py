@@ -1,6 +1,6 @@
 """Floats near the values of any number system: to order and to measure, never to prove.
 
-What has to be proven is decided by `ranks` or by the number system itself.
+What has to be proven is decided by `lens.rank` or by the number system itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def near_entry(entry: Any) -> float:
     elif hasattr(entry, "ball"):
         return float(entry.ball(BITS).mid())
     try:
-        return float(entry)
+        return float(getattr(entry, "mid", entry))  # an enclosure may be as wide as it likes
     except OverflowError:  # a Fraction beyond the range
         return float("inf") if entry > 0 else float("-inf")
 

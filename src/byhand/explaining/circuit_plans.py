@@ -57,12 +57,9 @@ def norms_passed(spec: ModelSpec, layer: int) -> tuple[str, ...]:
     passed = []
     for later, block in enumerate(spec.blocks[layer:], start=layer):
         if block.norm_place == "post":
-            for name, part, norm in (
-                ("attn", block.attention, block.attn_norm),
-                ("mlp", block.mlp, block.mlp_norm),
-            ):
-                if part is not None and norm.kind != "none":
-                    passed.append(f"block.{later}.{name}.norm")
+            passed += [
+                f"block.{later}.{name}.norm" for name, norm in block.trips if norm.kind != "none"
+            ]
     if spec.final_norm.kind != "none":
         passed.append("final.norm")
     return tuple(passed)

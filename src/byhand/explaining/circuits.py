@@ -24,16 +24,17 @@ from typing import Any
 import numpy as np
 
 from byhand import forward
-from byhand.errors import AddressError, InputError
-from byhand.evaluate import Admitted, Progress, pencil_sized, usual_format, work_out
+from byhand.errors import InputError
+from byhand.evaluate import Admitted, Progress, work_out
 from byhand.explaining.approximations import Floats, floats_near, room_around
+from byhand.explaining.asked import check_inside
 from byhand.explaining.circuit_plans import (
     head_outputs_plan,
     norms_passed,
     scores_plan,
     unembedding_plan,
 )
-from byhand.explaining.foremost_entries import clearest, strongest_of
+from byhand.explaining.foremost import clearest, strongest_of
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers
@@ -131,25 +132,28 @@ class Circuits:
 
 
 def circuits(
-    source: Trace | Model,
+    trace: Trace,
     layer: int,
     *,
     positions: tuple[int, int] | None = None,
     tokens: Iterable[int] | None = None,
-    numbers: Numbers | None = None,
     weights: Admitted | None = None,
     progress: Progress | None = None,
 ) -> Circuits:
-    """QK and OV of every head of a layer.
+    """QK and OV of every head of a layer, in the numbers of the trace.
 
     `positions` is where the query and the key stand: without, both at the last place of the text,
     or the key at the last one that the head may look at from there.  `tokens` are the rows, and the
     columns of QK: without, the whole vocabulary; where that is large, the last tokens of the text,
-    and as columns of OV those it writes most and least.  The numbers are those of the trace; of a
-    model the usual ones.  `weights` are the model's, where they were admitted before.
+    and as columns of OV those it writes most and least.  `weights` are the model's, where they were
+    admitted before.
     """
-    scene = _Scene.of(source, layer, tokens, numbers, weights, progress)
-    last = max(len(_text(source)) - 1, 0)
+    model, numbers = trace.model, trace.numbers
+    check_inside([layer], len(model.spec.blocks), _("there is no such layer"))
+    if weights is None:
+        weights = Admitted(model.weights, numbers)
+    scene = _Scene(model, layer, _rows(trace, tokens), numbers, weights, progress)
+    last = len(trace.tokens) - 1
     norms = norms_passed(scene.model.spec, layer)
     empty = Circuits(
         layer,
@@ -198,29 +202,6 @@ class _Scene:
     numbers: Numbers
     weights: Admitted
     progress: Progress | None
-
-    @classmethod
-    def of(
-        cls,
-        source: Trace | Model,
-        layer: int,
-        tokens: Iterable[int] | None,
-        numbers: Numbers | None,
-        weights: Admitted | None,
-        progress: Progress | None,
-    ) -> _Scene:
-        model = source.model if isinstance(source, Trace) else source
-        if not 0 <= layer < len(model.spec.blocks):
-            raise AddressError(
-                _("there is no such layer"),
-                expected=_("a place from 0 to {last}").format(last=len(model.spec.blocks) - 1),
-                found=str(layer),
-            )
-        if numbers is None:
-            numbers = source.numbers if isinstance(source, Trace) else _usual_numbers(model)
-        rows = _rows(model, _text(source), tokens)
-        own = Admitted(model.weights, numbers) if weights is None else weights
-        return cls(model, layer, rows, numbers, own, progress)
 
     def heads(
         self, positions: tuple[int, int], some: Sequence[int], norms: Sequence[str]
@@ -303,30 +284,14 @@ class _Scene:
         return ov, tuple((rows[row], column) for row, column in clearest(*near))
 
 
-def _text(source: Trace | Model) -> tuple[int, ...]:
-    """The ids of the trace's text, or of the model's own; none where it has none."""
-    if isinstance(source, Trace):
-        return source.tokens
-    return () if source.text is None else tuple(source.vocabulary.encode(source.text))
-
-
-def _rows(model: Model, text: Sequence[int], tokens: Iterable[int] | None) -> tuple[int, ...]:
-    vocab = model.spec.vocab
+def _rows(trace: Trace, tokens: Iterable[int] | None) -> tuple[int, ...]:
+    vocab = trace.model.spec.vocab
     if tokens is None:
         if vocab <= WHOLE_VOCABULARY:
             return tuple(range(vocab))
-        seen = tuple(reversed(dict.fromkeys(reversed(text))))[-MOST_ROWS:]
-        if not seen:
-            raise InputError(_("this model has no default text"), hint=_("give a text"))
-        return seen
+        return tuple(reversed(dict.fromkeys(reversed(trace.tokens))))[-MOST_ROWS:]
     rows = tuple(dict.fromkeys(tokens))
-    for token in rows:
-        if not 0 <= token < vocab:
-            raise AddressError(
-                _("there is no such token"),
-                expected=_("a place from 0 to {last}").format(last=vocab - 1),
-                found=str(token),
-            )
+    check_inside(rows, vocab, _("there is no such token"))
     if not rows:
         raise InputError(_("no tokens were given"), expected=_("at least one token"), found="0")
     return rows
@@ -340,13 +305,3 @@ def _columns(written: Any) -> tuple[int, ...]:
     order = np.argpartition(written, (SHOWN, vocab - SHOWN), axis=1)
     ends = np.concatenate([order[:, :SHOWN], order[:, -SHOWN:]], axis=1)
     return tuple(np.unique(ends).tolist())
-
-
-def _usual_numbers(model: Model) -> Numbers:
-    if pencil_sized(model):
-        from byhand.numbers.exact import Exact
-
-        return Exact()
-    from byhand.numbers.floats import Floats
-
-    return Floats(usual_format(model))

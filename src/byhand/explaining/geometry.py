@@ -10,7 +10,7 @@ in a picture are floats near the trace's numbers.  Nothing is drawn here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -20,14 +20,15 @@ from typing import Any
 import numpy as np
 
 from byhand import forward
-from byhand.errors import ByhandError, InputError
+from byhand.errors import ByhandError
 from byhand.evaluate import work_out
 from byhand.explaining.approximations import floats_near
+from byhand.explaining.asked import check_inside
 from byhand.explaining.planes import Plane, planes_of, tail_of
 from byhand.explaining.projections import angle, cosine, length_of
 from byhand.language import _
 from byhand.numbers.base import Prediction, Printed
-from byhand.tracing import Missing, Trace, Worked, weakest
+from byhand.tracing import Missing, Trace
 
 MOST_SHOWN = 12  # tokens of a large vocabulary that are looked at
 
@@ -65,21 +66,14 @@ class Stop:
     kind: str  # "token" "position" "attn" "mlp" "attn.norm" "mlp.norm"
     layer: int | None
     position: int
-    worked: Worked = field(repr=False, compare=False)  # the step, at every position
     near: tuple[float, ...]  # floats near the trace's own numbers
-    register: str
     leads: Prediction | None  # what the model's tail says from here; None where it was not asked
     angles: tuple[float | None, ...]  # in degrees, to each direction; None where one is zero
     cosines: tuple[float | None, ...]
 
     @property
-    def values(self) -> tuple[Any, ...]:
-        """The trace's own numbers."""
-        return tuple(self.worked.at((self.position, i)) for i in range(len(self.near)))
-
-    @property
     def length(self) -> float:
-        """The length of the residual stream here."""
+        """How far it is from 0."""
         return length_of(self.near)
 
 
@@ -158,10 +152,6 @@ class Geometry:
             return self.directions
         return tuple(directions_of(self.trace, range(self.trace.model.spec.vocab)))
 
-    def direction(self, id: int) -> Direction | None:
-        """The direction of a token; None where it is not among those shown."""
-        return next((each for each in self.directions if each.id == id), None)
-
 
 # ------------------------------------------------------------------ from a trace
 
@@ -176,12 +166,7 @@ def geometry_of(
     stop's prediction is the trace's own.
     """
     wanted = range(len(trace.tokens)) if positions is None else [int(p) for p in positions]
-    for position in wanted:
-        if not 0 <= position < len(trace.tokens):
-            raise InputError(
-                _("there is no position {position}").format(position=position),
-                expected=f"0 … {len(trace.tokens) - 1}",
-            )
+    check_inside(wanted, len(trace.tokens), _("the position lies outside the text"))
     directions = tuple(directions_of(trace, _shown(trace, wanted) if tokens is None else tokens))
     stops = list(_stream(trace))
     leads = _leads(trace, stops)
@@ -256,13 +241,7 @@ def _stream(trace: Trace) -> Iterator[tuple[str, str, int | None]]:
     if known.get("stream.0") == "stream.0":
         yield "stream.0", "position", None
     for layer, block in enumerate(spec.blocks):
-        trips = (
-            ("attn", block.attention, block.attn_norm),
-            ("mlp", block.mlp, block.mlp_norm),
-        )
-        for trip, there, norm in trips:
-            if there is None:
-                continue
+        for trip, norm in block.trips:
             at = f"block.{layer}.{trip}"
             yield f"{at}.add", trip, layer
             if block.norm_place == "post" and norm.kind != "none":
@@ -293,23 +272,13 @@ def _path(
                 kind,
                 layer,
                 position,
-                worked,
                 near,
-                _register(worked, position),
                 None if predictions is None else predictions[position],
                 tuple(angle(row, np.array(each.row)) for each in directions),
                 tuple(cosine(row, np.array(each.row)) for each in directions),
             )
         )
     return Path(position, token, tuple(made))
-
-
-def _register(worked: Worked, position: int) -> str:
-    """The weakest register of a row."""
-    if worked.numbers.uniform:
-        return worked.numbers.uniform
-    entries = [worked.at((position, i)) for i in range(worked.step.shape[1])]
-    return weakest(worked.numbers.register(entry) for entry in entries)
 
 
 # ------------------------------------------------------------------ the model's own tail

@@ -19,7 +19,7 @@ from byhand import forward
 from byhand.errors import InputError
 from byhand.evaluate import Progress, check_reach
 from byhand.explaining.ablation import Part, part_at, usual_parts
-from byhand.explaining.progress import tell_doing
+from byhand.explaining.asked import tell_doing
 from byhand.explaining.text_passes import Node, Text, TextPasses, chunks, groups, nodes_of
 from byhand.language import _, whole
 from byhand.model import Model
@@ -84,15 +84,6 @@ class Table:
             return self.parts
         pairs = zip(self.parts, row.without, strict=True)
         return tuple(part for part, other in pairs if other.id is None)
-
-    @cached_property
-    def needs(self) -> dict[Part, int]:
-        """After how many texts each part is needed."""
-        counts = dict.fromkeys(self.parts, 0)
-        for row in self.rows:
-            for part in self.needed(row):
-                counts[part] += 1
-        return counts
 
     @cached_property
     def proven(self) -> int:

@@ -17,8 +17,8 @@ import numpy as np
 
 from byhand.evaluate import Admitted, Progress, work_out
 from byhand.explaining.ablation import Part, ablated, job_of, unchanged, without
+from byhand.explaining.asked import tell_doing
 from byhand.explaining.lens import end_at, tail_of
-from byhand.explaining.progress import tell_doing
 from byhand.explaining.turning import UNDECIDED
 from byhand.language import _
 from byhand.numbers.base import Prediction

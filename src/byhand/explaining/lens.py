@@ -2,23 +2,26 @@
 
 The residual stream, as it stands after the embedding, after each attention and after each MLP,
 goes through the plan's own end (final norm, unembedding, softmax, argmax).  The last row is the
-trace's own end.  Only the positions asked for are worked out.
+trace's own end.  Only the positions asked for are worked out.  A token's rank, how many are ahead
+of it, is proven where that can be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from byhand import forward
-from byhand.errors import AddressError
+from byhand.errors import AddressError, Undecided
 from byhand.evaluate import Admitted, Progress, work_out
-from byhand.explaining.progress import tell_doing
-from byhand.explaining.ranks import Rank, rank
+from byhand.explaining.approximations import bounds, floats_near
+from byhand.explaining.asked import check_inside, tell_doing
 from byhand.language import _
 from byhand.numbers.base import Numbers, Prediction
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Plan
 from byhand.spec import ModelSpec
 from byhand.tracing import Missing, Trace, Worked
@@ -34,6 +37,24 @@ class Stop:
     address: str  # the step that holds the stream there, as the plan calls it
     kind: str  # "embedding" | "attention" | "mlp"
     layer: int | None  # None: before the first block
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """The place of a token, 1 for the largest logit; tokens with the same logit share a place.
+
+    The place lies from `least` to `most`.  Both are None where a logit is not a number.
+    """
+
+    token: int
+    least: int | None
+    most: int | None
+    proven: bool  # of the model's numbers themselves, not of rounded ones
+
+    @property
+    def place(self) -> int | None:
+        """The place, where it is decided."""
+        return self.least if self.least == self.most else None
 
 
 @dataclass(frozen=True)
@@ -104,11 +125,6 @@ class Lens:
             found=str(position),
         )
 
-    @cached_property
-    def leaders(self) -> Mapping[tuple[str, int], int | None]:
-        """The leading token after each step at each position; None: undecided or unknown."""
-        return {(row.step, row.position): row.leader.id if row.leader else None for row in self}
-
 
 def look(
     trace: Trace,
@@ -151,16 +167,11 @@ def stops_of(plan: Plan) -> tuple[Stop, ...]:
     """Where the stream is looked at: before the blocks, and after each side-trip."""
     stops = [Stop(plan["stream.0"].address, "embedding", None)]
     for layer, block in enumerate(plan.spec.blocks):
-        for name, kind, there in (
-            ("attn", "attention", block.attention),
-            ("mlp", "mlp", block.mlp),
-        ):
-            if there:
-                at = f"block.{layer}.{name}"
-                norm = block.attn_norm if name == "attn" else block.mlp_norm
-                normed = block.norm_place == "post" and norm.kind != "none"
-                after = f"{at}.norm.out" if normed else f"{at}.add"
-                stops.append(Stop(plan[after].address, kind, layer))
+        for name, norm in block.trips:
+            at = f"block.{layer}.{name}"
+            normed = block.norm_place == "post" and norm.kind != "none"
+            after = plan[f"{at}.norm.out" if normed else f"{at}.add"].address
+            stops.append(Stop(after, "attention" if name == "attn" else name, layer))
     return tuple(stops)
 
 
@@ -222,16 +233,9 @@ def _positions(
         if stops * length * trace.plan.spec.vocab <= MOST:
             return everywhere, ()
         return everywhere[-1:], everywhere[:-1]
-    asked = []
-    for position in positions:
-        if not -length <= position < length:
-            raise AddressError(
-                _("the position lies outside the text"),
-                expected=_("a place from 0 to {last}").format(last=length - 1),
-                found=str(position),
-            )
-        asked.append(position % length)
-    return tuple(asked), ()
+    asked = tuple(positions)
+    check_inside(asked, length, _("the position lies outside the text"), least=-length)
+    return tuple(position % length for position in asked), ()
 
 
 def _usual_tokens(trace: Trace, position: int, length: int) -> tuple[int, ...]:
@@ -239,3 +243,47 @@ def _usual_tokens(trace: Trace, position: int, length: int) -> tuple[int, ...]:
     found = () if trace.next is None else (trace.next[position].id,)
     target = (trace.target,) if position == length - 1 else ()
     return tuple(dict.fromkeys(token for token in (*found, *target) if token is not None))
+
+
+# ------------------------------------------------------------------ how many are ahead of one
+
+
+def rank(numbers: Numbers, logits: Any, row: int, token: int) -> Rank:
+    """The rank of a token in one row of logits (pos, vocab)."""
+    logits = numbers.take_rows(logits, [row])
+    entries = numbers.entries(logits)[0]
+    others = [id for id in range(len(entries)) if id != token]
+    ahead = 0
+    if (ends := bounds(numbers, logits)) is not None:
+        low, high = ends[0][0], ends[1][0]
+        clear = low > high[token]
+        ahead = int(np.count_nonzero(clear))
+        others = [id for id in others if not clear[id] and high[id] >= low[token]]
+    elif numbers.uniform is not None:
+        return _rank_of_rounded(numbers, logits, entries, token)
+    larger = [_larger(entries[id], entries[token]) for id in others]
+    ahead += larger.count(True)
+    undecided = larger.count(None)
+    return Rank(token, ahead + 1, ahead + undecided + 1, proven=not undecided)
+
+
+def _rank_of_rounded(numbers: Numbers, logits: Any, entries: Any, token: int) -> Rank:
+    """Rounded numbers are compared as they are, and prove nothing."""
+    if entries.dtype != object:
+        entries = floats_near(numbers, logits)[0]  # no float format is finer than float64
+        if np.isnan(entries).any():
+            return Rank(token, None, None, proven=False)
+    place = int(np.count_nonzero(entries > entries[token])) + 1
+    return Rank(token, place, place, proven=False)
+
+
+def _larger(one: Any, other: Any) -> bool | None:
+    """Whether a value is larger than another, proven; None where that is undecided."""
+    if isinstance(one, Enclosure):
+        if one.lower > other.upper:
+            return True
+        return False if one.upper <= other.lower else None
+    try:
+        return bool(other < one)
+    except Undecided:
+        return None

@@ -75,8 +75,7 @@ def with_norms(spec: ModelSpec, place: str) -> ModelSpec:
 
 
 def _normed(block: BlockSpec) -> bool:
-    attn = block.attention is not None and block.attn_norm.kind != "none"
-    return attn or (block.mlp is not None and block.mlp_norm.kind != "none")
+    return any(norm.kind != "none" for _name, norm in block.trips)
 
 
 def _own_place(spec: ModelSpec) -> str | None:

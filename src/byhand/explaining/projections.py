@@ -35,14 +35,6 @@ class Projection:
         across, up = (float(np.asarray(x, np.float64) @ np.array(axis)) for axis in self.axes)
         return across, up
 
-    def seen(self, x: Floats) -> float | None:
-        """The share of a direction's squared length that lies in the plane; None of no length."""
-        unit = _direction(x)
-        if unit is None:
-            return None
-        across, up = self.direction(unit)
-        return min(across**2 + up**2, 1.0)
-
 
 def coordinate_plane(points: Floats, across: int, up: int) -> Projection:
     """The plane of two entries of the stream."""

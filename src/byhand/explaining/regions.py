@@ -76,7 +76,6 @@ class Region:
     token: int
     tied: tuple[int, ...]  # every token with the same row and bias, this one first; else empty
     outlines: tuple[tuple[tuple[Fraction | float, Fraction | float], ...], ...]
-    sampled: bool = False
 
 
 # ------------------------------------------------------------------ exact
@@ -199,7 +198,7 @@ def sampled_regions(logits: Logits, xs: Sequence[float], ys: Sequence[float]) ->
     tokens = logits.shape[2]
     if tokens == 1:
         around = ((xs[0], ys[0]), (xs[-1], ys[0]), (xs[-1], ys[-1]), (xs[0], ys[-1]))
-        return (Region(0, (), (around,), sampled=True),)
+        return (Region(0, (), (around,)),)
     same = _same_columns(logits)
     found = []
     for token in np.unique(logits.argmax(axis=2)).tolist():
@@ -211,7 +210,7 @@ def sampled_regions(logits: Logits, xs: Sequence[float], ys: Sequence[float]) ->
             leads = logits[:, :, token] - others.max(axis=2)
         outlines = tuple(_outlines(leads, xs, ys))
         if outlines:
-            found.append(Region(token, tied, outlines, sampled=True))
+            found.append(Region(token, tied, outlines))
     return tuple(found)
 
 

@@ -22,9 +22,9 @@ from byhand.errors import Undecided
 from byhand.evaluate import Admitted, Progress
 from byhand.explaining.ablation import Part, side_trips
 from byhand.explaining.approximations import floats_near, near_entry
+from byhand.explaining.asked import tell_doing
 from byhand.explaining.attribution import Attribution, attribute
 from byhand.explaining.lens import Lens, LensRow, look
-from byhand.explaining.progress import tell_doing
 from byhand.explaining.sources import Source
 from byhand.language import _
 from byhand.numbers.base import Numbers, Prediction
@@ -93,11 +93,6 @@ class Turning:
         """What takes most from the lead; None where nothing does."""
         least = min(self.contributions, key=_size, default=None)
         return least if least is not None and least.near < 0 else None
-
-
-def turnings(trace: Trace, positions: Sequence[int] | None = None) -> tuple[Turning, ...]:
-    """How each position (all of them, unless some are named) comes to its prediction."""
-    return Turns(trace, positions).found
 
 
 class Turns:
@@ -218,13 +213,9 @@ class Turns:
             self._made[part] = None if term is None else self.numbers.entries(term)
         return self._made[part]
 
-    def without(self, part: Part) -> tuple[Prediction, ...]:
-        """The prediction at each position if the part's own term were missing and no other."""
-        (found,) = self.without_each([part])
-        return found
-
     def without_each(self, parts: Sequence[Part]) -> list[tuple[Prediction, ...]]:
-        """The same of each part by itself.  Where all numbers are of one kind, at once."""
+        """The prediction at each position if a part's own term were missing and no other, for each
+        part.  Where all numbers are of one kind, at once."""
         if not self.numbers.uniform:
             return [self._largest([part])[0] for part in parts]
         return self._largest(parts)

@@ -18,7 +18,6 @@ from byhand.golden.manifest import BYHAND, RADIUS, Names
 from byhand.numbers.base import Numbers, Unknown
 from byhand.plan import WEIGHT
 from byhand.tracing import ABSENT_AS, Trace, Worked
-from byhand.weights import Tensor
 
 if TYPE_CHECKING:  # a job works itself out: nothing is worked out here
     from byhand.evaluate import Job, Progress
@@ -158,13 +157,13 @@ def _missing(job: Job) -> set[str]:
     for step in job.plan:
         for read in step.reads:
             name = read.removeprefix(WEIGHT)
-            if read in missing or (name != read and _unknown(job.model.weights[name])):
+            weight = None if name == read else job.model.weights[name]
+            unknown = weight is not None and not weight.floats and any(
+                isinstance(entry, Unknown) for entry in weight.data.flat
+            )  # fmt: skip
+            if unknown or read in missing:
                 missing.add(step.address)
     return missing
-
-
-def _unknown(weight: Tensor) -> bool:
-    return not weight.floats and any(isinstance(entry, Unknown) for entry in weight.data.flat)
 
 
 # ------------------------------------------------------------------ numbers and facts

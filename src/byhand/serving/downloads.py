@@ -15,7 +15,7 @@ from typing import Any
 
 from byhand.document.book import Book, Page
 from byhand.document.compose.book import bind
-from byhand.document.compose.book.edition import LARGE, Edition
+from byhand.document.compose.book.edition import LARGE
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.media.html.page import EXPLAINED, pages
 from byhand.errors import InputError
@@ -82,17 +82,9 @@ def _page(found: Pass) -> str:
     """The passages of every page of the book, one after the other; then the model file."""
     edition, state = found.edition, found.state
     name, text = _kept(state, found.model)
-    whole = Edition(
-        trace=edition.trace,
-        inventory=edition.inventory,
-        scale=edition.scale,
-        showing=Showing(
-            edition.trace,
-            everything=edition.everything,
-            window=edition.showing.window,
-        ),
-        command=found.command_for(name if state.edited or state.name is None else state.name),
-    )
+    showing = Showing(edition.trace, everything=edition.everything, window=edition.showing.window)
+    own = name if state.edited or state.name is None else state.name
+    whole = replace(edition, showing=showing, command=found.command_for(own))
     book = bind(whole, spoken())
     single = replace(book, pages=(_joined(book, state),))
     html = pages(single)[f"{ONE_PAGE}.html"]

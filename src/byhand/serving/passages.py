@@ -7,17 +7,15 @@ them all and ask for one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Any
 
-from byhand.document import words
 from byhand.document.compose.book import slug_of, tell
 from byhand.document.compose.book.passages import title_of
 from byhand.document.compose.book.topics import Topic
+from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.html.numbers import Inscriber, register_mark
+from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.passages import passage_body
-from byhand.document.media.terminal.layout import MASK
 from byhand.document.parts import Number
 from byhand.language import _
 from byhand.plan import WEIGHT
@@ -27,19 +25,11 @@ from byhand.serving.worked_state import Pass
 class Touchable(Inscriber):
     """Numbers as buttons: their workings are asked for when they are touched."""
 
-    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
-        address = escape(number.address)
-        cell = number.cell
-        if cell.masked:
-            told = escape(words.masked_at(number.address))
-            return (
-                f'<{tag} class="masked"><span aria-hidden="true">{MASK}</span>'
-                f'<span class="sr">{told}</span></{tag}>'
-            )
-        mark = register_mark(cell.register) if marked else ""
-        shown = f'<span class="face">{self.face(cell)}</span>{mark}'
-        button = f'<button type="button" data-a="{address}" title="{address}">{shown}</button>'
-        return f'<{tag} class="n {cell.register}" data-a="{address}">{button}</{tag}>'
+    def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
+        """What is shown of a number, as a button."""
+        address = number.address
+        button = element("button", shown, type="button", data_a=address, title=address)
+        return element(tag, button, class_=f"n {number.cell.register}", data_a=address)
 
 
 def passage_id(found: Pass, topic: Topic) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from byhand.address import write_index
 from byhand.checking.claims import Sheet
 from byhand.checking.marking import mark
-from byhand.checking.reading.written import entry_of
+from byhand.checking.readers.handwriting import entry_of
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import rational_of

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 HOST = "127.0.0.1"
-LARGEST_PORT = 65_535
 LEAVING = 2  # seconds that requests are given when the server is to end
 
 

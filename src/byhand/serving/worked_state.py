@@ -16,7 +16,7 @@ from byhand import evaluate
 from byhand.address import write_index
 from byhand.counting import count
 from byhand.document.book import Spine
-from byhand.document.compose.book.edition import PENCIL, Edition
+from byhand.document.compose.book.edition import LARGE, PENCIL, Edition
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.book.topics import Topic
@@ -25,6 +25,7 @@ from byhand.document.media.html.figure import ROOM
 from byhand.document.parts import Cell, Number
 from byhand.editions import WINDOWS, command_on, scale_of
 from byhand.errors import InputError
+from byhand.explaining.chapter import Chapter
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
@@ -132,6 +133,7 @@ class Pass:
             inventory=inventory,
             scale=scale,
             showing=Glance(self.trace, scale, self.position),
+            explained=Chapter(self.trace, scale == LARGE),
             command=self.command_for(self.state.name or "model.yaml"),
         )
 

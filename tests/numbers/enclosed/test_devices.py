@@ -14,7 +14,7 @@ from test_limbs_passes import gpt2, random_weights
 
 from byhand import forward
 from byhand.evaluate import work_out
-from byhand.numbers.enclosed.limbs import arithmetic, norms, prediction, radii
+from byhand.numbers.enclosed.limbs import arithmetic, prediction, radii, row_functions
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.enclosed.limbs.values import Enclosed
@@ -65,8 +65,8 @@ def test_next_tokens_are_those_of_numpy(
 def test_roots_of_all_rows_at_once_are_as_near_and_as_exact(eps: Fraction) -> None:
     values = [0, 1 << 60, (3 << 30) ** 2, 12345678901234567890123, 1 << 61, 3 << 58, 1]
     x = arithmetic.from_integers(values, -60)
-    found, off = norms.at_once(as_tensor(x), eps, -140)
-    known, known_off = norms.one_by_one(x, eps, -140)
+    found, off = row_functions.at_once(as_tensor(x), eps, -140)
+    known, known_off = row_functions.one_by_one(x, eps, -140)
     assert off.tolist() == known_off.tolist()
     assert known.low == found.low
     assert (arithmetic.to_integers(known) == arithmetic.to_integers(found)).all()
@@ -80,7 +80,7 @@ def test_roots_of_all_rows_at_once_are_as_near_and_as_exact(eps: Fraction) -> No
 def test_inverses_of_all_rows_at_once_are_as_near_and_as_exact() -> None:
     values = [1 << 60, 3 << 58, 1 << 57, 12345678901234567890, 7]
     x = as_tensor(arithmetic.from_integers(values, -60))
-    found, off = norms._inverse(Limbs(140), x, None, 768, x.limbs)
+    found, off = row_functions.inverses_of_rows(x, 140, None, 768)
     for inverse, rounding, value in zip(
         arithmetic.to_fractions(found), off.tolist(), values, strict=True
     ):
@@ -90,7 +90,7 @@ def test_inverses_of_all_rows_at_once_are_as_near_and_as_exact() -> None:
 
 def test_a_row_of_zeros_over_zero_is_still_found() -> None:
     x = arithmetic.from_integers([0, 1 << 60], -60)
-    inverse, off = norms._inverse(Limbs(100), as_tensor(x), None, 4, as_tensor(x).limbs)
+    inverse, off = row_functions.inverses_of_rows(as_tensor(x), 100, None, 4)
     assert list(arithmetic.to_fractions(inverse)) == [0, 1]
     assert off.tolist() == [0.0, 0.0]
 
@@ -99,10 +99,10 @@ def test_a_row_of_zeros_over_zero_is_still_found() -> None:
 @pytest.mark.parametrize("shape", [(5, 768), (3, 4, 20), (7, 130), (1, 1)])
 def test_sums_of_squares_are_exact(n: int, shape: tuple[int, ...]) -> None:
     x = digits(n, shape, 3)
-    one, other = norms.row_squares(x), norms.row_squares(as_tensor(x))
+    one, other = row_functions.row_squares(x), row_functions.row_squares(as_tensor(x))
     assert (arithmetic.to_fractions(one) == arithmetic.to_fractions(other)).all()
     largest = Digits(np.full((n, *shape), 2.0**21), 3)
-    one, other = norms.row_squares(largest), norms.row_squares(as_tensor(largest))
+    one, other = row_functions.row_squares(largest), row_functions.row_squares(as_tensor(largest))
     assert (arithmetic.to_fractions(one) == arithmetic.to_fractions(other)).all()
 
 

@@ -143,7 +143,7 @@ def test_a_pass_that_needs_the_host_is_never_repeated() -> None:
     assert case.encloses(again(TEXTS[1]), TEXTS[1])
 
 
-def test_a_repeated_pass_through_kernels_along_stairs_encloses_as_well(
+def test_a_repeated_pass_through_kernels_of_causal_attention_encloses_as_well(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(visible_keys, "FEWEST", 1)

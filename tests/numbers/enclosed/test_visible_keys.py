@@ -1,4 +1,4 @@
-"""Attention along stairs, read by a stand-in for Triton: it proves what the whole square proves."""
+"""Causal attention by kernels, read by a stand-in for Triton: it proves what the whole square does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from test_limbs_passes import gpt2, llama, random_weights
 
 from byhand import forward
 from byhand.evaluate import work_out
-from byhand.numbers.enclosed.gpu import causal_attention, row_kernels, visible_keys
+from byhand.numbers.enclosed.gpu import causal_attention, causal_scores, row_kernels, visible_keys
 from byhand.numbers.enclosed.gpu.recording import Rows
 from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowResults
 from byhand.numbers.enclosed.limbs import arithmetic, prediction
@@ -34,7 +34,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 @pytest.mark.parametrize("make", [gpt2, llama])
-def test_attention_along_stairs_encloses_what_finer_numbers_enclose(
+def test_causal_attention_encloses_what_finer_numbers_enclose(
     make: Any, short: pytest.MonkeyPatch
 ) -> None:
     spec = make(2, 16)
@@ -51,7 +51,7 @@ def test_attention_along_stairs_encloses_what_finer_numbers_enclose(
             if not isinstance(step.value, Enclosed):
                 continue
             if address.endswith("weights"):
-                assert isinstance(step.value, causal_attention.Shared)
+                assert isinstance(step.value, causal_attention.DeferredShares)
                 seen += 1
             mine, real = system.entries(step.value), finer.entries(truth[address].value)
             for one, exactly in zip(_flat(mine), _flat(real), strict=True):
@@ -74,10 +74,12 @@ def _visible(x: Enclosed) -> Any:
 
 
 @pytest.mark.parametrize("which", [0, 3, 11, 25])
-def test_a_wrong_product_along_stairs_is_found_out(which: int, short: pytest.MonkeyPatch) -> None:
+def test_a_wrong_product_of_causal_attention_is_found_out(
+    which: int, short: pytest.MonkeyPatch
+) -> None:
     spec = gpt2(1, 16)
     weights = random_weights(spec, np.random.default_rng(1), "random")
-    plan, right, calls = forward.plan(spec, 6), causal_attention._multiply, [0]
+    plan, right, calls = forward.plan(spec, 6), causal_scores.multiply, [0]
 
     def wrong(x: Any, y: Any, into: Any, fresh: bool) -> None:
         right(x, y, into, fresh)
@@ -86,12 +88,13 @@ def test_a_wrong_product_along_stairs_is_found_out(which: int, short: pytest.Mon
             into[0, -1, -1] += 1.0
 
     with stand_in(short):
-        short.setattr(causal_attention, "_multiply", wrong)
+        for room in (causal_scores, causal_attention):
+            short.setattr(room, "multiply", wrong)
         with pytest.raises(WrongProduct):
             work_out(plan, weights, [1, 2, 3, 4, 5, 0], Limbs(BITS, "cpu"))
 
 
-def test_only_first_keys_make_stairs(short: pytest.MonkeyPatch) -> None:
+def test_only_first_keys_are_seen_by_causal_kernels(short: pytest.MonkeyPatch) -> None:
     like = torch.zeros(1, dtype=torch.float64)
     causal = np.tri(5, dtype=bool)
     window = causal & ~np.tri(5, k=-2, dtype=bool)
@@ -99,7 +102,7 @@ def test_only_first_keys_make_stairs(short: pytest.MonkeyPatch) -> None:
         assert visible_keys.visible_keys_of(causal, 2, like) is not None
         assert visible_keys.visible_keys_of(np.ones((3, 5), bool), 2, like) is not None
         assert visible_keys.visible_keys_of(window, 2, like) is None
-    assert visible_keys.visible_keys_of(causal, 2, like) is None  # no kernels, no stairs
+    assert visible_keys.visible_keys_of(causal, 2, like) is None  # no kernels
 
 
 def program(given: RowInputs) -> RowResults:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -60,17 +60,19 @@ def cast_suspects(scene: Scene) -> Iterator[Edit]:
     yield from _result(scene, INT8, own, 3)
 
 
-def _mistake(
-    sentence: str, make: Callable[[Draft, Line], None], name: str, own: str, unlikely: int
-) -> Mistake[Line]:
-    change = _("keep {own} here; do not cast to {other}").format(own=own, other=name)
-    return Mistake("precision", sentence.format(other=name, own=own), change, make, unlikely)
+def _cast(
+    scene: Scene, lines: Iterable[Line], said: str, make: Callable[[Draft, Line], None],
+    name: str, own: str, unlikely: int,
+) -> Iterator[Edit]:  # fmt: skip
+    change = _("keep {own} here; do not cast to {other}")
+    mistake = Mistake("precision", said, change, make, unlikely)
+    yield from made(scene, lines, mistake, own=own, other=name)
 
 
 def _result(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
     said = _("it follows if the result is rounded to {other}; the claims are said to be {own}")
     cast = then("cast", format=name)
-    yield from made(scene, [scene.target], _mistake(said, cast, name, own, unlikely))
+    yield from _cast(scene, [scene.target], said, cast, name, own, unlikely)
 
 
 def _inputs(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
@@ -88,11 +90,11 @@ def _inputs(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
 
     said = _("it follows if what goes into this line is rounded to {other}; the claims are said to "
              "be {own}")  # fmt: skip
-    yield from made(scene, steps, _mistake(said, cast_inputs, name, own, unlikely))
+    yield from _cast(scene, steps, said, cast_inputs, name, own, unlikely)
     if name != "tf32":
         said = _("it follows if what goes in and what comes out is rounded to {other}; the claims "
                  "are said to be {own}")  # fmt: skip
-        yield from made(scene, steps, _mistake(said, cast_all, name, own, unlikely))
+        yield from _cast(scene, steps, said, cast_all, name, own, unlikely)
 
 
 def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
@@ -117,7 +119,7 @@ def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]
         (vectors,
          _("it follows if biases and gains are rounded to {other}; the model has them finer")),
     ):  # fmt: skip
-        yield from made(scene, chosen or (), _mistake(said, cast, name, own, unlikely))
+        yield from _cast(scene, chosen or (), said, cast, name, own, unlikely)
 
 
 # ------------------------------------------------------------------------ what a value becomes

@@ -231,7 +231,7 @@ def _next(scene: Scene, step: Step) -> Iterator[Edit]:
     mistakes = [
         Mistake("argmax-wrong",
                 _("it follows if the smallest logit is taken; the model takes the largest"),
-                change, setting(op="lowest"), 1),
+                change, first("x", "scaled", factor=Fraction(-1)), 1),
         Mistake("argmax-wrong", off.format(sign="+"), change, setting(op="renumbered", by=1)),
         Mistake("argmax-wrong", off.format(sign="-"), change, setting(op="renumbered", by=-1)),
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import permutations
+from typing import Any
 
 from byhand.checking.suspects.mistakes import Mistake, made
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
@@ -107,9 +108,8 @@ def _packings(scene: Scene) -> Iterator[Edit]:
 
     yield from made(scene, steps, Mistake(
         "qkv-packing",
-        _("it follows if the packed row holds {other}; in the model it holds {own}").format(
-            other=other, own=own),
-        _("cut the packed row as {own}").format(own=own), repack))  # fmt: skip
+        _("it follows if the packed row holds {other}; in the model it holds {own}"),
+        _("cut the packed row as {own}"), repack), other=other, own=own)  # fmt: skip
 
 
 # ------------------------------------------------------------------------ a row cut into heads
@@ -123,21 +123,20 @@ def _splits(scene: Scene) -> Iterator[Edit]:
         return
     heads, _count, width = steps[0].shape
     change = _("read a row as {heads} heads of {width} entries, then exchange heads and positions")
-    change = change.format(heads=heads, width=width)
-    sentence = _(
-        "it follows if entry i of head h is column i·{heads} + h; in the model it is column "
-        "h·{width} + i"
-    ).format(heads=heads, width=width)
+    sentence = _("it follows if entry i of head h is column i·{heads} + h; in the model it is "
+                 "column h·{width} + i")  # fmt: skip
+    words: dict[str, Any] = {"heads": heads, "width": width}
     packed = [step for step in steps if step.op == "split_heads"]
     if all(scene.attention(step.address).packed == "per_head" for step in packed):
-        yield from made(scene, packed, Mistake("head-split", sentence, change, _cut_by_entry))
-    yield from made(scene, steps, Mistake("head-split", sentence, change, _regroup_by_entry))
+        cut = Mistake("head-split", sentence, change, _cut_by_entry)
+        yield from made(scene, packed, cut, **words)
+    regroup = Mistake("head-split", sentence, change, _regroup_by_entry)
+    yield from made(scene, steps, regroup, **words)
     if any(step.shape[1] > 1 for step in steps):
-        sentence = _(
-            "it follows if the rows are reshaped to (heads, positions, {width}) without a "
-            "transpose; the model exchanges heads and positions"
-        ).format(width=width)
-        yield from made(scene, steps, Mistake("head-split", sentence, change, _regroup))
+        sentence = _("it follows if the rows are reshaped to (heads, positions, {width}) without a "
+                     "transpose; the model exchanges heads and positions")  # fmt: skip
+        reshape = Mistake("head-split", sentence, change, _regroup)
+        yield from made(scene, steps, reshape, **words)
 
 
 def _cut_by_entry(draft: Draft, step: Step) -> None:
@@ -148,7 +147,8 @@ def _cut_by_entry(draft: Draft, step: Step) -> None:
     draft.first(at, "x", "turned", axes=(2, 0, 1))
     start = SIDES.index(at.rpartition(".")[2]) * width
     cut = {"x": draft[at].inputs["x"]}
-    draft.change(at, op="part", inputs=cut, only=True, axis=2, start=start, stop=start + width)
+    own = tuple(range(start, start + width))
+    draft.change(at, op="taken", inputs=cut, only=True, axis=2, order=own)
 
 
 def _laid_side_by_side(draft: Draft, step: Step) -> str:
@@ -183,9 +183,8 @@ def _merges(scene: Scene) -> Iterator[Edit]:
     if not steps:
         return
     heads, count, width = scene.plan[steps[0].inputs["x"]].shape
-    change = _("exchange heads and positions, then lay the {heads} heads side by side").format(
-        heads=heads
-    )
+    change = _("exchange heads and positions, then lay the {heads} heads side by side")
+    words: dict[str, Any] = {"heads": heads, "width": width}
 
     def merge(draft: Draft, step: Step, *, by_entry: bool) -> None:
         at = step.address
@@ -200,13 +199,12 @@ def _merges(scene: Scene) -> Iterator[Edit]:
         yield from made(scene, steps, Mistake(
             "head-merge",
             _("it follows if (heads, positions, {width}) is reshaped to rows without a transpose; "
-              "the model lays the heads of a position side by side").format(width=width),
-            change, partial(merge, by_entry=False)))  # fmt: skip
+              "the model lays the heads of a position side by side"),
+            change, partial(merge, by_entry=False)), **words)  # fmt: skip
     yield from made(scene, steps, Mistake(
         "head-merge",
         _("it follows if entry i of head h goes to column i·{heads} + h; in the model it goes to "
-          "column h·{width} + i").format(heads=heads, width=width),
-        change, partial(merge, by_entry=True), 1))  # fmt: skip
+          "column h·{width} + i"), change, partial(merge, by_entry=True), 1), **words)  # fmt: skip
 
 
 # ------------------------------------------------------------------------ shared keys and values
@@ -221,7 +219,6 @@ def _shared_keys(scene: Scene) -> Iterator[Edit]:
     if not readers:
         return
     attn = scene.attention(readers[0][0].address)
-    shared, each = attn.kv_heads, attn.heads // attn.kv_heads
 
     def tile(draft: Draft, reader: tuple[Step, str]) -> None:
         step, role = reader
@@ -232,16 +229,14 @@ def _shared_keys(scene: Scene) -> Iterator[Edit]:
     tiled = Mistake(
         "kv-repeat",
         _("it follows if the {shared} key and value heads are tiled (head h reads h mod {shared}); "
-          "the model repeats each {each} times (head h reads h // {each})").format(
-            shared=shared, each=each),
-        _("repeat each key and value head {each} times in a row (repeat_interleave)").format(
-            each=each),
-        tile,
+          "the model repeats each {each} times (head h reads h // {each})"),
+        _("repeat each key and value head {each} times in a row (repeat_interleave)"), tile,
     )  # fmt: skip
-    yield from made(scene, readers, tiled)
+    words: dict[str, Any] = {"shared": attn.kv_heads, "each": attn.heads // attn.kv_heads}
+    yield from made(scene, readers, tiled, **words)
     sides = [[one for one in readers if one[1] == role] for role in ("k", "v")]
     for chosen in sides if all(sides) else ():
-        yield from made(scene, chosen, tiled, unlikely=1)
+        yield from made(scene, chosen, tiled, unlikely=1, **words)
 
 
 def _mixes(scene: Scene) -> Iterator[Edit]:

@@ -112,15 +112,12 @@ def _biases(scene: Scene) -> Iterator[Edit]:
         yield from made(scene,
             steps,
             Mistake("bias-missing",
-                    _("it follows if the bias {name} is left out; the model adds it"
-                      ).format(name=name),
-                    _("add {name}").format(name=name), reading(bias=None)),
+                    _("it follows if the bias {name} is left out; the model adds it"),
+                    _("add {name}"), reading(bias=None)),
             Mistake("bias-doubled",
-                    _("it follows if the bias {name} is added twice; the model adds it once"
-                      ).format(name=name),
-                    _("add {name} once").format(name=name),
-                    first("bias", "scaled", factor=Fraction(2)), 1),
-            unlikely=apart,
+                    _("it follows if the bias {name} is added twice; the model adds it once"),
+                    _("add {name} once"), first("bias", "scaled", factor=Fraction(2)), 1),
+            unlikely=apart, name=name,
         )  # fmt: skip
 
 
@@ -171,11 +168,11 @@ def _swap(
     scene: Scene, step: Step, inputs: dict[str, str], read: str, other: str, unlikely: int
 ) -> Iterator[Edit]:
     own, name = read.removeprefix(WEIGHT), other.removeprefix(WEIGHT)
-    sentence = _("it follows if {other} stands in place of {own}").format(other=name, own=own)
-    change = _("use {own} here, not {other}").format(own=own, other=name)
-    yield from made(
-        scene, [step], Mistake("weight-swapped", sentence, change, reading(**inputs), unlikely)
-    )
+    swapped = Mistake(
+        "weight-swapped", _("it follows if {other} stands in place of {own}"),
+        _("use {own} here, not {other}"), reading(**inputs), unlikely,
+    )  # fmt: skip
+    yield from made(scene, [step], swapped, other=name, own=own)
 
 
 def _alike(scene: Scene, read: str) -> Iterator[tuple[int, str]]:
@@ -234,11 +231,9 @@ def _other_layers(scene: Scene) -> Iterator[Edit]:
             continue
         mistake = Mistake(
             "layer-swapped",
-            _("it follows if the weights of layer {other} stand in place of layer {own}").format(
-                other=other, own=layer),
-            _("use the weights of layer {own} here, not of layer {other}").format(
-                own=layer, other=other),
+            _("it follows if the weights of layer {other} stand in place of layer {own}"),
+            _("use the weights of layer {own} here, not of layer {other}"),
             rerouting(swapped),
             0 if abs(other - layer) == 1 else 1,
-        )  # fmt: skip
-        yield from made(scene, readers, mistake)
+        )
+        yield from made(scene, readers, mistake, other=other, own=layer)

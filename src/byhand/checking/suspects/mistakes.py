@@ -30,21 +30,24 @@ class Mistake(NamedTuple, Generic[Line]):
 
 
 def made(
-    scene: Scene, lines: Iterable[Line], *mistakes: Mistake[Line], unlikely: int = 0
+    scene: Scene,
+    lines: Iterable[Line],
+    *mistakes: Mistake[Line],
+    unlikely: int = 0,
+    **words: object,
 ) -> Iterator[Edit]:
-    """Each of the mistakes, made in all of the lines; nothing where there are none."""
+    """Each of the mistakes, made in all of the lines; nothing where there are none.
+
+    `words` are put into the sentences.
+    """
     every = tuple(lines)
-    for mistake in mistakes if every else ():
+    for kind, sentence, change, make, rarer in mistakes if every else ():
         draft = scene.draft()
         for line in every:
-            mistake.make(draft, line)
-        yield Edit(
-            mistake.kind,
-            mistake.sentence,
-            mistake.change,
-            draft.made(),
-            mistake.unlikely + unlikely,
-        )
+            make(draft, line)
+        if words:
+            sentence, change = sentence.format(**words), change.format(**words)
+        yield Edit(kind, sentence, change, draft.made(), rarer + unlikely)
 
 
 def setting(**attributes: Any) -> Wrong:

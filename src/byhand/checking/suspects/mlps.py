@@ -36,12 +36,13 @@ def _activations(scene: Scene) -> Iterator[Edit]:
                 said = _("it follows if the activation is {other}; the model has none")
             mistake = Mistake(
                 "gelu-kind" if gelu else "activation-kind",
-                said.format(other=_named(kind), own=_named(own)),
+                said,
                 _("use {own}").format(own=_in_code(own)),
                 partial(_activate_as, kind=kind),
                 0 if gelu else 1 + (kind == "relu_squared"),
             )
-            yield from made(scene, steps, mistake, unlikely=unlikely)
+            words = {"other": _named(kind), "own": _named(own)}
+            yield from made(scene, steps, mistake, unlikely=unlikely, **words)
 
 
 def _named(kind: str) -> str:

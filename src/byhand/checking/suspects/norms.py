@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
-from byhand.checking.suspects.mistakes import Mistake, first, made, number, reading, setting
+from byhand.checking.suspects.mistakes import Line, Mistake, first, made, number, reading, setting
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import Step
@@ -115,41 +116,29 @@ def _eps(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     rooted = [each for each in every if each.root in each.open]
     if not rooted:
         return
-    eps = rooted[0].eps
-    said, width = number(eps), rooted[0].width
+    eps, width = rooted[0].eps, rooted[0].width
+    words: dict[str, Any] = {"eps": number(eps), "n": width}
     roots = [each.lines[each.root] for each in rooted]
     for place, other in enumerate(EPS):
         if other != eps:
             mistake = Mistake(
-                "eps-value",
-                _("it follows if eps is {other}; the model says {eps}").format(
-                    other=number(other), eps=said),
-                _("use eps {eps} in this norm").format(eps=said),
-                setting(eps=other),
-                int(place > 3),
+                "eps-value", _("it follows if eps is {other}; the model says {eps}"),
+                _("use eps {eps} in this norm"), setting(eps=other), int(place > 3),
             )  # fmt: skip
-            yield from made(scene, roots, mistake)
+            yield from made(scene, roots, mistake, other=number(other), **words)
     if not eps:
         return
-    outside = Mistake(
+    yield from made(scene, rooted, Mistake(
         "eps-place",
-        _("it follows if eps is added after the root, √v + eps; the model says √(v + {eps})"
-          ).format(eps=said),
-        _("add eps {eps} under the root").format(eps=said),
-        _eps_after_the_root,
-    )  # fmt: skip
-    yield from made(scene, rooted, outside)
+        _("it follows if eps is added after the root, √v + eps; the model says √(v + {eps})"),
+        _("add eps {eps} under the root"), _eps_after_the_root), **words)  # fmt: skip
     if all(each.square in each.open and each.width > 1 for each in rooted):
-        sample = Mistake(
+        yield from made(scene, rooted, Mistake(
             "variance-sample",
             _("it follows if the norm divides by the sample deviation plus eps (over n - 1, eps "
-              "after the root); the model says √(v + {eps}) with v over n = {n}").format(
-                eps=said, n=width),
+              "after the root); the model says √(v + {eps}) with v over n = {n}"),
             _("divide the variance by n and add eps under the root (correction=0)"),
-            _sample_deviation,
-            1,
-        )  # fmt: skip
-        yield from made(scene, rooted, sample)
+            _sample_deviation, 1), **words)  # fmt: skip
 
 
 def _eps_after_the_root(draft: Draft, each: Group) -> None:
@@ -171,16 +160,13 @@ def _over_one_less(draft: Draft, each: Group) -> None:
 def _variance(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     squared = [each for each in every if each.square in each.open and each.width > 1]
     if squared:
-        width = squared[0].width
-        sample = Mistake(
+        yield from made(scene, squared, Mistake(
             "variance-sample",
             _("it follows if the variance is divided by n - 1 = {less}; the model divides by "
-              "n = {n}").format(less=width - 1, n=width),
+              "n = {n}"),
             _("divide the variance by n (unbiased=False, correction=0)"),
-            _over_one_less,
-            0 if squared[0].layernorm else 3,
-        )  # fmt: skip
-        yield from made(scene, squared, sample)
+            _over_one_less, 0 if squared[0].layernorm else 3,
+        ), less=squared[0].width - 1, n=squared[0].width)  # fmt: skip
     yield from made(scene, (each for each in every if each.root in each.open), Mistake(
         "root-missing",
         _("it follows if the norm divides by the variance; the model divides by its root"),
@@ -299,20 +285,21 @@ def _whole(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
     ended = [each for each in every if each.out.address in scene.inside]
     if not ended:
         return
-    final, norm = all(each.at == "final.norm" for each in ended), ended[0].at
+    final = all(each.at == "final.norm" for each in ended)
     prefix = "final-" if final else ""
-    yield from made(scene,
-        ended,
+    yield from made(
+        scene, ended,
         Mistake(prefix + "norm-missing",
-                _("it follows if {norm} is left out; the model normalises here").format(norm=norm),
-                _("normalise: apply {norm}").format(norm=norm),
+                _("it follows if {norm} is left out; the model normalises here"),
+                _("normalise: apply {norm}"),
                 lambda draft, each: draft.keep(each.out.address, each.source)),
-        Mistake(prefix + "norm-twice", twice(norm), _("apply {norm} once").format(norm=norm),
-                lambda draft, each: each.normalise(draft, each.out.address), 0 if final else 2),
+        twice(prefix, lambda draft, each: each.normalise(draft, each.out.address),
+              0 if final else 2),
+        norm=ended[0].at,
     )  # fmt: skip
 
 
-def twice(norm: str) -> str:
-    """The sentence of a norm that is applied twice."""
+def twice(prefix: str, make: Callable[[Draft, Line], None], unlikely: int) -> Mistake[Line]:
+    """A norm that is applied twice; its name is put into the sentence."""
     sentence = _("it follows if {norm} is applied twice; the model applies it once")
-    return sentence.format(norm=norm)
+    return Mistake(prefix + "norm-twice", sentence, _("apply {norm} once"), make, unlikely)

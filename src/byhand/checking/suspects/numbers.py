@@ -130,27 +130,6 @@ class Mistaken(Allowed):
         """All entries in another order, the shape as it is."""
         return self.moved(lambda data: data.reshape(-1)[order].reshape(data.shape), x)
 
-    def pieced(self, x: Range, y: Range, *, axis: int, start: int) -> Range:
-        """x with y in place of its entries from `start` on, along an axis."""
-        stop = start + y.shape[axis]
-
-        def lay(data: Data) -> Data:
-            parts = np.split(data, [x.shape[axis]], axis=0)
-            whole = np.moveaxis(parts[0], 0, axis).copy()
-            place = [slice(None)] * whole.ndim
-            place[axis] = slice(start, stop)
-            whole[tuple(place)] = np.moveaxis(parts[1], 0, axis)
-            return whole
-
-        first = self.moved(lambda data: np.moveaxis(data, axis, 0), x)
-        second = self.moved(lambda data: np.moveaxis(data, axis, 0), y)
-        return self.moved(lay, first, second)
-
-    def part(self, x: Range, *, axis: int, start: int, stop: int) -> Range:
-        """The entries from `start` to `stop` along an axis."""
-        order = range(start, stop)
-        return self.moved(lambda data: np.take(data, order, axis=axis), x)
-
     def hidden(self, x: Range, *, mask: Sequence[Sequence[bool]]) -> Range:
         """x, absent where the mask is False."""
         away = np.broadcast_to(~np.asarray(mask, dtype=bool), x.shape)
@@ -185,10 +164,6 @@ class Mistaken(Allowed):
         return self.rounded(x, lambda data: np.round(data, places))
 
     # ------------------------------------------------------------------- the end
-
-    def lowest(self, x: Range) -> list[Prediction]:
-        """The token with the smallest logit at each position."""
-        return self.argmax(self.scaled(x, factor=Fraction(-1)))
 
     def renumbered(self, x: Range, *, by: int) -> list[Prediction]:
         """The next tokens, with ids counted from another number."""

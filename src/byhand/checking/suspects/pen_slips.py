@@ -239,15 +239,13 @@ def _decimals(scene: Scene) -> Iterator[Edit]:
         return
     yield from made(scene, [scene.target], Mistake(
         "digits-cut-off",
-        _("it follows if the digits after {places} decimals are cut off instead of rounded").format(
-            places=places),
+        _("it follows if the digits after {places} decimals are cut off instead of rounded"),
         _("round to the nearest: look at the next digit"),
-        then("cut_off", places=places)))  # fmt: skip
+        then("cut_off", places=places)), places=places)  # fmt: skip
     between = [step for step in scene.region[:-1] if step.op not in IDS]
     for kept in dict.fromkeys((places, max(places - 1, 0), floor(places / 2))):
         yield from made(scene, between, Mistake(
             "rounded-early",
-            _("it follows if the lines in between are rounded to {places} decimals").format(
-                places=kept),
+            _("it follows if the lines in between are rounded to {places} decimals"),
             _("keep more decimals in the lines in between"),
-            then("to_places", places=kept), 1))  # fmt: skip
+            then("to_places", places=kept), 1), places=kept)  # fmt: skip

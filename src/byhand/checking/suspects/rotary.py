@@ -131,13 +131,12 @@ def _wrong_widths(step: Step) -> Iterator[Mistake[Step]]:
 
 
 def _rotate_last(draft: Draft, step: Step) -> None:
-    width, d_head = step.attributes["width"], step.shape[-1]
-    at, x, axis = step.address, step.inputs["x"], len(step.shape) - 1
-    last = draft.made_of(x, "part", at, axis=axis, start=d_head - width, stop=d_head)
-    inputs, shape = {**step.inputs, "x": last}, (*step.shape[:-1], width)
-    turned = draft.write(at, "rotate", inputs, step.axes, shape, **step.attributes)
-    pieces = {"x": x, "y": turned}
-    draft.change(at, op="pieced", inputs=pieces, only=True, axis=axis, start=d_head - width)
+    """The last entries of a head put first, turned, and put back."""
+    width, d_head, axis = step.attributes["width"], step.shape[-1], len(step.shape) - 1
+    order = (*range(d_head - width, d_head), *range(d_head - width))
+    draft.first(step.address, "x", "taken", axis=axis, order=order)
+    back = tuple(map(order.index, range(d_head)))
+    draft.then(step.address, "taken", axis=axis, order=back)
 
 
 def _unrotated(scene: Scene) -> Iterator[Edit]:

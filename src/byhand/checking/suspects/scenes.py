@@ -178,15 +178,11 @@ def _sides_after(
         order = attributes["axes"]
         return tuple(axes[place] for place in order), tuple(shape[place] for place in order)
     if op == "reread":
-        return tuple(f"axis {place}" for place in range(len(attributes["shape"]))), (
-            attributes["shape"]
-        )
-    if op in ("taken", "part"):
+        shape = attributes["shape"]
+        return tuple(f"axis {place}" for place in range(len(shape))), shape
+    if op == "taken":
         axis = attributes["axis"]
-        size = (
-            len(attributes["order"]) if op == "taken" else attributes["stop"] - attributes["start"]
-        )
-        return axes, (*shape[:axis], size, *shape[axis + 1 :])
+        return axes, (*shape[:axis], len(attributes["order"]), *shape[axis + 1 :])
     return axes, shape
 
 

@@ -110,7 +110,7 @@ def _masks(scene: Scene) -> Iterator[Edit]:
     )  # fmt: skip
     for kind, sentence, sees in wrong:
         remask = partial(_remask_by, scene, sees=sees)
-        yield from made(scene, every, Mistake(kind, sentence.format(rule=rule), change, remask))
+        yield from made(scene, every, Mistake(kind, sentence, change, remask), rule=rule)
     yield from _strict(scene, every, rule, change)
     yield from _windows(scene, every)
     yield from _around_the_softmax(scene)
@@ -187,10 +187,9 @@ def _windows(scene: Scene, every: tuple[Step, ...]) -> Iterator[Edit]:
         other = _("no window") if by is None else str(own + by)
         yield from made(scene, windowed, Mistake(
             "window-wrong",
-            _("it follows if a query sees back {other} keys; the model says {own}").format(
-                other=other, own=own),
-            _("let a query see the last {own} keys, its own included").format(own=own),
-            partial(reach, by=by)))  # fmt: skip
+            _("it follows if a query sees back {other} keys; the model says {own}"),
+            _("let a query see the last {own} keys, its own included"),
+            partial(reach, by=by)), other=other, own=own)  # fmt: skip
 
 
 def _around_the_softmax(scene: Scene) -> Iterator[Edit]:

@@ -9,7 +9,6 @@ from functools import partial
 from byhand.checking.suspects.mistakes import (
     Line,
     Mistake,
-    Wrong,
     first,
     keeping,
     made,
@@ -52,33 +51,31 @@ def _residuals(scene: Scene) -> Iterator[Edit]:
     change = _("add what the sublayer gives to the stream that entered it, once")
     for steps, apart in together_and_apart(_adds(scene)):
         stream, update = steps[0].inputs["x"], steps[0].inputs["y"]
-        yield from made(scene,
-            steps,
+        yield from made(
+            scene, steps,
             Mistake("residual-missing",
                     _("it follows if the residual is missing: the sublayer's output alone; the "
-                      "model adds it to {stream}").format(stream=stream), change, keeping("y")),
+                      "model adds it to {stream}"), change, keeping("y")),
             Mistake("update-missing",
-                    _("it follows if the sublayer's output is not added; the model adds {update}"
-                      ).format(update=update), change, keeping("x"), 1),
+                    _("it follows if the sublayer's output is not added; the model adds {update}"),
+                    change, keeping("x"), 1),
             Mistake("residual-doubled",
-                    _("it follows if the residual is added twice; the model adds {stream} once"
-                      ).format(stream=stream), change, partial(_add_again, role="x")),
+                    _("it follows if the residual is added twice; the model adds {stream} once"),
+                    change, partial(_add_again, role="x")),
             Mistake("residual-doubled",
-                    _("it follows if {update} is added twice; the model adds it once").format(
-                        update=update), change, partial(_add_again, role="y"), 1),
-            Mistake("residual-sign",
-                    _("it follows if {update} is subtracted; the model adds it").format(
-                        update=update), change, first("y", "scaled", factor=Fraction(-1)), 2),
-            unlikely=apart,
+                    _("it follows if {update} is added twice; the model adds it once"),
+                    change, partial(_add_again, role="y"), 1),
+            Mistake("residual-sign", _("it follows if {update} is subtracted; the model adds it"),
+                    change, first("y", "scaled", factor=Fraction(-1)), 2),
+            unlikely=apart, stream=stream, update=update,
         )  # fmt: skip
-        for unlikely, source_of in ((0, _normalised), (0, _entering), (1, _embedded)):
-            found = [(step, step.inputs["x"], source_of(scene, step)) for step in steps]
+        for place, unlikely in enumerate((0, 0, 1)):
+            found = [(step, step.inputs["x"], _sources(scene, step)[place]) for step in steps]
             routes = [(step, own, other) for step, own, other in found if other and other != own]
             if routes:
-                sentence = _("it follows if the residual comes from {other}; the model says {own}")
-                said = sentence.format(other=routes[-1][2], own=stream)
+                said = _("it follows if the residual comes from {other}; the model says {own}")
                 wrong = Mistake("residual-source", said, change, _rerouted, apart + unlikely)
-                yield from made(scene, routes, wrong)
+                yield from made(scene, routes, wrong, other=routes[-1][2], own=stream)
 
 
 def _add_again(draft: Draft, step: Step, role: str) -> None:
@@ -86,21 +83,12 @@ def _add_again(draft: Draft, step: Step, role: str) -> None:
     draft.change(step.address, inputs={"x": once, "y": step.inputs[role]})
 
 
-def _normalised(scene: Scene, step: Step) -> str | None:
-    """The stream after the norm of the sublayer, where that comes before it."""
+def _sources(scene: Scene, step: Step) -> tuple[str | None, str, str]:
+    """The normalised stream, the one that enters the block, and the first one."""
     name = step.address.removesuffix("add") + "norm.out"
-    pre = scene.spec.blocks[int(step.address.split(".")[1])].norm_place == "pre"
-    return scene.own(name) if pre and scene.has(name) else None
-
-
-def _entering(scene: Scene, step: Step) -> str:
-    """The stream that enters the block."""
-    return scene.entering(int(step.address.split(".")[1]))
-
-
-def _embedded(scene: Scene, _step: Step) -> str:
-    """The stream that enters the first block."""
-    return scene.entering(0)
+    layer = int(step.address.split(".")[1])
+    pre = scene.spec.blocks[layer].norm_place == "pre" and scene.has(name)
+    return scene.own(name) if pre else None, scene.entering(layer), scene.entering(0)
 
 
 # ------------------------------------------------------------------------ parallel or serial
@@ -145,20 +133,16 @@ def _parallel(scene: Scene) -> Iterator[Edit]:
 def _skipped_layers(scene: Scene) -> Iterator[Edit]:
     """What comes after a block reads the stream that entered it, or an earlier one."""
 
-    def skipped(make: Wrong, blocks: str, own: str, other: str, unlikely: int) -> Mistake[Step]:
-        sentence = _("it follows if block {blocks} is left out: {other} is read; the model reads "
-                     "{own}").format(blocks=blocks, other=other, own=own)  # fmt: skip
-        change = _("run block {blocks}").format(blocks=blocks)
-        return Mistake("layer-skipped", sentence, change, make, unlikely)
-
+    sentence = _("it follows if block {blocks} is left out: {other} is read; the model reads {own}")
+    skipped = partial(Mistake, "layer-skipped", sentence, _("run block {blocks}"))
     count = len(scene.spec.blocks)
     for layer in range(count):
         own, other = scene.entering(layer + 1), scene.entering(layer)
         if own == other or own == scene.target.address:  # the block adds nothing, or is claimed
             continue
         if own in scene.inside:
-            copied = setting(op="keep", inputs={"x": other}, only=True)
-            yield from made(scene, [scene.plan[own]], skipped(copied, str(layer), own, other, 1))
+            copied = skipped(setting(op="keep", inputs={"x": other}, only=True), 1)
+            yield from made(scene, [scene.plan[own]], copied, blocks=layer, own=own, other=other)
     streams = {scene.own(f"stream.{layer}"): layer for layer in range(count + 1)}
     for read in dict.fromkeys(read for step in scene.region for read in step.reads):
         above = streams.get(read, 0)
@@ -167,9 +151,8 @@ def _skipped_layers(scene: Scene) -> Iterator[Edit]:
         for earlier in range(above - 1, max(above - 4, -1), -1):
             other = scene.entering(earlier)
             blocks = ", ".join(map(str, range(earlier, above)))
-            unlikely = 1 if earlier == above - 1 else 2
-            mistake = skipped(rerouting({read: other}), blocks, read, other, unlikely)
-            yield from made(scene, scene.region, mistake)
+            mistake = skipped(rerouting({read: other}), 1 if earlier == above - 1 else 2)
+            yield from made(scene, scene.region, mistake, blocks=blocks, own=read, other=other)
 
 
 # ------------------------------------------------------------------------ before or after
@@ -224,10 +207,10 @@ def _unnormalised(scene: Scene) -> Iterator[Edit]:
         reads,
         Mistake(prefix + "norm-missing" if prefix else "norm-place",
                 _("it follows if {norm} is skipped here and the stream read as it is; the model "
-                  "reads it normalised").format(norm=norm.at),
+                  "reads it normalised"),
                 _("read {norm}, not the stream").format(norm=norm.out.address), _read_the_stream),
-        Mistake(prefix + "norm-twice", twice(norm.at), _("apply {norm} once").format(norm=norm.at),
-                _read_it_twice_normalised, 1),
+        twice(prefix, _read_it_twice_normalised, 1),
+        norm=norm.at,
     )  # fmt: skip
 
 
@@ -323,11 +306,8 @@ def _other_inputs(scene: Scene) -> Iterator[Edit]:
         ]  # fmt: skip
         alike.sort(key=lambda step: abs(places[step.address] - places[read]))
         for other in alike[:MOST_INPUTS]:
-            sentence = _("it follows if {other} is read; the model reads {own}").format(
-                other=other.address, own=read
-            )
             mistake = Mistake(
-                "input-wrong", sentence, _("read {own}").format(own=read),
-                rerouting({read: other.address}), 4,
+                "input-wrong", _("it follows if {other} is read; the model reads {own}"),
+                _("read {own}"), rerouting({read: other.address}), 4,
             )  # fmt: skip
-            yield from made(scene, scene.region, mistake)
+            yield from made(scene, scene.region, mistake, other=other.address, own=read)

@@ -24,8 +24,8 @@ from byhand.document.compose.marked import (
     worst_texts,
 )
 from byhand.document.parts import Column, Grid
+from byhand.document.parts.verdicts import ShareAxis, ShareMap, SharePanel, VerdictLine
 from byhand.document.sizes import share_text
-from byhand.document.verdict_parts import ShareAxis, ShareMap, SharePanel, VerdictLine
 from byhand.document.words import whole
 from byhand.language import _
 

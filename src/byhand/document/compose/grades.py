@@ -10,7 +10,7 @@ from byhand.checking.grading import BLANK, SET_ASIDE, Graded
 from byhand.checking.verdicts import Verdict
 from byhand.document import words
 from byhand.document.compose.marked import SIGNS, verdict_word
-from byhand.document.verdict_parts import ClassRow, ClassTable
+from byhand.document.parts.verdicts import ClassRow, ClassTable
 from byhand.language import _
 
 MOST_MISTAKES = 10

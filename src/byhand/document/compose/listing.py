@@ -14,7 +14,7 @@ from byhand.language import _
 if TYPE_CHECKING:
     from byhand.counting import Inventory, Line
     from byhand.model import Model
-    from byhand.plan import Plan
+    from byhand.plan import Plan, Step
 
 
 # ------------------------------------------------------------------ the parameter inventory
@@ -93,6 +93,16 @@ def inventory_totals(inventory: Inventory, weights_known: bool) -> Iterator[tupl
             yield _("block {which}").format(which=layer), size
 
 
+def totals(inventory: Inventory) -> Iterator[tuple[str, str, int]]:
+    """The address, the words and the number of each total."""
+    addresses = ["count.total", "count.without_biases", "count.unique"]
+    found = list(inventory_totals(inventory, weights_known=True))
+    addresses += [f"count.block.{layer}" for layer in range(len(found) - len(addresses))]
+    wording = {"count.without_biases": _("without the biases of matrices")}
+    for address, (name, _size) in zip(addresses, found, strict=True):
+        yield address, wording.get(address, name), inventory.numbers[address]
+
+
 def inventory_notes(inventory: Inventory) -> Iterator[str]:
     """What the counts alone do not say."""
     if inventory.without_biases != inventory.total and inventory.norms:
@@ -136,3 +146,13 @@ def plan_parts(plan: Plan, shown: set[str], names: str = "byhand") -> Iterator[P
                 for step in stage
             ),
         )
+
+
+def distinct_steps(plan: Plan) -> list[tuple[Step, int]]:
+    """The steps of a plan, those that are the same in several layers once, with how many."""
+    found: dict[tuple[object, ...], list[Step]] = {}
+    for step in plan:
+        parts = step.address.split(".")
+        name = ".".join(parts[2:]) if parts[0] == "block" else step.address
+        found.setdefault((parts[0], name, step.formula, step.shape), []).append(step)
+    return [(same[0], len(same)) for same in found.values()]

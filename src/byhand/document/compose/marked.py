@@ -13,6 +13,7 @@ import numpy as np
 from byhand.checking.claims import Claim
 from byhand.checking.verdicts import Marked, Verdict, Worst
 from byhand.document import words
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.document.sizes import (
     MOST_PLACES,
     as_text,
@@ -21,7 +22,6 @@ from byhand.document.sizes import (
     size_text,
     times_text,
 )
-from byhand.document.verdict_parts import VerdictLine
 from byhand.document.words import whole
 from byhand.language import _
 from byhand.numbers.floats.formats import FORMATS

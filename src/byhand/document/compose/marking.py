@@ -23,8 +23,7 @@ from byhand.document.compose.marked import (
     verdict_line,
 )
 from byhand.document.parts import Column, Facts, Finding, Grid, Part
-from byhand.document.sizes import excess_text, share_text, times_text
-from byhand.document.verdict_parts import (
+from byhand.document.parts.verdicts import (
     UNUSUAL,
     Signed,
     VerdictLine,
@@ -33,6 +32,7 @@ from byhand.document.verdict_parts import (
     VerdictSheet,
     VerdictTable,
 )
+from byhand.document.sizes import excess_text, share_text, times_text
 from byhand.document.words import whole
 from byhand.language import _
 

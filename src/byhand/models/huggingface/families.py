@@ -15,8 +15,8 @@ from byhand.language import _
 from byhand.models.huggingface import gpt2, gpt_neox, llama
 from byhand.models.huggingface.config import Config
 from byhand.models.huggingface.keys import check_unread
-from byhand.models.huggingface.naming import Names
 from byhand.models.huggingface.rope import Rope
+from byhand.models.huggingface.tensor_names import Names
 from byhand.spec import ModelSpec
 
 Reader = Callable[[Config, str], tuple[ModelSpec, Rope | None]]

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.naming import ACTIVATIONS, Names
 from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
 

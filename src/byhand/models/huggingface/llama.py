@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from byhand.language import _
 from byhand.models.huggingface.config import LONGEST_CONTEXT, MOST_LAYERS, Config
-from byhand.models.huggingface.naming import ACTIVATIONS, Names
 from byhand.models.huggingface.rope import Rope, read_rope
+from byhand.models.huggingface.tensor_names import ACTIVATIONS, Names
 from byhand.spec import (
     NO_NORM,
     AttentionSpec,
@@ -33,7 +33,7 @@ def read_llama(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
         kv_heads=None,
         biases=(bias, bias),
         mlp_bias=config.flag("mlp_bias", False),
-        windows=_no_windows,
+        windows=lambda _config, layers: [None] * layers,
     )
 
 
@@ -141,10 +141,6 @@ def _gated(
         layout="out_in",
     )
     return spec, rope
-
-
-def _no_windows(config: Config, layers: int) -> list[int | None]:
-    return [None] * layers
 
 
 def _mistral_windows(config: Config, layers: int) -> list[int | None]:

@@ -13,7 +13,7 @@ from byhand.address import write_index
 from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import in_brackets
 from byhand.document.numerals import localised, with_decimal_sign
-from byhand.document.verdict_parts import VerdictLine
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.language import _
 from byhand.tracing import Trace
 

@@ -9,15 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from byhand.address import read_address
 from byhand.counting import Inventory
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.topics import Topic, topics
-from byhand.document.verdict_parts import VerdictLine
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.model import Model
 from byhand.plan import WEIGHT
 from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.explaining.chapter import Chapter
 
 PENCIL, TOY, LARGE = "pencil", "toy", "large"  # how much a book shows: see `byhand.editions`
 MOST_LAYERS = 4  # of a large model, before those between the first and the last are put together
@@ -33,6 +37,7 @@ class Edition:
     inventory: Inventory
     scale: str
     showing: Showing
+    explained: Chapter
     command: str  # how the reader calls byhand on the same: tiny, or tiny 'b a'
     called: str = ""  # what the reader calls the model: a name, or where it lies
     target: str | None = None  # where it was said and is not the model's own

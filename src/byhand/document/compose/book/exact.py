@@ -18,7 +18,7 @@ from byhand.document.compose.book.spoken_numbers import NEAR
 from byhand.document.compose.tables import Index
 from byhand.document.numerals import localised
 from byhand.document.parts import Facts, LeftOut, Part, RegisterLine, RegisterMap
-from byhand.document.verdict_parts import VerdictTable
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import write
 from byhand.language import _
 from byhand.tracing import Crossing, Worked

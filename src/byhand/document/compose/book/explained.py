@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,23 +30,19 @@ from byhand.document.parts import (
     Remark,
     Section,
 )
-from byhand.explaining import Explanation
 from byhand.language import _
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 
 if TYPE_CHECKING:
-    from byhand.explaining.ablation import Part as Side
+    from byhand.explaining import Explanation
     from byhand.explaining.facts import Facts
-    from byhand.explaining.geometry import Geometry
 
 SLUG = "explained"
 FEW_POSITIONS = 4  # of a pencil-sized text whose positions are all told
 MOST_TERMS = 32  # of a sum; of more, those that matter most, and the others put together
 MOST_HEADS = 12  # of a large model, whose shares are listed
 MOST_KEYS = 3  # positions that such a head looks at
-MOST_WAYS = 4  # positions of a large model whose ways are drawn
-MOST_CHECKS = 2  # parts of a large model that are taken away: each is a run of its own
 
 STREAM = ("embed", "position", "stream", "add")
 HEADS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")
@@ -68,7 +62,7 @@ def page(edition: Edition) -> Page:
 
 
 def _passages(edition: Edition) -> Iterator[Passage]:
-    found = explanation(edition, edition.last)
+    found = edition.explained.at(edition.last)
     if found.missing is not None:
         yield _unknown(edition, found)
     else:
@@ -83,37 +77,6 @@ def _passages(edition: Edition) -> Iterator[Passage]:
         yield _every_text(edition, found)
     if not edition.everything:
         yield _health(edition, found)
-
-
-def explanation(edition: Edition, position: int) -> Explanation:
-    """What the trace says of a position: the token predicted there, against its strongest rival."""
-    from byhand.explaining.approximations import floats_near
-
-    trace = edition.trace
-    kind = _Sparing if edition.scale == LARGE else Explanation
-    if trace.next is None:
-        return kind(trace, position, None)
-    predicted = trace.next[position]
-    logits = trace.numbers.take_rows(trace.steps["logits"].value, [position])
-    row = floats_near(trace.numbers, logits)[0]
-    by_size = np.argsort(-np.nan_to_num(row, nan=-np.inf), kind="stable")[:2].tolist()
-    ranked = dict.fromkeys((predicted.id, *predicted.tied, *predicted.candidates, *by_size))
-    first, second, *_others = [*(id for id in ranked if id is not None), None, None]
-    return kind(trace, position, first, second)
-
-
-class _Sparing(Explanation):
-    """The explanation of a large model, in which the ways of a few positions are followed."""
-
-    @cached_property
-    def geometry(self) -> Geometry:
-        from byhand.explaining.geometry import geometry_of
-
-        first = max(0, self.position + 1 - MOST_WAYS)
-        positions = range(first, self.position + 1)
-        said = [] if self.trace.next is None else [self.trace.next[at].id for at in positions]
-        tokens = dict.fromkeys((*self.compared, *(id for id in said if id is not None)))
-        return geometry_of(self.trace, positions=positions, tokens=tuple(tokens))
 
 
 def _explained_positions(edition: Edition) -> Sequence[int]:
@@ -172,7 +135,7 @@ def _logit(edition: Edition, found: Explanation) -> Passage:
     section = attribution.section(scope(found))
     others = (at for at in _explained_positions(edition) if at != found.position)
     earlier = [
-        part for at in others for part in attribution.summed(scope(explanation(edition, at)))
+        part for at in others for part in attribution.summed(scope(edition.explained.at(at)))
     ]
     parts: list[Part] = [*earlier, *section.parts]
     if not edition.everything and len(edition.trace.tokens) > 1:
@@ -287,12 +250,10 @@ def _geometry(edition: Edition, found: Explanation) -> Passage:
 
 def _facts(edition: Edition, found: Explanation) -> Passage:
     """How each prediction comes about in sentences, checked by taking parts away."""
-    from byhand.explaining.facts import facts
-
     if _sparing(edition):
-        told = _bounded(found)
+        told = edition.explained.few_facts(found.position)
     else:
-        told = facts(found.trace, list(_explained_positions(edition)))
+        told = edition.explained.facts(_explained_positions(edition))
     parts: list[Part] = list(findings(told))
     if _sparing(edition):
         text = _("Only the parts that matter most are taken away here; every part is a run of the "
@@ -304,35 +265,6 @@ def _facts(edition: Edition, found: Explanation) -> Passage:
     )
     lit = [*_steps(edition, "next", "logits"), *_turning_steps(edition, told)]
     return _passage("facts", _("How the prediction comes about"), [about], lit, parts)
-
-
-def _bounded(found: Explanation) -> Facts:
-    """The facts of one position, with only the parts that matter most taken away."""
-    from byhand.explaining.facts import facts
-
-    parts = tuple(dict.fromkeys(_parts_that_matter(found)))[:MOST_CHECKS]
-    return facts(found.trace, [found.position], parts)
-
-
-def _parts_that_matter(found: Explanation) -> Iterator[Side]:
-    """The side-trip after which another token led last, then those that add most directly."""
-    from byhand.explaining.ablation import Part as Side
-    from byhand.explaining.foremost import sizes
-
-    rows = found.lens.of_position(found.position)
-    for before, after in reversed(list(pairwise(rows))):
-        leaders = [None if row.leader is None else row.leader.id for row in (before, after)]
-        if leaders[0] != leaders[1] and after.stop.layer is not None:
-            yield Side("attn" if after.stop.kind == "attention" else "mlp", after.stop.layer)
-            break
-    if found.attribution is None:
-        return
-    added: dict[Side, float] = {}
-    for term, size in zip(found.attribution.terms, sizes(found.attribution), strict=True):
-        if term.source.kind in ("head", "mlp") and term.source.layer is not None:
-            trip = Side("attn" if term.source.kind == "head" else "mlp", term.source.layer)
-            added[trip] = added.get(trip, 0.0) + size
-    yield from sorted(added, key=lambda trip: -abs(added[trip]))
 
 
 def _turning_steps(edition: Edition, told: Facts) -> Iterator[str]:

@@ -10,7 +10,7 @@ from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.passages import claim_remarks, remarks_of
 from byhand.document.compose.book.strips import near, statistics
 from byhand.document.compose.book.topics import Topic
-from byhand.document.parts import LeftOut, Part, StatisticsTable
+from byhand.document.parts import LeftOut, Part
 from byhand.language import _
 
 Tell = Callable[[Edition, Topic], Passage]
@@ -44,10 +44,10 @@ def _together(
     steps = tuple(address for topic in topics for address in topic.addresses)
     worked = [edition.trace.steps[address] for address in steps]
     ends = [w for w in worked if w.address.endswith(endings) and w.missing is None]
-    lines = [statistics(w.address, near(w)) for w in ends]
+    found = statistics((w.address, near(w)) for w in ends)
     example = next((w.address for w in ends), steps[0])
     show: tuple[Part, ...] = (
-        StatisticsTable(tuple(line for line in lines if line is not None)),
+        *(() if found is None else (found,)),
         LeftOut(
             _("The numbers of these blocks are left out. A block is told in full by asking for it"),
             f"byhand book {edition.whole_command} --out book --at {example}",

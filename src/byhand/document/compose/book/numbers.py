@@ -22,8 +22,9 @@ from byhand.document.compose.window import Window
 from byhand.document.compose.working import Workings
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import Cell, Number, WorkingLine
-from byhand.document.verdict_parts import VerdictLine
+from byhand.document.parts.verdicts import VerdictLine
 from byhand.expression import Entry, Expression
+from byhand.model import Model
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Trace, Worked
 
@@ -59,6 +60,16 @@ def told_from_one(cell: Cell, entry: Any) -> Cell:
         if not _ONE.fullmatch(text):
             return replace(cell, decimal=text)
     return cell
+
+
+def decimal_weights(model: Model) -> bool:
+    """Whether some weights are decimals by nature, 0.2 rather than 3/4."""
+    return any(
+        isinstance(x, Fraction) and x.denominator % 5 == 0 and in_full(x) is not None
+        for tensor in model.weights.values()
+        if not tensor.floats
+        for x in tensor.data.flat
+    )
 
 
 class Showing(Steps):
@@ -125,14 +136,7 @@ class Showing(Steps):
     @cached_property
     def by_decimals(self) -> bool:
         """Whether the weights are decimals by nature, 0.2 rather than 3/4: so are the numbers."""
-        if not self.everything:
-            return False
-        return any(
-            isinstance(x, Fraction) and x.denominator % 5 == 0 and in_full(x) is not None
-            for tensor in self.trace.model.weights.values()
-            if not tensor.floats
-            for x in tensor.data.flat
-        )
+        return self.everything and decimal_weights(self.trace.model)
 
     def said(self, worked: Worked, index: Index) -> str:
         """An entry as a sentence says it: 3/2, e/(1 + e) or ≈ 0.4711."""

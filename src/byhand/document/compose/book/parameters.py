@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 
 from byhand.address import write_index
 from byhand.document import words
@@ -11,19 +12,12 @@ from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.passages import asked_numbers, claim_remarks, claims_title
 from byhand.document.compose.book.strips import near_weight, statistics, weight_strip
 from byhand.document.compose.given import symbol_of
-from byhand.document.compose.listing import component_name, inventory_notes, inventory_totals
-from byhand.document.parts import (
-    LeftOut,
-    ParameterLine,
-    ParameterTable,
-    Part,
-    ShapeLine,
-    ShapeTable,
-    StatisticsTable,
-)
-from byhand.document.verdict_parts import VerdictTable
+from byhand.document.compose.listing import component_name, distinct_steps, inventory_notes, totals
+from byhand.document.parts import Column, Facts, Grid, LeftOut, Part
+from byhand.document.parts.verdicts import VerdictTable
+from byhand.document.words import whole
 from byhand.language import _
-from byhand.plan import WEIGHT
+from byhand.plan import WEIGHT, Step
 from byhand.spec import Parameter
 
 SLUG = "parameters"
@@ -52,12 +46,12 @@ def _counted(edition: Edition) -> Passage:
     inventory = edition.inventory
     largest = max(inventory.groups, key=lambda group: group.total)
     sentences = [
-        _("The model has {count} parameters.").format(count=words.whole(inventory.total)),
+        _("The model has {count} parameters.").format(count=whole(inventory.total)),
         _("Most of them, {count}, are in {part}: {formula} = {numbers}.").format(
-            count=words.whole(largest.total),
+            count=whole(largest.total),
             part=component_name(largest.line, largest.layers),
             formula=largest.line.formula,
-            numbers=f"{largest.line.numbers} = {words.whole(largest.line.count)}"
+            numbers=f"{largest.line.numbers} = {whole(largest.line.count)}"
             + (f" × {largest.times}" if largest.times > 1 else ""),
         ),
         *inventory_notes(inventory),
@@ -65,7 +59,7 @@ def _counted(edition: Edition) -> Passage:
     names = [line.address.partition("[")[0] for line in edition.checked]
     counts = [name for name in names if name.startswith("count.")]
     checked = edition.checked_of(counts)
-    show: list[Part] = [_table(edition)]
+    show: list[Part] = [_symbols(edition), _table(edition)]
     if checked:
         show.append(VerdictTable(claims_title(edition), checked))
     return Passage(
@@ -77,38 +71,46 @@ def _counted(edition: Edition) -> Passage:
     )
 
 
-def _table(edition: Edition) -> ParameterTable:
+def _table(edition: Edition) -> Grid:
+    """Every component with its formula, this model's numbers in it, and its count."""
     inventory = edition.inventory
-    addresses = ["count.total", "count.without_biases", "count.unique"]
-    found = list(inventory_totals(inventory, weights_known=True))
-    layers = len(found) - len(addresses)
-    addresses += [f"count.block.{layer}" for layer in range(layers)]
-    counts = inventory.numbers
-    wording = {"count.without_biases": _("without the biases of matrices")}
-    return ParameterTable(
-        lines=tuple(
-            ParameterLine(
-                address=group.line.address,
-                part=component_name(group.line, group.layers),
-                layers=group.layers,
-                tensors=tuple(WEIGHT + name for name in group.line.names),
-                formula=group.line.formula,
-                numbers=group.line.numbers,
-                count=group.line.count,
-                total=group.total,
-                share=group.total / inventory.total,
+    several = any(len(group.layers) > 1 for group in inventory.groups)
+    columns = (
+        Column(_("component")),
+        Column(_("formula"), "formula"),
+        Column(_("with numbers"), "formula"),
+        Column(_("count"), "number"),
+        *([Column(_("in all layers"), "number")] if several else []),
+        Column(_("share"), "share"),
+    )
+    rows = []
+    for group in inventory.groups:
+        names = (f"`{WEIGHT}{name}`" for name in group.line.names)
+        total = whole(group.total) if len(group.layers) > 1 else ""
+        rows.append(
+            (
+                "\n".join((component_name(group.line, group.layers), *names)),
+                group.line.formula,
+                group.line.numbers,
+                whole(group.line.count),
+                *([total] if several else []),
+                f"{group.total / inventory.total:.4f}",
             )
-            for group in inventory.groups
-        ),
+        )
+    return Grid(
+        "",
+        columns,
+        tuple(rows),
         totals=tuple(
-            (address, wording.get(address, name), counts[address])
-            for address, (name, _size) in zip(addresses, found, strict=True)
+            (text, "", "", whole(count), *[""] * (len(columns) - 4))
+            for _address, text, count in totals(inventory)
         ),
-        symbols=_symbols(edition),
+        addresses=tuple(group.line.address for group in inventory.groups),
     )
 
 
-def _symbols(edition: Edition) -> tuple[tuple[str, int, str], ...]:
+def _symbols(edition: Edition) -> Facts:
+    """What the letters of the formulas are."""
     meaning = {
         "vocab": _("tokens of the vocabulary"),
         "d": _("width of the residual stream"),
@@ -122,7 +124,13 @@ def _symbols(edition: Edition) -> tuple[tuple[str, int, str], ...]:
     known: dict[str, int] = {}
     for line in edition.inventory.lines:
         known.update(dict(line.symbols))
-    return tuple((name, known[name], text) for name, text in meaning.items() if name in known)
+    return Facts(
+        tuple(
+            (f"{name} = {whole(known[name])}", text)
+            for name, text in meaning.items()
+            if name in known
+        )
+    )
 
 
 # ------------------------------------------------------------------ shapes
@@ -131,17 +139,7 @@ def _symbols(edition: Edition) -> tuple[tuple[str, int, str], ...]:
 def _shapes(edition: Edition) -> Passage:
     """Every step with its shape; equal layers once."""
     plan = edition.trace.plan
-    found: dict[tuple[str, ...], list[ShapeLine]] = {}
-    for step in plan:
-        parts = step.address.split(".")
-        name = ".".join(["block", "L", *parts[2:]]) if parts[0] == "block" else step.address
-        entries = 1
-        for size in step.shape:
-            entries *= size
-        formula = words.formula_text(step.formula)
-        line = ShapeLine(step.address, formula, step.axes, step.shape, entries)
-        found.setdefault((name, formula, *map(str, step.shape)), []).append(line)
-    numbers = sum(line.entries for lines in found.values() for line in lines)
+    numbers = sum(prod(step.shape) for step in plan)
     spec = edition.model.spec
     return Passage(
         f"{SLUG}-shapes",
@@ -150,22 +148,39 @@ def _shapes(edition: Edition) -> Passage:
             _(
                 "For a text of {length} tokens the pass has {steps} steps and {numbers} numbers."
             ).format(
-                length=words.whole(len(edition.trace.tokens)),
-                steps=words.whole(len(plan)),
-                numbers=words.whole(numbers),
+                length=whole(len(edition.trace.tokens)),
+                steps=whole(len(plan)),
+                numbers=whole(numbers),
             ),
             _(
                 "The stream keeps its shape, {length} × {d}, from the first station to the last: "
                 "layers make the model deeper, never wider."
-            ).format(length=words.whole(len(edition.trace.tokens)), d=words.whole(spec.d_model)),
+            ).format(length=whole(len(edition.trace.tokens)), d=whole(spec.d_model)),
         ),
-        show=(
-            ShapeTable(
-                tuple(lines[0] for lines in found.values()),
-                tuple(len(lines) for lines in found.values()),
-            ),
-        ),
+        show=(shapes((step, step.formula, times) for step, times in distinct_steps(plan)),),
     )
+
+
+def shapes(lines: Iterable[tuple[Step | Parameter, str, int]]) -> Grid:
+    """Steps or tensors without their numbers; equal layers once, so many times."""
+    rows = []
+    for one, formula, times in lines:
+        name = WEIGHT + one.name if isinstance(one, Parameter) else one.address
+        rows.append(
+            (
+                f"`{name}` × {times}" if times > 1 else name,
+                words.formula_text(formula),
+                words.axes_text(one.axes, one.shape),
+                whole(prod(one.shape)),
+            )
+        )
+    columns = (
+        Column(_("step"), "address"),
+        Column(_("formula"), "formula"),
+        Column(_("shape")),
+        Column(_("entries"), "number"),
+    )
+    return Grid("", columns, tuple(rows))
 
 
 # ------------------------------------------------------------------ the tensors themselves
@@ -219,7 +234,7 @@ def _group(
         else _("The tensors of block {layer}").format(layer=layer)
     )
     text = _("{tensors} tensors with {count} numbers.").format(
-        tensors=len(members), count=words.whole(size)
+        tensors=len(members), count=whole(size)
     )
     names = [WEIGHT + parameter.name for parameter in members]
     checked = edition.checked_of(names)
@@ -244,16 +259,14 @@ def _shown(edition: Edition, members: Sequence[Parameter], size: int) -> Iterato
             yield weight_strip(showing, parameter.name, parameter.name)
     elif edition.scale == LARGE:
         if edition.inventory.total <= MOST_STATISTICS:
-            found = (
-                statistics(WEIGHT + p.name, near_weight(weights[p.name].data)) for p in members
-            )
-            yield StatisticsTable(tuple(line for line in found if line is not None))
+            near = ((WEIGHT + p.name, near_weight(weights[p.name].data)) for p in members)
+            found = statistics(near)
+            yield from () if found is None else (found,)
         else:
-            lines = (ShapeLine(WEIGHT + p.name, "", p.axes, p.shape, p.size) for p in members)
-            yield ShapeTable(tuple(lines), (1,) * len(members))
+            yield shapes((parameter, "", 1) for parameter in members)
         yield LeftOut(
             _("{count} numbers are told by their statistics; any of them comes with").format(
-                count=words.whole(size)
+                count=whole(size)
             ),
             _command_for(edition, members[0]),
         )

@@ -15,16 +15,16 @@ from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.given import symbol_of, weight_cell
 from byhand.document.parts import (
     AttentionPattern,
+    Grid,
     HeatStrip,
     LeftOut,
     NumberRow,
     NumberTable,
     Part,
     Remark,
-    StatisticsTable,
 )
 from byhand.document.parts import Number as Figure
-from byhand.document.verdict_parts import VerdictLine, VerdictTable
+from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Worked
@@ -73,6 +73,7 @@ def passage(
             *claim_remarks(edition, (*topic.addresses, *also)),
         ),
         layer=topic.layer,
+        brief=edition.scale == LARGE and any(isinstance(part, Grid) for part in numbers),
     )
 
 
@@ -100,10 +101,9 @@ def numbers_of(edition: Edition, steps: Sequence[Worked]) -> Iterator[Part]:
     if not plain:
         return
     if edition.scale == LARGE:
-        found = (statistics(worked.address, near(worked)) for worked in plain)
-        lines = tuple(line for line in found if line is not None)
-        if lines:
-            yield StatisticsTable(lines)
+        found = statistics((worked.address, near(worked)) for worked in plain)
+        if found is not None:
+            yield found
     yield from edition.showing.tables(plain[-1])
     yield left_out(edition, plain)
 

@@ -6,6 +6,7 @@ tables, in the number system of the book.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil, isfinite, prod
 from typing import Any
 
@@ -14,15 +15,9 @@ import numpy.typing as npt
 
 from byhand.address import write_index
 from byhand.document.compose.book.numbers import Showing
-from byhand.document.compose.forms import floats
-from byhand.document.parts import (
-    AttentionPattern,
-    HeadPattern,
-    HeatStrip,
-    Statistics,
-)
+from byhand.document.parts import AttentionPattern, Column, Grid, HeadPattern, HeatStrip
 from byhand.document.words import whole
-from byhand.explaining.approximations import near_entry
+from byhand.explaining.approximations import floats_near
 from byhand.language import _
 from byhand.numbers.base import Printed, Unknown
 from byhand.plan import WEIGHT
@@ -38,16 +33,7 @@ Array = npt.NDArray[np.float64]
 
 def near(worked: Worked) -> Array:
     """Floats near a step's numbers; NaN where an entry is masked."""
-    array = worked.array
-    if isinstance(array, np.ndarray) and floats(array):
-        plain = np.ma.filled(np.ma.asarray(array).astype(np.float64), np.nan)
-        return np.asarray(plain, np.float64)
-    if not isinstance(array, np.ndarray) and worked.numbers.uniform == "enclosed":
-        from byhand.document.compose.window import nearby_floats
-
-        return nearby_floats(worked)
-    values = [near_entry(entry) for _index, entry in worked.entries()]
-    return np.array(values, np.float64).reshape(worked.step.shape)
+    return floats_near(worked.numbers, worked.value)
 
 
 def near_weight(data: npt.NDArray[Any]) -> Array:
@@ -207,24 +193,31 @@ def pattern_of(showing: Showing, worked: Worked, *, forms: bool) -> AttentionPat
 # ------------------------------------------------------------------ statistics
 
 
-def statistics(address: str, values: Array) -> Statistics | None:
-    """What a tensor is like; None where it has no finite entry."""
+def statistics(tensors: Iterable[tuple[str, Array]]) -> Grid | None:
+    """What tensors are like, a row each; None where not one has a finite entry."""
+    rows = tuple(_statistics(*one) for one in tensors if np.isfinite(one[1]).any())
+    numbers = (_("least"), _("greatest"), _("mean"), _("deviation"), _("zeros"))
+    columns = (
+        Column(_("tensor"), "address"),
+        Column(_("shape")),
+        *(Column(head, "number") for head in numbers),
+        Column(_("furthest from 0"), "address"),
+    )
+    return Grid("", columns, rows) if rows else None
+
+
+def _statistics(address: str, values: Array) -> tuple[str, ...]:
     finite = np.isfinite(values)
     known = values[finite]
-    if not known.size:
-        return None
     sizes = np.where(finite, np.abs(np.where(finite, values, 0.0)), -1.0)
     largest = np.unravel_index(int(sizes.argmax()), values.shape)
-    mean = float(known.mean())
-    return Statistics(
-        address=address,
-        shape=tuple(values.shape),
-        least=float(known.min()),
-        greatest=float(known.max()),
-        mean=mean,
-        deviation=float(known.std()),
-        zeros=int((known == 0).sum()),
-        largest=address + write_index(tuple(int(i) for i in largest)),
+    numbers = (known.min(), known.max(), known.mean(), known.std())
+    return (
+        address,
+        " × ".join(map(whole, values.shape)),
+        *(f"{number:.3g}" for number in numbers),
+        whole(int((known == 0).sum())),
+        address + write_index(tuple(int(i) for i in largest)),
     )
 
 

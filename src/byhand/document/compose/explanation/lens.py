@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.attribution import missing_told
 from byhand.document.compose.explanation.scope import Scope
-from byhand.document.parts import Column, Grid, LensLine, LensTable, Number, Part, Section
+from byhand.document.parts import Column, Grid, LensLine, LensTable, Part, Section
 from byhand.document.words import joined, whole, why_missing
+from byhand.explaining.approximations import near_entry
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -73,26 +74,21 @@ def _line(scope: Scope, row: LensRow, ranked: bool, settled: bool) -> LensLine:
         missing = "" if row.missing is None else why_missing(row.missing)
         return LensLine(row.step, "?", missing=missing)
     numerals, tokens = scope.numerals, scope.found.compared
-    probability = None
+    probability, share = None, 0.0
     if row.leader.id is not None:
         probability = numerals.number(row.probs[row.leader.id])
+        share = near_entry(row.probs[row.leader.id])
     place = next((rank for rank in row.ranks if rank.token == tokens[0]), None) if ranked else None
     at = row.address.removesuffix("]")
     return LensLine(
         row.step,
         scope.leader(row.leader),
         probability,
-        0.0 if probability is None else _near(probability),
+        share if isfinite(share) else 0.0,
         tuple(numerals.number(row.logits[id], f"{at},{id}]") for id in tokens),
         "" if place is None else _place(place.least, place.most),
         settled,
     )
-
-
-def _near(number: Number) -> float:
-    """A float near a share, for the length of a bar."""
-    share = float(number.cell.decimal or 1.0)
-    return share if isfinite(share) else 0.0
 
 
 def _place(least: int | None, most: int | None) -> str:

@@ -196,9 +196,9 @@ class _Maker:
         trace = self.trace
         lines = self._values() if self.decimals is not None else {}
         known = known_counts(trace.model)
-        counts = counts_of(self.book, known)
+        counts = counts_of(count(trace.model.spec, trace.model.weights), known)
         beside = bool(lines) and VALUES in asking.which
-        shapes = shapes_of(self.book, known, self.random, beside_values=beside)
+        shapes = shapes_of(trace.plan, known, self.random, beside_values=beside)
         asked = self._chosen(lines, counts, shapes, asking.blanks, asking.which)
         values = [b for blanks in lines.values() for b in blanks if b in asked]
         further = [

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from byhand.document.book import Book
+from byhand.counting import Inventory
+from byhand.document.compose.listing import component_name, distinct_steps, totals
 from byhand.document.compose.worksheet.sheet import Asked, Blank, Questions, Size
-from byhand.document.parts import ParameterTable, ShapeTable
 from byhand.document.words import whole
 from byhand.language import _
+from byhand.plan import WEIGHT, Plan
 
 SIZES = {  # axis → the count that says how long it is
     "d": "count.d_model",
@@ -29,22 +30,24 @@ HEADS = {"head", "kv_head"}
 TOLD = ("d", "d_head")  # axes whose lengths stand in laws: a mean divides by d, scores by √d_head
 
 
-def counts_of(book: Book, known: Collection[str]) -> list[Asked]:
+def counts_of(inventory: Inventory, known: Collection[str]) -> list[Asked]:
     """Every component of the model, and the totals, as far as their counts can be claimed."""
-    lines: list[Asked] = []
-    for part in (part for passage in book.passages for part in passage.show):
-        if isinstance(part, ParameterTable):
-            lines += [
-                Asked(line.address, line.part, line.formula, whole(line.count), line.tensors)
-                for line in part.lines
-            ]
-            lines += [Asked(address, text, "", whole(n)) for address, text, n in part.totals]
-            break
+    lines = [
+        Asked(
+            group.line.address,
+            component_name(group.line, group.layers),
+            group.line.formula,
+            whole(group.line.count),
+            tuple(WEIGHT + name for name in group.line.names),
+        )
+        for group in inventory.groups
+    ]
+    lines += [Asked(address, text, "", whole(n)) for address, text, n in totals(inventory)]
     return [line for line in lines if line.address in known]
 
 
 def shapes_of(
-    book: Book, known: dict[str, int], random: Random, *, beside_values: bool
+    plan: Plan, known: dict[str, int], random: Random, *, beside_values: bool
 ) -> list[Asked]:
     """One side of the shape of some step, for each size that all layers agree on.
 
@@ -52,13 +55,7 @@ def shapes_of(
     of a head, by which they divide, nor that there is one of something.
     """
     found = []
-    steps = [
-        line
-        for passage in book.passages
-        for part in passage.show
-        if isinstance(part, ShapeTable)
-        for line in part.lines
-    ]
+    steps = [step for step, _times in distinct_steps(plan)]
     for axis, address in SIZES.items():
         lines = [line for line in steps if axis in line.axes]
         told = beside_values and (axis in TOLD or known.get(address) == 1)

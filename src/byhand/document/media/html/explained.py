@@ -133,7 +133,8 @@ def finding(part: Finding) -> Markup:
 
 def grid(part: Grid) -> Iterator[Markup]:
     """A table to be read."""
-    yield from table_begins("texts", part.title, part.columns)
+    kind = "texts formulas" if any(c.kind == "formula" for c in part.columns) else "texts"
+    yield from table_begins(kind, part.title, part.columns)
     for at, row in enumerate(part.rows):
         address = part.addresses[at] if part.addresses else None
         yield element("tr", *_cells(part, at, row), title=address)
@@ -163,8 +164,9 @@ def _cells(part: Grid, at: int, row: Sequence[str]) -> Iterator[Markup]:
             percent = element("span", f"{round(float(text) * 100)} %", class_="sr")
             yield element("td", element("i", style=f"--share:{text}"), percent, class_="bar")
         else:
-            kind = "count" if column.right else "words"
-            yield element("td", shown, class_=kind + strong)
+            kind = {"number": "count", "formula": "maths"}.get(column.kind, "words")
+            head = column.head if column.right and text else None
+            yield element("td", shown, class_=kind + strong, data_head=head)
 
 
 def _text(column: Column, text: str) -> Markup | str:

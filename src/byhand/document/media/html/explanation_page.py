@@ -33,7 +33,7 @@ def _body(title: Title, sections: Sequence[Section], pen: Inscriber) -> Iterator
     yield element("h1", title.name)
     if title.about:
         yield element("p", Markup(prose(told(title.about))), class_="intro")
-    yield from facts(title.facts)
+    yield facts(title.facts)
     links = [element("li", element("a", s.title, href=f"#{s.name}")) for s in sections]
     yield element("nav", element("ol", *links), class_="sections", aria_label=_("sections"))
     yield Markup("</header>")

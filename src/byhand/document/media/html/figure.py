@@ -10,13 +10,13 @@ station.  On a narrow screen a strip of dots takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from itertools import groupby
 
 from byhand.document.book import Node, Spine
 from byhand.document.compose.book.beside import Beside, Room, beside
+from byhand.document.media.html.markup import Markup, element
 from byhand.language import _
 
 PITCH = 23  # from row to row
@@ -73,69 +73,80 @@ class Figures:
         """Signs of each position's numbers; none: there is no room."""
         return self.beside.widths
 
-    def of(self, steps: tuple[str, ...], *, looks_back: bool = False) -> str:
+    def of(self, steps: tuple[str, ...], *, looks_back: bool = False) -> Markup:
         """The figure with the stations of these steps marked."""
-        lit = set(self.spine.lit(steps))
-        full = self.unfolded(lit)
-        rows = self.used.setdefault(full, list(stations(self.spine, full)))
-        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
-        label = _whole_pass(marked)
-        wide, high = self.width, _height(rows)
-        name = _name(full)
-        bands = "".join(_band(rows.index(row), wide) for row in marked)
-        marks = "".join(self._mark(rows.index(row), row) for row in marked)
-        dots = "".join(_dot(place, row, True) for place, row in enumerate(rows) if row in marked)
+        full, rows, marked = self.folded(steps)
+        self.used.setdefault(full, rows)
+        name, label = _name(full), _whole_pass(marked)
+        dots = (_dot(place, row, True) for place, row in enumerate(rows) if row in marked)
         short = ", ".join(dict.fromkeys(_caption(marked)))
         text = _("spoken of here: {what}") if looks_back else _("worked out here: {what}")
-        caption = escape(text.format(what=short)) if short else ""
-        label = escape(label)
-        return (
-            f'<svg class="pass" role="img" aria-label="{label}" viewBox="0 0 {wide} {high}">'
-            f'{bands}<use href="#{name}"/>{marks}</svg>'
-            f'<svg class="dots" role="img" aria-label="{label}"'
-            f' viewBox="0 0 {len(rows) * DOT + DOT} {DOTS_HIGH}">'
-            f'<use href="#{name}-dots"/>{dots}</svg>'
-            f'<figcaption><i class="swatch"></i>{caption}</figcaption>'
+        strip = element(
+            "svg",
+            element("use", href=f"#{name}-dots"),
+            *dots,
+            class_="dots",
+            role="img",
+            aria_label=label,
+            viewBox=f"0 0 {len(rows) * DOT + DOT} {DOTS_HIGH}",
         )
+        caption = text.format(what=short) if short else ""
+        drawn = self.svg(rows, marked, [element("use", href=f"#{name}")])
+        swatch = element("i", class_="swatch")
+        return drawn + strip + element("figcaption", swatch, caption)
 
-    def linked(self, links: Mapping[str, str], steps: tuple[str, ...] = ()) -> str:
+    def linked(self, links: Mapping[str, str], steps: tuple[str, ...] = ()) -> Markup:
         """The figure, each station a link to where it is worked out; those of `steps` marked."""
-        lit = set(self.spine.lit(steps))
-        rows = list(stations(self.spine, self.unfolded(lit)))
-        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
-        drawn = [_band(rows.index(row), self.width) for row in marked]
-        drawn += [f'<path class="line" d="M{CENTRE} {_y(0)}V{_y(len(rows) - 1)}"/>', *_trips(rows)]
-        drawn += self._heads()
-        for place, row in enumerate(rows):
-            station = self._mark(place, row) if row in marked else _station(place, row)
-            found = [links[step] for node in row.nodes for step in node.steps if step in links]
-            if found:
-                label = escape(_told(row))
-                here = ' aria-current="step"' if row in marked else ""
-                ids = escape(" ".join(node.id for node in row.nodes))
-                station = (
-                    f'<a href="{escape(found[0])}" aria-label="{label}" data-station="{ids}"{here}>'
-                    f"{station}</a>"
-                )
-            drawn += [station, *self._numbers(place, row)]
-        label = escape(_whole_pass(marked))
-        return (
-            f'<svg class="pass" role="group" aria-label="{label}"'
-            f' viewBox="0 0 {self.width} {_height(rows)}">{"".join(drawn)}</svg>'
-        )
+        _full, rows, marked = self.folded(steps)
 
-    def inline(self, steps: tuple[str, ...]) -> str:
+        def station(place: int, row: Station) -> Markup:
+            drawn = self._mark(place, row) if row in marked else _station(place, row)
+            found = [links[step] for node in row.nodes for step in node.steps if step in links]
+            if not found:
+                return drawn
+            return element(
+                "a",
+                drawn,
+                href=found[0],
+                aria_label=_told(row),
+                data_station=" ".join(node.id for node in row.nodes),
+                aria_current="step" if row in marked else None,
+            )
+
+        return self.svg(rows, marked, self._whole(rows, station), links=True)
+
+    def inline(self, steps: tuple[str, ...]) -> Markup:
         """The figure by itself, which shares nothing with others on its page."""
+        _full, rows, marked = self.folded(steps)
+        return self.svg(rows, marked, self._whole(rows, _station))
+
+    def folded(self, steps: tuple[str, ...]) -> tuple[Folded, list[Station], list[Station]]:
+        """How the figure of some steps is folded, its rows, and those that are marked."""
         lit = set(self.spine.lit(steps))
-        rows = list(stations(self.spine, self.unfolded(lit)))
-        marked = [row for row in rows if any(node.id in lit for node in row.nodes)]
-        bands = "".join(_band(rows.index(row), self.width) for row in marked)
-        marks = "".join(self._mark(rows.index(row), row) for row in marked)
-        label = escape(_whole_pass(marked))
-        return (
-            f'<svg class="pass" role="img" aria-label="{label}"'
-            f' viewBox="0 0 {self.width} {_height(rows)}">'
-            f"{bands}{''.join(self._whole(rows))}{marks}</svg>"
+        full = self.unfolded(lit)
+        rows = self.used.get(full) or list(stations(self.spine, full))
+        return full, rows, [row for row in rows if any(node.id in lit for node in row.nodes)]
+
+    def svg(
+        self,
+        rows: Sequence[Station],
+        marked: Sequence[Station],
+        drawn: Iterable[Markup],
+        *,
+        links: bool = False,
+    ) -> Markup:
+        """A drawing between the bands of what is marked and, unless it has links, the marks."""
+        bands = (_band(rows.index(row), self.width) for row in marked)
+        marks = () if links else (self._mark(rows.index(row), row) for row in marked)
+        return element(
+            "svg",
+            *bands,
+            *drawn,
+            *marks,
+            class_="pass",
+            role="group" if links else "img",
+            aria_label=_whole_pass(marked),
+            viewBox=f"0 0 {self.width} {_height(rows)}",
         )
 
     def unfolded(self, lit: set[str]) -> Folded:
@@ -145,15 +156,19 @@ class Figures:
         layers = {node.layer for node in self.spine.nodes if node.id in lit} - {None}
         return tuple(layer for layer in layers if layer is not None) if len(layers) == 1 else ()
 
-    def drawn(self) -> Iterator[str]:
+    def drawn(self) -> Markup:
         """What the figures of this page share, to stand once in it."""
         if not self.used:
-            return
-        yield '<svg width="0" height="0" class="drawn" aria-hidden="true" focusable="false"><defs>'
+            return Markup()
+        shared = []
         for full, rows in self.used.items():
-            yield f'<g class="fig" id="{_name(full)}">{"".join(self._whole(rows))}</g>'
-            yield f'<g id="{_name(full)}-dots">{"".join(_strip(rows))}</g>'
-        yield "</defs></svg>"
+            whole, line = self._whole(rows, _station), f"M{DOT} {DOTS_HIGH // 2}H{len(rows) * DOT}"
+            shared.append(element("g", *whole, class_="fig", id=_name(full)))
+            dots = (_dot(place, row, False) for place, row in enumerate(rows))
+            strip = element("path", class_="line", d=line)
+            shared.append(element("g", strip, *dots, id=f"{_name(full)}-dots"))
+        unseen = {"class_": "drawn", "aria_hidden": "true", "focusable": "false"}
+        return element("svg", element("defs", *shared), width=0, height=0, **unseen)
 
     # ------------------------------------------------------------------ the drawing
 
@@ -171,31 +186,29 @@ class Figures:
             place += signs * SIGN + 14
         return found
 
-    def _whole(self, rows: Sequence[Station]) -> Iterator[str]:
-        yield f'<path class="line" d="M{CENTRE} {_y(0)}V{_y(len(rows) - 1)}"/>'
-        yield from _trips(rows)
-        yield from self._heads()
+    def _whole(
+        self, rows: Sequence[Station], station: Callable[[int, Station], Markup]
+    ) -> Iterator[Markup]:
+        yield element("path", class_="line", d=f"M{CENTRE} {_y(0)}V{_y(len(rows) - 1)}")
+        yield from (element("path", class_="trip", d=line) for line in _trips(rows))
+        for start, place in zip(self.starts(), self.beside.places, strict=True):
+            yield element("text", self.labels[place], class_="head", x=f"{start:.0f}", y=TOP - 5)
         for place, row in enumerate(rows):
-            yield _station(place, row)
+            yield station(place, row)
             yield from self._numbers(place, row)
 
-    def _heads(self) -> Iterator[str]:
-        for start, place in zip(self.starts(), self.beside.places, strict=True):
-            label = escape(self.labels[place])
-            yield f'<text class="head" x="{start:.0f}" y="{TOP - 5}">{label}</text>'
-
-    def _numbers(self, place: int, row: Station) -> Iterator[str]:
+    def _numbers(self, place: int, row: Station) -> Iterator[Markup]:
         if not self.columns or len(row.nodes) != 1:
             return
         for position, start in zip(self.beside.places, self.starts(), strict=True):
             text, register = self.beside.text(row.nodes[0], position)
             if text:
-                y = _y(place) + 4
-                yield f'<text class="v {register}" x="{start:.0f}" y="{y}">{escape(text)}</text>'
+                x, y = f"{start:.0f}", _y(place) + 4
+                yield element("text", text, class_=f"v {register}", x=x, y=y)
 
-    def _mark(self, place: int, row: Station) -> str:
+    def _mark(self, place: int, row: Station) -> Markup:
         ids = " ".join(node.id for node in row.nodes)
-        return f'<g class="lit" data-node="{escape(ids)}">{_station(place, row)}</g>'
+        return element("g", _station(place, row), class_="lit", data_node=ids)
 
 
 def stations(spine: Spine, full: Folded) -> Iterator[Station]:
@@ -257,79 +270,58 @@ def _trips(rows: Sequence[Station]) -> Iterator[str]:
         enumerate(rows), key=lambda pair: (pair[1].kind, pair[1].trip, pair[1].layers)
     ):
         places = [place for place, _row in group]
-        if kind == "folded":
-            yield from _bumps(places)
         for place in places:
+            y = _y(place)
+            if kind == "folded":  # a layer: both side-trips in small
+                for x in (CENTRE - 15, CENTRE + 15):
+                    yield f"M{CENTRE} {y - 9}Q{x} {y - 7} {x} {y}T{CENTRE} {y + 9}"
             if rows[place].feeds:
-                lane, y = LANES["mlp"], _y(place)
-                yield (
-                    f'<path class="trip" d="M{lane} {y}C{lane} {y + PITCH - 6} {CENTRE}'
-                    f' {y + PITCH - 16} {CENTRE} {y + PITCH}"/>'
-                )
+                lane, to = LANES["mlp"], f"{CENTRE} {y + PITCH}"
+                yield f"M{lane} {y}C{lane} {y + PITCH - 6} {CENTRE} {y + PITCH - 16} {to}"
         if kind != "trip" or trip not in LANES:
             continue
         lane, first, last = LANES[trip], places[0], places[-1]
         leaves, back = _y(first) - PITCH + 7, _y(last) + PITCH  # it leaves below the name there
         yield (
-            f'<path class="trip" d="M{CENTRE} {leaves}C{CENTRE} {leaves + 9} {lane} {leaves + 4}'
-            f" {lane} {_y(first)}V{_y(last)}C{lane} {back - 6} {CENTRE} {back - 16}"
-            f' {CENTRE} {back}"/>'
+            f"M{CENTRE} {leaves}C{CENTRE} {leaves + 9} {lane} {leaves + 4} {lane} {_y(first)}"
+            f"V{_y(last)}C{lane} {back - 6} {CENTRE} {back - 16} {CENTRE} {back}"
         )
 
 
-def _bumps(places: Iterable[int]) -> Iterator[str]:
-    """A folded layer: both side-trips in small."""
-    for place in places:
-        y = _y(place)
-        for side in (-1, 1):
-            x = CENTRE + side * 15
-            yield f'<path class="trip" d="M{CENTRE} {y - 9}Q{x} {y - 7} {x} {y}T{CENTRE} {y + 9}"/>'
-
-
-def _band(place: int, wide: int) -> str:
+def _band(place: int, wide: int) -> Markup:
     y = _y(place) - PITCH / 2
-    return (
-        f'<rect class="band" x="0" y="{y}" width="{wide}" height="{PITCH}" rx="4"/>'
-        f'<path class="pointer" d="M0 {y + 6}l7 {PITCH / 2 - 6}l-7 {PITCH / 2 - 6}z"/>'
-    )
+    half = PITCH / 2 - 6
+    band = element("rect", class_="band", x=0, y=y, width=wide, height=PITCH, rx=4)
+    return band + element("path", class_="pointer", d=f"M0 {y + 6}l7 {half}l-7 {half}z")
 
 
-def _station(place: int, row: Station) -> str:
+def _station(place: int, row: Station) -> Markup:
     x, y = _lane(row), _y(place)
-    if row.adds:
-        return (
-            f'<circle class="node" cx="{x}" cy="{y}" r="7"/>'
-            f'<path class="plus" d="M{x - 4} {y}h8M{x} {y - 4}v8"/>'
-            f'<text class="beside" x="{x + 14}" y="{y + 4}">{escape(row.label)}</text>'
-        )
-    if row.kind in ("stream", "folded") and not row.feeds:
-        size = 5 if row.kind == "stream" else 4
-        return (
-            f'<circle class="node" cx="{x}" cy="{y}" r="{size}"/>'
-            f'<text class="beside" x="{x + (14 if row.kind == "stream" else 24)}" y="{y + 4}">'
-            f"{escape(row.label)}</text>"
-        )
+    if row.adds or (row.kind in ("stream", "folded") and not row.feeds):
+        size = 7 if row.adds else 5 if row.kind == "stream" else 4
+        drawn = element("circle", class_="node", cx=x, cy=y, r=size)
+        if row.adds:
+            drawn += element("path", class_="plus", d=f"M{x - 4} {y}h8M{x} {y - 4}v8")
+        beside = x + (24 if row.kind == "folded" else 14)
+        return drawn + element("text", row.label, class_="beside", x=beside, y=y + 4)
     half = min(max(len(row.label) * 3.1 + 9, 26), 56)
-    return (
-        f'<rect class="node {row.kind}" x="{x - half:.1f}" y="{y - HALF}" width="{2 * half:.1f}"'
-        f' height="{2 * HALF}" rx="{4 if row.kind == "end" else HALF}"/>'
-        f'<text x="{x}" y="{y + 4}">{escape(row.label)}</text>'
+    box = element(
+        "rect",
+        class_=f"node {row.kind}",
+        x=f"{x - half:.1f}",
+        y=y - HALF,
+        width=f"{2 * half:.1f}",
+        height=2 * HALF,
+        rx=4 if row.kind == "end" else HALF,
     )
+    return box + element("text", row.label, x=x, y=y + 4)
 
 
-def _strip(rows: Sequence[Station]) -> Iterator[str]:
-    yield f'<path class="line" d="M{DOT} {DOTS_HIGH // 2}H{len(rows) * DOT}"/>'
-    for place, row in enumerate(rows):
-        yield _dot(place, row, False)
-
-
-def _dot(place: int, row: Station, lit: bool) -> str:
-    x = (place + 1) * DOT
-    y = DOTS_HIGH // 2 + (
-        {"attn": -13, "mlp": 13}.get(row.trip, 0) if row.kind == "trip" else 13 * row.feeds
-    )
-    drawn = f'<circle class="node" cx="{x}" cy="{y}" r="{5 if lit else 3}"/>'
-    return f'<g class="lit">{drawn}</g>' if lit else drawn
+def _dot(place: int, row: Station, lit: bool) -> Markup:
+    away = {"attn": -13, "mlp": 13}.get(row.trip, 0) if row.kind == "trip" else 13 * row.feeds
+    at = {"cx": (place + 1) * DOT, "cy": DOTS_HIGH // 2 + away}
+    drawn = element("circle", class_="node", r=5 if lit else 3, **at)
+    return element("g", drawn, class_="lit") if lit else drawn
 
 
 # ------------------------------------------------------------------ words and numbers

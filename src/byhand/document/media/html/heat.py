@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.document.media.html.markup import Markup, element, joined
+from byhand.document.parts.verdicts import ShareAxis, ShareMap, SharePanel
 from byhand.document.sizes import share_text
-from byhand.document.verdict_parts import ShareAxis, ShareMap, SharePanel
 from byhand.language import _
 
 EDGES = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0)  # of the levels; the first four are within the bound

@@ -11,30 +11,32 @@ An attribute that is None or False is left out, one that is True stands alone, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 
 from markupsafe import Markup, escape
 
 __all__ = ["Markup", "element", "escape", "joined", "opening"]
 
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr"})
+SHAPES = frozenset({"circle", "mspace", "path", "rect", "use"})  # empty elements of SVG and MathML
 Attribute = str | int | float | bool | None
 
 
 def opening(tag: str, **attributes: Attribute) -> Markup:
     """The opening tag of an element whose end is written elsewhere."""
-    written = "".join(
-        f" {_name(name)}" if value is True else f' {_name(name)}="{escape(value)}"'
-        for name, value in attributes.items()
-        if value is not None and value is not False
-    )
-    return Markup(f"<{tag}{written}>")
+    return Markup(_started(tag, attributes) + ">")
 
 
 def element(tag: str, *children: str, **attributes: Attribute) -> Markup:
     """An element with its children; text among them is escaped, markup is taken as it is."""
-    start = opening(tag, **attributes)
-    return start if tag in VOID else start + joined(children) + Markup(f"</{tag}>")
+    start = _started(tag, attributes)
+    if tag in VOID:
+        return Markup(start + ">")
+    inside = "".join(map(escape, children))
+    if tag in SHAPES and not inside:
+        return Markup(start + "/>")
+    return Markup(f"{start}>{inside}</{tag}>")
 
 
 def joined(children: Iterable[str], between: str = "") -> Markup:
@@ -42,5 +44,17 @@ def joined(children: Iterable[str], between: str = "") -> Markup:
     return Markup(escape(between).join(map(escape, children)))
 
 
+def _started(tag: str, attributes: Mapping[str, Attribute]) -> str:
+    """A tag with its attributes, as yet without its end."""
+    text = "<" + tag
+    for name, value in attributes.items():
+        if value is True:
+            text += f" {_name(name)}"
+        elif value is not None and value is not False:
+            text += f' {_name(name)}="{escape(value)}"'
+    return text
+
+
+@cache
 def _name(name: str) -> str:
     return name.rstrip("_").replace("_", "-")

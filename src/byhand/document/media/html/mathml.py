@@ -6,15 +6,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from html import escape
+from functools import cache
 
 from byhand.document.mathematics import ATOM, POWER, PRODUCT, Drawing, Drawn
+from byhand.document.media.html.markup import Markup, element
 from byhand.expression import Entry, Expression, Quotient, Sum, write
 
 LONG_SUM = 4  # terms of a sum above a fraction line
 LONGEST_BELOW = 5  # terms of a sum below a fraction line
 APPLY = "<mo>&#x2061;</mo>"
 _SINGLE = re.compile(r"<(mn|mi)(?: class=\"exact\")?>[^<]*</\1>")
+
+
+@cache
+def token(tag: str, text: str) -> str:
+    """A name, a number or a sign as one element."""
+    return str(element(tag, text))
 
 
 class Mathml(Drawing):
@@ -32,17 +39,16 @@ class Mathml(Drawing):
         super().__init__(point, finite=finite)
         self.annotated = annotated
 
-    def formula(self, *sides: Expression | str, display: bool = False) -> str:
+    def formula(self, *sides: Expression | str, display: bool = False) -> Markup:
         """One formula; strings among the sides are names, or the signs between them (=, ≈, →)."""
         drawn = "".join(
             self._between(side) if isinstance(side, str) else self.draw(side) for side in sides
         )
         if self.annotated:
             text = " ".join(side if isinstance(side, str) else write(side) for side in sides)
-            note = f'<annotation encoding="text/plain">{escape(text)}</annotation>'
+            note = element("annotation", text, encoding="text/plain")
             drawn = f"<semantics><mrow>{drawn}</mrow>{note}</semantics>"
-        block = ' display="block"' if display else ""
-        return f"<math{block}>{drawn}</math>"
+        return element("math", Markup(drawn), display="block" if display else None)
 
     def matrix(self, rows: Sequence[Sequence[Expression]]) -> str:
         """A matrix (or a row of one) in brackets."""
@@ -51,7 +57,7 @@ class Mathml(Drawing):
         )
         return self.bracketed(f"<mtable>{lines}</mtable>")
 
-    def broken(self, sign: str, tree: Expression) -> str:
+    def broken(self, sign: str, tree: Expression) -> Markup:
         """A formula behind a sign; between the terms of a sum the line may end."""
         match tree:
             case Sum(terms=()):
@@ -73,30 +79,30 @@ class Mathml(Drawing):
                 pieces[-1] += "<mo>)</mo>"
             case _:
                 return self.formula(sign, tree)
-        return " ".join(f"<math>{piece}</math>" for piece in pieces)
+        return Markup(" ".join(f"<math>{piece}</math>" for piece in pieces))
 
-    def line(self, pieces: Sequence[str]) -> str:
+    def line(self, pieces: Sequence[str]) -> Markup:
         """Pieces that are drawn already, displayed; a line may end between any two of them."""
         first, *rest = pieces
         drawn = (first, *map(_infix, rest))
-        return "".join(f'<math displaystyle="true">{piece}</math>' for piece in drawn)
+        return Markup("".join(f'<math displaystyle="true">{piece}</math>' for piece in drawn))
 
     def _between(self, text: str) -> str:
         """What stands between the sides of a formula, or a name that is one of them."""
         if not text:
             return ""
-        return self.identifier(text) if text[:1].isalpha() else f"<mo>{escape(text)}</mo>"
+        return self.identifier(text) if text[:1].isalpha() else token("mo", text)
 
     # ------------------------------------------------------------------ how the pieces look
 
     def digits(self, text: str) -> str:
-        return f"<mn>{escape(text)}</mn>"
+        return token("mn", text)
 
     def decimals(self, text: str) -> str:
         return f'<mn class="exact">{text.replace(".", self.point)}</mn>'
 
     def letter(self, text: str) -> str:
-        return f"<mi>{escape(text)}</mi>"
+        return token("mi", text)
 
     def dots(self, text: str) -> str | None:
         return "<mo>…</mo>" if text == "…" else None
@@ -105,8 +111,7 @@ class Mathml(Drawing):
         return f"<msup>{drawn}<mi>T</mi></msup>"
 
     def lowered(self, drawn: str, below: str) -> str:
-        inner = f"<mn>{below}</mn>" if below.isdigit() else f"<mi>{escape(below)}</mi>"
-        return f"<msub>{drawn}{inner}</msub>"
+        return f"<msub>{drawn}{token('mn' if below.isdigit() else 'mi', below)}</msub>"
 
     def indexed(self, entry: Entry) -> str:
         name, below = self._name_and_index(entry)
@@ -117,7 +122,7 @@ class Mathml(Drawing):
         head, _bar, below = entry.address.partition("_")
         if not head or not below:
             return self.identifier(entry.address), index
-        inner = f'<mi>{escape(below)}</mi><mspace width="0.2em"/>{index}'
+        inner = f'{token("mi", below)}<mspace width="0.2em"/>{index}'
         return self.identifier(head), f"<mrow>{inner}</mrow>"
 
     def raised(self, base: str, exponent: str) -> str:
@@ -143,7 +148,7 @@ class Mathml(Drawing):
         return f"<mrow><mo>|</mo>{of}<mo>|</mo></mrow>"
 
     def function(self, name: str, argument: str) -> str:
-        return f"<mi>{escape(name)}</mi>{APPLY}{self.bracketed(argument)}"
+        return f"{token('mi', name)}{APPLY}{self.bracketed(argument)}"
 
     def bracketed(self, drawn: str) -> str:
         return f"<mrow><mo>(</mo>{drawn}<mo>)</mo></mrow>"

@@ -7,23 +7,25 @@ itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from html import escape
 
 from byhand.document import words
-from byhand.document.mathematics import in_a_table, says_no_more
+from byhand.document.mathematics import (
+    LONGEST_LETTER,
+    Written,
+    form_lines,
+    in_a_table,
+    working_lines,
+)
+from byhand.document.media.html.markup import Markup, element, joined
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import localised
 from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
-from byhand.document.verdict_parts import VerdictLine
 from byhand.document.words import SIGNS
-from byhand.expression import Expression, write
+from byhand.expression import write
 from byhand.language import _
-
-LONGEST_WORKING = 400  # characters of a line of working; a longer one helps nobody
-LONGEST_LETTER = 200  # of what a letter stands for
 
 
 @dataclass
@@ -36,163 +38,144 @@ class Inscriber:
 
     # ------------------------------------------------------------------ a number in a table
 
-    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
+    def number(self, number: Number, tag: str = "td", marked: bool = True) -> Markup:
         """The number as a cell of a table (or another element), with its working behind it.
 
         Not `marked`, its register is said by what is around it.
         """
         cell = number.cell
-        here = self.here(number.address)
-        name = self.addresses[number.address]
         if cell.masked:
-            told = escape(words.masked_at(number.address))
-            return (
-                f'<{tag} class="masked"><span aria-hidden="true">{MASK}</span>'
-                f'<span class="sr">{told}</span></{tag}>'
-            )
-        claimed = " disputed" if number.claim is not None else ""
-        mark = register_mark(cell.register) if marked else ""
-        shown = f'<span class="face">{self.face(cell)}</span>{mark}'
+            told = element("span", words.masked_at(number.address), class_="sr")
+            return element(tag, _hidden(MASK), told, class_="masked")
+        shown = element("span", self.face(cell), class_="face")
+        if marked:
+            shown += register_mark(cell.register)
         if number.claim is not None:
-            shown += f'<span class="sign" aria-hidden="true">{escape(number.claim.sign)}</span>'
-        address = escape(number.address)
-        if number.working is None and number.claim is None and not hidden_forms(cell):
-            inside = f'<a href="#{address}" title="{address}">{shown}</a>'
+            shown += _hidden(number.claim.sign, "sign")
+        return self.placed(number, tag, shown)
+
+    def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
+        """What is shown of a number, in its place: a link to it, or a button for its working."""
+        address = number.address
+        here = self.here(address)
+        if number.working is None and number.claim is None and not hidden_forms(number.cell):
+            inside = element("a", shown, href=f"#{address}", title=address)
         else:
             self.popovers += 1
-            popover = f"w{self.popovers}"
-            inside = (
-                f'<button type="button" popovertarget="{popover}" title="{address}">{shown}'
-                f"</button>{self.popover(popover, number, name)}"
-            )
-        kind = f"n {cell.register}{claimed}"
-        return f'<{tag}{here} class="{kind}" data-a="{address}">{inside}</{tag}>'
+            name = f"w{self.popovers}"
+            button = element("button", shown, type="button", popovertarget=name, title=address)
+            inside = button + self.popover(name, number, self.addresses[address])
+        claimed = " disputed" if number.claim is not None else ""
+        kind = f"n {number.cell.register}{claimed}"
+        return element(tag, inside, id=here, class_=kind, data_a=address)
 
     def axes(self, table: NumberTable) -> str:
         """The axes of a table, each with its length."""
         return words.axes_text(table.axes, table.shape)
 
-    def here(self, address: str) -> str:
-        """The attribute that makes an address lead here, unless it leads elsewhere."""
-        name, first = self.place(address)
-        return f' id="{escape(name)}"' if first else ""
+    def here(self, address: str) -> str | None:
+        """The id by which an address leads here, unless it leads elsewhere on this page."""
+        if address in self.addresses:
+            return None
+        self.addresses[address] = address
+        return address
 
-    def place(self, address: str) -> tuple[str, bool]:
-        """The id of an address on this page, and whether it is given out just now."""
-        first = address not in self.addresses
-        return self.addresses.setdefault(address, address), first
-
-    def face(self, cell: Cell) -> str:
+    def face(self, cell: Cell) -> Markup:
         """The shortest honest look of a number."""
-        if cell.radius is not None:
-            return f"{self.decimal(cell)} ± {escape(localised(cell.radius))}"
-        if cell.form is not None and in_a_table(cell):
-            form = f'<span class="form">{self.maths.formula(cell.form)}</span>'
+        if cell.form is not None and cell.radius is None and in_a_table(cell):
+            form = element("span", self.maths.formula(cell.form), class_="form")
             if cell.register == "named" and cell.decimal is not None:
-                form += f'<span class="beside">{self.approximately(cell)}</span>'
+                form += element("span", self.approximately(cell), class_="beside")
             return form
-        about = f"<span>{self.approximately(cell)}</span>"  # one piece: no line ends in it
-        return about if self.hides(cell) else self.decimal(cell)
+        if cell.radius is None and cell.register == "exact" and cell.cut:
+            return element("span", self.approximately(cell))  # one piece: no line ends in it
+        return self.decimal(cell)
 
-    @staticmethod
-    def hides(cell: Cell) -> bool:
-        """Whether the decimals of an exact number are not all of it; other registers say so."""
-        return cell.register == "exact" and cell.cut
+    def approximately(self, cell: Cell) -> Markup:
+        """The decimals behind a sign that they are not all of a number."""
+        return element("span", "≈", class_="about") + " " + self.decimal(cell)
 
-    def approximately(self, cell: Cell) -> str:
-        return f'<span class="about">≈</span> {self.decimal(cell)}'
-
-    def decimal(self, cell: Cell) -> str:
-        """The decimals; the data keep their point, whatever the language writes."""
+    def decimal(self, cell: Cell) -> Markup:
+        """The decimals, with a radius where there is one; the data keep their point."""
         text = cell.decimal or ""
-        return f'<data value="{escape(text)}">{escape(localised(text))}</data>'
+        shown = element("data", localised(text), value=text)
+        return shown if cell.radius is None else shown + f" ± {localised(cell.radius)}"
 
     # ------------------------------------------------------------------ its working
 
-    def popover(self, name: str, number: Number, anchor: str) -> str:
-        body = "".join(self.told(number, anchor))
-        label = f'role="group" aria-label="{escape(number.address)}"'
-        return f'<div popover id="{name}" class="working" {label}>{body}</div>'
+    def popover(self, name: str, number: Number, anchor: str) -> Markup:
+        """What opens when a number is clicked."""
+        told = self.told(number, anchor)
+        kind = {"class_": "working", "role": "group", "aria_label": number.address}
+        return element("div", *told, popover=True, id=name, **kind)
 
-    def told(self, number: Number, anchor: str) -> Iterator[str]:
-        link, address = escape(_("copy link")), escape(number.address)
-        yield (
-            f'<p class="where"><a class="address" href="#{escape(anchor)}">{address}</a>'
-            f'<button type="button" class="copy" data-copy="{escape(anchor)}">{link}</button></p>'
+    def told(self, number: Number, anchor: str) -> Iterator[Markup]:
+        """A number's address, its working, its register and what a document prints there."""
+        yield element(
+            "p",
+            element("a", number.address, class_="address", href=f"#{anchor}"),
+            element("button", _("copy link"), type="button", class_="copy", data_copy=anchor),
+            class_="where",
         )
         if number.working is None:
-            yield f'<div class="lines">{self.lines_of(number.cell)}</div>'
+            yield element("div", *self.lines(form_lines(number.cell), number.cell), class_="lines")
         else:
             yield from self.working(number.working)
-        if number.cell.register is not None:
-            about = escape(words.register_about(number.cell.register))
-            mark = register_mark(number.cell.register, hidden=True)
-            yield f'<p class="register {number.cell.register}">{mark} {about}</p>'
-        if number.claim is not None:
-            yield claim_sentence(number.claim)
+        if (register := number.cell.register) is not None:
+            about, mark = words.register_about(register), register_mark(register, hidden=True)
+            yield element("p", mark, " ", about, class_=f"register {register}")
+        if (claim := number.claim) is not None:
+            text = _("printed: {claimed}; {verdict}").format(
+                claimed=localised(claim.claimed), verdict=claim.word
+            )
+            yield element(
+                "p", element("span", claim.sign, class_="sign"), " ", text, class_="claim"
+            )
 
-    def working(self, line: WorkingLine) -> Iterator[str]:
+    def working(self, line: WorkingLine) -> Iterator[Markup]:
         """symbols = values = what it is, one below the other."""
-        yield '<div class="lines">'
-        before = ""
-        rows: list[tuple[str, Expression, str]] = []
-        if line.symbols is not None:
-            rows.append(("=", line.symbols, "symbols"))
-        if line.values is not None:
-            rows.append(("≈" if line.decimals else "=", line.values, "values"))
-        for sign, tree, kind in rows:
-            text = write(tree)
-            if text != before and len(text) <= LONGEST_WORKING:
-                yield f'<div class="{kind}">{self.maths.broken(sign, tree)}</div>'
-            before = text
-        if not line.missing:
-            yield self.lines_of(line.cell, before)
-        yield "</div>"
+        yield element("div", *self.lines(working_lines(line), line.cell), class_="lines")
         said = [
-            f"<code>{escape(short)}</code> = <code>{escape(full)}</code>"
+            joined((element("code", short), " = ", element("code", full)))
             for short, full in line.sources
             if short != full
         ]
         if said:
-            yield f'<p class="where-names">{_("where {names}").format(names=", ".join(said))}</p>'
-        for letter in line.letters:
-            yield self.letter(letter)
-        for mark in line.remarks:
-            yield f'<p class="more">{escape(mark.text)}</p>'
+            where = Markup(_("where {names}")).format(names=joined(said, ", "))
+            yield element("p", where, class_="where-names")
+        yield from map(self.letter, line.letters)
+        for remark in line.remarks:
+            yield element("p", remark.text, class_="more")
 
-    def lines_of(self, cell: Cell, before: str = "") -> str:
-        """Every form of a number, one a line."""
-        lines: list[str] = []
-        if cell.radius is not None:
-            text = f"{self.decimal(cell)} ± {escape(localised(cell.radius))}"
-            return f'<div class="value">= {text}</div>'
-        for tree in (cell.worked, cell.form):
-            if tree is None or says_no_more(tree, before):
-                continue
-            if len(write(tree)) <= LONGEST_WORKING:
-                before = write(tree)
-                lines.append(f'<div class="form">{self.maths.formula("=", tree)}</div>')
-        if cell.decimal is not None and not cell.plain:
-            sign = "=" if in_full_by_decimals(cell) else "≈"
-            lines.append(f'<div class="value">{sign} {self.decimal(cell)}</div>')
-        return "".join(lines)
+    def lines(self, lines: Iterable[Written], cell: Cell) -> Iterator[Markup]:
+        """Lines of a working, the decimals among them."""
+        for kind, sign, tree in lines:
+            if tree is None:
+                yield element("div", f"{sign} ", self.decimal(cell), class_=kind)
+            else:
+                draw = self.maths.formula if kind == "form" else self.maths.broken
+                yield element("div", draw(sign, tree), class_=kind)
 
-    def letter(self, letter: Letter) -> str:
+    def letter(self, letter: Letter) -> Markup:
         """where p = … ≈ 0.2689"""
-        text = _("where {name} =").format(name=letter.name)
-        definition = write(letter.definition)
-        if len(definition) > LONGEST_LETTER:
-            told = escape(_("a number of its own"))
+        if len(write(letter.definition)) > LONGEST_LETTER:
+            told: str = _("a number of its own")
         else:
             told = self.maths.broken("", letter.definition)
-        about = f" ≈ {escape(localised(letter.decimal))}" if letter.decimal else ""
-        label = f'tabindex="0" role="group" aria-label="{escape(letter.name)}"'
-        return f'<div class="letter" {label}>{escape(text)} {told}{about}</div>'
+        about = f" ≈ {localised(letter.decimal)}" if letter.decimal else ""
+        return element(
+            "div",
+            _("where {name} =").format(name=letter.name),
+            " ",
+            told,
+            about,
+            **focusable("letter", letter.name),
+        )
 
 
-def in_full_by_decimals(cell: Cell) -> bool:
-    """Whether the decimals of a number are all of it."""
-    return cell.register == "exact" and not cell.cut
+def focusable(kind: str, label: str) -> dict[str, str | int]:
+    """The attributes of a group that may be wider than the page, so that keys can scroll it."""
+    return {"class_": kind, "tabindex": 0, "role": "group", "aria_label": label}
 
 
 def hidden_forms(cell: Cell) -> bool:
@@ -200,20 +183,16 @@ def hidden_forms(cell: Cell) -> bool:
     return cell.form is not None and not cell.plain
 
 
-def register_mark(register: str | None, hidden: bool = False) -> str:
+def register_mark(register: str | None, hidden: bool = False) -> Markup:
     """The sign of a register, with its word for those who hear the page."""
     if register is None:
-        return ""
-    sign = SIGNS[register]
-    shown = f'<span class="sign" aria-hidden="true">{sign}</span>' if sign else ""
+        return Markup()
+    shown = _hidden(SIGNS[register], "sign") if SIGNS[register] else Markup()
     if hidden:
         return shown
-    return f'{shown}<span class="sr"> {escape(words.register_word(register))}</span>'
+    return shown + element("span", " ", words.register_word(register), class_="sr")
 
 
-def claim_sentence(claim: VerdictLine) -> str:
-    """What a document prints here, and that it does not follow."""
-    text = _("printed: {claimed}; {verdict}").format(
-        claimed=localised(claim.claimed), verdict=claim.word
-    )
-    return f'<p class="claim"><span class="sign">{escape(claim.sign)}</span> {escape(text)}</p>'
+def _hidden(sign: str, kind: str | None = None) -> Markup:
+    """A sign that is seen and not heard."""
+    return element("span", sign, class_=kind, aria_hidden="true")

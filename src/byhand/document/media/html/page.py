@@ -1,6 +1,6 @@
 """A book as files: an index and one page a chapter, each standing by itself.
 
-Here is what surrounds the passages: head, contents, legend, foot, and the writing of the files.
+Here is what surrounds the passages: contents, the way from page to page, keys, and the files.
 """
 
 from __future__ import annotations
@@ -8,21 +8,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 
 from byhand.document import words
 from byhand.document.book import MOST_EMBEDDED, Book, Page, Passage
 from byhand.document.media.html.figure import Figures
+from byhand.document.media.html.markup import Markup, element, opening
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.passages import passage_body
-from byhand.document.media.html.prose import left_out, prose, sentence
+from byhand.document.media.html.prose import left_out, prose
 from byhand.document.media.html.rechecking import Workings, data_script, numbers_in, slack_of
-from byhand.document.media.html.style import style, text_of
+from byhand.document.media.html.standalone import Frame, legend
 from byhand.document.media.html.tables import facts
 from byhand.document.parts import Number
-from byhand.document.words import SIGNS
 from byhand.drafts import write_all
 from byhand.language import _, speaking
 
@@ -44,28 +43,13 @@ def pages(book: Book) -> dict[str, str]:
     """File name → HTML of every page, the index first."""
     workings = Workings(book)
     with speaking(book.language):
-        found = {INDEX: _joined(_Sheet(book, workings).index())}
+        found = {INDEX: _Sheet(book, workings).index()}
         for place, page in enumerate(book.pages):
-            found[f"{page.slug}.html"] = _fitted(book, workings, page, place)
+            text = _Sheet(book, workings).page(page, place)
+            if len(text.encode()) > MOST_EMBEDDED:
+                text = _Sheet(book, workings, brief=True).page(page, place)
+            found[f"{page.slug}.html"] = text
     return found
-
-
-def _fitted(book: Book, workings: Workings, page: Page, place: int) -> str:
-    """The page, without the workings of its numbers where it would be too large with them."""
-    text = _joined(_Sheet(book, workings).page(page, place))
-    if len(text.encode()) <= MOST_EMBEDDED:
-        return text
-    return _joined(_Sheet(book, workings, brief=True).page(page, place))
-
-
-def _style(slug: str) -> str:
-    """How a page looks."""
-    names = ("book.css", "explained.css") if slug == EXPLAINED else ("book.css",)
-    return style(*names)
-
-
-def _joined(lines: Iterator[str]) -> str:
-    return "\n".join(lines) + "\n"
 
 
 class _Sheet:
@@ -78,37 +62,46 @@ class _Sheet:
         maths = Mathml(_("."), finite=workings.decimal)
         self.pen = _Brief(maths) if brief else Inscriber(maths)
         self.figures = Figures(book.spine, book.tokens, workings.decimal)
-        self.style = f'style="--figure:{min(round(self.figures.width * SCALE), WIDEST)}px"'
+        self.style = f"--figure:{min(round(self.figures.width * SCALE), WIDEST)}px"
 
     # ------------------------------------------------------------------ the index
 
-    def index(self) -> Iterator[str]:
+    def index(self) -> str:
+        """The page to begin with: what the book is, its contents, and the whole pass as links."""
+        return self.framed(self.book.title, INDEX, self._index())
+
+    def _index(self) -> Iterator[Markup]:
         book = self.book
-        yield from self.head(book.title, "index")
-        yield '<main id="main" class="index" ' + self.style + ">"
-        yield '<div class="cover"><header class="chapter">'
-        model = escape(book.model)
-        yield f'<p class="kicker">byhand · {model}</p><h1>{escape(book.title)}</h1>'
-        yield f'<p class="intro">{prose(words.told(book.about))}</p></header>'
-        yield from facts(book.facts)
-        yield '<nav class="contents"><h2>' + escape(_("Contents")) + "</h2><ol>"
-        for page in book.pages:
-            yield (
-                f'<li><a href="{escape(page.slug)}.html"><strong>{escape(page.title)}</strong>'
-                f"<span>{prose(page.intro)}</span></a></li>"
+        contents = (
+            element(
+                "li",
+                element(
+                    "a",
+                    element("strong", page.title),
+                    element("span", prose(page.intro)),
+                    href=f"{page.slug}.html",
+                ),
             )
-        yield "</ol></nav>"
-        for note in book.notes:
-            yield f'<p class="note">{prose(words.told(note))}</p>'
+            for page in book.pages
+        )
+        notes = [element("p", prose(words.told(note)), class_="note") for note in book.notes]
         if book.claims_checked:
             text = _("Checked against {document}: numbers that do not follow are marked ✗.")
-            yield f'<p class="note">{escape(text.format(document=book.claims_checked))}</p>'
-        yield "</div>"
-        title = escape(_("The whole pass"))
-        yield f'<figure class="whole">{self.figures.linked(self.links())}'
-        where = escape(_("a click leads to where it is worked out"))
-        yield f"<figcaption>{title}: {where}</figcaption></figure></main>"
-        yield from self.foot(None)
+            notes.append(element("p", text.format(document=book.claims_checked), class_="note"))
+        where = _("a click leads to where it is worked out")
+        caption = element("figcaption", f"{_('The whole pass')}: {where}")
+        listed = element("ol", *contents)
+        cover = element(
+            "div",
+            self.chapter(f"byhand · {book.model}", book.title, words.told(book.about)),
+            facts(book.facts),
+            element("nav", element("h2", _("Contents")), listed, class_="contents"),
+            *notes,
+            class_="cover",
+        )
+        figure = element("figure", self.figures.linked(self.links()), caption, class_="whole")
+        yield element("main", cover, figure, id="main", class_="index", style=self.style)
+        yield from self.foot()
 
     def links(self) -> Mapping[str, str]:
         """Where each step is worked out: the shortest of the passages that light it."""
@@ -122,13 +115,14 @@ class _Sheet:
 
     # ------------------------------------------------------------------ a page
 
-    def page(self, page: Page, place: int) -> Iterator[str]:
-        count = len(self.book.pages)
-        yield from self.head(page.title, page.slug)
-        yield f'<main id="main" {self.style}><header class="chapter">'
-        kicker = _("Page {number} of {count}").format(number=place + 1, count=count)
-        yield f'<p class="kicker">{escape(kicker)}</p><h1>{escape(page.title)}</h1>'
-        yield f'<p class="intro">{prose(page.intro)}</p>{self.badge()}</header>'
+    def page(self, page: Page, place: int) -> str:
+        """A chapter."""
+        return self.framed(f"{page.title} · {self.book.title}", page.slug, self._page(page, place))
+
+    def _page(self, page: Page, place: int) -> Iterator[Markup]:
+        kicker = _("Page {number} of {count}").format(number=place + 1, count=len(self.book.pages))
+        yield opening("main", id="main", style=self.style)
+        yield self.chapter(kicker, page.title, page.intro, self.badge())
         if self.brief:
             worked = (n.address for n in numbers_in(page) if n.working is not None)
             example = next((a for a in worked if not a.startswith("explain.")), None)
@@ -140,107 +134,119 @@ class _Sheet:
             yield left_out(text, command if example else "")
         for number, passage in enumerate(page.passages):
             yield from self.passage(passage, f"{place + 1}.{number + 1}")
-        yield "</main>"
-        yield from self.turn(place)
-        yield from self.foot([] if self.brief else self.workings.of(page))
+        yield Markup("</main>")
+        yield element("nav", *self.turn(place), class_="turn", aria_label=_("turn the page"))
+        yield from self.foot()
+        lines = [] if self.brief else self.workings.of(page)
+        yield data_script(lines, slack_of(self.book.numbers))
 
-    def passage(self, passage: Passage, number: str) -> Iterator[str]:
-        name = escape(passage.id)
-        lit = " ".join(self.book.spine.lit(passage.lit))
-        yield (
-            f'<section class="passage" id="{name}" tabindex="-1" aria-labelledby="{name}-title"'
-            f' data-lit="{escape(lit)}">'
+    def passage(self, passage: Passage, number: str) -> Iterator[Markup]:
+        """A section: its heading, what it says and shows, and the figure with its place in it."""
+        name = passage.id
+        yield opening(
+            "section",
+            class_="passage",
+            id=name,
+            tabindex=-1,
+            aria_labelledby=f"{name}-title",
+            data_lit=" ".join(self.book.spine.lit(passage.lit)),
         )
-        yield (
-            f'<h2 id="{name}-title"><a class="number" href="#{name}">{number}</a> '
-            f'{escape(passage.title)}</h2><div class="text">'
-        )
+        link = element("a", number, class_="number", href=f"#{name}")
+        yield element("h2", link, " ", passage.title, id=f"{name}-title")
+        yield opening("div", class_="text")
         yield from passage_body(passage, self.pen)
-        yield "</div>"
+        yield Markup("</div>")
         if passage.lit:
             drawn = self.figures.of(passage.lit, looks_back=passage.looks_back)
-            yield f'<figure class="whole">{drawn}</figure>'
-        yield "</section>"
+            yield element("figure", drawn, class_="whole")
+        yield Markup("</section>")
+
+    def chapter(self, kicker: str, title: str, intro: str, badge: str = "") -> Markup:
+        """What stands above a page."""
+        return element(
+            "header",
+            element("p", kicker, class_="kicker"),
+            element("h1", title),
+            element("p", prose(intro), class_="intro"),
+            badge,
+            class_="chapter",
+        )
+
+    def badge(self) -> Markup:
+        """Where the script says what it found; its words stand here, in the book's language."""
+        return element(
+            "p",
+            id="badge",
+            role="status",
+            hidden=True,
+            data_agree=_("{count} numbers on this page worked out again: all agree"),
+            data_differ=_("{wrong} of {count} numbers on this page do not agree"),
+        )
 
     # ------------------------------------------------------------------ around it
 
-    def head(self, title: str, slug: str) -> Iterator[str]:
-        book = self.book
-        name = title if title == book.title else f"{title} · {book.title}"
-        yield f'<!doctype html>\n<html lang="{escape(book.language)}" class="no-script">'
-        yield '<head><meta charset="utf-8">'
-        yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        yield '<meta name="generator" content="byhand">'
-        yield '<link rel="icon" href="data:,">'  # else a browser asks for one
-        yield f"<title>{escape(name)}</title>"
-        yield f"<style>\n{_style(slug)}</style></head><body>"
-        yield f'<a class="skip" href="#main">{escape(_("to the text"))}</a>'
-        yield f'<header class="top"><a class="book" href="{INDEX}">{escape(book.title)}</a>'
-        yield f'<nav aria-label="{escape(_("pages"))}"><ol>'
-        for place, page in enumerate(book.pages):
-            here = ' aria-current="page"' if page.slug == slug else ""
-            yield (
-                f'<li><a href="{escape(page.slug)}.html"{here} title="{escape(page.title)}">'
-                f'<span class="place">{place + 1}'
-                f'</span> <span class="title">{escape(page.title)}</span></a></li>'
-            )
-        yield "</ol></nav></header>"
+    def framed(self, title: str, slug: str, body: Iterator[Markup]) -> str:
+        """The whole page around its body: head, the way to every page, script."""
+        styles = ("book.css", "explained.css") if slug == EXPLAINED else ("book.css",)
+        frame = Frame(title, styles, ("main", _("to the text")), ("book.js",), "no-script")
+        return frame.page((self.top(slug), *body))
 
-    def turn(self, place: int) -> Iterator[str]:
+    def top(self, slug: str) -> Markup:
+        """The way to every page."""
+        items = (
+            element(
+                "li",
+                element(
+                    "a",
+                    element("span", str(place), class_="place"),
+                    " ",
+                    element("span", page.title, class_="title"),
+                    href=f"{page.slug}.html",
+                    aria_current="page" if page.slug == slug else None,
+                    title=page.title,
+                ),
+            )
+            for place, page in enumerate(self.book.pages, 1)
+        )
+        book = element("a", self.book.title, class_="book", href=INDEX)
+        every = element("nav", element("ol", *items), aria_label=_("pages"))
+        return element("header", book, every, class_="top")
+
+    def turn(self, place: int) -> Iterator[Markup]:
         """To the page before and the page after."""
-        yield f'<nav class="turn" aria-label="{escape(_("turn the page"))}">'
-        all_pages = self.book.pages
+        every = self.book.pages
         if place > 0:
-            before = all_pages[place - 1]
+            before = every[place - 1]
             last = before.passages[-1].id if before.passages else "main"
-            yield (
-                f'<a rel="prev" href="{escape(before.slug)}.html" data-last="{escape(last)}">'
-                f"← {escape(before.title)}</a>"
-            )
+            file = f"{before.slug}.html"
+            yield element("a", f"← {before.title}", rel="prev", href=file, data_last=last)
         else:
-            yield f'<a rel="prev" href="{INDEX}">← {escape(_("Contents"))}</a>'
-        if place + 1 < len(all_pages):
-            after = all_pages[place + 1]
-            yield f'<a rel="next" href="{escape(after.slug)}.html">{escape(after.title)} →</a>'
-        yield "</nav>"
+            yield element("a", f"← {_('Contents')}", rel="prev", href=INDEX)
+        if place + 1 < len(every):
+            after = every[place + 1]
+            yield element("a", f"{after.title} →", rel="next", href=f"{after.slug}.html")
 
-    def foot(self, lines: list[tuple[str, str]] | None) -> Iterator[str]:
+    def foot(self) -> Iterator[Markup]:
+        """How to read the numbers, the keys, and what the figures of the page share."""
         book = self.book
-        yield '<footer class="bottom">'
-        if book.registers:
-            yield f'<section class="legend"><h2>{escape(_("How to read the numbers"))}</h2><ul>'
-            for register, about in book.registers:
-                sign = SIGNS.get(register, "") or "1"
-                yield (
-                    f'<li class="{escape(register)}"><span class="sample" aria-hidden="true">{sign}'
-                    f"</span><span>{prose(sentence(about))}</span></li>"
-                )
-            yield "</ul></section>"
         keys = _(
             "`→` or `j` next passage, `←` or `k` the one before; "
             "a number opens its working, `Esc` closes it."
         )
-        pressed = prose(keys).replace("code>", "kbd>")
-        yield f'<section class="keys"><h2>{escape(_("Keys"))}</h2><p>{pressed}</p></section>'
-        yield f'<p class="made">{escape(book.numbers)} · byhand</p></footer>'
-        yield from self.figures.drawn()
-        if lines is not None:
-            yield data_script(lines, slack_of(book.numbers))
-        yield f"<script>\n{text_of('book.js')}</script>"
-        yield "</body></html>"
-
-    def badge(self) -> str:
-        """Where the script says what it found; its words stand here, in the book's language."""
-        return (
-            '<p id="badge" role="status" hidden'
-            f' data-agree="{escape(_("{count} numbers on this page worked out again: all agree"))}"'
-            f' data-differ="{escape(_("{wrong} of {count} numbers on this page do not agree"))}"'
-            "></p>"
+        pressed = Markup(str(prose(keys)).replace("code>", "kbd>"))
+        yield element(
+            "footer",
+            legend(book.registers) if book.registers else "",
+            element("section", element("h2", _("Keys")), element("p", pressed), class_="keys"),
+            element("p", f"{book.numbers} · byhand", class_="made"),
+            class_="bottom",
         )
+        yield self.figures.drawn()
 
 
 class _Brief(Inscriber):
     """Numbers without their workings, for a page that would be too large with them."""
 
-    def popover(self, name: str, number: Number, anchor: str) -> str:
+    def popover(self, name: str, number: Number, anchor: str) -> Markup:
+        """What opens when a number is clicked, without its working."""
         return super().popover(name, replace(number, working=None), anchor)

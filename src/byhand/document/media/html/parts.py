@@ -1,22 +1,32 @@
-"""The parts of a passage as HTML: tables of numbers, the stream, formulas.
+"""Any part as HTML (`draw`), and those that hold numbers: tables, steps, the stream, formulas.
 
-Tables that only tell (counts, shapes, claims) are in `tables`, colours in `strips`, sentences in
-`prose`.
+Tables that only tell (what comes next, registers, claims) are in `tables`, grids and sums in
+`explained`, colours in `strips`, sentences in `prose`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from html import escape
+from typing import Any
 
 from byhand.document import words
-from byhand.document.mathematics import cell_tree, rounded_line, too_wide
+from byhand.document.mathematics import cell_tree, form_lines, rounded_line, too_wide
 from byhand.document.media.html import explained, strips, tables
-from byhand.document.media.html.markup import element
-from byhand.document.media.html.numbers import Inscriber, register_mark
+from byhand.document.media.html.markup import Markup, element
+from byhand.document.media.html.mathml import token
+from byhand.document.media.html.numbers import Inscriber, focusable, register_mark
 from byhand.document.media.html.plane import figure
-from byhand.document.media.html.prose import defined_words, left_out, remark, told
+from byhand.document.media.html.prose import (
+    also_left_out,
+    defined_words,
+    left_out,
+    prose,
+    remark,
+    told,
+)
+from byhand.document.media.html.tables import address
+from byhand.document.numerals import short_number
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
@@ -30,176 +40,195 @@ from byhand.document.parts import (
     LeftOut,
     LensTable,
     Line,
+    Loss,
     Matrix,
+    NotWorked,
     NumberTable,
-    ParameterTable,
     Part,
     Predictions,
     RegisterMap,
     Remark,
-    ShapeTable,
+    Section,
     Sign,
-    StatisticsTable,
+    Stage,
+    StepPart,
     Stop,
     StreamLine,
     Terms,
+    Title,
     Word,
+    WorkingLine,
 )
-from byhand.document.verdict_parts import VerdictTable
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Name
 from byhand.language import _
 
 BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may end
 
 
-def part_lines(part: Part, pen: Inscriber) -> Iterator[str]:
-    """One part of a passage."""
-    match part:
-        case NumberTable():
-            yield from number_table(part, pen)
-        case HeatStrip():
-            yield from strips.heat_strip(part)
-        case AttentionPattern():
-            yield from strips.attention_pattern(part)
-        case StreamLine():
-            yield from stream_line(part, pen)
-        case Predictions():
-            yield from tables.predictions(part, pen)
-        case Candidates():
-            yield from tables.candidates(part, pen)
-        case ParameterTable():
-            yield from tables.parameter_table(part)
-        case ShapeTable():
-            yield from tables.shape_table(part)
-        case StatisticsTable():
-            yield from tables.statistics_table(part)
-        case RegisterMap():
-            yield from tables.register_map(part)
-        case Definitions():
-            yield f'<div class="letters"><p>{escape(defined_words())}</p>'
-            drawn = pen.maths.formula(part.name, "=", part.form)
-            label = f'tabindex="0" role="group" aria-label="{escape(part.name)}"'
-            yield f'<div class="stands-in" {label}>{drawn}</div>'
-            yield "".join(pen.letter(letter) for letter in part.letters)
-            yield "</div>"
-        case VerdictTable():
-            yield from tables.checked_table(part)
-        case Facts():
-            if part.title:
-                yield element("p", part.title)
-            yield from tables.facts(part.facts)
-        case LeftOut():
-            yield left_out(part.text, part.command)
-        case Remark():
-            yield remark(replace(part, text=told(part.text)))
-        case Finding():
-            yield explained.finding(part)
-        case Grid():
-            yield from explained.grid(part)
-        case Drawing():
-            yield element("figure", figure(part), class_="drawing")
-        case Terms():
-            yield from explained.terms(part, pen)
-        case LensTable():
-            yield from explained.lens_table(part, pen)
-        case _:
-            raise TypeError(f"a page has no {type(part).__name__}")
+def draw(part: Part | Section, pen: Inscriber) -> Iterable[Markup]:
+    """Any part, piece by piece."""
+    return _DRAWN[type(part)](part, pen)
 
 
 # ------------------------------------------------------------------ numbers
 
 
-def number_table(table: NumberTable, pen: Inscriber) -> Iterator[str]:
+def number_table(table: NumberTable, pen: Inscriber) -> Iterator[Markup]:
     """Numbers in rows and columns, each with its working; or a word that says them all."""
-    name = pen.maths.formula(Name(table.title)) if table.kind == "weight" and table.title else ""
-    title = name or f'<span class="name">{escape(table.title)}</span>' * bool(table.title)
-    address = f'<code class="address">{escape(table.address)}</code>'
-    axes = f'<span class="quiet">{escape(pen.axes(table))}</span>'
+    title: str = element("span", table.title, class_="name") if table.title else ""
+    if table.kind == "weight" and table.title:
+        title = pen.maths.formula(Name(table.title))
+    where = address(table.address)
+    axes = element("span", pen.axes(table), class_="quiet")
     if table.word:
-        given = f"<span>{title} = {escape(table.word)}</span>"
-        yield f'<p class="given">{given} {address} {axes}</p>'
+        given = element("span", title, " = ", table.word)
+        yield element("p", given, " ", where, " ", axes, class_="given")
         return
-    yield f'<div class="table {table.kind}" tabindex="0" role="group"'
-    yield f' aria-label="{escape(table.address)}"><table>'
     rounded = _rounded(table)
-    how = ' <span class="quiet">{mark} {word}</span>'.format(
-        mark=register_mark("rounded", hidden=True), word=escape(words.register_word("rounded"))
-    )
-    yield f"<caption>{title} {address} {axes}{how if rounded else ''}</caption>"
-    heads = table.heads
+    how: list[str] = []
+    if rounded:
+        mark, word = register_mark("rounded", hidden=True), words.register_word("rounded")
+        how = [" ", element("span", mark, " ", word, class_="quiet")]
     labelled = any(row.label for row in table.rows)
-    if heads:
-        corner = "<td></td>" if labelled else ""
-        cells = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads)
-        yield f"<thead><tr>{corner}{cells}</tr></thead>"
-    yield "<tbody>"
+    heads = ""
+    if table.heads:
+        cells = [element("th", head, scope="col") for head in table.heads]
+        heads = element("thead", element("tr", *[element("td")] * labelled, *cells))
+    yield element(
+        "div",
+        element(
+            "table",
+            element("caption", title, " ", where, " ", axes, *how),
+            heads,
+            element("tbody", *_rows(table, pen, labelled, rounded)),
+        ),
+        also_left_out(table.left_out),
+        **focusable(f"table {table.kind}", table.address),
+    )
+
+
+def _rows(table: NumberTable, pen: Inscriber, labelled: bool, rounded: bool) -> Iterator[Markup]:
     before: int | None = None
     for row in table.rows:
         if before is not None and row.place > before + 1:
-            span = len(row.numbers) + labelled
-            yield f'<tr class="gap" aria-hidden="true"><td colspan="{span}">⋮</td></tr>'
+            gap = element("td", "⋮", colspan=len(row.numbers) + labelled)
+            yield element("tr", gap, class_="gap", aria_hidden="true")
         before = row.place
-        label = f'<th scope="row">{escape(row.label)}</th>' if labelled else ""
-        numbers = (pen.number(number, marked=not rounded) for number in row.numbers)
-        yield f"<tr>{label}{''.join(numbers)}</tr>"
-    yield "</tbody></table>"
-    if table.left_out:
-        yield left_out(_("left out: {what}").format(what=table.left_out))
-    yield "</div>"
+        label = [element("th", row.label, scope="row")] * labelled
+        yield element("tr", *label, *(pen.number(n, marked=not rounded) for n in row.numbers))
 
 
 def _rounded(table: NumberTable) -> bool:
     """Whether every number is rounded: then the table says so once."""
-    registers = {n.cell.register for row in table.rows for n in row.numbers if not n.cell.masked}
-    return registers == {"rounded"}
+    return {c.register for row in table.rows for c in row.cells if not c.masked} == {"rounded"}
 
 
-def stream_line(line: StreamLine, pen: Inscriber) -> Iterator[str]:
+def stream_line(line: StreamLine, pen: Inscriber) -> Iterator[Markup]:
     """One position's way: the stream down the middle, what each side-trip adds beside it."""
     longest = max((stop.size for stop in line.stops), default=1.0) or 1.0
     title = _("The way of position {label}").format(label=line.label)
-    yield f'<figure class="stream"><figcaption>{escape(title)}</figcaption><ol>'
-    for stop in line.stops:
-        yield from _stop(stop, longest, pen)
-    yield "</ol>"
-    if line.left_out:
-        yield left_out(_("left out: {what}").format(what=line.left_out))
-    yield "</figure>"
+    stops = element("ol", *(_stop(stop, longest, pen) for stop in line.stops))
+    caption, rest = element("figcaption", title), also_left_out(line.left_out)
+    yield element("figure", caption, stops, rest, class_="stream")
 
 
-def _stop(stop: Stop, longest: float, pen: Inscriber) -> Iterator[str]:
-    side = f" {stop.trip}" if stop.kind == "trip" else ""
-    length = _("length {size}").format(size=strips.short_number(stop.size))
-    numbers = "".join(pen.number(number, "li") for number in stop.numbers)
-    yield (
-        f'<li class="{stop.kind}{side}"><span class="label">{escape(stop.label)}</span>'
-        f'<code class="address">{escape(stop.address)}</code>'
-        f'<ul class="vector">{numbers}</ul>'
-        f'<span class="size" style="--size:{stop.size / longest:.3f}"><span>{escape(length)}</span>'
-        f"</span></li>"
+def _stop(stop: Stop, longest: float, pen: Inscriber) -> Markup:
+    length = _("length {size}").format(size=short_number(stop.size))
+    share = f"--size:{stop.size / longest:.3f}"
+    return element(
+        "li",
+        element("span", stop.label, class_="label"),
+        address(stop.address),
+        element("ul", *(pen.number(number, "li") for number in stop.numbers), class_="vector"),
+        element("span", element("span", length), class_="size", style=share),
+        class_=f"{stop.kind} {stop.trip}".strip() if stop.kind == "trip" else stop.kind,
     )
+
+
+def definitions(part: Definitions, pen: Inscriber) -> Iterator[Markup]:
+    """A number with letters in it, and what each of them stands for."""
+    drawn = pen.maths.formula(part.name, "=", part.form)
+    yield element(
+        "div",
+        element("p", defined_words()),
+        element("div", drawn, **focusable("stands-in", part.name)),
+        *map(pen.letter, part.letters),
+        class_="letters",
+    )
+
+
+# ------------------------------------------------------------------ steps
+
+
+def title(part: Title, pen: Inscriber) -> Iterator[Markup]:
+    """What is worked out: its name, a sentence, and facts."""
+    yield element("p", part.name, class_="title")
+    if part.about:
+        yield element("p", prose(words.told(part.about)))
+    yield tables.facts(part.facts)
+
+
+def stage(part: Stage, pen: Inscriber) -> Iterator[Markup]:
+    """A heading along the spine."""
+    yield element("h3", part.title)
+    yield element("p", part.about, class_="quiet")
+
+
+def step(part: StepPart, pen: Inscriber) -> Iterator[Markup]:
+    """A step: its law, its numbers, and what is to be said of them."""
+    yield _law(part)
+    for table in (*part.given, *part.tables):
+        yield from number_table(table, pen)
+    yield from map(remark, part.remarks)
+
+
+def _law(part: StepPart) -> Markup:
+    formula = words.formula_text(part.formula)
+    law = f"{part.address} = {formula}" if formula else part.address
+    return element("p", element("code", law), class_="law")
+
+
+def not_worked(part: NotWorked, pen: Inscriber) -> Iterator[Markup]:
+    """Steps without values, and why they have none."""
+    yield from map(_law, part.steps)
+    yield left_out(part.reason)
+
+
+def loss(part: Loss, pen: Inscriber) -> Iterator[Markup]:
+    """The loss in every form, with the letters in it."""
+    yield from step(part.step, pen)
+    yield element("div", *pen.lines(form_lines(part.cell), part.cell), class_="lines")
+    yield from map(pen.letter, part.letters)
+
+
+def working_line(part: WorkingLine, pen: Inscriber) -> Iterator[Markup]:
+    """How one number comes about."""
+    where = element("p", address(part.address), class_="where")
+    yield element("div", where, *pen.working(part), class_="worked", data_a=part.address)
+
+
+def section(part: Section, pen: Inscriber) -> Iterator[Markup]:
+    """Parts under a heading, folded away."""
+    about = [element("p", part.about)] if part.about else []
+    inside = (piece for one in part.parts for piece in draw(one, pen))
+    yield element("details", element("summary", part.title), *about, *inside)
 
 
 # ------------------------------------------------------------------ formulas
 
 
-def formula(law: Formula, pen: Inscriber) -> Iterator[str]:
+def formula(law: Formula, pen: Inscriber) -> Markup:
     """The law, the same with this model's numbers, and one entry written out."""
-    yield f'<div class="formula" tabindex="0" role="group" aria-label="{escape(law.address)}">'
-    yield '<div class="statement">'
-    yield f'<div class="law">{pen.maths.line(list(_pieces(law.symbols, pen)))}</div>'
+    lines = [element("div", pen.maths.line(list(_pieces(law.symbols, pen))), class_="law")]
     for label, line in (*law.earlier, (law.label, law.numbers)):
         if line:
-            which = f'<span class="which">{escape(label)}</span>' if label else ""
-            yield f'<div class="numbers">{which}{pen.maths.line(list(_pieces(line, pen)))}</div>'
-    yield "</div>"
-    if law.worked is not None:
-        address = escape(law.worked.address)
-        yield f'<div class="worked" data-a="{address}">'
-        yield f'<p class="where"><code class="address">{address}</code></p>'
-        yield from pen.working(law.worked)
-        yield "</div>"
-    yield "</div>"
+            which = element("span", label, class_="which") if label else ""
+            drawn = pen.maths.line(list(_pieces(line, pen)))
+            lines.append(element("div", which, drawn, class_="numbers"))
+    worked = () if law.worked is None else working_line(law.worked, pen)
+    statement = element("div", *lines, class_="statement")
+    return element("div", statement, *worked, **focusable("formula", law.address))
 
 
 def _pieces(line: Line, pen: Inscriber) -> Iterator[str]:
@@ -217,13 +246,41 @@ def _pieces(line: Line, pen: Inscriber) -> Iterator[str]:
                     yield drawn
                     drawn = ""
                 text = "≈" if text == "=" and rounded else {"·": "⋅"}.get(text, text)
-                drawn += f"<mo>{escape(text)}</mo>"
+                drawn += token("mo", text)
             case Word(text=text):
-                drawn += f"<mtext>{escape(text)}</mtext>"
+                drawn += token("mtext", text)
             case Matrix(rows=rows):
-                drawn += pen.maths.matrix(
-                    [[cell_tree(cell, brief) for cell in row] for row in rows]
-                )
+                drawn += pen.maths.matrix([[cell_tree(c, brief) for c in row] for row in rows])
             case _:
                 drawn += pen.maths.draw(piece)
     yield drawn
+
+
+# ------------------------------------------------------------------ every part
+
+_DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
+    NumberTable: number_table,
+    WorkingLine: working_line,
+    Definitions: definitions,
+    Title: title,
+    Stage: stage,
+    StepPart: step,
+    NotWorked: not_worked,
+    Predictions: tables.predictions,
+    Candidates: tables.candidates,
+    Loss: loss,
+    HeatStrip: lambda part, pen: [strips.heat_strip(part)],
+    AttentionPattern: lambda part, pen: [strips.attention_pattern(part)],
+    StreamLine: stream_line,
+    RegisterMap: tables.register_map,
+    Terms: explained.terms,
+    LensTable: explained.lens_table,
+    Drawing: lambda part, pen: [element("figure", figure(part), class_="drawing")],
+    Remark: lambda part, pen: [remark(replace(part, text=told(part.text)))],
+    Finding: lambda part, pen: [explained.finding(part)],
+    Facts: lambda part, pen: [tables.facts(part.facts, part.title)],
+    LeftOut: lambda part, pen: [left_out(part.text, part.command)],
+    Grid: lambda part, pen: explained.grid(part),
+    VerdictTable: tables.checked_table,
+    Section: section,
+}

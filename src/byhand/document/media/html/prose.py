@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from html import escape
 
+from byhand.document.media.html.markup import Markup, element, escape
 from byhand.document.numerals import written
 from byhand.document.parts import Remark
 from byhand.language import _
@@ -19,11 +19,16 @@ MARKS = {
     "carried": "→",
     "closing": "=",
 }
+_CODE_OR_BREAK = re.compile(r"`([^`]+)`|\n")
 
 
-def prose(text: str) -> str:
-    """A sentence; what stands between backticks is code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+def prose(text: str) -> Markup:
+    """A sentence; what stands between backticks is code, and a line may end."""
+
+    def drawn(found: re.Match[str]) -> str:
+        return f"<code>{found[1]}</code>" if found[1] else "<br>"
+
+    return Markup(_CODE_OR_BREAK.sub(drawn, escape(text)))
 
 
 def sentence(text: str) -> str:
@@ -39,12 +44,12 @@ def told(text: str) -> str:
     return sentence(written(stopped))
 
 
-def remark(mark: Remark) -> str:
+def remark(mark: Remark) -> Markup:
     """A boundary, a return, or what does not follow."""
     sign = MARKS.get(mark.kind, "")
-    shown = f'<span class="sign" aria-hidden="true">{sign}</span>' if sign else ""
-    text = prose(sentence(mark.text))
-    return f'<p class="remark {escape(mark.kind)}">{shown}<span>{text}</span></p>'
+    shown = element("span", sign, class_="sign", aria_hidden="true") if sign else ""
+    text = element("span", prose(sentence(mark.text)))
+    return element("p", shown, text, class_=f"remark {mark.kind}")
 
 
 def defined_words() -> str:
@@ -52,7 +57,12 @@ def defined_words() -> str:
     return _("Written as what it is, with a letter for each number that has a name of its own:")
 
 
-def left_out(text: str, command: str = "") -> str:
+def left_out(text: str, command: str = "") -> Markup:
     """What is not shown, and how to see it."""
-    how = f" <code>{escape(command)}</code>" if command else ""
-    return f'<p class="left-out">{prose(sentence(text))}{how}</p>'
+    how = element("code", command) if command else ""
+    return element("p", prose(sentence(text)), " " if command else "", how, class_="left-out")
+
+
+def also_left_out(what: str) -> Markup:
+    """What a table or a picture does not show; nothing where it shows all."""
+    return left_out(_("left out: {what}").format(what=what)) if what else Markup()

@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from byhand.document.book import Book, Page
-from byhand.document.numerals import in_full
+from byhand.document.mathematics import by_decimals
+from byhand.document.media.html.markup import Markup, element
 from byhand.document.parts import Cell, Drawing, Number, WorkingLine
 from byhand.expression import Call, Entry, Expression, Name, Negative, Power, Product, Quotient, Sum
 from byhand.expression import Number as Rational
@@ -52,9 +53,7 @@ class Workings:
     @cached_property
     def decimal(self) -> bool:
         """Whether the exact numbers of the book are decimals by nature: 0.2 rather than 3/4."""
-        forms = (known.cell.form for known in self.known.values())
-        values = (form.value for form in forms if isinstance(form, Rational))
-        return any(value.denominator % 5 == 0 and in_full(value) for value in values)
+        return by_decimals(known.cell for known in self.known.values())
 
     def of(self, page: Page) -> list[tuple[str, str]]:
         """(address, postfix) of the numbers that stand on the page, and of what they come from.
@@ -121,11 +120,11 @@ class Workings:
             yield _written(value, decimals=True)
 
 
-def data_script(lines: Iterable[tuple[str, str]], slack: float) -> str:
+def data_script(lines: Iterable[tuple[str, str]], slack: float) -> Markup:
     """The data as an element of the page; `slack` is what one operation may round by."""
     data = json.dumps({"slack": slack, "lines": list(lines)}, separators=(",", ":"))
     safe = data.replace("<", "\\u003c")
-    return f'<script type="application/json" id="workings">{safe}</script>'
+    return element("script", Markup(safe), type="application/json", id="workings")
 
 
 def slack_of(numbers: str) -> float:

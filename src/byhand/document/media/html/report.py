@@ -15,7 +15,7 @@ from byhand.document.media.html import heat
 from byhand.document.media.html.markup import Markup, element, escape, joined
 from byhand.document.media.html.standalone import Frame, fact_list
 from byhand.document.parts import Grid
-from byhand.document.verdict_parts import (
+from byhand.document.parts.verdicts import (
     UNUSUAL,
     Signed,
     VerdictLine,

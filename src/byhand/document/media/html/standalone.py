@@ -35,6 +35,8 @@ class Frame:
         yield opening("html", lang=_("en"), class_=self.kind) + opening("head")
         yield opening("meta", charset="utf-8")
         yield opening("meta", name="viewport", content="width=device-width, initial-scale=1")
+        yield opening("meta", name="generator", content="byhand")
+        yield opening("link", rel="icon", href="data:,")  # else a browser asks for one
         yield element("title", self.title)
         yield element("style", Markup(style(*self.styles)))
         yield Markup("</head><body>")

@@ -9,242 +9,199 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from html import escape
-from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 
-from byhand.document.numerals import localised
-from byhand.document.parts import (
-    AttentionPattern,
-    Floats,
-    HeadPattern,
-    HeatStrip,
-)
+from byhand.document.media.colours import EDGES, MASKED, MOST_LABELS, panels, runs, told
+from byhand.document.media.html.markup import Markup, element
+from byhand.document.numerals import localised, short_number
+from byhand.document.parts import AttentionPattern, Floats, HeadPattern, HeatStrip
 from byhand.document.words import axes_text
 from byhand.language import _
 
-EDGES = (0.04, 0.2, 0.4, 0.65)  # of the reach: where a deeper colour begins
 STEPS = 32767  # of the reach, in which values are carried; one less than the least means masked
 LARGEST_CELL, WIDEST, TALLEST = 22, 640, 420  # pixels
 MOST_BESIDE, ALL_BESIDE = 4, 560  # heads side by side, and pixels for all of them
 LOWEST_LABELLED = 14.0  # pixels of a row that has a word beside it
-MOST_LABELS = 24  # rows that have their words beside them
 MOST_NUMBERED = 8  # positions of a pattern whose cells hold their numbers
 SQUARE, SMALL_SQUARE = 42, 31  # pixels of a pattern's cell: of one head, of several
 LETTER = 6.9  # pixels of a letter above a column
 SHARES = (0.1, 0.3, 0.55, 0.8)  # where a deeper colour begins
 
-Levels = npt.NDArray[np.int64]
 
-
-def heat_strip(strip: HeatStrip) -> Iterator[str]:
+def heat_strip(strip: HeatStrip) -> Markup:
     """A figure: the strip (one a head), what it is, and what its colours mean."""
-    yield '<figure class="strip">'
-    yield (
-        f'<figcaption><span class="name">{escape(strip.title or strip.address)}</span>'
-        f' <code class="address">{escape(strip.address)}</code>'
-        f' <span class="quiet">{escape(axes_text(strip.axes, strip.shape))}</span></figcaption>'
+    drawn = (_panel(strip, block, *panel) for block, panel in enumerate(panels(strip)))
+    axes = element("span", axes_text(strip.axes, strip.shape), class_="quiet")
+    readout = element("p", class_="readout", aria_live="polite")
+    return element(
+        "figure",
+        _caption(strip.title or strip.address, strip.address, " ", axes),
+        element("div", *drawn, class_="strips several" if strip.blocks > 1 else "strips"),
+        element("div", *_scale(strip), readout, class_="under"),
+        class_="strip",
     )
-    values = np.atleast_2d(strip.values)
-    high = values.shape[0] // strip.blocks
-    yield f'<div class="strips{" several" if strip.blocks > 1 else ""}">'
-    for block in range(strip.blocks):
-        yield from _block(strip, values[block * high : (block + 1) * high], block)
-    yield "</div>"
-    yield '<div class="under">'
-    yield from _scale(strip)
-    yield '<p class="readout" aria-live="polite"></p></div></figure>'
 
 
-def _block(strip: HeatStrip, values: Floats, block: int) -> Iterator[str]:
+def _caption(name: str, address: str, *more: str) -> Markup:
+    where = element("code", address, class_="address")
+    return element("figcaption", element("span", name, class_="name"), " ", where, *more)
+
+
+def _panel(
+    strip: HeatStrip, block: int, title: str, values: Floats, labels: Sequence[str]
+) -> Markup:
     high, wide = values.shape
     room = ALL_BESIDE / min(strip.blocks, MOST_BESIDE) if strip.blocks > 1 else WIDEST
     cell = max(min(LARGEST_CELL, room / wide, TALLEST / high), 1.0)
-    labelled = len(strip.labels) == high <= MOST_LABELS
-    cell_high = max(cell, LOWEST_LABELLED) if labelled or high <= 3 else cell
-    title = ""
-    if strip.blocks > 1:
-        title = _("head {head}").format(head=block)
-        yield f'<div class="panel"><p class="title">{escape(title)}</p>'
-    else:
-        yield '<div class="panel">'
-    if labelled and not block:  # the heads beside it have the same rows
-        style = f"grid-auto-rows:{cell_high:.1f}px"
-        marks = "".join(f"<span>{escape(label)}</span>" for label in strip.labels)
-        yield f'<div class="labels" aria-hidden="true" style="{style}">{marks}</div>'
-    told = _sentence(strip, values, title)
-    yield (
-        f'<svg class="heat" role="img" aria-label="{escape(told)}" viewBox="0 0 {wide} {high}"'
-        f' preserveAspectRatio="none" style="width:{cell * wide:.0f}px;'
-        f'height:{cell_high * high:.0f}px" {_carried(strip, values, block)}>'
+    cell_high = max(cell, LOWEST_LABELLED) if labels or high <= 3 else cell
+    inside = [element("p", title, class_="title")] if title else []
+    if labels and not block:  # the heads beside it have the same rows
+        rows = f"grid-auto-rows:{cell_high:.1f}px"
+        marks = (element("span", label) for label in labels)
+        inside.append(element("div", *marks, class_="labels", aria_hidden="true", style=rows))
+    heat = element(
+        "svg",
+        *_cells(values, strip.reach),
+        class_="heat",
+        role="img",
+        aria_label=told(strip, values, title),
+        viewBox=f"0 0 {wide} {high}",
+        preserveAspectRatio="none",
+        style=f"width:{cell * wide:.0f}px;height:{cell_high * high:.0f}px",
+        **_carried(strip, values, block),
     )
-    yield from _cells(_levels(values, strip.reach))
-    yield "</svg></div>"
+    return element("div", *inside, heat, class_="panel")
 
 
-def _sentence(strip: HeatStrip, values: Floats, title: str) -> str:
-    """What the strip shows, for those who hear the page."""
-    known = values[~np.isnan(values)]
-    name = " ".join(filter(None, (strip.title or strip.address, title)))
-    if not known.size:
-        return name
-    return _("{what}: from {least} to {greatest}").format(
-        what=name, least=short_number(float(known.min())), greatest=short_number(float(known.max()))
-    )
-
-
-def _levels(values: Floats, reach: float) -> Levels:
-    """From −4 to 4; 99 where an entry is masked."""
-    shares = np.abs(np.nan_to_num(values.astype(np.float64))) / (reach or 1.0)
-    levels = np.searchsorted(EDGES, shares, side="right") * np.sign(np.nan_to_num(values))
-    found: Levels = np.where(np.isnan(values), 99, levels).astype(np.int64)
-    return found
-
-
-def _cells(levels: Levels) -> Iterator[str]:
+def _cells(values: Floats, reach: float) -> Iterator[Markup]:
     """One path a level: a stroke as high as a row through each run of cells that have it."""
     paths: dict[int, list[str]] = {}
     ends: dict[int, tuple[int, int]] = {}  # where the stroke of a level stands
-    for row, across in enumerate(levels.tolist()):
-        column = 0
-        for level, run in groupby(across):
-            length = len(list(run))
-            if level in ends:
-                x, y = ends[level]
-                paths[level].append(f"m{column - x} {row - y}h{length}")
-            else:
-                paths[level] = [f"M{column} {row}.5h{length}"]
-            column += length
-            ends[level] = column, row
+    for level, row, column, length in runs(values, reach):
+        if level in ends:
+            x, y = ends[level]
+            paths[level].append(f"m{column - x} {row - y}h{length}")
+        else:
+            paths[level] = [f"M{column} {row}.5h{length}"]
+        ends[level] = column + length, row
     for level in sorted(paths):
-        yield f'<path class="{_level_class(level)}" d="{"".join(paths[level])}"/>'
+        yield element("path", class_=_level_class(level), d="".join(paths[level]))
 
 
 def _level_class(level: int) -> str:
-    if level == 99:
+    if level == MASKED:
         return "none"
     return f"{'n' if level < 0 else 'p'}{abs(level)}" if level else "z"
 
 
-def _carried(strip: HeatStrip, values: Floats, block: int) -> str:
+def _carried(strip: HeatStrip, values: Floats, block: int) -> dict[str, str]:
     """What the script reads: where the strip lies in its tensor, and its values."""
     scaled = np.nan_to_num(values.astype(np.float64)) / (strip.reach or 1.0) * STEPS
     steps = np.where(np.isnan(values), -STEPS - 1, np.clip(np.round(scaled), -STEPS, STEPS))
-    data = b64encode((steps + 32768).astype("<u2").tobytes()).decode()
     lead = f"{block}," if strip.blocks > 1 else ""
     rows = "{row}," if len(strip.shape) > 1 else ""
-    template = f"{strip.address}[{lead}{rows}{{column}}]"
     sizes = (*strip.shape[-2:],) if len(strip.shape) > 1 else (1, *strip.shape[-1:])
-    return (
-        f'data-address="{escape(template)}" data-reach="{strip.reach:.9g}"'
-        f' data-pooled="{strip.pooled[0]} {strip.pooled[1]}"'
-        f' data-sizes="{" ".join(map(str, sizes))}" data-values="{data}"'
-    )
+    return {
+        "data_address": f"{strip.address}[{lead}{rows}{{column}}]",
+        "data_reach": f"{strip.reach:.9g}",
+        "data_pooled": f"{strip.pooled[0]} {strip.pooled[1]}",
+        "data_sizes": " ".join(map(str, sizes)),
+        "data_values": b64encode((steps + 32768).astype("<u2").tobytes()).decode(),
+    }
 
 
-def _scale(strip: HeatStrip) -> Iterator[str]:
+def _scale(strip: HeatStrip) -> Iterator[Markup]:
     """The colours from end to end, and what is not shown."""
-    reach = short_number(strip.reach)
-    squares = "".join(
-        f'<i class="{_level_class(level)}"></i>' for level in range(-len(EDGES), len(EDGES) + 1)
+    reach, ends = short_number(strip.reach), len(EDGES)
+    squares = (element("i", class_=_level_class(level)) for level in range(-ends, ends + 1))
+    yield element(
+        "p",
+        element("span", f"−{reach}"),
+        element("span", *squares, class_="colours", aria_hidden="true"),
+        element("span", reach),
+        class_="scale",
     )
-    yield (
-        f'<p class="scale"><span>−{escape(reach)}</span><span class="colours" aria-hidden="true">'
-        f"{squares}</span><span>{escape(reach)}</span></p>"
-    )
-    notes = []
     if strip.pooled != (1, 1):
+        text = _("A cell stands for {shape} entries and shows the one furthest from 0.")
         shape = f"{strip.pooled[0]} × {strip.pooled[1]}"
-        notes.append(
-            _("A cell stands for {shape} entries and shows the one furthest from 0.").format(
-                shape=shape
-            )
-        )
-    if strip.left_out:
-        notes.append(_("left out: {what}").format(what=strip.left_out))
-    for note in notes:
-        yield f'<p class="left-out">{escape(note)}</p>'
+        yield element("p", text.format(shape=shape), class_="left-out")
+    yield _left_out(strip.left_out)
+
+
+def _left_out(what: str) -> Markup:
+    text = _("left out: {what}").format(what=what)
+    return element("p", text, class_="left-out") if what else Markup()
 
 
 # ------------------------------------------------------------------ where the heads look
 
 
-def attention_pattern(pattern: AttentionPattern) -> Iterator[str]:
+def attention_pattern(pattern: AttentionPattern) -> Markup:
     """One square of cells a head: a row asks, a column is asked."""
-    title = escape(_("Who looks at whom"))
-    address = escape(pattern.address)
-    yield f'<figure class="pattern"><figcaption><span class="name">{title}</span>'
-    yield f' <code class="address">{address}</code></figcaption><div class="heads">'
     several = len(pattern.patterns) > 1
-    for head in pattern.patterns:
-        yield from _head(head, pattern.labels, several)
-    yield "</div>"
     text = _(
         "A row is a position that asks, a column one that it looks at; the deeper the colour, "
         "the larger its share."
     )
-    yield f'<p class="quiet small">{escape(text)}</p>'
-    if pattern.left_out:
-        told = _("left out: {what}").format(what=pattern.left_out)
-        yield f'<p class="left-out">{escape(told)}</p>'
-    yield "</figure>"
+    heads = (_head(head, pattern.labels, several) for head in pattern.patterns)
+    return element(
+        "figure",
+        _caption(_("Who looks at whom"), pattern.address),
+        element("div", *heads, class_="heads"),
+        element("p", text, class_="quiet small"),
+        _left_out(pattern.left_out),
+        class_="pattern",
+    )
 
 
-def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Iterator[str]:
-    count = head.values.shape[0]
-    keys = head.values.shape[1]
+def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Markup:
+    count, keys = head.values.shape
     named = len(labels) == keys <= MOST_LABELS
     numbered = keys <= MOST_NUMBERED
     square = SMALL_SQUARE if several else SQUARE
     size = square if numbered else max(6, min(square // 2, 360 // keys))
     side = max((len(label) for label in labels), default=0) * 6.6 + 14 if named else 8
     high = 20 if named and numbered else 4
-    title = _("head {head}").format(head=head.head)
-    told = f"{title}: {_looks(head.values, labels)}"
-    yield '<div class="head">'
-    if several:
-        yield f'<p class="title">{escape(title)}</p>'
-    wide, tall = side + keys * size + 2, high + count * size + 2
-    yield (
-        f'<svg class="looks" role="img" aria-label="{escape(told)}" width="{wide:.0f}"'
-        f' height="{tall:.0f}" viewBox="0 0 {wide:.0f} {tall:.0f}">'
-    )
+    drawn: list[Markup] = []
     for row in range(count):
         y = high + row * size
         if named and row < len(labels):
-            yield (
-                f'<text class="side" x="{side - 7:.0f}" y="{y + size / 2 + 4:.0f}">'
-                f"{escape(labels[row])}</text>"
-            )
+            at = {"x": f"{side - 7:.0f}", "y": f"{y + size / 2 + 4:.0f}"}
+            drawn.append(element("text", labels[row], class_="side", **at))
         for column in range(keys):
-            yield from _look(
-                float(head.values[row, column]), side + column * size, y, size, numbered
-            )
+            share = float(head.values[row, column])
+            drawn += _look(share, side + column * size, y, size, numbered)
     if named and numbered:
         for column, label in enumerate(labels):
-            x = side + (column + 0.5) * size
+            x = f"{side + (column + 0.5) * size:.0f}"
             word = label.split(" ", 1)[-1]
             if len(word) * LETTER > size:
                 word = word[: int(size / LETTER) - 1] + "…"
-            yield f'<text class="top" x="{x:.0f}" y="13">{escape(word)}</text>'
-    yield "</svg></div>"
+            drawn.append(element("text", word, class_="top", x=x, y=13))
+    title = _("head {head}").format(head=head.head)
+    wide, tall = f"{side + keys * size + 2:.0f}", f"{high + count * size + 2:.0f}"
+    label = f"{title}: {_looks(head.values, labels)}"
+    box = {"width": wide, "height": tall, "viewBox": f"0 0 {wide} {tall}"}
+    looks = element("svg", *drawn, class_="looks", role="img", aria_label=label, **box)
+    above = element("p", title, class_="title") if several else ""
+    return element("div", above, looks, class_="head")
 
 
-def _look(share: float, x: float, y: float, size: float, numbered: bool) -> Iterator[str]:
+def _look(share: float, x: float, y: float, size: float, numbered: bool) -> Iterator[Markup]:
     """A cell: the deeper its colour, the larger the share."""
-    frame = f'x="{x:.1f}" y="{y:.1f}" width="{size}" height="{size}"'
+    side = f"{size:g}"
+    frame = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": side, "height": side}
     if np.isnan(share):
-        yield f'<rect class="frame" {frame}/>'
-        yield f'<path class="mask" d="M{x + 2:.1f} {y + size - 2:.1f}l{size - 4} -{size - 4}"/>'
+        yield element("rect", class_="frame", **frame)
+        line = f"M{x + 2:.1f} {y + size - 2:.1f}l{size - 4} -{size - 4}"
+        yield element("path", class_="mask", d=line)
         return
     level = int(np.searchsorted(SHARES, share, side="right"))
-    yield f'<rect class="s{level}" {frame}/>'
+    yield element("rect", class_=f"s{level}", **frame)
     if numbered:
-        text = escape(localised(f"{share:.2f}"))
-        middle, line = x + size / 2, y + size / 2 + 4
-        yield f'<text class="number on{level}" x="{middle:.0f}" y="{line:.0f}">{text}</text>'
+        middle = {"x": f"{x + size / 2:.0f}", "y": f"{y + size / 2 + 4:.0f}"}
+        yield element("text", localised(f"{share:.2f}"), class_=f"number on{level}", **middle)
 
 
 def _looks(values: Floats, labels: Sequence[str]) -> str:
@@ -262,8 +219,3 @@ def _looks(values: Floats, labels: Sequence[str]) -> str:
             )
         )
     return "; ".join(said)
-
-
-def short_number(value: float) -> str:
-    """Three digits, as the language writes them."""
-    return localised(f"{value:.3g}")

@@ -23,6 +23,7 @@ from byhand.document.compose.worksheet.wording import (
 )
 from byhand.document.media.html import parts
 from byhand.document.media.html.figure import Figures
+from byhand.document.media.html.markup import Markup
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.prose import prose
@@ -48,17 +49,17 @@ class _Pen(Inscriber):
     sizes: tuple[Size, ...] = ()
     key: bool = False
 
-    def number(self, number: Number, tag: str = "td", marked: bool = True) -> str:
+    def number(self, number: Number, tag: str = "td", marked: bool = True) -> Markup:
         address = escape(number.address)
         if number.address in self.answers:
-            return f'<{tag} class="n asked">{self.blank(number.address)}</{tag}>'
+            return Markup(f'<{tag} class="n asked">{self.blank(number.address)}</{tag}>')
         if number.cell.masked:
             return super().number(number, tag)
         if number.address in self.tokens:
-            return f'<{tag} class="n">{escape(self.tokens[number.address])}</{tag}>'
-        return f'<{tag} class="n" data-a="{address}">{self.face(number.cell)}</{tag}>'
+            return Markup(f'<{tag} class="n">{escape(self.tokens[number.address])}</{tag}>')
+        return Markup(f'<{tag} class="n" data-a="{address}">{self.face(number.cell)}</{tag}>')
 
-    def face(self, cell: Cell) -> str:
+    def face(self, cell: Cell) -> Markup:
         """A weight has no decimals beside its form."""
         if cell.form is not None and cell.decimal is None:
             return self.maths.formula(cell.form)
@@ -119,7 +120,7 @@ class _Page:
         yield "</main>"
         if not self.key:
             yield from self.saving()
-        yield from self.figures.drawn()
+        yield self.figures.drawn()
         yield "</body></html>"
 
     def passage(self, passage: Passage, number: int) -> Iterator[str]:
@@ -130,7 +131,7 @@ class _Page:
         if passage.sentences:
             yield f"<p>{' '.join(map(prose, passage.sentences))}</p>"
         for law in passage.formulas:
-            yield from parts.formula(law, self.pen)
+            yield parts.formula(law, self.pen)
         yield '<div class="beside-each-other">'
         for part in passage.show:
             assert isinstance(part, NumberTable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import words
@@ -31,7 +32,7 @@ from byhand.document.parts import (
     Title,
     WorkingLine,
 )
-from byhand.document.verdict_parts import ClassTable, VerdictReport
+from byhand.document.parts.verdicts import ClassTable, VerdictReport
 from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
@@ -50,6 +51,7 @@ class Terminal:
     ink: Ink = field(default_factory=Ink)
     told: set[str] = field(default_factory=set)  # letters already defined
     brief: str | None = None  # the first entry whose form had no room
+    piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
     def lines(self, parts: Iterable[Part]) -> Iterator[str]:
@@ -80,8 +82,9 @@ class Terminal:
 
     def grid(self, part: Grid) -> Iterator[str]:
         """A table to be read."""
+        whole = self.piped and any(column.kind == "formula" for column in part.columns)
         yield ""
-        yield from grid_lines(part, self.width, self.ink)
+        yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
     def finding(self, part: Finding) -> Iterator[str]:
         """A sentence, and below it what is known about it."""

@@ -19,13 +19,14 @@ LEAST_WORDS = (24, 12, 6)  # characters of a column of words that is made narrow
 
 def grid_lines(grid: Grid, width: int, ink: Ink) -> Iterator[str]:
     """The lines of a table; columns that do not fit side by side follow in a panel below, and where
-    addresses name the rows, each row has its numbers below its address."""
+    addresses stand under headings, each row has its numbers below its address."""
     yield from quiet_lines(grid.title, width, ink)
     columns = grid.columns[: len(grid.columns) - grid.barred]
     heads, right = [column.head for column in columns], [column.right for column in columns]
     rows = [_cells(grid, at, row) for at, row in enumerate((*grid.rows, *grid.totals))]
     rooms = _rooms(heads, [row for row in rows if len(row) > 1])
-    if columns[0].kind == "address" and _below(rooms) <= width < _used(rooms):
+    listed = grid.grouped and columns[0].kind == "address"
+    if listed and _below(rooms) <= width < _used(rooms):
         yield from _broken(grid, heads, rows, rooms, right, ink)
     else:
         yield from _beside(grid, heads, rows, right, width, ink)
@@ -59,7 +60,7 @@ def _beside(
             if len(row) == 1:
                 yield ink(INDENT + row[0], "stage")
                 continue
-            if at == len(grid.rows):
+            if at == len(grid.rows) and grid.columns[0].kind != "address":  # it is told by its word
                 yield ink(INDENT + "─" * (_used(rooms) - len(INDENT)), "quiet")
             for line in _row(next(left), rooms, rights):
                 yield line if bars < 1 else _with_bar(line, _used(rooms), grid.rows[at][-1], bars)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
-from byhand.document.verdict_parts import (
+from byhand.document.parts.verdicts import (
     ClassTable,
     Signed,
     VerdictLine,

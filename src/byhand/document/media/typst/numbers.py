@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from byhand.document.mathematics import in_a_table, says_no_more
-from byhand.document.media.html.numbers import (
-    LONGEST_LETTER,
-    LONGEST_WORKING,
-    in_full_by_decimals,
-)
+from byhand.document.mathematics import LONGEST_LETTER, Written, in_a_table, working_lines
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.quoting import array, call, code, content, string, words
 from byhand.document.numerals import localised
 from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
 from byhand.document.words import axes_text
-from byhand.expression import Expression, write
+from byhand.expression import write
 from byhand.language import _
 
 
@@ -50,12 +45,15 @@ class Inscriber:
 
     def face(self, cell: Cell) -> str:
         """The shortest honest look of a number."""
-        if cell.radius is not None:
-            return string(f"{localised(cell.decimal or '')} ± {localised(cell.radius)}")
-        if cell.form is not None and in_a_table(cell):
+        if cell.form is not None and cell.radius is None and in_a_table(cell):
             return self.maths.formula(cell.form)
-        hides = cell.register == "exact" and cell.cut
-        return string("≈ " * hides + localised(cell.decimal or ""))
+        hides = cell.radius is None and cell.register == "exact" and cell.cut
+        return self.decimal(cell, "≈ " * hides)
+
+    def decimal(self, cell: Cell, sign: str = "") -> str:
+        """The decimals behind a sign, with a radius where there is one."""
+        radius = "" if cell.radius is None else f" ± {localised(cell.radius)}"
+        return string(sign + localised(cell.decimal or "") + radius)
 
     def tells_a_form(self, cell: Cell) -> bool:
         """Whether more than plain decimals stands in the cell."""
@@ -78,41 +76,20 @@ class Inscriber:
         return call(
             "working",
             string(line.address),
-            array(self._lines(line)),
+            array(self.lines(working_lines(line), line.cell)),
             told,
             array(map(self.letter, line.letters)),
             array(words(mark.text) for mark in line.remarks),
         )
 
-    def _lines(self, line: WorkingLine) -> Iterator[str]:
-        before = ""
-        rows: list[tuple[str, Expression, str]] = []
-        if line.symbols is not None:
-            rows.append(("=", line.symbols, "symbols-line"))
-        if line.values is not None:
-            rows.append(("≈" if line.decimals else "=", line.values, ""))
-        for sign, tree, kind in rows:
-            text = write(tree)
-            if text != before and len(text) <= LONGEST_WORKING:
-                yield f"{kind}({self.maths.formula(sign, tree)})"
-            before = text
-        if not line.missing:
-            yield from self._value(line.cell, before)
-
-    def _value(self, cell: Cell, before: str) -> Iterator[str]:
-        """Every form of a number that does not stand there yet."""
-        if cell.radius is not None:
-            yield f"value-line({content(string('= '), self.face(cell))})"
-            return
-        for tree in (cell.worked, cell.form):
-            if tree is None or says_no_more(tree, before):
-                continue
-            if len(write(tree)) <= LONGEST_WORKING:
-                before = write(tree)
-                yield self.maths.formula("=", tree)
-        if cell.decimal is not None and not cell.plain:
-            sign = "= " if in_full_by_decimals(cell) else "≈ "
-            yield f"value-line({string(sign + localised(cell.decimal))})"
+    def lines(self, lines: Iterable[Written], cell: Cell) -> Iterator[str]:
+        """Lines of a working, the decimals among them."""
+        for kind, sign, tree in lines:
+            if tree is None:
+                yield f"value-line({self.decimal(cell, f'{sign} ')})"
+            else:
+                drawn = self.maths.formula(sign, tree)
+                yield f"symbols-line({drawn})" if kind == "symbols" else drawn
 
     def letter(self, letter: Letter) -> str:
         """where p = … ≈ 0.2689"""

@@ -102,7 +102,7 @@ class _Source:
         found += [formula(law, self.pen) for law in passage.formulas]
         found += map(parts.remark, passage.remarks)
         for beside, group in groupby(_on_paper(passage), lambda part: isinstance(part, BESIDE)):
-            values = [parts.part_value(part, self.pen) for part in group]
+            values = [parts.draw(part, self.pen) for part in group]
             found += [call("beside", array(values))] if beside else values
         return content(*found)
 

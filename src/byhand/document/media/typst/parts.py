@@ -1,9 +1,10 @@
-"""The parts of a passage as calls of the design: tables of numbers, counts, predictions, claims."""
+"""Any part as a call of the design (`draw`): tables of numbers, predictions, registers, claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import defined_words, sentence, told
@@ -19,8 +20,8 @@ from byhand.document.media.typst.quoting import (
     string,
     words,
 )
-from byhand.document.media.typst.strips import left_out, short_number
-from byhand.document.numerals import localised
+from byhand.document.media.typst.strips import left_out
+from byhand.document.numerals import localised, short_number
 from byhand.document.parts import (
     AttentionPattern,
     Candidates,
@@ -33,71 +34,23 @@ from byhand.document.parts import (
     LeftOut,
     LensTable,
     NumberTable,
-    ParameterTable,
     Part,
     Predictions,
     RegisterMap,
     Remark,
-    ShapeTable,
-    StatisticsTable,
     Stop,
     StreamLine,
     Terms,
+    WorkingLine,
 )
-from byhand.document.verdict_parts import VerdictLine, VerdictTable
-from byhand.document.words import axes_text, formula_text, whole
+from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.expression import Name
 from byhand.language import _
 
 
-def part_value(part: Part, pen: Inscriber) -> str:
-    """One part of a passage, as a value."""
-    match part:
-        case NumberTable():
-            return number_table(part, pen)
-        case HeatStrip():
-            return strips.heat_strip(part)
-        case AttentionPattern():
-            return strips.attention_pattern(part)
-        case StreamLine():
-            return stream_line(part, pen)
-        case Predictions():
-            return predictions(part)
-        case Candidates():
-            return candidates(part, pen)
-        case ParameterTable():
-            return parameter_table(part)
-        case ShapeTable():
-            return shape_table(part)
-        case StatisticsTable():
-            return statistics_table(part)
-        case RegisterMap():
-            return register_map(part)
-        case Definitions():
-            lead = f"par(small({words(defined_words())}))"
-            form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
-            return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
-        case VerdictTable():
-            return checked_table(part)
-        case Facts():
-            return facts(part.facts)
-        case LeftOut():
-            named = {"command": string(part.command)} if part.command else {}
-            return call("left-out", prose(sentence(part.text)), **named)
-        case Remark():
-            return remark(replace(part, text=told(part.text)))
-        case Finding():
-            return explained.finding(part)
-        case Grid():
-            return explained.grid(part)
-        case Drawing():
-            return call("picture", string(explained.on_paper(figure(part))), words(part.about))
-        case Terms():
-            return explained.terms(part, pen)
-        case LensTable():
-            return explained.lens_table(part, pen)
-        case _:
-            raise TypeError(f"a page has no {type(part).__name__}")
+def draw(part: Part, pen: Inscriber) -> str:
+    """Any part of a book, as a value."""
+    return _DRAWN[type(part)](part, pen)
 
 
 # ------------------------------------------------------------------ numbers
@@ -172,7 +125,7 @@ def remark(mark: Remark) -> str:
 # ------------------------------------------------------------------ what comes next
 
 
-def predictions(part: Predictions) -> str:
+def predictions(part: Predictions, pen: Inscriber) -> str:
     """After each position, the next token."""
     rows = []
     for found in part.predictions:
@@ -221,95 +174,7 @@ def _with_left_out(table: str, what: str) -> str:
     return content(table, left_out(what)) if what else table
 
 
-# ------------------------------------------------------------------ counts and shapes
-
-
-def parameter_table(part: ParameterTable) -> str:
-    """Every component with its formula, this model's numbers in it, and its count."""
-    rows = []
-    for line in part.lines:
-        names = content(*(f"linebreak(); #address({string(name)})" for name in line.tensors))
-        count = string(whole(line.count))
-        if len(line.layers) > 1:
-            text = _("in {count} layers: {total}").format(
-                count=len(line.layers), total=whole(line.total)
-            )
-            count = content(count, "linebreak()", f"small({words(text)})")
-        rows.append(
-            array(
-                [
-                    content(words(line.part), names),
-                    words(line.formula),
-                    words(line.numbers),
-                    count,
-                    f"bar({line.share:.4f}, width: 12mm)",
-                ]
-            )
-        )
-    foot = [
-        array([f"table.cell(colspan: 3, {words(text)})", string(whole(count)), "[]"])
-        for _address, text, count in part.totals
-    ]
-    heads = (_("component"), _("formula"), _("with numbers"), _("count"), _("share"))
-    table = _table(
-        heads,
-        rows,
-        columns=("1.4fr", "auto", "auto", "auto", "auto"),
-        align=("left", "left", "left", "right", "left"),
-        foot=foot,
-    )
-    symbols = [(f"{s} = {whole(value)}", meaning) for s, value, meaning in part.symbols]
-    return content(facts(symbols), table) if symbols else table
-
-
-def shape_table(part: ShapeTable) -> str:
-    """Steps without their numbers."""
-    rows = []
-    for line, times in zip(part.lines, part.times, strict=True):
-        often = f" × {times}" if times > 1 else ""
-        rows.append(
-            array(
-                [
-                    content(code(line.address), string(often)),
-                    words(formula_text(line.formula)),
-                    string(axes_text(line.axes, line.shape)),
-                    string(whole(line.entries)),
-                ]
-            )
-        )
-    heads = (_("step"), _("formula"), _("shape"), _("entries"))
-    table = _table(
-        heads,
-        rows,
-        columns=("1.5fr", "1.2fr", "1.2fr", "auto"),
-        align=("left", "left", "left", "right"),
-    )
-    return _with_left_out(table, part.left_out)
-
-
-def statistics_table(part: StatisticsTable) -> str:
-    """What large tensors are like."""
-    rows = []
-    for line in part.lines:
-        numbers = (line.least, line.greatest, line.mean, line.deviation)
-        rows.append(
-            array(
-                [
-                    code(line.address),
-                    string(" × ".join(map(whole, line.shape))),
-                    *(string(short_number(number)) for number in numbers),
-                    string(whole(line.zeros)),
-                ]
-            )
-        )
-    heads = (
-        _("tensor"), _("shape"), _("least"), _("greatest"), _("mean"), _("deviation"), _("zeros"),
-    )  # fmt: skip
-    align = ("left", "left", *("right",) * 5)
-    return _table(heads, rows, columns=("1fr", *("auto",) * 6), align=align)
-
-
-def register_map(part: RegisterMap) -> str:
+def register_map(part: RegisterMap, pen: Inscriber) -> str:
     """The whole pass as registers: a row a step, a column a position."""
     rows = []
     for line in part.lines:
@@ -327,7 +192,7 @@ def register_map(part: RegisterMap) -> str:
 # ------------------------------------------------------------------ claims and facts
 
 
-def checked_table(part: VerdictTable) -> str:
+def checked_table(part: VerdictTable, pen: Inscriber) -> str:
     """What a document prints, line by line, with the verdict."""
     rows = [row for line in part.lines for row in _checked(line)]
     heads = (_("verdict"), _("where"), _("printed"), _("follows"))
@@ -373,3 +238,44 @@ def _table(
     if foot:
         named["foot"] = array(foot)
     return call("plain-table", array(map(words, heads)), array(rows), **named)
+
+
+# ------------------------------------------------------------------ every part
+
+
+def definitions(part: Definitions, pen: Inscriber) -> str:
+    """A number with letters in it, and what each of them stands for."""
+    lead = f"par(small({words(defined_words())}))"
+    form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
+    return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
+
+
+def _told_left_out(part: LeftOut, pen: Inscriber) -> str:
+    named = {"command": string(part.command)} if part.command else {}
+    return call("left-out", prose(sentence(part.text)), **named)
+
+
+def _picture(part: Drawing, pen: Inscriber) -> str:
+    return call("picture", string(explained.on_paper(figure(part))), words(part.about))
+
+
+_DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
+    NumberTable: number_table,
+    WorkingLine: lambda part, pen: pen.working(part),
+    Definitions: definitions,
+    Predictions: predictions,
+    Candidates: candidates,
+    HeatStrip: lambda part, pen: strips.heat_strip(part),
+    AttentionPattern: lambda part, pen: strips.attention_pattern(part),
+    StreamLine: stream_line,
+    RegisterMap: register_map,
+    Terms: explained.terms,
+    LensTable: explained.lens_table,
+    Drawing: _picture,
+    Remark: lambda part, pen: remark(replace(part, text=told(part.text))),
+    Finding: lambda part, pen: explained.finding(part),
+    Facts: lambda part, pen: facts(part.facts),
+    LeftOut: _told_left_out,
+    Grid: lambda part, pen: explained.grid(part),
+    VerdictTable: checked_table,
+}

@@ -47,11 +47,15 @@ def words(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A sentence as content; what stands between backticks is code."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:  # a backtick without its partner stands for itself
-        return content(words(text))
-    return content(*(code(p) if k % 2 else words(p) for k, p in enumerate(pieces) if p))
+    """A sentence as content; what stands between backticks is code, and a line may end."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        found += ["linebreak()"] * bool(found)
+        pieces = line.split("`")
+        if len(pieces) % 2 == 0:  # a backtick without its partner stands for itself
+            pieces = [line]
+        found += (code(p) if k % 2 else words(p) for k, p in enumerate(pieces) if p)
+    return content(*found)
 
 
 def code(text: str) -> str:

@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-
+from byhand.document.media.colours import MASKED, panels, runs, told
 from byhand.document.media.typst.quoting import array, call, content, string, words
-from byhand.document.numerals import localised
+from byhand.document.numerals import localised, short_number
 from byhand.document.palette import HEAT, LIGHT
-from byhand.document.parts import (
-    AttentionPattern,
-    Floats,
-    HeadPattern,
-    HeatStrip,
-)
+from byhand.document.parts import AttentionPattern, Floats, HeadPattern, HeatStrip
 from byhand.document.words import axes_text
 from byhand.language import _
 
-EDGES = (0.04, 0.2, 0.4, 0.65)  # of the reach: where a deeper colour begins
-MASKED = len(HEAT)
-COLOURS = (*(LIGHT[name] for name in HEAT), LIGHT["card"])  # by level, the last for what is masked
-MOST_LABELS = 24
+COLOURS = {level - 4: LIGHT[name] for level, name in enumerate(HEAT)} | {MASKED: LIGHT["card"]}
 
 
 def heat_strip(strip: HeatStrip) -> str:
     """The strip (one a head), what it is, and what its colours mean."""
-    values = np.atleast_2d(strip.values)
-    high = values.shape[0] // strip.blocks
-    panels = [
-        _panel(strip, values[block * high : (block + 1) * high], block)
-        for block in range(strip.blocks)
-    ]
     named = {} if not strip.left_out else {"left_out": left_out(strip.left_out)}
     return call(
         "heat-strip",
         words(strip.title) if strip.title else "none",
         f"address({string(strip.address)})",
         f"small({string(axes_text(strip.axes, strip.shape))})",
-        array(panels),
+        array(_panel(strip, *panel) for panel in panels(strip)),
         string(short_number(strip.reach)),
         **named,
+    )
+
+
+def _panel(strip: HeatStrip, title: str, values: Floats, labels: Sequence[str]) -> str:
+    high, wide = values.shape
+    return array(
+        [
+            words(title) if title else "none",
+            array(map(words, labels)),
+            string(picture(values, strip.reach)),
+            str(wide),
+            str(high),
+            words(told(strip, values, title)),
+        ]
     )
 
 
@@ -52,46 +50,12 @@ def left_out(text: str, command: str = "") -> str:
     return call("left-out", said, **named)
 
 
-def _panel(strip: HeatStrip, values: Floats, block: int) -> str:
-    high, wide = values.shape
-    labelled = len(strip.labels) == high <= MOST_LABELS
-    head = _("head {head}").format(head=block) if strip.blocks > 1 else ""
-    return array(
-        [
-            words(head) if head else "none",
-            array(map(words, strip.labels if labelled else ())),
-            string(picture(values, strip.reach)),
-            str(wide),
-            str(high),
-            words(_told(strip, values, head)),
-        ]
-    )
-
-
-def _told(strip: HeatStrip, values: Floats, head: str) -> str:
-    """What the strip shows, for those who hear the page."""
-    known = values[~np.isnan(values)]
-    name = " ".join(filter(None, (strip.title or strip.address, head)))
-    if not known.size:
-        return name
-    return _("{what}: from {least} to {greatest}").format(
-        what=name, least=short_number(float(known.min())), greatest=short_number(float(known.max()))
-    )
-
-
 def picture(values: Floats, reach: float) -> str:
     """The cells as a drawing: one path a colour, since thousands of squares are slow to print."""
     high, wide = values.shape
-    shares = np.abs(np.nan_to_num(values.astype(np.float64))) / (reach or 1.0)
-    depth = np.searchsorted(EDGES, shares, side="right") * np.sign(np.nan_to_num(values))
-    levels = np.where(np.isnan(values), MASKED, depth + 4).astype(int)
     paths: dict[int, list[str]] = {}
-    for row, across in enumerate(levels.tolist()):
-        column = 0
-        for level, run in groupby(across):
-            length = len(list(run))
-            paths.setdefault(level, []).append(f"M{column} {row}h{length}v1h-{length}z")
-            column += length
+    for level, row, column, length in runs(values, reach):
+        paths.setdefault(level, []).append(f"M{column} {row}h{length}v1h-{length}z")
     drawn = "".join(
         f'<path fill="{COLOURS[level]}" d="{"".join(pieces)}"/>'
         for level, pieces in sorted(paths.items())
@@ -120,8 +84,3 @@ def _rows(head: HeadPattern) -> Iterator[str]:
             "none" if value != value else f"({value:.4f}, {string(localised(f'{value:.2f}'))})"
             for value in row
         )
-
-
-def short_number(value: float) -> str:
-    """Three digits, as the language writes them."""
-    return localised(f"{value:.3g}")

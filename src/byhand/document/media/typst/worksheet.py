@@ -96,7 +96,7 @@ class _Source:
         if passage.sentences:
             found.append(f"par({prose(' '.join(passage.sentences))})")
         found += [formula(law, self.pen) for law in passage.formulas]
-        tables = [parts.part_value(part, self.pen) for part in passage.show]
+        tables = [parts.draw(part, self.pen) for part in passage.show]
         found.append(call("beside", array(tables)))
         if self.key:
             for number in workings_of(self.sheet, of_passage(self.sheet, passage)):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs.digits import Digits
 from byhand.numbers.enclosed.limbs.engine import Array
-from byhand.numbers.enclosed.limbs.norms import by_entry, constant
 from byhand.numbers.enclosed.limbs.radii import Bound, length
-from byhand.numbers.enclosed.limbs.values import Enclosed
+from byhand.numbers.enclosed.limbs.values import Enclosed, by_entry, constant
 
 
 def rows(x: Enclosed, places: Sequence[int]) -> Enclosed:
@@ -52,7 +52,7 @@ def stack(parts: Sequence[Enclosed]) -> Enclosed:
     engine = digits.engine
 
     def balls() -> Array:
-        return engine.concatenate([_radii(part) for part in parts])
+        return engine.concatenate([_balls(part) for part in parts])
 
     def boxes() -> Bound:
         found = [
@@ -63,13 +63,36 @@ def stack(parts: Sequence[Enclosed]) -> Enclosed:
     return Enclosed(digits, balls, box=boxes if any(part.has_box for part in parts) else None)
 
 
-def _boxes(part: Enclosed) -> Array:
-    """The radius of each entry, row by row."""
-    known = constant(part.digits, part.shape, 0.0) if part.exact else part.box
-    return known.reshape(-1, part.width)
+def split_heads(x: Enclosed, places: Sequence[int], width: int) -> Enclosed:
+    """So many columns from each place on, head by head, with their own radius where it is known."""
+    engine, limbs = x.digits.engine, x.digits.limbs
+    start, last = places[0], places[-1] + width
+    if last - start == len(places) * width:
+        whole = limbs[..., start:last].reshape(x.digits.n, -1, len(places), width)
+        digits = Digits(engine.moveaxis(whole, 2, 1), x.digits.top)
+    else:
+        parts = [limbs[:, None, ..., place : place + width] for place in places]
+        digits = Digits(engine.concatenate(parts, 1), x.digits.top)
+    return Enclosed(digits) if x.exact else Enclosed(digits, x.parts(places, width))
 
 
-def _radii(part: Enclosed) -> Array:
+def merge_heads(x: Enclosed) -> Enclosed:
+    """The heads side by side; the squares of their radii add up."""
+    heads, positions, width = x.shape
+    digits = x.digits.swapaxes(0, 1).reshape(positions, heads * width)
+    return Enclosed(digits, None if x.exact else length(x.ball, 0))
+
+
+def join(x: Enclosed, y: Enclosed) -> Enclosed:
+    """The positions of y after those of x, head by head."""
+    digits = arithmetic.stack([x.digits, y.digits], axis=1)
+    if x.exact and y.exact:
+        return Enclosed(digits)
+    balls = [_balls(part).reshape(part.shape[:-1]) for part in (x, y)]
+    return Enclosed(digits, digits.engine.concatenate(balls, 1))
+
+
+def _balls(part: Enclosed) -> Array:
     """The radius of each row, zeros where all is known."""
     known = constant(part.digits, part.shape[:-1], 0.0) if part.exact else part.ball
     return known.reshape(-1)

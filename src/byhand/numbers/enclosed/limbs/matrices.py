@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of
-from byhand.numbers.enclosed.limbs.norms import constant
 from byhand.numbers.enclosed.limbs.products import multiply_matrix
-from byhand.numbers.enclosed.limbs.radii import Bound, plus, times
-from byhand.numbers.enclosed.limbs.values import Enclosed
+from byhand.numbers.enclosed.limbs.radii import Bound, plus, spread, times
+from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import Weight
 
 if TYPE_CHECKING:
@@ -58,19 +57,16 @@ def times_matrix(
         return Enclosed(product.digits)
     rho = x.ball
 
-    def spread(width: int) -> Bound:
-        return None if error is None else times(math.sqrt(width) * (1 + 2.0**-50), error)
-
     def grown() -> Bound:
         if rho is None:
-            return system.rows(spread(matrix.outputs), product.digits)
-        return plus(_carried(x, weight.norms_of(layout, None)), spread(matrix.outputs))
+            return system.rows(spread(error, matrix.outputs), product.digits)
+        return plus(_carried(x, weight.norms_of(layout, None)), spread(error, matrix.outputs))
 
     def parts(starts: tuple[int, ...], width: int) -> Array:
         if rho is None:
-            return constant(product.digits, (len(starts), x.shape[0]), spread(width))
+            return constant(product.digits, (len(starts), x.shape[0]), spread(error, width))
         norms = weight.norms_of_parts(layout, starts, width)
-        return plus(_carried(x, norms, each=True), spread(width)).swapaxes(0, 1)
+        return plus(_carried(x, norms, each=True), spread(error, width)).swapaxes(0, 1)
 
     def box() -> Bound:
         if rho is None:
@@ -140,7 +136,7 @@ def head_outputs(system: Limbs, x: Enclosed, weight: Weight | None, layout: str)
         tolerance = math.ldexp(1.0, low)
         product = multiply_matrix(rows, matrix, low, largest=most, tolerance=tolerance)
         parts.append(product.digits.reshape(1, *product.digits.shape))
-        local = times(math.sqrt(matrix.outputs) * (1 + 2.0**-50), product.error or None)
+        local = spread(product.error or None, matrix.outputs)
         bound = plus(carried, local)
         balls.append(bound + constant(rows, (1, positions), 0.0) if bound is not None else None)
     digits = arithmetic.stack(parts)

@@ -13,7 +13,8 @@ Two things happen to a radius in every operation:
 Digits far below the radius are not worked out: the grid of a result is the radius of an entry less
 GUARD bits.  So the work falls from layer to layer as the radius grows.
 
-Attention is in `attention`, the next token and the loss are in `endings`.
+The rules of larger operations have rooms of their own: `matrices`, `norms`, `positions`, `scores`,
+`attention`, and `prediction` for the next token and the loss.
 """
 
 from __future__ import annotations
@@ -39,24 +40,20 @@ from byhand.numbers.enclosed.limbs import (
     matrices,
     norms,
     prediction,
+    scores,
 )
 from byhand.numbers.enclosed.limbs import positions as places
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.limbs.constants import Constant
 from byhand.numbers.enclosed.limbs.distances import apart_from
 from byhand.numbers.enclosed.limbs.engine import engine_of
-from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, length, plus, times
-from byhand.numbers.enclosed.limbs.values import (
-    Enclosed,
-    Origin,
-    entries_of,
-)
+from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, plus, spread, times
+from byhand.numbers.enclosed.limbs.values import Enclosed, constant, entries_of
 from byhand.numbers.enclosed.limbs.weights import Weight, read_weight, torch_devices
 
 COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
 
-UNEVEN = 1.5  # a gain this far above its root mean square is taken into the norm of what follows
 LOST = -8  # the grid of what nothing is known of: its digits do not matter
 
 # The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
@@ -161,12 +158,16 @@ class Limbs(Enclosing):
         box = more.pop("box", None)
         if box is not None:
             more["box"] = lambda: plus(box(), local)
-        return Enclosed(rounded, self.rows(plus(ball, spread(local, digits)), digits), **more)
+        return Enclosed(rounded, self.rounded(ball, local, digits), **more)
+
+    def rounded(self, ball: Bound, local: Bound, digits: Digits) -> Bound:
+        """The radius of rows whose entries were rounded by `local` each."""
+        return self.rows(plus(ball, spread(local, digits.shape[-1])), digits)
 
     def rows(self, bound: Bound, digits: Digits) -> Bound:
         """One bound for each row, where all rows may share one."""
         if isinstance(bound, float):
-            return norms.constant(digits, digits.shape[:-1], bound)
+            return constant(digits, digits.shape[:-1], bound)
         return bound
 
     def constant(self, value: Expression | Fraction) -> Constant:
@@ -197,9 +198,7 @@ class Limbs(Enclosing):
             arithmetic.multiply(x.digits, factor.digits(x.digits.limbs), low)
         )
         local = PRODUCT * math.ldexp(1.0, low) if low > exact else None
-        return Enclosed(
-            digits, self.rows(plus(ball, spread(local, digits)), digits), hidden=x.hidden
-        )
+        return Enclosed(digits, self.rounded(ball, local, digits), hidden=x.hidden)
 
     def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
         return places.sinusoid(self, positions, width, base)
@@ -213,7 +212,7 @@ class Limbs(Enclosing):
         digits = without_empty_limbs(arithmetic.add(x.digits, y.digits, low))
         local = HALF * math.ldexp(1.0, low) if low > exact else None
         box = (lambda: plus(x.box, y.box, local)) if x.has_box or y.has_box else None
-        ball = self.rows(plus(ball, spread(local, digits)), digits)
+        ball = self.rounded(ball, local, digits)
         return Enclosed(digits, ball, box=box)
 
     def multiply(self, x: Array, y: Array) -> Array:
@@ -229,7 +228,7 @@ class Limbs(Enclosing):
             one, other = abs(x.approx) * (1 + 2.0**-48), abs(y.approx) * (1 + 2.0**-48)
             return plus(times(one, y.box), times(other, x.box), times(x.box, y.box), local)
 
-        ball = self.rows(plus(ball, spread(local, digits)), digits)
+        ball = self.rounded(ball, local, digits)
         return Enclosed(digits, ball, box=box if x.has_box or y.has_box else None)
 
     # ------------------------------------------------------------------- norms
@@ -254,47 +253,7 @@ class Limbs(Enclosing):
 
     def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
         """max|gain|·rho; entry by entry |gain_j| times the radius."""
-        x = self.enclosed(x)
-        factor = None if gain is None else gain.largest
-        ball = x.ball if factor is None else times(x.ball, factor)
-        digits, exact = x.digits, x.digits.low
-        if gain is not None:
-            exact += gain.digits.low
-        if bias is not None:
-            exact = min(exact, bias.digits.low)
-        coarse = ball
-        if gain is not None and _uneven(gain):  # most entries are far better known than the ball
-            coarse = times(x.ball, gain.typical)
-        low = max(exact, self.grid(coarse, x.width))
-        error: Bound = None
-        if gain is not None:
-            inner = low if bias is None else min(low, max(bias.digits.low, low - 1))
-            inner = max(inner, digits.low + gain.digits.low)
-            if inner > digits.low + gain.digits.low:
-                error = PRODUCT * math.ldexp(1.0, inner)
-            digits = without_empty_limbs(arithmetic.multiply(digits, gain.digits, inner))
-        if bias is not None:
-            finer = min(digits.low, bias.digits.low)
-            digits = without_empty_limbs(arithmetic.add(digits, bias.digits, max(low, finer)))
-            if low > finer:
-                error = plus(error, HALF * math.ldexp(1.0, low))
-        local = self.rows(spread(error, digits), digits)
-
-        def box() -> Bound:
-            radius = x.box
-            if gain is not None:
-                radius = times(radius, abs(x.digits.engine.floats(gain.floats)))
-            return plus(radius, error)
-
-        origin = None
-        if gain is not None and _uneven(gain):
-            origin = Origin("affine", x, local, gain)
-        return Enclosed(
-            digits,
-            self.rows(plus(ball, local), digits),
-            box=box if x.has_box else None,
-            origin=origin,
-        )
+        return norms.affine(self, self.enclosed(x), gain, bias)
 
     # ------------------------------------------------------------------- products
 
@@ -317,40 +276,14 @@ class Limbs(Enclosing):
         return self.split_heads(made, start=0, heads=heads, width=width, stride=width)
 
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
-        """The rows of a head are parts of the rows; their own radius where it is known."""
-        x = self.enclosed(x)
         places = [start + head * stride for head in range(heads)]
-        stacked = [x.digits.limbs[..., place : place + width] for place in places]
-        engine = x.digits.engine
-        if stride == width:
-            last = start + heads * width
-            whole = x.digits.limbs[..., start:last].reshape(x.digits.n, -1, heads, width)
-            digits = Digits(engine.moveaxis(whole, 2, 1), x.digits.top)
-        else:
-            digits = Digits(
-                engine.concatenate([part[:, None] for part in stacked], 1), x.digits.top
-            )
-        if x.exact:
-            return Enclosed(digits)
-        return Enclosed(digits, x.parts(places, width))
+        return indexing.split_heads(self.enclosed(x), places, width)
 
     def merge_heads(self, x: Array) -> Array:
-        """The squares of the heads' radii add up."""
-        x = self.enclosed(x)
-        heads, positions, width = x.shape
-        digits = x.digits.swapaxes(0, 1).reshape(positions, heads * width)
-        return Enclosed(digits, None if x.exact else length(x.ball, 0))
+        return indexing.merge_heads(self.enclosed(x))
 
     def join(self, x: Array, y: Array) -> Array:
-        x, y = self.enclosed(x), self.enclosed(y)
-        digits = arithmetic.stack([x.digits, y.digits], axis=1)
-        if x.exact and y.exact:
-            return Enclosed(digits)
-        balls = [
-            norms.constant(part.digits, part.shape[:-1], 0.0) if part.exact else part.ball
-            for part in (x, y)
-        ]
-        return Enclosed(digits, digits.engine.concatenate(balls, 1))
+        return indexing.join(self.enclosed(x), self.enclosed(y))
 
     def rotate(
         self,
@@ -379,8 +312,8 @@ class Limbs(Enclosing):
         keys: Sequence[int],
     ) -> Array:
         factor = None if scale is None else self.constant(scale)
-        settings = attention.Settings(table, slopes, factor, mask, queries, keys)
-        return attention.scores(self, self.enclosed(q), self.enclosed(k), settings)
+        settings = scores.Settings(table, slopes, factor, mask, queries, keys)
+        return scores.scores(self, self.enclosed(q), self.enclosed(k), settings)
 
     def softmax(self, x: Array) -> Array:
         return attention.softmax(self, self.enclosed(x))
@@ -409,7 +342,7 @@ class Limbs(Enclosing):
             digits, local = elementwise.activation(kind, x.digits, low)
             digits = without_empty_limbs(digits)
         box = (lambda: plus(times(x.box, slope), local)) if x.has_box else None
-        ball = self.rows(plus(ball, spread(local, digits)), digits)
+        ball = self.rounded(ball, local, digits)
         return Enclosed(digits, ball, box=box)
 
     def argmax(self, x: Array) -> Any:
@@ -418,18 +351,6 @@ class Limbs(Enclosing):
 
     def loss(self, probs: Array, *, target: int) -> Array:
         return prediction.loss(self, self.enclosed(probs), target)
-
-
-def _uneven(gain: Weight) -> bool:
-    """Whether a gain stretches some entries much more than others."""
-    return gain.largest > UNEVEN * gain.typical
-
-
-def spread(local: Bound, digits: Digits) -> Bound:
-    """The Euclidean length of a row whose entries are each off by at most `local`."""
-    if local is None:
-        return None
-    return times(math.sqrt(digits.shape[-1]) * (1 + 2.0**-50), local)
 
 
 def _least(radius: Bound) -> float | None:

@@ -16,9 +16,8 @@ import numpy as np
 from byhand.numbers.enclosed.limbs import arithmetic, elementwise
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits
 from byhand.numbers.enclosed.limbs.engine import Array
-from byhand.numbers.enclosed.limbs.norms import constant
-from byhand.numbers.enclosed.limbs.radii import plus, times
-from byhand.numbers.enclosed.limbs.values import Enclosed
+from byhand.numbers.enclosed.limbs.radii import plus, spread, times
+from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import torch_devices
 
 if TYPE_CHECKING:
@@ -85,6 +84,6 @@ def rotate(
     if exact_low < low:
         digits = arithmetic.regrid(turned, low=low)
         rounding = plus(rounding, HALF * math.ldexp(1.0, low))
-    local = times(math.sqrt(x.width) * (1 + 2.0**-50), rounding)
+    local = spread(rounding, x.width)
     moved = times(x.norms, 1.5 * off)  # √2 < 1.5
     return Enclosed(digits, plus(x.ball, moved, local))

@@ -22,10 +22,10 @@ from byhand.numbers.enclosed.limbs.arithmetic import WIDTH, Digits
 from byhand.numbers.enclosed.limbs.array_code import horner
 from byhand.numbers.enclosed.limbs.engine import NUMPY
 from byhand.numbers.enclosed.limbs.integers import Near, TooNear
-from byhand.numbers.enclosed.limbs.norms import by_entry
 from byhand.numbers.enclosed.limbs.radii import over, plus
 from byhand.numbers.enclosed.limbs.values import (
     Enclosed,
+    by_entry,
     entries_of,
     evaluated,
     lasting,

@@ -128,6 +128,11 @@ def total(bound: Any, axis: int = -1) -> Any:
     return bound.sum(axis) * slack(bound.shape[axis])
 
 
+def spread(local: Bound, width: int) -> Bound:
+    """A bound of the Euclidean length of a row whose entries are each off by at most `local`."""
+    return times(math.sqrt(width) * (1 + 2.0**-50), local)
+
+
 def largest(bound: Any, axis: int = -1) -> Any:
     """The largest along an axis."""
     return bound.max(axis) if isinstance(bound, np.ndarray) else bound.amax(axis)

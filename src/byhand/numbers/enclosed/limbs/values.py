@@ -143,6 +143,18 @@ class Enclosed:
         return largest(abs(self.approx)) * NEAR
 
 
+def constant(digits: Digits, shape: tuple[int, ...], value: float) -> Array:
+    """An array of one number, where the digits are."""
+    return digits.engine.zeros(shape, digits.limbs) + value
+
+
+def by_entry(digits: Digits, box: Bound, origin: Origin | None = None) -> Enclosed:
+    """A value known entry by entry: one number for each row of something."""
+    if box is None:
+        return Enclosed(digits, origin=origin)
+    return Enclosed(digits, lambda: length(box), box=box, origin=origin)
+
+
 def evaluated(x: Enclosed) -> Enclosed:
     """The same, with nothing left to be worked out from other values; who made it is forgotten."""
     if x.exact:

@@ -10,9 +10,9 @@ import pytest
 
 import byhand
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText
-from byhand.checking.matching import match, plan_for
-from byhand.checking.matching.names import MOST_HINTS
-from byhand.checking.reading import read_claims
+from byhand.checking.matches import match, plan_for
+from byhand.checking.matches.names import MOST_HINTS
+from byhand.checking.readers import read_claims
 from byhand.errors import InputError
 from byhand.model import Model
 from byhand.models import open_model

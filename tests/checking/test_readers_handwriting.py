@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from byhand.checking.claims import DIRECTION, Entry, Sheet
-from byhand.checking.reading import read_claims
+from byhand.checking.readers import read_claims
 from byhand.errors import InputError
 
 Write = Callable[[str, str], Path]
@@ -218,7 +218,7 @@ def test_a_spreadsheet_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("openpyxl")
-    from byhand.checking.reading import rows as module
+    from byhand.checking.readers import rows as module
 
     monkeypatch.setattr(module, "MOST_BYTES", 1000)
     path = spreadsheet(tmp_path / "ana.xlsx", [["loss", 1.5]], {})

@@ -17,7 +17,7 @@ from typing import Any
 import numpy.typing as npt
 
 from byhand.address import Index
-from byhand.checking.matching.names import BYHAND, CACHE, HUGGING_FACE, LENS
+from byhand.checking.matches.names import BYHAND, CACHE, HUGGING_FACE, LENS
 from byhand.language import _
 
 Layout = tuple[tuple[str, ...], ...]

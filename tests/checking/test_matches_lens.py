@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.checking.matching import match
-from byhand.checking.reading import read_claims
+from byhand.checking.matches import match
+from byhand.checking.readers import read_claims
 from byhand.model import Model
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, parameters
 from byhand.tokens import Ids

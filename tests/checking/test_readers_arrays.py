@@ -17,7 +17,7 @@ from safetensors.torch import save_file as save_torch
 
 import byhand
 from byhand.checking.claims import Entry, Sheet
-from byhand.checking.reading import read_claims
+from byhand.checking.readers import read_claims
 from byhand.errors import InputError
 
 HALVES = np.asarray([[0.5, -1.5], [2.0, 0.25]])
@@ -210,7 +210,7 @@ def test_what_is_no_zip_is_refused(tmp_path: Path) -> None:
 def test_a_zip_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from byhand.checking.reading import tensors as module
+    from byhand.checking.readers import tensors as module
 
     path = tmp_path / "dump.npz"
     np.savez_compressed(path, x=np.zeros(10_000))

@@ -1,8 +1,8 @@
 """Claims written by hand: a heading, and names with numbers, words or lists of them.
 
 YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), with
-the care that model files get, and nodes become a sheet here.  Numbers are read by `numerals`, and
-where a program printed its floats in full, by `dumped`; what the names stand for is not known.
+the care that model files get, and nodes become a sheet here.  Numbers are read by `numerals`;
+floats that a program printed in full, by `printed_floats`.  What names stand for is not known here.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
-from byhand.checking.reading.dumped import floats_of
-from byhand.checking.reading.numerals import BLANK, Numeral, blank, numeral
+from byhand.checking.readers.numerals import BLANK, Numeral, blank, numeral
+from byhand.checking.readers.printed_floats import floats_of
 from byhand.errors import InputError, ModelFileError, ShapeError
 from byhand.files import scalars, tree
 from byhand.files.tree import List, Node, Scalar, Table, describe
@@ -115,7 +115,10 @@ def entry_of(name: str, node: Node) -> Entry:
     flat = list(_leaves(node, shape))
     if name.partition("[")[0].rstrip() in WORDS:
         words = np.empty(len(flat), dtype=object)
-        words[:] = ["" if leaf is None else _word(leaf) for leaf in flat]
+        words[:] = [
+            "" if leaf is None else leaf.text.strip() or leaf.text  # a blank may be a token
+            for leaf in flat
+        ]
         claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
         return Entry(name, words.reshape(shape), place, 0.0, _shaped(claimed, shape), None, kind)
     dumped = floats_of([leaf.text for leaf in flat if leaf is not None])
@@ -161,10 +164,6 @@ def _shaped(
     claimed: np.ndarray[tuple[int], np.dtype[np.bool_]], shape: tuple[int, ...]
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None:
     return None if claimed.all() else claimed.reshape(shape)
-
-
-def _word(node: Scalar) -> str:
-    return node.text.strip() or node.text  # a blank may be a token
 
 
 def _shape(node: Node) -> tuple[int, ...] | None:

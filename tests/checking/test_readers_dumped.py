@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import byhand
 from byhand.checking.claims import Claim
 from byhand.checking.precisions import usual_precision
-from byhand.checking.reading import read_claims
-from byhand.checking.reading.dumped import floats_of
+from byhand.checking.readers import read_claims
+from byhand.checking.readers.printed_floats import floats_of
 from byhand.model import Model
 
 TEXT = "the cat sat on"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byhand.checking.reading.numerals import Numeral, numeral
+from byhand.checking.readers.numerals import Numeral, numeral
 from byhand.errors import ByhandError
 from byhand.files.tree import List, Scalar
 

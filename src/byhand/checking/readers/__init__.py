@@ -1,11 +1,11 @@
 """Claims as they come: files, mappings and captures become sheets of named arrays.
 
-    written   what all handwriting shares; YAML and JSON    arrays    what all arrays share
-    rows      CSV and spreadsheets                           tensors   safetensors and npz
-    numerals  one number as people write it                  folder    what `trace --out` writes
-    dumped    floats that a program printed
+    handwriting     YAML and JSON, and what all handwriting shares
+    rows            CSV and spreadsheets            arrays    what all arrays share
+    numerals        one number as people write it   tensors   safetensors and npz
+    printed_floats  floats that a program printed   folder    what `byhand trace --out` writes
 
-Nothing here knows a model: which step a name stands for is the business of `matching`.
+Nothing here knows a model: which step a name stands for is the business of `matches`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_claims(source: str | Path | Mapping[str, Any] | Capture) -> Sheet:
     Files are YAML, JSON, CSV, xlsx, npz or safetensors, or the folder of a saved trace.  An
     InputError says what is wrong, and where.
     """
-    from byhand.checking.reading.written import as_claims_error
+    from byhand.checking.readers.handwriting import as_claims_error
 
     try:
         if isinstance(source, (str, Path)):
@@ -39,7 +39,7 @@ def read_claims(source: str | Path | Mapping[str, Any] | Capture) -> Sheet:
             assert isinstance(found, Sheet)
             return found
         if isinstance(source, Mapping):
-            from byhand.checking.reading.arrays import sheet_of_mapping
+            from byhand.checking.readers.arrays import sheet_of_mapping
 
             return sheet_of_mapping(source, _("claims"))
     except ModelFileError as error:
@@ -62,7 +62,7 @@ def _read_path(path: Path) -> Sheet:
             expected=_("a file of claims: {endings}").format(endings=", ".join(READERS)),
         )
     if folder:
-        from byhand.checking.reading.folder import read_folder
+        from byhand.checking.readers.folder import read_folder
 
         return read_folder(path)
     if not plain:  # a pipe may never end
@@ -92,9 +92,9 @@ def _read_path(path: Path) -> Sheet:
 
 
 READERS: Mapping[str, tuple[str, str]] = {  # an ending, the module here, and its function
-    ".yaml": ("written", "read_text"),
-    ".yml": ("written", "read_text"),
-    ".json": ("written", "read_text"),
+    ".yaml": ("handwriting", "read_text"),
+    ".yml": ("handwriting", "read_text"),
+    ".json": ("handwriting", "read_text"),
     ".csv": ("rows", "read_csv"),
     ".xlsx": ("rows", "read_spreadsheet"),
     ".npz": ("tensors", "read_zipped"),

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Entry, Floats, Sheet
-from byhand.checking.reading.arrays import FLOATS
-from byhand.checking.reading.tensors import read_tensors
+from byhand.checking.readers.arrays import FLOATS
+from byhand.checking.readers.tensors import read_tensors
 from byhand.files.saved import MANIFEST, VALUES, manifest_of, not_a_trace, unexpected
 from byhand.language import _
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byhand.checking.claims import DIRECTION, VALUE, Entry, Sheet
 from byhand.checking.masks import mask_of, pairs_of
-from byhand.checking.reading.written import CLAIMS, GIVEN, HEADING, LABELS, POINTING, entry_of
+from byhand.checking.readers.handwriting import CLAIMS, GIVEN, HEADING, LABELS, POINTING, entry_of
 from byhand.errors import InputError
 from byhand.files.mapped import shown, sides
 from byhand.files.tree import List, Node, Scalar

@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.checking.claims import Entry, Sheet
-from byhand.checking.reading.arrays import no_claims, sheet_of_arrays, unreadable
-from byhand.checking.reading.written import HEADING
+from byhand.checking.readers.arrays import no_claims, sheet_of_arrays, unreadable
+from byhand.checking.readers.handwriting import HEADING
 from byhand.errors import InputError
 from byhand.files.mapped import open_file, shown
 from byhand.language import _

@@ -29,7 +29,7 @@ from byhand import names
 from byhand.address import Address, Index, read_address, within
 from byhand.checking.claims import Entry, Unmatched
 from byhand.checking.counts import known_counts
-from byhand.checking.matching.texts import Row
+from byhand.checking.matches.texts import Row
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.model import Model
@@ -330,15 +330,11 @@ def after_gain_and_bias(entries: Iterable[Entry], model: Model) -> Mapping[str, 
         match = _INSIDE.fullmatch(entry.name)
         if match is None or match[3] == "scale":
             continue
-        at = _address(match)
+        at = f"block.{match[1]}.{PARTS[match[2]]}" if match[2] else "final.norm"
         norm = _norm(model, match)
         if norm is not None and norm.kind == "layernorm" and _after(entry, at, norm, model):
             found[entry.name] = f"{at}.out"
     return found
-
-
-def _address(match: re.Match[str]) -> str:
-    return f"block.{match[1]}.{PARTS[match[2]]}" if match[2] else "final.norm"
 
 
 def _norm(model: Model, match: re.Match[str]) -> NormSpec | None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from byhand.checking.claims import Entry, Sheet
 from byhand.checking.masks import masks_of, unseen
-from byhand.checking.reading.arrays import TOKENS
+from byhand.checking.readers.arrays import TOKENS
 from byhand.errors import InputError, TextError
 from byhand.language import _
 from byhand.model import Model
@@ -66,7 +66,8 @@ def rows_of(sheet: Sheet, model: Model, text: str | None) -> tuple[Row, ...]:
     rows = []
     for place, row in enumerate(batch):
         before, behind = (unseen(sheet, place), 0) if mask is None else _padding(sheet, mask[place])
-        tokens = _in_the_vocabulary(sheet, model, row[before : len(row) - behind])
+        ids = row[before : len(row) - behind]
+        tokens = tuple(_id(int(id), model, sheet.source) for id in ids)
         for said in (text, sheet.text):
             if said is not None:
                 _agree(sheet, model, said, tokens)
@@ -177,13 +178,8 @@ def _id(value: Any, model: Model, source: str) -> int:
             return vocabulary.id(value)
         except TextError as error:
             if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise InputError(
-                    error.message,
-                    where=source,
-                    expected=error.expected,
-                    found=error.found,
-                    hint=error.hint,
-                ) from None
+                error.where = source
+                raise
             value = int(value)
     if value != value or not 0 <= value < len(vocabulary) or value != int(value):
         raise InputError(
@@ -193,10 +189,6 @@ def _id(value: Any, model: Model, source: str) -> int:
             found=str(value),
         )
     return int(value)
-
-
-def _in_the_vocabulary(sheet: Sheet, model: Model, ids: npt.NDArray[np.int64]) -> tuple[int, ...]:
-    return tuple(_id(int(id), model, sheet.source) for id in ids)
 
 
 def _padding(sheet: Sheet, mask: npt.NDArray[np.bool_]) -> tuple[int, int]:

@@ -1,9 +1,7 @@
 """From the names of a sheet to claims at addresses, in byhand's axes, text by text.
 
-    texts     which texts: rows of a batch, padding         naming    what a name stands for
-    indices   an index in numbers and tokens                layouts   whose axes come in which order
-    overlaps  what is claimed twice                         looking   who may look at whom
-    lens      hooks of norms, which versions of TransformerLens have in other places
+    texts     which texts: rows of a batch, padding    names    what a name stands for, its index
+    overlaps  what is claimed twice                    layouts  whose axes come in which order
 
 A name that stands for nothing is listed with the nearest known ones, never dropped.  An array of
 another shape is listed likewise; a line written by hand that does not fit is an error, since the
@@ -22,8 +20,8 @@ import numpy.typing as npt
 from byhand import forward
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
-from byhand.checking.matching.layouts import Part, Turn, as_it_is, part_of, turn_for
-from byhand.checking.matching.names import (
+from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
+from byhand.checking.matches.names import (
     COUNT,
     POSITIONS,
     Found,
@@ -34,9 +32,9 @@ from byhand.checking.matching.names import (
     index_of,
     read_name,
 )
-from byhand.checking.matching.overlaps import without_repetitions
-from byhand.checking.matching.texts import Row, ids_of, names_the_text, rows_of
-from byhand.checking.reading.written import POINTING
+from byhand.checking.matches.overlaps import without_repetitions
+from byhand.checking.matches.texts import Row, ids_of, names_the_text, rows_of
+from byhand.checking.readers.handwriting import POINTING
 from byhand.errors import ByhandError, InputError, ShapeError
 from byhand.files.mapped import shown, sides
 from byhand.language import _

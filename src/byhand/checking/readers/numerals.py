@@ -10,8 +10,8 @@ claimant's number may be from what is written.
     _ ? null     left blank: nothing is claimed              masked   never attended to
 
 What the number belongs to is not known here, nor what stands beside it: a whole number among
-decimals has as many decimals as they (people leave out .00), and alone it is exact.  `written` and
-`matching` see to it.
+decimals has as many decimals as they (people leave out .00), and alone it is exact.  `handwriting`
+and `matches` see to it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def numeral(node: Node) -> Numeral:
         read = _decimal(text)
     except OverflowError:
         raise _too_large(node) from None
-    return read or _other(Scalar(node.file, node.line, node.key, text))
+    return read or _other(replace(node, text=text))
 
 
 def _decimal(text: str) -> Numeral | None:
@@ -141,14 +141,10 @@ def _other(node: Scalar) -> Numeral:
     ends = _BETWEEN.split(node.text)
     try:
         if len(ends) == 2:
-            return _between(node, *(_exactly(_part(node, end)) for end in ends))
+            return _between(node, *(_exactly(replace(node, text=end.strip())) for end in ends))
         return _exactly(node)[2]
     except OverflowError:
         raise _too_large(node) from None
-
-
-def _part(node: Scalar, text: str) -> Scalar:
-    return Scalar(node.file, node.line, node.key, text.strip())
 
 
 def _between(

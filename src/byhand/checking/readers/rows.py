@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from byhand.checking.claims import Sheet
-from byhand.checking.reading.tensors import BROKEN, check_size
-from byhand.checking.reading.written import HEADING, sheet_of
+from byhand.checking.readers.handwriting import HEADING, sheet_of
+from byhand.checking.readers.tensors import BROKEN, check_size
 from byhand.errors import InputError
 from byhand.files import tree
 from byhand.files.mapped import shown

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from byhand.document.parts import Facts, Grid
+    from byhand.document.parts.words import Facts, Grid
 
 UNUSUAL = "!"  # beside a sign: within the worst case, but not what rounding usually does
 

@@ -1,0 +1,92 @@
+"""The parts of a document: about forty kinds of things that can be shown.
+
+    numbers   a number with its forms, address and working; tables of numbers; formulas
+    steps     the pass: title, stages, steps, next tokens, loss
+    drawn     tensors as colours, the way along the stream, sums as bars, pictures
+    words     remarks, findings, facts, grids, what is left out
+    verdicts  lines of somebody's working with their verdicts; reports, gradebooks
+
+A composer makes parts, a medium draws them.  What holds the parts of a book together (passages,
+pages, the figure) is in `document.book`.  Everything is data: expression trees, words in the
+reader's language, and plain arrays of floats.  Nothing computes, nothing is escaped, and no width
+is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# fmt: off
+from byhand.document.parts.drawn import (
+    AttentionPattern,
+    Drawing,
+    Floats,
+    HeadPattern,
+    HeatStrip,
+    LensLine,
+    LensTable,
+    RegisterLine,
+    RegisterMap,
+    Stop,
+    StreamLine,
+    TermLine,
+    Terms,
+)
+from byhand.document.parts.numbers import (
+    MASKED,
+    Cell,
+    Definitions,
+    Formula,
+    Letter,
+    Line,
+    Matrix,
+    Number,
+    NumberRow,
+    NumberTable,
+    Piece,
+    Sign,
+    Word,
+    WorkingLine,
+)
+from byhand.document.parts.steps import (
+    Candidate,
+    Candidates,
+    Choice,
+    Loss,
+    NotWorked,
+    Prediction,
+    Predictions,
+    Stage,
+    StepPart,
+    Title,
+)
+from byhand.document.parts.verdicts import ClassTable, VerdictReport, VerdictTable
+from byhand.document.parts.words import Column, Facts, Finding, Grid, LeftOut, Remark
+
+__all__ = [
+    "MASKED", "AttentionPattern", "Candidate", "Candidates", "Cell", "Choice", "Column",
+    "Definitions", "Drawing", "Facts", "Finding", "Floats", "Formula", "Grid", "HeadPattern",
+    "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line", "Loss", "Matrix",
+    "NotWorked", "Number", "NumberRow", "NumberTable", "Part", "Piece", "Prediction",
+    "Predictions", "RegisterLine", "RegisterMap", "Remark", "Section", "Sign", "Stage", "StepPart",
+    "Stop", "StreamLine", "TermLine", "Terms", "Title", "Word", "WorkingLine",
+]
+
+Part = (
+    NumberTable | WorkingLine | Definitions
+    | Title | Stage | StepPart | NotWorked | Predictions | Candidates | Choice | Loss
+    | HeatStrip | AttentionPattern | StreamLine | RegisterMap | Terms | LensTable | Drawing
+    | Remark | Finding | Facts | LeftOut | Grid
+    | VerdictTable | VerdictReport | ClassTable
+)
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts under a heading, with a sentence on what they are."""
+
+    name: str
+    title: str
+    about: str
+    parts: tuple[Part, ...]

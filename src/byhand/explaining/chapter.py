@@ -1,0 +1,94 @@
+"""The explanations that a book tells, position by position; of a large model, with few runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byhand.explaining import Explanation
+from byhand.explaining.approximations import floats_near
+from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.explaining.ablation import Part
+    from byhand.explaining.facts import Facts
+    from byhand.explaining.geometry import Geometry
+
+MOST_WAYS = 4  # positions of a large model whose ways are drawn
+MOST_CHECKS = 2  # parts of a large model that are taken away: each is a run of its own
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What a trace says, worked out when it is asked for; `large`: as little as can be told."""
+
+    trace: Trace
+    large: bool = False
+
+    def at(self, position: int) -> Explanation:
+        """What is said of a position: the token predicted there, against its strongest rival."""
+        trace = self.trace
+        kind = _Sparing if self.large else Explanation
+        if trace.next is None:
+            return kind(trace, position, None)
+        predicted = trace.next[position]
+        logits = trace.numbers.take_rows(trace.steps["logits"].value, [position])
+        row = floats_near(trace.numbers, logits)[0]
+        by_size = np.argsort(-np.nan_to_num(row, nan=-np.inf), kind="stable")[:2].tolist()
+        ranked = dict.fromkeys((predicted.id, *predicted.tied, *predicted.candidates, *by_size))
+        first, second, *_others = [*(id for id in ranked if id is not None), None, None]
+        return kind(trace, position, first, second)
+
+    def facts(self, positions: Sequence[int]) -> Facts:
+        """The facts of some positions, every part taken away."""
+        from byhand.explaining.facts import facts
+
+        return facts(self.trace, list(positions))
+
+    def few_facts(self, position: int) -> Facts:
+        """The facts of one position, with only the parts that matter most taken away."""
+        from byhand.explaining.facts import facts
+
+        parts = tuple(dict.fromkeys(_parts_that_matter(self.at(position))))[:MOST_CHECKS]
+        return facts(self.trace, [position], parts)
+
+
+class _Sparing(Explanation):
+    """The explanation of a large model, in which the ways of a few positions are followed."""
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The ways of the last positions."""
+        from byhand.explaining.geometry import geometry_of
+
+        first = max(0, self.position + 1 - MOST_WAYS)
+        positions = range(first, self.position + 1)
+        said = [] if self.trace.next is None else [self.trace.next[at].id for at in positions]
+        tokens = dict.fromkeys((*self.compared, *(id for id in said if id is not None)))
+        return geometry_of(self.trace, positions=positions, tokens=tuple(tokens))
+
+
+def _parts_that_matter(found: Explanation) -> Iterator[Part]:
+    """The side-trip after which another token led last, then those that add most directly."""
+    from byhand.explaining.ablation import Part
+    from byhand.explaining.foremost import sizes
+
+    rows = found.lens.of_position(found.position)
+    for before, after in reversed(list(pairwise(rows))):
+        leaders = [None if row.leader is None else row.leader.id for row in (before, after)]
+        if leaders[0] != leaders[1] and after.stop.layer is not None:
+            yield Part("attn" if after.stop.kind == "attention" else "mlp", after.stop.layer)
+            break
+    if found.attribution is None:
+        return
+    added: dict[Part, float] = {}
+    for term, size in zip(found.attribution.terms, sizes(found.attribution), strict=True):
+        if term.source.kind in ("head", "mlp") and term.source.layer is not None:
+            trip = Part("attn" if term.source.kind == "head" else "mlp", term.source.layer)
+            added[trip] = added.get(trip, 0.0) + size
+    yield from sorted(added, key=lambda trip: -abs(added[trip]))

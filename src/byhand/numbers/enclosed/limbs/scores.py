@@ -1,0 +1,241 @@
+"""Attention scores, dot products of queries and keys, with their radius rules.
+
+q·k - q'·k' = q'·(k - k') + (q - q')·k' + (q - q')·(k - k'): entry by entry the radius is
+‖q'‖·rho_k + rho_q·‖k'‖ + rho_q·rho_k, by Cauchy and Schwarz.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byhand.numbers.enclosed.gpu import causal_scores
+from byhand.numbers.enclosed.gpu.visible_keys import visible_keys_of
+from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs.arithmetic import (
+    APPROX,
+    HALF,
+    PRODUCT,
+    Digits,
+    without_empty_limbs,
+)
+from byhand.numbers.enclosed.limbs.constants import Constant
+from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
+from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
+from byhand.numbers.enclosed.limbs.radii import Bound, length, mixed, plus, root, times
+from byhand.numbers.enclosed.limbs.spectral import spectral_norms
+from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, by_entry, constant
+from byhand.numbers.enclosed.limbs.weights import Weight
+
+if TYPE_CHECKING:
+    from byhand.numbers.enclosed.limbs.operations import Limbs
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What scores are made of besides q and k."""
+
+    table: Weight | None
+    slopes: Weight | None
+    scale: Constant | None
+    mask: Sequence[Sequence[bool]]
+    queries: Sequence[int]
+    keys: Sequence[int]
+
+
+def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
+    """(head, query, key); what the mask or the table hides is absent."""
+    quick = _causal_scores(system, q, k, settings)
+    if quick is not None:
+        return quick
+    made = _dot_products(system, q, k)
+    if settings.scale is not None:
+        made = _scaled(system, made, settings.scale)
+    queries, keys = list(settings.queries), list(settings.keys)
+    if settings.slopes is not None:
+        distance = np.abs(np.subtract.outer(queries, keys)).astype(float)
+        apart = q.digits.engine.constant(distance, q.digits.limbs)
+        each = settings.slopes.digits
+        known = arithmetic.settle(each.limbs[..., None, None] * apart, each.top)
+        made = _sum(system, made, arithmetic.negate(known))
+    table = settings.table
+    if table is not None:
+        made = _sum(system, made, arithmetic.from_floats(table.floats[:, queries][:, :, keys])[0])
+    hidden = _hidden(settings.mask, made.digits)
+    if table is not None and table.hidden is not None:
+        away = table.hidden[:, queries][:, :, keys]
+        if away.any():
+            more = q.digits.engine.constant(np.ascontiguousarray(away), q.digits.limbs)
+            hidden = more if hidden is None else hidden | more
+    made.hidden = hidden
+    if not made.exact:
+        assert made.origin is not None
+        slide = _slide(q, k, settings.scale, hidden, made.origin.local)
+        made.origin = Origin("scores", q, made.origin.local, slide)
+    return made
+
+
+def _causal_scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed | None:
+    """Where a GPU can be spared what is hidden."""
+    scale = settings.scale
+    power = 0 if scale is None else scale.power
+    if q.exact or k.exact or power is None:
+        return None
+    if settings.table is not None or settings.slopes is not None:
+        return None
+    steps = visible_keys_of(settings.mask, q.shape[0], q.digits.limbs)
+    if steps is None:
+        return None
+    hidden = _hidden(settings.mask, q.digits, (*q.shape[:2], k.shape[1]))
+    apart = apart_from_mean(k)[0]
+    return causal_scores.scores(system, q, k, power, steps, lambda: _box_of(q, k), hidden, apart)
+
+
+_masks: OrderedDict[Any, tuple[Any, Array]] = OrderedDict()
+REMEMBERED = 4  # masks; all layers of a kind have one
+
+
+def _hidden(
+    mask: Sequence[Sequence[bool]], like: Digits, shape: tuple[int, ...] | None = None
+) -> Array:
+    """True where the mask hides a key, for each head; None where it hides nothing."""
+    key = id(mask), like.engine.device_of(like.limbs)
+    if key not in _masks:
+        away = ~np.asarray(mask, dtype=bool)
+        made = like.engine.constant(away, like.limbs) if away.any() else None
+        _masks[key] = mask, made  # the mask is kept, so that its id is no other's
+        if len(_masks) > REMEMBERED:
+            _masks.popitem(last=False)
+    hidden = _masks[key][1]
+    return None if hidden is None else like.engine.broadcast(hidden, shape or like.shape)
+
+
+def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
+    """Query head h reads key head h // (heads / kv_heads)."""
+    heads, queries, width = q.shape
+    kv_heads, keys, _width = k.shape
+    group = heads // kv_heads
+    grouped = q.digits.reshape(kv_heads, group * queries, width)
+    box = _box_of(q, k)
+    low = system.grid(box)
+    product = multiply_pairs(
+        grouped,
+        k.digits.swapaxes(1, 2),
+        low,
+        largest=times(most(q.norms), most(k.norms)),
+        tolerance=math.ldexp(1.0, low),
+    )
+    digits = product.digits.reshape(heads, queries, keys)
+    return _score(digits, box, product.error, q)
+
+
+def _box_of(q: Enclosed, k: Enclosed) -> Bound:
+    """Bounds of q·k, entry by entry, as q and k carry them along."""
+    engine, group = q.digits.engine, q.shape[0] // k.shape[0]
+    reach = repeated(engine, k.norms, group)[:, None, :]  # (head, 1, key)
+    rho_k = None if k.exact else repeated(engine, k.ball, group)[:, None, :]
+    rho_q = None if q.exact else q.ball[:, :, None]
+    of_q = q.norms[:, :, None]
+    if engine is NUMPY or rho_q is None or rho_k is None:
+        box = plus(times(of_q, rho_k), times(rho_q, reach), times(rho_q, rho_k))
+    else:  # one product of matrices instead of passes over many numbers
+        left = engine.concatenate([of_q, rho_q, rho_q], 2)
+        box = mixed(left, engine.concatenate([rho_k, reach, rho_k], 1))
+    return box
+
+
+def _score(digits: Digits, box: Bound, local: float, source: Enclosed) -> Enclosed:
+    """Scores whose midpoints are off by `local` from those of exact midpoints."""
+    box = plus(box, local or None)
+    if box is not None and (isinstance(box, float) or tuple(box.shape) != digits.shape):
+        box = box + constant(digits, digits.shape, 0.0)
+    return by_entry(digits, box, Origin("scores", source, local))
+
+
+def repeated(engine: Engine, rows: Array, group: int) -> Array:
+    """One row for each query head, from one for each key head."""
+    if group == 1:
+        return rows
+    return rows.repeat(group, 0) if engine is NUMPY else rows.repeat_interleave(group, 0)
+
+
+def most(bounds: Array) -> float:
+    """The largest of some bounds."""
+    return engine_of(bounds).largest(bounds)
+
+
+def _scaled(system: Limbs, x: Enclosed, factor: Constant) -> Enclosed:
+    """x·c entry by entry."""
+    assert x.origin is not None
+    source, before = x.origin.source, times(x.origin.local, factor.size)
+    if factor.power is not None:
+        size = math.ldexp(1.0, factor.power)
+        moved = Enclosed(arithmetic.shift(x.digits, factor.power))
+        box = None if x.exact else times(x.box, size)
+        return by_entry(moved.digits, box, Origin("scores", source, before))
+    box = times(x.box, factor.size)
+    local: float = 0.0
+    if factor.error:
+        local = times(most(abs(x.approx)) * NEAR, factor.error)
+    wide = factor.digits(x.digits.limbs)
+    exact = x.digits.low + wide.low
+    low = max(exact, system.grid(box))
+    digits = without_empty_limbs(arithmetic.multiply(x.digits, wide, low))
+    if low > exact:
+        local = plus(local, PRODUCT * math.ldexp(1.0, low))
+    made = _score(digits, box, local, source)
+    made.origin = Origin("scores", source, plus(before, local))
+    return made
+
+
+def _sum(system: Limbs, x: Enclosed, known: Digits) -> Enclosed:
+    """Plus what is known exactly."""
+    assert x.origin is not None
+    exact = min(x.digits.low, known.low)
+    low = max(exact, system.grid(x.box))
+    digits = without_empty_limbs(arithmetic.add(x.digits, known, low))
+    local = HALF * math.ldexp(1.0, low) if low > exact else 0.0
+    made = _score(digits, x.box, local, x.origin.source)
+    made.origin = Origin("scores", x.origin.source, plus(x.origin.local, local))
+    return made
+
+
+def _slide(q: Enclosed, k: Enclosed, scale: Constant | None, hidden: Array, local: float) -> Array:
+    """For each row of scores, the Euclidean length of the difference, but for what all share.
+
+    A change of q by d moves the scores by K·d; taking one vector c off every key changes all scores
+    of the row alike: ‖K - c‖₂·rho_q.  Changes of the keys give ‖q‖·√Σ rho_k² over the keys seen.
+    """
+    engine = q.digits.engine
+    heads, queries, _width = q.shape
+    group = heads // k.shape[0]
+    keys = k.shape[1]
+    slide = constant(q.digits, (heads, queries), local * math.sqrt(keys) * (1 + 2.0**-50))
+    rho_k = None
+    if not k.exact:
+        seen = constant(q.digits, (queries, keys), 1.0)
+        if hidden is not None:
+            seen = engine.where(hidden, 0.0, seen)
+        squares = repeated(engine, times(k.ball, k.ball), group)[..., None]
+        rho_k = root(mixed(seen, squares)[..., 0])
+    spread = None
+    if not q.exact:
+        spread = times(q.ball, repeated(engine, apart_from_mean(k)[0], group)[:, None])
+    moved = plus(spread, times(q.norms, rho_k), times(q.ball, rho_k))
+    return plus(slide, times(moved, 1.0 if scale is None else scale.size))
+
+
+def apart_from_mean(x: Enclosed) -> tuple[Array, Array, Array]:
+    """(‖X - c‖₂ for each head, each row of X - c, ‖x - c‖ for each row), c the head's mean."""
+    rows = x.approx
+    middle = rows.mean(1)[:, None]  # any vector will do
+    off = times(x.norms, 4 * APPROX)  # the midpoints are that near to their approximations
+    away = rows - middle
+    norms = plus(length(away) * NEAR, off)
+    whole = plus(spectral_norms(away) * NEAR, length(norms) * 2.0**-50, length(off))
+    return whole, away, norms
