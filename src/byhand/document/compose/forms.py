@@ -40,11 +40,20 @@ def floats(array: Any) -> bool:
 class Writes(Protocol):
     """A writer of exact-or-named values (see `numbers.exact`)."""
 
-    def label(self, value: Any, entry: Entry) -> None: ...
-    def in_place(self, value: Any, width: int) -> Expression | None: ...
-    def simplified(self, value: Any) -> Expression: ...
-    def worked(self, value: Any) -> Expression: ...
-    def definitions(self) -> Any: ...
+    def label(self, value: Any, entry: Entry) -> None:
+        """The value is the number at this address."""
+
+    def in_place(self, value: Any, width: int) -> Expression | None:
+        """The simplified form, where it is not wider than that."""
+
+    def simplified(self, value: Any) -> Expression:
+        """The simplified form, or a letter."""
+
+    def worked(self, value: Any) -> Expression:
+        """The form that a person writes down first."""
+
+    def definitions(self) -> Any:
+        """Every letter that was used, with what it stands for."""
 
 
 class Forms:

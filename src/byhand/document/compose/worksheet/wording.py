@@ -16,6 +16,7 @@ MOST_WORKINGS = 4  # of one line: the others go the same way
 
 
 def heading(sheet: Worksheet, key: bool) -> str:
+    """The heading of a worksheet, or of its key."""
     if key:
         return _("{model}: key to the worksheet").format(model=sheet.book.model)
     return _("{model}: worksheet").format(model=sheet.book.model)

@@ -109,6 +109,7 @@ class Terminal:
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: Title) -> Iterator[str]:
+        """The name of the model, facts about the pass, and the signs that are used."""
         gap = self.width - width_of(title.name) - width_of(title.aside)
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
@@ -133,6 +134,7 @@ class Terminal:
             yield from self.paragraph(words.told(note))
 
     def stage(self, stage: Stage) -> Iterator[str]:
+        """A rule with the name of a stage, and a paragraph about it."""
         yield ""
         yield ""
         rule = "─" * (self.width - width_of(stage.title) - 4)
@@ -146,6 +148,7 @@ class Terminal:
     # ------------------------------------------------------------------ steps
 
     def step(self, step: StepPart) -> Iterator[str]:
+        """A step with its formula, its tables and the remarks on it."""
         yield ""
         yield from self.header(step)
         yield from self.given(step.given)
@@ -184,6 +187,7 @@ class Terminal:
                 yield " " * (self.width - width_of(text)) + self.ink(text, kind)
 
     def broken(self, left: str, address: str) -> Iterator[str]:
+        """A header that is too wide for one line."""
         lines = list(self.paragraph(left, INDENT, ""))
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
@@ -207,6 +211,7 @@ class Terminal:
             yield self.ink(text.rstrip(), "quiet")
 
     def table(self, table: NumberTable, step: StepPart) -> Iterator[str]:
+        """A table of numbers, and what is left out of it."""
         if table.title:
             yield self.ink(INDENT + table.title, "quiet")
         fitted = fit(table, self.width - len(INDENT), self.ink)
@@ -237,6 +242,7 @@ class Terminal:
                 yield from self.letter(letter)
 
     def letter(self, letter: Letter) -> Iterator[str]:
+        """What a letter stands for, and its decimals."""
         definition = write(letter.definition)
         if len(definition) > LONGEST_DEFINITION:
             definition = _("a sum of {count} signs").format(count=len(definition))
@@ -252,6 +258,7 @@ class Terminal:
             yield self.ink(line, remark.kind)
 
     def not_worked(self, part: NotWorked) -> Iterator[str]:
+        """Steps that were not worked out, and why."""
         if part.reason:
             yield ""
             yield from self.paragraph(part.reason)
@@ -268,6 +275,7 @@ class Terminal:
     # ------------------------------------------------------------------ the end of the spine
 
     def predictions(self, part: Predictions) -> Iterator[str]:
+        """The predicted token after each position."""
         yield ""
         yield from self.header(part.step)
         room = max((width_of(p.label) for p in part.predictions), default=0)
@@ -300,6 +308,7 @@ class Terminal:
                 yield self.ink(piece, "exact" if part.proven else None)
 
     def loss(self, part: Loss) -> Iterator[str]:
+        """The loss, and which token it is about."""
         yield ""
         yield from self.header(part.step)
         text = _("after position {after} the text goes on with {target}")
@@ -313,6 +322,7 @@ class Terminal:
             yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
 
     def working(self, part: WorkingLine) -> Iterator[str]:
+        """The working of one number, from symbols to its value."""
         yield ""
         head = self.ink(part.address, "strong")
         sign = register_sign(part.cell.register)

@@ -25,6 +25,7 @@ class Cell(NamedTuple):
     column: int
 
     def beside(self, down: int, right: int) -> Cell:
+        """The cell so many rows down and columns to the right."""
         return Cell(self.sheet, self.row + down, self.column + right)
 
 
@@ -41,10 +42,12 @@ class Table:
 
     @property
     def rows(self) -> int:
+        """The number of rows."""
         return 1 if self.down is None else self.shape[self.down]
 
     @property
     def columns(self) -> int:
+        """The number of columns."""
         return prod(self.shape) // self.rows
 
     @property
@@ -74,14 +77,17 @@ class Table:
         return Cell(self.sheet, row, column)
 
     def indices(self) -> Iterator[tuple[int, ...]]:
+        """The index of every entry, in order."""
         return product(*map(range, self.shape))
 
     @property
     def first(self) -> Cell:
+        """The upper left cell."""
         return Cell(self.sheet, self.row, self.column)
 
     @property
     def last(self) -> Cell:
+        """The lower right cell."""
         return self.first.beside(self.rows - 1, self.columns - 1)
 
 

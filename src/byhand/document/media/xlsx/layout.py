@@ -67,6 +67,7 @@ class Layout:
     tables: Mapping[str, Table]
 
     def page(self, kind: str) -> Page:
+        """The first page of a kind."""
         return next(page for page in self.pages if page.place.kind == kind)
 
     def token_cell(self, address: str, position: int = 0) -> Cell:

@@ -391,6 +391,7 @@ def present_or_zero(x: Array) -> Array:
 
 
 def table_of(product: arb_mat) -> Array:
+    """The entries of an Arb matrix as an array."""
     return objects(product.entries(), (product.nrows(), product.ncols()))
 
 

@@ -101,6 +101,7 @@ class VisibleKeys:
         return self.at_end(bounds.cumsum(1)) * slack(self.shape[2])
 
     def most(self, bounds: Bound) -> Bound:
+        """For each query, the largest bound among the keys that it sees."""
         return None if bounds is None else self.at_end(bounds.cummax(1).values)
 
 

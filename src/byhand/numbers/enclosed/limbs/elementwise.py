@@ -24,6 +24,7 @@ ACTIVATIONS: dict[str, Callable[[Digits, int], Digits]] = {
 
 
 def activation(kind: str, x: Digits, low: int) -> Made:
+    """The activation of each entry on a grid, and a bound of its error."""
     return ACTIVATIONS[kind](x, low), functions.ERROR[kind] * math.ldexp(1.0, low)
 
 

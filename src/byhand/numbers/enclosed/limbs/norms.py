@@ -63,6 +63,7 @@ def root_below(width: int) -> float:
 
 
 def root_above(width: int) -> float:
+    """A float that √width is not above."""
     return math.sqrt(width) * (1 + 2.0**-52)
 
 
@@ -70,6 +71,7 @@ def root_above(width: int) -> float:
 
 
 def mean(system: Limbs, x: Enclosed) -> Enclosed:
+    """Encloses the mean of each row."""
     low = min(x.digits.low, -system.bits if x.exact else x.digits.low) - WIDTH
     total = arithmetic.total(x.digits, -1)
     digits = arithmetic.over_integer(total, x.width, low)
@@ -84,6 +86,7 @@ def mean(system: Limbs, x: Enclosed) -> Enclosed:
 
 
 def center(system: Limbs, x: Enclosed, mean: Enclosed) -> Enclosed:
+    """Encloses x - mean; where the mean is that of x, only its rounding adds to the radius."""
     origin = mean.origin
     if origin is not None and origin.kind == "mean" and origin.source is x:
         off = origin.local
@@ -103,6 +106,7 @@ def center(system: Limbs, x: Enclosed, mean: Enclosed) -> Enclosed:
 
 
 def mean_square(system: Limbs, x: Enclosed) -> Enclosed:
+    """Encloses the mean of the squares of each row."""
     squares = row_squares(x.digits)
     finest = 2 * min(x.digits.low, -system.bits) if x.exact else 2 * x.digits.low
     low = finest - WIDTH
@@ -120,6 +124,7 @@ def mean_square(system: Limbs, x: Enclosed) -> Enclosed:
 
 
 def root(system: Limbs, x: Enclosed, eps: Fraction) -> Enclosed:
+    """Encloses √(x + eps)."""
     source = x.origin.source if x.origin is not None and x.origin.kind == "mean_square" else None
     finest = -system.bits
     if source is not None:

@@ -27,6 +27,7 @@ FINEST = -836  # the grid of sines and cosines, where values are huge and digits
 
 
 def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
+    """Encloses the sines and cosines of positions."""
     low = -system.bits
     like = _like(system)
     cos, sin, off = elementwise.turns(positions, width, base, None, low, like)
@@ -52,6 +53,7 @@ def rotate(
     base: Fraction,
     pairing: str,
 ) -> Enclosed:
+    """Encloses RoPE on the first entries of each head."""
     source = x.digits
     low = system.grid(x.ball, x.width)
     size = math.frexp(x.digits.engine.largest(x.norms))[1]
