@@ -73,7 +73,7 @@ class Stop:
 
     @property
     def length(self) -> float:
-        """How far it is from 0."""
+        """The length of the residual stream here."""
         return length_of(self.near)
 
 
