@@ -1,7 +1,7 @@
 """The lowest versions that pyproject.toml allows of what byhand runs with, as pip reads them.
 
-`make test-oldest` installs these.  What only the tests and the site need stays as new as it is.  A package
-without a lower bound is left to constraints.txt.
+`make test-oldest` installs these.  What only the tests and the site need stays as new as it is.  A
+package without a lower bound is left to constraints.txt.
 """
 
 from __future__ import annotations
