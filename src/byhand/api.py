@@ -378,8 +378,9 @@ def book(
     >>> files[0].name
     'index.html'
     """
-    from byhand.editions import Wanted, make_edition, publish, questioning
+    from byhand.editions import make_edition
     from byhand.language import speaking
+    from byhand.publication import Wanted, publish, questioning
 
     chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison()

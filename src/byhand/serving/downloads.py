@@ -1,4 +1,4 @@
-"""What a person can take away from a State: its model as a model file, or one page of it.
+"""What a person can take away from a State: its trace as JSON, its model file, one page of it.
 
 The file reads back to the very model that was shown.  The page is the book in a single file: it
 opens from disk, and needs nothing else.
@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
+from math import prod
 from typing import Any
 
 from byhand.document.book import Book, Page
@@ -18,27 +19,44 @@ from byhand.document.compose.book import bind
 from byhand.document.compose.book.edition import LARGE
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.media.html.page import EXPLAINED, pages
+from byhand.document.media.json.trace import document_of
 from byhand.errors import InputError
 from byhand.evaluate import Progress
 from byhand.files.writing import write_model
 from byhand.language import _, spoken
 from byhand.model import Model
 from byhand.serving.edits import edited
-from byhand.serving.requests import a_state, only
 from byhand.serving.states import Library, State
-from byhand.serving.worked_state import Pass, pass_of
+from byhand.serving.worked_state import Pass, pass_of, trace_of
 
 EDITED = "edited"
 ONE_PAGE = EXPLAINED  # the chapter whose pages can show what any chapter has
 OVERVIEW = "whole"  # the chapter that tells in short what the others tell
 MOST_EDITS_SAID = 12  # of the edits, on a page
+MOST_ENTRIES = 400_000  # of one trace
 MOST_SHOWN = 60_000  # characters of a model file that is printed on a page
 
 
-def file(library: Library, request: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+def trace(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+    """Every number of a State, or those of the steps asked for."""
+    found = trace_of(asked["state"], library, progress)
+    wanted = asked["only"]
+    shown = set(found.plan.matching(wanted)) if wanted else set(found.steps)
+    entries = sum(prod(step.shape) for step in found.plan if step.address in shown)
+    if entries > MOST_ENTRIES:
+        raise InputError(
+            _("these are too many numbers for one answer"),
+            where="only",
+            expected=_("at most {count} numbers").format(count=f"{MOST_ENTRIES:,}"),
+            found=f"{entries:,}",
+            hint=_("ask for some steps only"),
+        )
+    return document_of(found, wanted)
+
+
+def file(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     """The model of a State as a model file, with its text and target as the default ones."""
-    only(request, "state")
-    state = a_state(request, "state")
+    state = asked["state"]
     name, text = _kept(state, edited(state, library).model)
     return {"name": name, "text": text}
 
@@ -57,12 +75,9 @@ def _kept(state: State, model: Model) -> tuple[str, str]:
     return f"{name}.yaml", write_model(model)
 
 
-def share(
-    library: Library, request: Mapping[str, Any], progress: Progress | None
-) -> dict[str, Any]:
+def share(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     """A State as one page, everything in it."""
-    only(request, "state")
-    state = a_state(request, "state")
+    state = asked["state"]
     found = pass_of(state, library, None, progress)
     if found.edition.scale == LARGE:
         raise InputError(

@@ -23,7 +23,6 @@ from byhand.expression import Entry, leaves
 from byhand.files.writing import entry_text, float_text
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
-from byhand.serving.requests import a_state, needed_text, only
 from byhand.serving.states import Library, State
 from byhand.serving.worked_state import Pass, pass_of
 from byhand.working import Working
@@ -35,11 +34,10 @@ MOST_SEARCHED = 6_000  # entries of steps that are asked whether they read a num
 Index = tuple[int, ...]
 
 
-def number(library: Library, request: Mapping[str, Any], progress: Progress | None) -> Any:
+def number(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> Any:
     """One number by its address."""
-    only(request, "state", "address")
-    found = pass_of(a_state(request, "state"), library, None, progress)
-    name, index = entry_named(found, needed_text(request, "address"))
+    found = pass_of(asked["state"], library, None, progress)
+    name, index = entry_named(found, asked["address"])
     address = name + write_index(index)
     lit = list(_ancestors(found, name, index))
     steps = dict.fromkeys(one.partition("[")[0] for one in lit)

@@ -12,6 +12,7 @@ from typing import Any
 from byhand.document.compose.book import slug_of, tell
 from byhand.document.compose.book.passages import title_of
 from byhand.document.compose.book.topics import Topic
+from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
@@ -50,6 +51,17 @@ def outline(found: Pass) -> list[dict[str, Any]]:
         }
         for topic in found.topics
     ]
+
+
+def map_of(found: Pass, lit: tuple[str, ...]) -> str:
+    """The whole pass as a drawing with some steps marked; each station leads to its passage."""
+    showing = found.edition.showing
+    links = {
+        address: f"#{passage_id(found, topic)}"
+        for topic in found.topics
+        for address in topic.addresses
+    }
+    return Figures(found.spine, showing.labels, showing.by_decimals).linked(links, lit)
 
 
 def topic_named(found: Pass, name: str | None) -> Topic:

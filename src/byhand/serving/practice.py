@@ -34,9 +34,9 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT, Step
 from byhand.serving.arithmetic_slips import slip_of
+from byhand.serving.fields import missing, text
 from byhand.serving.number import entry_named
 from byhand.serving.passages import passage_id
-from byhand.serving.requests import a_flag, a_place, a_state, a_text, needed_text, only
 from byhand.serving.states import Library
 from byhand.serving.views import number_text
 from byhand.serving.worked_state import Pass, pass_of
@@ -57,25 +57,19 @@ Index = tuple[int, ...]
 
 
 def practice(
-    library: Library, request: Mapping[str, Any], progress: Progress | None
+    library: Library, asked: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """A line to be worked out; with an answer, how it is marked."""
-    only(request, "state", "seed", "passage", "address", "answer", "reveal")
-    found = pass_of(a_state(request, "state"), library, None, progress)
-    if request.get("answer") is None:
-        if request.get("address") is None:
-            return ask(found, a_place(request, "seed") or 0, a_text(request, "passage"))
-        name, index = entry_named(found, needed_text(request, "address"))
+    found = pass_of(asked["state"], library, None, progress)
+    address, said = asked["address"], asked["answer"]
+    if address is None:
+        if said is not None:
+            raise missing("address")
+        return ask(found, asked["seed"] or 0, asked["passage"])
+    name, index = entry_named(found, address)
+    if said is None:
         return question(found, name, index)
-    name, index = entry_named(found, needed_text(request, "address"))
-    said = needed_text(request, "answer")
-    if len(said) > LONGEST_ANSWER:
-        raise InputError(
-            _("this text is too long"),
-            where="answer",
-            expected=_("at most {count} characters").format(count=LONGEST_ANSWER),
-        )
-    return judged(found, name, index, said, reveal=a_flag(request, "reveal"))
+    return judged(found, name, index, text(said, "answer", LONGEST_ANSWER), reveal=asked["reveal"])
 
 
 # ------------------------------------------------------------------ what is asked

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from byhand.document.book import Book, Page, Passage
-from byhand.document.compose.worksheet.choice import PAGES
+from byhand.document.compose.worksheet.blanks import PAGES
 from byhand.document.compose.worksheet.sheet import Blank, Size
 from byhand.document.parts import Formula, NumberTable, WorkingLine
 from byhand.plan import Plan
