@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from byhand.numbers.enclosed.gpu import row_kernels
 from byhand.numbers.enclosed.gpu.causal_scores import ScoreTrail, differences, multiply, repeated
 from byhand.numbers.enclosed.gpu.recording import Rows
 from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowLayout, RowResults
 from byhand.numbers.enclosed.gpu.visible_keys import VisibleKeys
-from byhand.numbers.enclosed.limbs import arithmetic, elementwise, exponential
+from byhand.numbers.enclosed.limbs import arithmetic, exponential, functions
 from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, Move
 from byhand.numbers.enclosed.limbs.array_code import carried, horner, placed, products
 from byhand.numbers.enclosed.limbs.coefficients import STEP as POINTS
@@ -40,10 +40,8 @@ from byhand.numbers.enclosed.limbs.radii import (
     spread,
     times,
 )
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
 
 EXP_TOP = WIDTH - POINTS  # of arguments and results of exp: limb 0 weighs 2^-POINTS
 
@@ -142,7 +140,7 @@ class DeferredShares(Enclosed):
         return self._dense
 
 
-def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclosed:
+def softmax(system: System, x: Enclosed, trail_of: Callable[..., Any]) -> Enclosed:
     """`trail_of` makes the Shares (attention.py) that go with the values."""
     assert x.origin is not None
     scored: ScoreTrail = x.origin.more
@@ -176,7 +174,7 @@ def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclose
     error = ERROR["exp"] * math.ldexp(1.0, fine)
     sums = arithmetic.settle(found.view(-1, heads, queries).clone(), EXP_TOP)
     off = times(float(count), error)
-    inverse, inverse_error = elementwise.inverse(sums, fine)
+    inverse, inverse_error = functions.inverses(sums, fine)
     # as in `attention.softmax`
     local = plus(
         times(2.0 * (count + 1), error), times(2.0, inverse_error), PRODUCT * math.ldexp(1.0, low)
@@ -197,7 +195,7 @@ def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclose
 
 
 def mix(
-    system: Limbs, weights: DeferredShares, v: Enclosed, apart: tuple[Array, Array, Array]
+    system: System, weights: DeferredShares, v: Enclosed, apart: tuple[Array, Array, Array]
 ) -> Enclosed | None:
     """`apart` is what `attention` knows of v less its mean."""
     engine: Any = v.digits.engine

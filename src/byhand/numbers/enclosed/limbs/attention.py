@@ -5,19 +5,22 @@ softmax   if no score of a row is off by more than R, every e^(score) is off by 
 mix       Σ p·v - Σ p'·v' = Σ p·(v - v') + Σ (p - p')·v'.  Shares add up to 1, the real ones and
           those of the midpoints, so in the second sum any fixed vector c may be taken off each v':
           (1 + E)·Σ p'·rho_v + E·Σ p'·‖v' - c‖, with E = e^(2R) - 1, and what rounding adds.
+
+The slope of softmax, diag p - p·pᵀ, is bounded as in Kim, Papamakarios and Mnih, "The Lipschitz
+constant of self-attention", ICML 2021.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from byhand.numbers.enclosed.gpu import causal_attention
 from byhand.numbers.enclosed.gpu.causal_scores import ScoreTrail
-from byhand.numbers.enclosed.limbs import arithmetic, elementwise
+from byhand.numbers.enclosed.limbs import arithmetic, functions
 from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array
 from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
@@ -34,11 +37,8 @@ from byhand.numbers.enclosed.limbs.radii import (
     total,
 )
 from byhand.numbers.enclosed.limbs.scores import apart_from_mean, most, repeated
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, constant
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
-
 
 # ------------------------------------------------------------------ softmax
 
@@ -55,7 +55,7 @@ class Shares:
     off: float  # how far each sum may be from that of the midpoints
 
 
-def softmax(system: Limbs, x: Enclosed) -> Enclosed:
+def softmax(system: System, x: Enclosed) -> Enclosed:
     if x.origin is not None and isinstance(x.origin.more, ScoreTrail):
         return causal_attention.softmax(system, x, Shares)
     engine = x.digits.engine
@@ -74,7 +74,7 @@ def softmax(system: Limbs, x: Enclosed) -> Enclosed:
     powers, error = _powers(less_than_top, visible, x.hidden, fine)
     sums = arithmetic.total(powers, -1)
     off = times(float(count), error)
-    inverse, inverse_error = elementwise.inverse(sums, fine)
+    inverse, inverse_error = functions.inverses(sums, fine)
     wide = Digits(inverse.limbs[..., None], inverse.top)
     made = without_empty_limbs(arithmetic.multiply(powers, wide, low))
 
@@ -104,17 +104,17 @@ def softmax(system: Limbs, x: Enclosed) -> Enclosed:
     return Enclosed(made, lambda: length(box()), box=box, hidden=x.hidden, origin=origin)
 
 
-def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> elementwise.Made:
+def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> functions.Made:
     """e^x where x is visible, 0 elsewhere."""
     if visible is None:
-        return elementwise.exp(x, low)
+        return functions.powers(x, low)
     if x.engine is NUMPY:  # only what is visible is worked out
-        powers, error = elementwise.exp(Digits(x.limbs[:, visible], x.top), low)
+        powers, error = functions.powers(Digits(x.limbs[:, visible], x.top), low)
         whole = x.engine.zeros((powers.n, *x.shape), x.limbs)
         whole[:, visible] = powers.limbs
         return Digits(whole, powers.top), error
     x.limbs.masked_fill_(hidden, 0.0)  # nobody else has these
-    powers, error = elementwise.exp(x, low)
+    powers, error = functions.powers(x, low)
     powers.limbs.masked_fill_(hidden, 0.0)
     return powers, error
 
@@ -145,7 +145,7 @@ def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
 # ------------------------------------------------------------------ mixing
 
 
-def mix(system: Limbs, weights: Enclosed, v: Enclosed) -> Enclosed:
+def mix(system: System, weights: Enclosed, v: Enclosed) -> Enclosed:
     if isinstance(weights, causal_attention.DeferredShares) and not v.exact:
         quick = causal_attention.mix(system, weights, v, apart_from_mean(v))
         if quick is not None:

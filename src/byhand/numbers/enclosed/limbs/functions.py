@@ -2,7 +2,7 @@
 
 Every function takes midpoints (Digits) and the grid of the result, 2^low, and gives Digits on that
 grid with |result - f(x)| <= ERROR[name]·2^low for every entry.  Derivations: polynomials.py,
-exponential.py, roots.py, angles.py, and numbers/README.md.  What an argument's own radius does to
+exponential.py and numbers/README.md.  What an argument's own radius does to
 the result is not worked out here.
 
 Arguments and results whose `low` is `aligned(low)` are fastest: nothing has to be shifted then.
@@ -11,45 +11,25 @@ Arguments and results whose `low` is `aligned(low)` are fastest: nothing has to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ldexp
 from typing import Any
 
 import numpy as np
 
 from byhand.numbers.enclosed.gpu import fused
 from byhand.numbers.enclosed.limbs import coefficients, exponential, polynomials, roots
-from byhand.numbers.enclosed.limbs.arithmetic import BASE, HALF, WIDTH, Digits, add, regrid
+from byhand.numbers.enclosed.limbs.arithmetic import BASE, HALF, WIDTH, Digits, add, approx, regrid
 from byhand.numbers.enclosed.limbs.coefficients import STEP, Tabled
 from byhand.numbers.enclosed.limbs.engine import Array, in_pieces
 from byhand.numbers.enclosed.limbs.polynomials import on_device, table_of
-from byhand.numbers.enclosed.limbs.roots import inverse_root, reciprocal, root
-
-__all__ = [
-    "ERROR",
-    "aligned",
-    "applied",
-    "erf",
-    "exp",
-    "gelu",
-    "gelu_tanh",
-    "inverse_root",
-    "reciprocal",
-    "root",
-    "silu",
-    "tanh",
-]
 
 # In units of 2^low.  Results off the aligned grid are worked on the next finer one, at most half
 # as coarse, and rounded: half of these and HALF, which is no more.
 ERROR: Mapping[str, float] = {
     "exp": exponential.ERROR,
-    "tanh": polynomials.ERROR,
-    "erf": polynomials.ERROR,
     "gelu": polynomials.ERROR + HALF,  # the ramp may be added apart, and the sum rounded
     "gelu_tanh": polynomials.ERROR + HALF,
     "silu": polynomials.ERROR + HALF,
-    "reciprocal": roots.ERROR,
-    "root": roots.ERROR,
-    "inverse_root": roots.ERROR,
 }
 
 
@@ -69,16 +49,6 @@ def exp(x: Digits, low: int) -> Digits:
     return _on_grid(limbs, low)
 
 
-def tanh(x: Digits, low: int) -> Digits:
-    """tanh x."""
-    return _tabled(coefficients.TANH, x, low)
-
-
-def erf(x: Digits, low: int) -> Digits:
-    """erf x = (2/√π)·∫_0^x e^(-t²) dt."""
-    return _tabled(coefficients.ERF, x, low)
-
-
 def gelu(x: Digits, low: int) -> Digits:
     """x·Φ(x) = x·(1 + erf(x/√2))/2."""
     return _tabled(coefficients.GELU, x, low)
@@ -92,6 +62,35 @@ def gelu_tanh(x: Digits, low: int) -> Digits:
 def silu(x: Digits, low: int) -> Digits:
     """x/(1 + e^-x)."""
     return _tabled(coefficients.SILU, x, low)
+
+
+Made = tuple[Digits, float]  # digits, and a bound of their error
+
+ACTIVATIONS: dict[str, Callable[[Digits, int], Digits]] = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": silu,
+}
+
+
+def activation(kind: str, x: Digits, low: int) -> Made:
+    """An activation on the grid 2^low, and how far each entry may be off."""
+    return ACTIVATIONS[kind](x, low), ERROR[kind] * ldexp(1.0, low)
+
+
+def relu(x: Digits) -> Digits:
+    """max(x, 0), exactly: the sign of an approximation is the sign."""
+    return Digits(x.limbs * (approx(x) > 0), x.top)
+
+
+def powers(x: Digits, low: int) -> Made:
+    """e^x for x <= 1/4, and how far each entry may be off."""
+    return exp(x, low), ERROR["exp"] * ldexp(1.0, low)
+
+
+def inverses(x: Digits, low: int) -> Made:
+    """1/x for x >= 1/2, and how far each entry may be off."""
+    return roots.reciprocal(x, low), roots.ERROR * ldexp(1.0, low)
 
 
 def _tabled(function: Tabled, x: Digits, low: int) -> Digits:

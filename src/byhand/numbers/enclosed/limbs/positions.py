@@ -9,27 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from byhand.numbers.enclosed.limbs import arithmetic, elementwise
+from byhand.numbers.enclosed.limbs import angles, arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits
 from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.radii import plus, spread, times
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import torch_devices
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
 
 FINEST = -836  # the grid of sines and cosines, where values are huge and digits many
 
 
-def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
+def sinusoid(system: System, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
     low = -system.bits
     like = _like(system)
-    cos, sin, off = elementwise.turns(positions, width, base, None, low, like)
+    cos, sin, off = angles.shared_turns(positions, width, base, None, low, like)
     engine = cos.engine
     shared = arithmetic.stack([sin.reshape(*sin.shape, 1), cos.reshape(*cos.shape, 1)], axis=2)
     digits = shared.reshape(len(positions), width)
@@ -37,14 +35,14 @@ def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction
     return Enclosed(Digits(engine.contiguous(digits.limbs), digits.top), ball)
 
 
-def _like(system: Limbs) -> Array:
+def _like(system: System) -> Array:
     """An array of the device that the system works on."""
     here = np.zeros(1)
     return here if system.device is None else torch_devices().from_numpy(here).to(system.device)
 
 
 def rotate(
-    system: Limbs,
+    system: System,
     x: Enclosed,
     frequencies: Sequence[Any] | None,
     positions: Sequence[int],
@@ -57,7 +55,7 @@ def rotate(
     size = math.frexp(x.digits.engine.largest(x.norms))[1]
     fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
     fine = max(fine, FINEST)
-    cos, sin, off = elementwise.turns(positions, width, base, frequencies, fine, source.limbs)
+    cos, sin, off = angles.shared_turns(positions, width, base, frequencies, fine, source.limbs)
     if pairing == "half":
         a, b = source[..., : width // 2], source[..., width // 2 : width]
     else:
