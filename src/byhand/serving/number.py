@@ -1,4 +1,4 @@
-"""One number of a State: its working as HTML, what it comes from, and who reads it.
+"""One number of a State: its working, the numbers it comes from, the numbers that read it.
 
 What a number comes from follows from the plan and the working alone: `ancestors` goes from each
 entry to the entries its expression is made of, weights among them.
@@ -14,8 +14,7 @@ from typing import Any
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.document.compose.working import weight_shape
-from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.html.numbers import Inscriber
+from byhand.document.media.html import served
 from byhand.document.parts import Number
 from byhand.errors import AddressError
 from byhand.evaluate import Progress
@@ -110,8 +109,7 @@ def _told(found: Pass, name: str, index: Index) -> str:
         figure = Number(address, showing.inside.weight_cell(name, index))
     else:
         figure = showing.number(found.trace.steps[name], index)
-    pen = Inscriber(Mathml(_("."), finite=found.edition.showing.by_decimals))
-    return "".join(pen.told(figure, address))
+    return served.working(figure, decimals=found.by_decimals)
 
 
 def _weight_text(found: Pass, name: str, index: Index) -> dict[str, str] | None:

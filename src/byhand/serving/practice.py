@@ -1,4 +1,4 @@
-"""Practice: the page hides a number, a person works it out, and `byhand.checking` marks it.
+"""Exercises: one number to work out from those it reads, and the marking of an answer.
 
 Without an answer, a line is chosen by a seed and asked for, with everything it is made of.  With
 an answer, the line is judged from those numbers as they were shown, so that what follows from
@@ -24,7 +24,7 @@ from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import rational_of
 from byhand.document.compose.book.strips import near, near_weight
 from byhand.document.compose.tables import COPIES
-from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html import served
 from byhand.document.numerals import localised
 from byhand.errors import InputError
 from byhand.evaluate import Progress
@@ -125,7 +125,7 @@ def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
     line = None if worked.whole else found.in_full.line(worked, index)
     html = ""
     if line is not None and line.symbols is not None:
-        html = Mathml(_(".")).broken("=", line.symbols)
+        html = served.line(line.symbols)
     sources = () if line is None else line.sources
     return {
         "address": name + write_index(index),
@@ -297,7 +297,7 @@ def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
     if line.worst is not None and expected.value is not None:
         claimed, value = line.worst.claimed, expected.value
         if claimed * value < 0:
-            yield _("The sign is another one, and the size too.")
+            yield _("Both the sign and the size are wrong.")
         elif claimed == value:
             pass
         elif abs(claimed) > SEVERAL * abs(value):

@@ -1,4 +1,4 @@
-"""Weights as tables: every entry of a small one, a window of a large one, as a model file has them.
+"""Weights as tables: all entries of a small weight, a window of a large one.
 
 A window of a tensor with more than two axes is one of its last axis; the rows are all the others,
 one after the other, so that `row` and `column` find every entry.

@@ -1,4 +1,4 @@
-"""A State worked out: its trace, and what a page needs to show of it, each made once.
+"""A State worked out: its trace, its edition and its figure, kept for the next question.
 
 The last few are kept, so that turning from passage to passage costs no second pass.
 """
@@ -167,6 +167,11 @@ class Pass:
             showing = copy(showing)  # with all that it has read of the trace
             showing.everything = False
         return spine(showing)
+
+    @property
+    def by_decimals(self) -> bool:
+        """Whether exact numbers are shown as decimals."""
+        return self.edition.showing.by_decimals
 
     def label(self, id: int) -> str:
         """A token of the vocabulary as sentences and tables show it."""
