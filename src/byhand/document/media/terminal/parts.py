@@ -44,7 +44,7 @@ class Terminal:
                 yield ""
             yield from self.part(part)
 
-    def part(self, part: parts.Part) -> Iterator[str]:
+    def part(self, part: parts.Part | parts.Section) -> Iterator[str]:
         """One part as lines; what a terminal cannot show is said in words."""
         draw = self.drawn.get(type(part))
         if draw is not None:
