@@ -1,6 +1,6 @@
-"""A book as a whole job: what it needs is worked out, its pages are composed, its files written.
+"""A book as a whole job: what it needs is worked out, and its pages are composed.
 
-    model, text → Edition → Book → pages, PDF, spreadsheet, worksheet
+    model, text → Edition → Book
 
 The trace is in the model's usual numbers (exact up to 2,000 parameters, floats above) unless
 others are asked for.  How much a book shows follows from the sizes alone:
@@ -12,14 +12,12 @@ others are asked for.  How much a book shows follows from the sizes alone:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -35,17 +33,12 @@ from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import shape_at
-from byhand.drafts import write_all
-from byhand.errors import UsageError
 from byhand.explaining.chapter import Chapter
 from byhand.forward import plan
-from byhand.language import _, speaking, spoken
+from byhand.language import _, speaking
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.tracing import Trace
-
-if TYPE_CHECKING:
-    from byhand.document.compose.worksheet.sheet import Questioning
 
 PENCIL_ENTRIES = 6_000
 TOY_PARAMETERS, TOY_ENTRIES = 200_000, 400_000
@@ -55,7 +48,6 @@ WINDOWS = {
     LARGE: Window(rows=8, columns=8, heads=2, weights=0),
 }
 NOTEBOOK = Window(rows=8, columns=8, heads=2)  # of what is too large to be shown whole
-PDF, XLSX = "book.pdf", "book.xlsx"
 
 
 # ------------------------------------------------------------------ what a book is made from
@@ -237,7 +229,7 @@ def notebook_passage(trace: Trace) -> str:
     return cell(parts, calls, spine(showing, whole), showing.labels, trace.asked)
 
 
-# ------------------------------------------------------------------ the book, and its files
+# ------------------------------------------------------------------ the book
 
 
 def make_book(
@@ -251,85 +243,3 @@ def make_book(
     `make_edition`."""
     with speaking(language) as named:
         return bind(make_edition(model, text, **options), named)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is made of an edition besides its pages."""
-
-    pdf: bool = False
-    xlsx: bool = False
-    worksheet: Questioning | None = None
-
-
-def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path, ...]:
-    """Writes what is wanted into a folder and returns the paths, the index of the pages first.
-
-    All of it is made before the first file is written: what cannot be made leaves nothing behind.
-    """
-    target = Path(folder)
-    return write_all(files_of(edition, wanted, target), target)
-
-
-def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]:
-    """File name → contents, in the language spoken; they are to lie in the folder."""
-    from byhand.document.media.html import pages
-
-    book = bind(edition, spoken())
-    files = {name: text.encode() for name, text in pages(book).items()}
-    if wanted.pdf:
-        from byhand.document.media.typst import typeset, typst_source
-
-        files[PDF] = typeset(typst_source(book))
-    if wanted.xlsx:
-        files[XLSX] = spreadsheet_of(edition.trace)
-    if wanted.worksheet is not None:
-        from byhand.document.compose.worksheet import worksheet_files
-
-        called = seen_from(folder, edition.called)
-        files |= worksheet_files(book, edition.trace, wanted.worksheet, called, pdf=wanted.pdf)
-    return files
-
-
-def spreadsheet_of(trace: Trace) -> bytes:
-    """A whole trace as an .xlsx file of live formulas, with the numbers of float64 in its cells."""
-    from byhand.document.media.xlsx import check_size, spreadsheet
-    from byhand.numbers.floats import Floats
-
-    check_size(trace.plan)  # before anything more is worked out
-    floats = Floats("float64")
-    job = evaluate.Job(trace.model, trace.plan, floats, trace.text, trace.tokens, trace.target)
-    return spreadsheet(trace, job.work())
-
-
-def seen_from(folder: Path, called: str) -> str:
-    """What a model is called by somebody who is in a folder: its name, or the way to its file."""
-    if called in models.builtin_names() or not Path(called).exists():
-        return called
-    return os.path.relpath(called, folder)
-
-
-def questioning(
-    worksheet: bool,
-    *,
-    blanks: int | None,
-    ask: tuple[str, ...] | None,
-    decimals: int | None,
-    seed: int | None,
-    dashes: str = "",
-) -> Questioning | None:
-    """What a worksheet asks for; None where none is wanted.
-
-    A UsageError says what does not fit: before anything is worked out.  `dashes` stand before the
-    names of options.
-    """
-    if worksheet:
-        from byhand.document.compose.worksheet.sheet import Questioning
-
-        return Questioning.asked(blanks=blanks, which=ask, decimals=decimals, seed=seed)
-    for name, value in (("blanks", blanks), ("ask", ask), ("seed", seed)):
-        if value is not None:
-            raise UsageError(
-                _("{name} needs {other}").format(name=dashes + name, other=f"{dashes}worksheet")
-            )
-    return None

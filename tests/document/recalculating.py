@@ -17,7 +17,7 @@ from typing import Any
 
 import openpyxl
 
-from byhand.editions import spreadsheet_of
+from byhand.publication import spreadsheet_of
 from byhand.tracing import Trace
 
 SPOILED = "-987654.5"

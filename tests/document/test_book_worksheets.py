@@ -7,20 +7,19 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from worksheet_samples import make_worksheet, write_worksheet
 
 import byhand
 from byhand.checking.gradebooks import gradebook
 from byhand.checking.grading import BLANK, Graded, grade
 from byhand.checking.verdicts import Verdict
-from byhand.document.compose.book import bind
 from byhand.document.compose.marking import summary
-from byhand.document.compose.worksheet import Worksheet, make_worksheet, write_worksheet
+from byhand.document.compose.worksheet import Worksheet
 from byhand.document.compose.worksheet.claims import claims_text
 from byhand.document.compose.worksheet.sheet import COUNTS, SHAPES, VALUES
 from byhand.document.media.html.worksheet import worksheet_page
 from byhand.document.media.typst.worksheet import worksheet_source
 from byhand.document.parts import NumberTable
-from byhand.editions import make_edition
 from byhand.errors import InputError, UsageError
 
 MODELS = ("tiny", "journey", "abc")
@@ -291,8 +290,7 @@ def test_the_key_has_every_answer_and_how_it_comes_about() -> None:
 
 
 def test_all_files_are_written_and_nothing_else_is_left(tmp_path: Path) -> None:
-    edition = make_edition("tiny")
-    paths = write_worksheet(bind(edition, "en"), edition.trace, tmp_path, blanks=6, seed=1)
+    paths = write_worksheet("tiny", tmp_path, blanks=6, seed=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(path.name for path in paths)
     assert [path.name for path in paths] == [
         "worksheet.html", "worksheet-key.html", "worksheet.yaml", "worksheet-key.yaml",
@@ -301,8 +299,7 @@ def test_all_files_are_written_and_nothing_else_is_left(tmp_path: Path) -> None:
 
 def test_with_pdf_the_sheet_and_its_key_are_typeset(tmp_path: Path) -> None:
     pytest.importorskip("typst")
-    edition = make_edition("tiny")
-    paths = write_worksheet(bind(edition, "en"), edition.trace, tmp_path, blanks=6, pdf=True)
+    paths = write_worksheet("tiny", tmp_path, blanks=6, pdf=True)
     for name in ("worksheet.pdf", "worksheet-key.pdf"):
         assert tmp_path / name in paths
         assert (tmp_path / name).read_bytes().startswith(b"%PDF-")
@@ -310,8 +307,7 @@ def test_with_pdf_the_sheet_and_its_key_are_typeset(tmp_path: Path) -> None:
 
 def test_a_spanish_sheet_has_decimal_commas_but_its_claims_points(tmp_path: Path) -> None:
     sheet = make_worksheet("journey", blanks=20, language="es", which=[VALUES])
-    edition = make_edition("journey")
-    write_worksheet(bind(edition, "es"), edition.trace, tmp_path, blanks=20)
+    write_worksheet("journey", tmp_path, blanks=20, language="es")
     assert "0,100" in (tmp_path / "worksheet.html").read_text("utf-8")
     filled = (tmp_path / "worksheet-key.yaml").read_text("utf-8")
     assert not re.search(r": .*\d,\d", filled)
@@ -331,7 +327,7 @@ def test_marks_are_one_a_line() -> None:
 
 
 def test_of_a_large_model_counts_and_shapes_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("byhand.document.compose.worksheet.making.TOY_PARAMETERS", 10)
+    monkeypatch.setattr("byhand.worksheets.TOY_PARAMETERS", 10)
     sheet = make_worksheet("tiny", blanks=8)
     assert kinds(sheet) == {SHAPES, COUNTS}
     assert sheet.decimals is None

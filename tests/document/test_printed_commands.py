@@ -10,8 +10,8 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from worksheet_samples import make_worksheet
 
-from byhand.document.compose.worksheet import make_worksheet
 from byhand.document.media.typst import typst_source
 from byhand.editions import make_edition
 from byhand.files.document import parse_model

@@ -14,11 +14,12 @@ from recalculating import names_of, save_spreadsheet
 
 import byhand
 from byhand.document.media.xlsx import MOST_CELLS, layout
-from byhand.editions import XLSX, Wanted, make_edition, publish
+from byhand.editions import make_edition
 from byhand.errors import InputError, OutputError
 from byhand.files import read_model
 from byhand.language import speak
 from byhand.model import Model
+from byhand.publication import XLSX, Wanted, publish
 from byhand.tokens import Vocabulary
 from byhand.weights import Tensor, Weights
 from oracles.architectures import make_case, plain, wishing

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from browser import CONTRASTS, FAULTS, Windows
+from worksheet_samples import make_worksheet, write_worksheet
 
 import byhand
 from byhand.checking.grading import Graded, grade
-from byhand.document.compose.book import bind
-from byhand.document.compose.worksheet import Worksheet, make_worksheet, write_worksheet
-from byhand.editions import make_edition
+from byhand.document.compose.worksheet import Worksheet
 from patience import PATIENCE
 
 BLANKS, SEED = 16, 2
@@ -27,8 +26,7 @@ def sheet() -> Worksheet:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("worksheet")
-    edition = make_edition("journey", claims=())
-    write_worksheet(bind(edition, "en"), edition.trace, target, blanks=BLANKS, seed=SEED)
+    write_worksheet("journey", target, blanks=BLANKS, seed=SEED)
     return target
 
 

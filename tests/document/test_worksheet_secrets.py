@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 import yaml
+from worksheet_samples import make_worksheet
 
-from byhand.document.compose.worksheet import Worksheet, make_worksheet
+from byhand.document.compose.worksheet import Worksheet
 from byhand.document.compose.worksheet.claims import claims_text
 from byhand.document.media.html.worksheet import worksheet_page
 from byhand.document.media.typst.worksheet import worksheet_source

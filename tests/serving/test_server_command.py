@@ -102,7 +102,7 @@ def test_a_port_that_is_taken_is_told_so(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize("port", ["70000", "-1", "x", "80.5", "٣"])
 def test_a_port_that_is_none_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"--port={port}") == 2
-    assert "a whole number from 0 to 65535" in capsys.readouterr().err
+    assert "a whole number from 0 to 65,535" in capsys.readouterr().err
 
 
 def test_a_model_that_is_wrong_is_told_before_anything_is_served(

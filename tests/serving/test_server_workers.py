@@ -15,7 +15,7 @@ import pytest
 from asking import state
 from serving_server import Address, read_reply, served
 
-from byhand.serving.byte_cache import Shelf
+from byhand.serving.cache import Cache
 from byhand.serving.limits import Limits
 from byhand.serving.workers import Asked, Refused, Workers
 from patience import PATIENCE
@@ -196,15 +196,15 @@ def test_an_error_of_a_worker_comes_with_its_status() -> None:
 # ------------------------------------------------------------------ what is kept
 
 
-def test_the_shelf_keeps_what_was_asked_for_last() -> None:
-    shelf = Shelf(most=10, most_each=6)
-    shelf.put("a", b"1234")
-    shelf.put("b", b"1234")
-    assert shelf.get("a") == b"1234"
-    shelf.put("c", b"1234")
-    assert [shelf.get(key) for key in "abc"] == [b"1234", None, b"1234"]
-    assert shelf.size == 8
-    shelf.put("d", b"1234567")
-    assert shelf.get("d") is None
-    shelf.put("a", b"12")
-    assert shelf.size == 6
+def test_the_cache_keeps_what_was_asked_for_last() -> None:
+    cache = Cache[bytes](10, len, most_each=6)
+    cache.put("a", b"1234")
+    cache.put("b", b"1234")
+    assert cache.get("a") == b"1234"
+    cache.put("c", b"1234")
+    assert [cache.get(key) for key in "abc"] == [b"1234", None, b"1234"]
+    assert cache.weight == 8
+    cache.put("d", b"1234567")
+    assert cache.get("d") is None
+    cache.put("a", b"12")
+    assert cache.weight == 6

@@ -17,9 +17,8 @@ from byhand.files.writing import write_model
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.serving import Library, read_state
-from byhand.serving.architectures import CHOICES
 from byhand.serving.edits import Edited, edited
-from byhand.serving.settings import settings
+from byhand.serving.settings import SETTINGS, settings
 from byhand.spec import parameters
 
 
@@ -141,7 +140,7 @@ def test_settings_are_told_as_they_are() -> None:
     found = {setting["key"]: setting["value"] for setting in settings(LIBRARY.open("minigpt").spec)}
     assert found["position"] == "rope"
     assert (found["heads"], found["norm.eps"], found["activation"]) == ("4", "0.00001", "gelu")
-    assert set(found) <= set(CHOICES)
+    assert set(found) <= set(SETTINGS)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from byhand.errors import ByhandError, InputError
 from byhand.files import parse_model
 from byhand.serving import answer, read_state
 from byhand.serving.downloads import file_name
-from byhand.serving.explanation import explain
 
 
 def test_a_file_takes_text_and_target_along() -> None:
@@ -113,4 +112,4 @@ def test_explaining_follows_the_position_and_the_token() -> None:
     assert (found["position"], found["token"]) == (1, "mat")
     with pytest.raises(InputError):
         answer(LIBRARY, "explain", {"state": state(), "token": "z"})
-    assert explain(LIBRARY, {"state": state("abc-walkthrough")}, None)["attribution"] is None
+    assert asked("explain", state=state("abc-walkthrough"))["attribution"] is None

@@ -14,9 +14,8 @@ from byhand.errors import AddressError, InputError
 from byhand.expression import parse
 from byhand.numbers.exact import Exact
 from byhand.serving import answer, read_state
-from byhand.serving.changes import addresses, changes
+from byhand.serving.changes import Forms, addresses, changes
 from byhand.serving.edits import edited
-from byhand.serving.forms_alike import Forms
 from byhand.serving.number import ancestors
 from byhand.serving.passages import title
 from byhand.serving.worked_state import pass_of, trace_of

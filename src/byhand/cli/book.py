@@ -77,8 +77,9 @@ def command(
     from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.trace import hinting, steps_of
-    from byhand.editions import Wanted, make_edition, publish, questioning
+    from byhand.editions import make_edition
     from byhand.models import open_model
+    from byhand.publication import Wanted, publish, questioning
 
     chosen.refuse_comparison()
     questions = questioning(
@@ -107,7 +108,7 @@ def command(
 
 def _tell(path: Path) -> None:
     """Says where a file is; of the pages, where to begin."""
-    from byhand.editions import PDF, XLSX
+    from byhand.publication import PDF, XLSX
 
     if path.name == PDF:
         text = _("typeset: {file}")

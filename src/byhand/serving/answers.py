@@ -1,4 +1,4 @@
-"""The one door: the name of a question and its data → its answer, in the language asked for."""
+"""The answer to any question of the page, in the language asked for; errors as JSON."""
 
 from __future__ import annotations
 
@@ -7,28 +7,14 @@ from importlib import import_module
 from math import isfinite
 from typing import Any
 
-from byhand.errors import ByhandError, InputError, UsageError, nearest
+from byhand.errors import ByhandError, UsageError, nearest
 from byhand.evaluate import Progress
 from byhand.language import LANGUAGES, _, speaking
+from byhand.serving.questions import QUESTIONS, read_request
 from byhand.serving.states import Library
 
 Answer = dict[str, Any]
-Asked = Callable[[Library, Mapping[str, Any], Progress | None], Answer]
-
-# Each where it is answered: what a question needs is loaded when it is first asked.
-_ROOMS = {
-    "models": ("views", "models"),
-    "look": ("views", "look"),
-    "number": ("number", "number"),
-    "weight": ("tables", "weight"),
-    "trace": ("trace", "trace"),
-    "compare": ("comparison", "compare"),
-    "practice": ("practice", "practice"),
-    "explain": ("explanation", "explain"),
-    "file": ("downloads", "file"),
-    "share": ("downloads", "share"),
-}
-QUESTIONS = tuple(_ROOMS)
+Answering = Callable[[Library, Mapping[str, Any], Progress | None], Answer]
 
 
 def answer(
@@ -39,17 +25,17 @@ def answer(
     `progress` is called before every step of a pass, and may raise to stop it.
     """
     with speaking(language_of(request)):
-        if question not in _ROOMS:
+        if question not in QUESTIONS:
             raise UsageError(
                 _("there is no question {name}").format(name=repr(question[:40])),
                 expected=", ".join(QUESTIONS),
                 hint=nearest(question[:40], QUESTIONS),
             )
-        if not isinstance(request, dict):
-            raise InputError(_("a request is a table"), expected="{…}")
-        room, name = _ROOMS[question]
-        found: Asked = getattr(import_module(f"byhand.serving.{room}"), name)
-        said: Answer = _sayable(found(library, request, progress))
+        asked = QUESTIONS[question]
+        values = read_request(asked, request)
+        # what a question needs is loaded when it is first asked
+        answers: Answering = getattr(import_module(f"byhand.serving.{asked.room}"), question)
+        said: Answer = _sayable(answers(library, values, progress))
         return said
 
 

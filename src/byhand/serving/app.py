@@ -1,7 +1,7 @@
 """The server as an ASGI application: its paths, and how a request is read.
 
     GET  /  /assets/…                the page            GET /openapi.json, /healthz
-    GET  /api/models                 POST /api/QUESTION  the questions of `asking`
+    GET  /api/models                 POST /api/QUESTION  the table of `questions`
 
 Nothing is worked out here: `workers` do that, while this process only reads, waits and sends.
 """
@@ -30,12 +30,12 @@ from byhand.language import LANGUAGES, _, speaking
 from byhand.serving import openapi
 from byhand.serving.access import Guard, refusal
 from byhand.serving.answers import language_of
-from byhand.serving.byte_cache import Shelf
+from byhand.serving.cache import Cache
 from byhand.serving.exchange import Exchange, wants_lines, wrong
 from byhand.serving.limits import Limits
 from byhand.serving.page.words import words
 from byhand.serving.questions import ASKED, MODELS, Question, canonical, read_body, read_request
-from byhand.serving.states import Library
+from byhand.serving.states import Library, State
 from byhand.serving.workers import Asked, Tell, Workers
 
 PAGE = Path(__file__).parent / "page"
@@ -58,17 +58,17 @@ class Answers:
     def __init__(self, files: Mapping[str, Path], limits: Limits) -> None:
         self.limits = limits
         self.workers = Workers(files, limits)
-        self.shelf = Shelf(limits.kept, limits.kept_each)
+        self.kept: Cache[bytes] = Cache(limits.kept, len, limits.kept_each)
 
     def exchange(self, request: Request, asked: Asked) -> Exchange:
         """What is sent for a question that was read."""
         key = (self.workers.edition(), canonical(asked.question, asked.request))
 
         async def work(tell: Tell | None) -> bytes:
-            answer = self.shelf.get(key)
+            answer = self.kept.get(key)
             if answer is None:
                 answer = await self.workers.work(asked, tell)
-                self.shelf.put(key, answer)
+                self.kept.put(key, answer)
             return answer
 
         language = language_of(asked.request)
@@ -112,10 +112,11 @@ class Ask:
             return wrong(request, error)
         with speaking(language_of(data)):
             try:
-                states = read_request(self.question, data)
+                values = read_request(self.question, data)
             except ByhandError as error:
                 return wrong(request, error)
-        known_by = [*(data[key] for key in states), *(data[key]["model"] for key in states)]
+        states = [data[key] for key, value in values.items() if isinstance(value, State)]
+        known_by = [*states, *(state["model"] for state in states)]
         names = tuple(canonical("", one) for one in known_by)
         return self.answers.exchange(request, Asked(self.name, data, names))
 

@@ -1,4 +1,4 @@
-"""Answers kept for a while: the last few results, by what they are the result of."""
+"""A cache of results: those asked for last, up to a weight."""
 
 from __future__ import annotations
 
@@ -10,38 +10,48 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Remembered(Generic[T]):
-    """The results of the last questions, as many as weigh at most `most` together.
+class Cache(Generic[T]):
+    """The results asked for last, as many as weigh at most `most` together and `most_each` each."""
 
-    What weighs more than that by itself is not kept, and nothing is kept of an error.
-    """
-
-    def __init__(self, most: int, weigh: Callable[[T], int] = lambda _made: 1) -> None:
+    def __init__(
+        self,
+        most: int,
+        weigh: Callable[[T], int] = lambda _made: 1,
+        most_each: int | None = None,
+    ) -> None:
         self.most = most
+        self.most_each = most if most_each is None else most_each
         self.weigh = weigh
-        self._kept: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
-        self._weight = 0
+        self.weight = 0
+        self._kept: OrderedDict[Hashable, T] = OrderedDict()
         self._lock = Lock()
+
+    def get(self, key: Hashable) -> T | None:
+        """The result of a key, which now counts as asked for last."""
+        with self._lock:
+            if key not in self._kept:
+                return None
+            self._kept.move_to_end(key)
+            return self._kept[key]
+
+    def put(self, key: Hashable, made: T) -> None:
+        """Keeps a result; those that were not asked for longest make room."""
+        weight = self.weigh(made)
+        if weight > self.most_each:
+            return
+        with self._lock:
+            if key in self._kept:
+                self.weight -= self.weigh(self._kept.pop(key))
+            self._kept[key] = made
+            self.weight += weight
+            while self.weight > self.most:
+                _key, old = self._kept.popitem(last=False)
+                self.weight -= self.weigh(old)
 
     def of(self, key: Hashable, make: Callable[[], T]) -> T:
         """What was kept under a key, else what `make` gives, which is kept."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key][0]
-        made = make()
-        weight = self.weigh(made)
-        with self._lock:
-            if weight <= self.most and key not in self._kept:
-                self._kept[key] = (made, weight)
-                self._weight += weight
-            while self._weight > self.most:
-                _key, (_old, less) = self._kept.popitem(last=False)
-                self._weight -= less
-        return made
-
-    def clear(self) -> None:
-        """Forgets everything."""
-        with self._lock:
-            self._kept.clear()
-            self._weight = 0
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found

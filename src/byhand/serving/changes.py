@@ -1,4 +1,4 @@
-"""What changed from one pass to the other: which numbers, and how the prediction moved.
+"""The numbers and weights that differ between two passes, step by step.
 
 Numbers are compared by their own equality: exact ones by their forms, enclosures by whether they
 are the same set.  What is not seen to be the same counts as changed.
@@ -18,11 +18,12 @@ import numpy.typing as npt
 from byhand.address import write_index
 from byhand.document.compose.book.strips import near
 from byhand.document.media.json.records import floats
+from byhand.model import Model
 from byhand.numbers.base import ABSENT
-from byhand.numbers.exact.value import Value
+from byhand.numbers.exact.value import Atom, Value
 from byhand.plan import WEIGHT, Step
-from byhand.serving.forms_alike import Forms
 from byhand.tracing import Trace, Worked
+from byhand.weights import Tensor
 
 MOST_ADDRESSES = 5_000
 
@@ -44,14 +45,14 @@ class StepChange:
 
 def changes(before: Trace, after: Trace) -> list[StepChange]:
     """The steps that changed, in spine order, with which of their numbers did."""
-    same: set[str] = set()
+    changed = changed_weights(before.model, after.model)
+    same = {WEIGHT + name for name in after.model.weights if name not in changed}
     found = []
-    weights = _Weights(before, after)
     alike = before.numbers.name == after.numbers.name
     forms = Forms()
     for address, now in after.steps.items():
         then = before.steps.get(address)
-        if then is not None and alike and _by_construction(then, now, same, weights, before, after):
+        if then is not None and alike and _by_construction(then, now, same):
             same.add(address)
             continue
         mask = _differing(then, now, alike, forms)
@@ -69,34 +70,27 @@ def addresses(changed: list[StepChange]) -> Iterator[str]:
             yield change.address + write_index(tuple(map(int, index)))
 
 
-class _Weights:
-    """Which weights are the same in both models."""
-
-    def __init__(self, before: Trace, after: Trace) -> None:
-        self.before, self.after = before.model.weights, after.model.weights
-        self.known: dict[str, bool] = {}
-
-    def same(self, name: str) -> bool:
-        if name not in self.known:
-            one, other = self.before.get(name), self.after.get(name)
-            self.known[name] = one is other or (
-                one is not None and other is not None and _same_data(one.data, other.data)
-            )
-        return self.known[name]
+def changed_weights(before: Model, after: Model) -> list[str]:
+    """The weights of which some entry is another, or that were not there before."""
+    return [
+        name
+        for name, tensor in after.weights.items()
+        if not _same_data(before.weights.get(name), tensor)
+    ]
 
 
-def _same_data(one: Any, other: Any) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
+def _same_data(one: Tensor | None, other: Tensor) -> bool:
+    if one is None or one is other:
+        return one is other
+    if one.shape != other.shape or one.data.dtype != other.data.dtype:
         return False
-    if one.dtype != np.dtype(object):
-        return bool(np.array_equal(one, other))
-    return all(a is b or a == b for a, b in zip(one.flat, other.flat, strict=True))
+    if one.data.dtype != np.dtype(object):
+        return bool(np.array_equal(one.data, other.data))
+    return all(a is b or a == b for a, b in zip(one.data.flat, other.data.flat, strict=True))
 
 
-def _by_construction(
-    then: Worked, now: Worked, same: set[str], weights: _Weights, before: Trace, after: Trace
-) -> bool:
-    """Whether a step is worked out by the same rule from the same numbers."""
+def _by_construction(then: Worked, now: Worked, same: set[str]) -> bool:
+    """Whether a step is worked out by the same rule from the same numbers and weights."""
     old, new = then.step, now.step
     if (old.op, old.shape, dict(old.inputs)) != (new.op, new.shape, dict(new.inputs)):
         return False
@@ -104,14 +98,11 @@ def _by_construction(
         return bool(then.value == now.value)
     if old.attributes != new.attributes:
         return False
-    return all(
-        weights.same(read.removeprefix(WEIGHT)) if read.startswith(WEIGHT) else read in same
-        for read in new.reads
-    )
+    return same.issuperset(new.reads)
 
 
 def _differing(then: Worked | None, now: Worked, alike: bool, forms: Forms) -> Mask:
-    """Where the numbers of a step are others than before; what is new has changed."""
+    """Where the numbers of a step differ from those before; new entries count as changed."""
     shape = now.step.shape
     mask: Mask = np.ones(shape, np.bool_)
     if now.missing is not None:
@@ -152,3 +143,76 @@ def _equal(one: Any, other: Any, forms: Forms) -> bool:
     if isinstance(one, Value) and isinstance(other, Value):
         return forms.same(one, other)
     return bool(one == other)  # of enclosures: the same set, so that nothing tells them apart
+
+
+# ------------------------------------------------------------------ exact numbers of two passes
+
+
+class Forms:
+    """The forms of exact values, each as a small number: equal forms are equal values.
+
+    Each pass has a number space of its own, so `==` cannot be asked.  A form is written without
+    the space: a rational, times a fraction of polynomials in names, each name by its function and
+    the form of what it is of.  Another form is another number, or one that only a proof could show
+    to be the same.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._atoms: dict[tuple[int, int], int] = {}  # of a space, an atom
+        self._spaces: dict[int, Any] = {}  # kept, so that no id is given twice
+
+    def same(self, one: Value, other: Value) -> bool:
+        """Whether two values have the same form, and so are the same number."""
+        if one.fraction is not None or other.fraction is not None:
+            return bool(one.fraction == other.fraction)
+        if one.q != other.q or len(one.atoms) != len(other.atoms):
+            return False
+        if not one.ball().overlaps(other.ball()):  # seen at once, and most often
+            return False
+        if _coefficients(one) != _coefficients(other):
+            return False
+        return self.of(one) == self.of(other)
+
+    def of(self, value: Value) -> int:
+        """The number of a value's form."""
+        if value.num is None or value.den is None:
+            return self._number(("rational", str(value.q)))
+        atoms = [self._atom(value.space.atoms[at], value.space) for at in value.atoms]
+        return self._number(
+            ("fraction", str(value.q), _terms(value.num, atoms), _terms(value.den, atoms))
+        )
+
+    def _atom(self, atom: Atom, space: Any) -> int:
+        known = self._atoms.get((id(space), atom.id))
+        if known is not None:
+            return known
+        self._spaces[id(space)] = space
+        argument = None if atom.argument is None else self.of(atom.argument)
+        wide = None
+        if atom.wide is not None:
+            wide = frozenset(
+                (tuple(sorted(self._atom(space.atoms[at], space) for at in factors)), str(q))
+                for factors, q in atom.wide.items()
+            )
+        # A printed number is known by its interval alone, which does not say which one it is.
+        own = (id(space), atom.id) if atom.kind == "printed" else ()
+        radius = None if atom.radius is None else str(atom.radius)
+        found = self._number((atom.kind, argument, wide, atom.degree, atom.turn, radius, own))
+        self._atoms[id(space), atom.id] = found
+        return found
+
+    def _number(self, form: Any) -> int:
+        return self._numbers.setdefault(form, len(self._numbers))
+
+
+def _coefficients(value: Value) -> tuple[list[Any], ...]:
+    return tuple(sorted(p.coeffs()) for p in (value.num, value.den) if p is not None)
+
+
+def _terms(polynomial: Any, atoms: list[int]) -> frozenset[Any]:
+    """The terms of a polynomial, whatever order its names have."""
+    return frozenset(
+        (tuple(sorted((atoms[i], e) for i, e in enumerate(exponents) if e)), str(coefficient))
+        for exponents, coefficient in polynomial.to_dict().items()
+    )

@@ -1,13 +1,14 @@
-"""Two States side by side: where along the spine their numbers part, and by how much.
+"""The comparison of two States: the first step at which they differ, and the differences.
 
 The States may differ in their text, their model or their numbers; what both have is compared,
-place by place.  Whether two numbers are the same is decided as in `changing`; the sizes of
+place by place.  Whether two numbers are the same is decided as in `changes`; the sizes of
 differences are floats, to be drawn and not to be proven by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,11 @@ import numpy.typing as npt
 
 from byhand.document import words
 from byhand.document.compose.book.strips import near
-from byhand.document.compose.book.topics import topics
-from byhand.document.media.html.figure import Figures
 from byhand.document.numerals import localised
 from byhand.evaluate import Progress
 from byhand.language import _
 from byhand.serving.changes import Mask, changes
-from byhand.serving.passages import passage_id
-from byhand.serving.requests import a_place, a_state, only
+from byhand.serving.passages import map_of
 from byhand.serving.states import Library
 from byhand.serving.views import loss_of, next_of
 from byhand.serving.worked_state import Pass, pass_of
@@ -35,14 +33,11 @@ Array = npt.NDArray[np.float64]
 
 
 def compare(
-    library: Library, request: Mapping[str, Any], progress: Progress | None
+    library: Library, asked: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """Two States, step by step."""
-    only(request, "a", "b", "position")
-    place = a_place(request, "position")
-    first, second = (a_state(request, key) for key in ("a", "b"))
-    one = pass_of(first, library, place, progress)
-    other = pass_of(second, library, place, progress)
+    sides = (pass_of(asked[key], library, asked["position"], progress) for key in ("a", "b"))
+    one, other = sides
     steps = _steps(one.trace, other.trace)
     parted = [step for step in steps if step["same"] is False]
     return {
@@ -53,7 +48,7 @@ def compare(
         "next": {"a": next_of(one), "b": next_of(other)},
         "loss": {"a": loss_of(one), "b": loss_of(other)},
         "words": _words(one, other),
-        "map": _map(one, parted),
+        "map": map_of(one, tuple(step["address"] for step in parted)),
         "sentences": list(_sentences(one, other, steps, parted)),
     }
 
@@ -65,7 +60,7 @@ def _side(found: Pass) -> dict[str, Any]:
         "text": trace.text,
         "numbers": trace.numbers.name,
         "numbers_about": words.numbers_name(trace.numbers, trace.proof),
-        "tokens": [words.token_label(trace.token(id)) for id in trace.tokens],
+        "tokens": [found.label(id) for id in trace.tokens],
         "notes": list(found.notes),
     }
 
@@ -141,19 +136,14 @@ def _distances(x: Array, y: Array, axis: int | None) -> dict[str, Any]:
     places = None
     if axis is not None:
         rest = tuple(i for i in range(away.ndim) if i != axis)
-        places = [_finite(value) for value in away.max(axis=rest)]
+        places = away.max(axis=rest).tolist()
     return {
-        "largest": _finite(away[at]),
+        "largest": float(away[at]),
         "at": [int(i) for i in at],
         "places": places,
-        "a": _finite(x[at]),
-        "b": _finite(y[at]),
+        "a": float(x[at]),
+        "b": float(y[at]),
     }
-
-
-def _finite(value: Any) -> float | None:
-    """A float that JSON can say."""
-    return float(value) if np.isfinite(value) else None
 
 
 # ------------------------------------------------------------------ the end
@@ -180,18 +170,6 @@ def _words(one: Pass, other: Pass) -> list[dict[str, Any]] | None:
     ]
 
 
-def _map(one: Pass, parted: list[dict[str, Any]]) -> str:
-    """The pass of the first, with the stations marked at which the numbers differ."""
-    showing = one.edition.showing
-    links = {
-        address: f"#{passage_id(one, topic)}"
-        for topic in topics(one.trace.plan)
-        for address in topic.addresses
-    }
-    figures = Figures(one.spine, showing.labels, showing.by_decimals)
-    return figures.linked(links, tuple(step["address"] for step in parted))
-
-
 def _sentences(
     one: Pass, other: Pass, steps: list[dict[str, Any]], parted: list[dict[str, Any]]
 ) -> list[str]:
@@ -206,7 +184,7 @@ def _sentences(
                 address=parted[0]["address"], count=len(shared), same=len(shared) - len(parted)
             )
         )
-        measured = [step for step in parted if step["largest"]]
+        measured = [step for step in parted if step["largest"] and isfinite(step["largest"])]
         if measured:
             worst = max(measured, key=lambda step: float(step["largest"]))
             where = worst["address"] + "[" + ",".join(map(str, worst["at"])) + "]"
@@ -217,7 +195,7 @@ def _sentences(
             )
     if alone:
         said.append(_("{count} steps are in one of them only.").format(count=alone))
-    tokens = [_token(found) for found in (one, other)]
+    tokens = [found.next_token for found in (one, other)]
     if None not in tokens:
         if tokens[0] == tokens[1]:
             said.append(_("Both say `{token}` next.").format(token=tokens[0]))
@@ -228,10 +206,3 @@ def _sentences(
                 )
             )
     return said
-
-
-def _token(found: Pass) -> str | None:
-    predictions = found.trace.next
-    if predictions is None or (id := predictions[found.position].id) is None:
-        return None
-    return words.token_label(found.trace.token(id))

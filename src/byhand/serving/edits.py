@@ -1,6 +1,6 @@
-"""State → Model: the model of a State with everything that was edited in it.
+"""The model of a State, with every edit made in it.
 
-First the architecture is changed (`architectures`), then the weights are made to fit (`fitting`),
+First the architecture is changed (`settings`), then the weights are made to fit (`fitted_weights`),
 then single entries are set, each written as a model file writes it: 0.2, -3/2, sqrt(2)/2, unknown.
 What was done beyond the edits themselves is said in words.
 """
@@ -22,9 +22,9 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Printed
 from byhand.plan import WEIGHT
-from byhand.serving.architectures import changed_spec
-from byhand.serving.cache import Remembered
+from byhand.serving.cache import Cache
 from byhand.serving.fitted_weights import fitted
+from byhand.serving.settings import changed_spec
 from byhand.serving.states import Library, State, base_model
 from byhand.spec import Parameter, parameters
 from byhand.weights import Data, Tensor, Weights
@@ -41,7 +41,7 @@ class Edited:
     notes: tuple[str, ...] = ()
 
 
-_EDITED: Remembered[Edited] = Remembered(12)
+_EDITED: Cache[Edited] = Cache(12)
 
 
 def edited(state: State, library: Library) -> Edited:

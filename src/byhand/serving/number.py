@@ -1,4 +1,4 @@
-"""One number of a State: its working as HTML, what it comes from, and who reads it.
+"""One number of a State: its working, the numbers it comes from, the numbers that read it.
 
 What a number comes from follows from the plan and the working alone: `ancestors` goes from each
 entry to the entries its expression is made of, weights among them.
@@ -14,8 +14,7 @@ from typing import Any
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.document.compose.working import weight_shape
-from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.html.numbers import Inscriber
+from byhand.document.media.html import served
 from byhand.document.parts import Number
 from byhand.errors import AddressError
 from byhand.evaluate import Progress
@@ -23,7 +22,6 @@ from byhand.expression import Entry, leaves
 from byhand.files.writing import entry_text, float_text
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
-from byhand.serving.requests import a_state, needed_text, only
 from byhand.serving.states import Library, State
 from byhand.serving.worked_state import Pass, pass_of
 from byhand.working import Working
@@ -35,11 +33,10 @@ MOST_SEARCHED = 6_000  # entries of steps that are asked whether they read a num
 Index = tuple[int, ...]
 
 
-def number(library: Library, request: Mapping[str, Any], progress: Progress | None) -> Any:
+def number(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> Any:
     """One number by its address."""
-    only(request, "state", "address")
-    found = pass_of(a_state(request, "state"), library, None, progress)
-    name, index = entry_named(found, needed_text(request, "address"))
+    found = pass_of(asked["state"], library, None, progress)
+    name, index = entry_named(found, asked["address"])
     address = name + write_index(index)
     lit = list(_ancestors(found, name, index))
     steps = dict.fromkeys(one.partition("[")[0] for one in lit)
@@ -112,8 +109,7 @@ def _told(found: Pass, name: str, index: Index) -> str:
         figure = Number(address, showing.inside.weight_cell(name, index))
     else:
         figure = showing.number(found.trace.steps[name], index)
-    pen = Inscriber(Mathml(_("."), finite=found.edition.showing.by_decimals))
-    return "".join(pen.told(figure, address))
+    return served.working(figure, decimals=found.by_decimals)
 
 
 def _weight_text(found: Pass, name: str, index: Index) -> dict[str, str] | None:

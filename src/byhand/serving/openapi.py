@@ -8,11 +8,11 @@ from typing import Any
 from byhand.language import LANGUAGES
 from byhand.options import FORMATS
 from byhand.serving.exchange import NDJSON
+from byhand.serving.fields import LONGEST_TEXT, MOST_TEXTS
 from byhand.serving.questions import ASKED, MODELS, Kind, Question
 from byhand.serving.states import (
     LONGEST_ENTRY,
     LONGEST_FILE,
-    LONGEST_TEXT,
     MOST_DECIMALS,
     MOST_DIGITS,
     MOST_EDITS,
@@ -84,7 +84,7 @@ SCHEMAS: Mapping[str, Any] = {
     "Flag": {"type": "boolean"},
     "Patterns": {
         "type": ["array", "null"],
-        "maxItems": 100,
+        "maxItems": MOST_TEXTS,
         "items": {"type": "string", "maxLength": LONGEST_TEXT},
     },
     "Language": {"enum": [*LANGUAGES, None]},

@@ -1,4 +1,4 @@
-"""Practice: the page hides a number, a person works it out, and `byhand.checking` marks it.
+"""Exercises: one number to work out from those it reads, and the marking of an answer.
 
 Without an answer, a line is chosen by a seed and asked for, with everything it is made of.  With
 an answer, the line is judged from those numbers as they were shown, so that what follows from
@@ -24,7 +24,7 @@ from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import rational_of
 from byhand.document.compose.book.strips import near, near_weight
 from byhand.document.compose.tables import COPIES
-from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html import served
 from byhand.document.numerals import localised
 from byhand.errors import InputError
 from byhand.evaluate import Progress
@@ -34,9 +34,9 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT, Step
 from byhand.serving.arithmetic_slips import slip_of
+from byhand.serving.fields import missing, text
 from byhand.serving.number import entry_named
 from byhand.serving.passages import passage_id
-from byhand.serving.requests import a_flag, a_place, a_state, a_text, needed_text, only
 from byhand.serving.states import Library
 from byhand.serving.views import number_text
 from byhand.serving.worked_state import Pass, pass_of
@@ -57,25 +57,19 @@ Index = tuple[int, ...]
 
 
 def practice(
-    library: Library, request: Mapping[str, Any], progress: Progress | None
+    library: Library, asked: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
     """A line to be worked out; with an answer, how it is marked."""
-    only(request, "state", "seed", "passage", "address", "answer", "reveal")
-    found = pass_of(a_state(request, "state"), library, None, progress)
-    if request.get("answer") is None:
-        if request.get("address") is None:
-            return ask(found, a_place(request, "seed") or 0, a_text(request, "passage"))
-        name, index = entry_named(found, needed_text(request, "address"))
+    found = pass_of(asked["state"], library, None, progress)
+    address, said = asked["address"], asked["answer"]
+    if address is None:
+        if said is not None:
+            raise missing("address")
+        return ask(found, asked["seed"] or 0, asked["passage"])
+    name, index = entry_named(found, address)
+    if said is None:
         return question(found, name, index)
-    name, index = entry_named(found, needed_text(request, "address"))
-    said = needed_text(request, "answer")
-    if len(said) > LONGEST_ANSWER:
-        raise InputError(
-            _("this text is too long"),
-            where="answer",
-            expected=_("at most {count} characters").format(count=LONGEST_ANSWER),
-        )
-    return judged(found, name, index, said, reveal=a_flag(request, "reveal"))
+    return judged(found, name, index, text(said, "answer", LONGEST_ANSWER), reveal=asked["reveal"])
 
 
 # ------------------------------------------------------------------ what is asked
@@ -131,7 +125,7 @@ def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
     line = None if worked.whole else found.in_full.line(worked, index)
     html = ""
     if line is not None and line.symbols is not None:
-        html = Mathml(_(".")).broken("=", line.symbols)
+        html = served.line(line.symbols)
     sources = () if line is None else line.sources
     return {
         "address": name + write_index(index),
@@ -303,7 +297,7 @@ def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
     if line.worst is not None and expected.value is not None:
         claimed, value = line.worst.claimed, expected.value
         if claimed * value < 0:
-            yield _("The sign is another one, and the size too.")
+            yield _("Both the sign and the size are wrong.")
         elif claimed == value:
             pass
         elif abs(claimed) > SEVERAL * abs(value):

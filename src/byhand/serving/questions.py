@@ -1,7 +1,7 @@
-"""What can be asked over HTTP: every question with its keys, how each is read and described.
+"""The questions of the page: the keys of each, how they are read, and who answers.
 
-One table, used twice: a request is read by it before a worker sees it, and the OpenAPI document is
-written from it.  What the keys mean is known where questions are answered.
+One table, used three times: a request is read by it, the OpenAPI document is written from it, and
+`answers` finds in it who answers.
 """
 
 from __future__ import annotations
@@ -9,62 +9,42 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import Any
 
 from byhand.errors import InputError
 from byhand.language import LANGUAGES, _
-from byhand.serving.requests import (
-    Request,
-    a_flag,
-    a_place,
-    a_state,
-    a_text,
-    needed_text,
-    only,
-    some_texts,
-)
-from byhand.serving.states import State
+from byhand.serving import fields
+from byhand.serving.states import read_state
 
 MOST_TABLES = 50_000  # tables and lists of one request
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value: how it is read, and its name among the schemas of the document."""
+    """A kind of value: how it is read, its name among the schemas, what it is where not given."""
 
-    read: Callable[[Request, str], Any]
+    read: Callable[[Any, str], Any]
     schema: str
+    absent: Any = None
 
 
-STATE = Kind(a_state, "State")
-TEXT = Kind(a_text, "Text")
-ADDRESS = Kind(needed_text, "NeededText")
-PLACE = Kind(a_place, "Place")
-FLAG = Kind(a_flag, "Flag")
-PATTERNS = Kind(some_texts, "Patterns")
-
-
-def _language(request: Request, key: str) -> str | None:
-    said = a_text(request, key)
-    if said is not None and said not in LANGUAGES:
-        raise InputError(
-            _("{found} is not possible here").format(found=said[:40]),
-            where=key,
-            expected=", ".join(LANGUAGES),
-            found=said[:40],
-        )
-    return said
-
-
-LANGUAGE = Kind(_language, "Language")
+STATE = Kind(read_state, "State")
+TEXT = Kind(fields.text, "Text")
+ADDRESS = Kind(fields.text, "NeededText")
+PLACE = Kind(fields.place, "Place")
+FLAG = Kind(fields.flag, "Flag", False)
+PATTERNS = Kind(fields.texts, "Patterns", ())
+LANGUAGE = Kind(partial(fields.word, choices=LANGUAGES), "Language")
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a question takes, and in a line what it gives."""
+    """What a question takes, and in a line what it gives; `room` is the module that answers it."""
 
+    room: str
     about: str
     needed: Mapping[str, Kind]
     possible: Mapping[str, Kind]
@@ -81,6 +61,7 @@ _TINY: Mapping[str, Any] = {"model": {"name": "tiny"}, "text": "a b"}
 
 ASKED: Mapping[str, Question] = {
     "look": Question(
+        "views",
         "One passage of the pass, and all around it: the map, the prediction, what changed.",
         {"state": STATE},
         {"passage": TEXT, "position": PLACE, "before": STATE, "weights": FLAG},
@@ -88,6 +69,7 @@ ASKED: Mapping[str, Question] = {
         ("model", "text", "tokens", "numbers", "map", "passages", "passage", "next", "loss"),
     ),
     "number": Question(
+        "number",
         "One number: how it comes about, what it is made of, what reads it.",
         {"state": STATE, "address": ADDRESS},
         {},
@@ -95,6 +77,7 @@ ASKED: Mapping[str, Question] = {
         ("address", "html", "ancestors", "readers", "passage"),
     ),
     "weight": Question(
+        "tables",
         "A window of one weight, from a row and a column on: ten by ten numbers.",
         {"state": STATE, "name": ADDRESS},
         {"row": PLACE, "column": PLACE},
@@ -102,6 +85,7 @@ ASKED: Mapping[str, Question] = {
         ("name", "shape", "row", "column", "rows", "columns", "entries"),
     ),
     "trace": Question(
+        "downloads",
         "Every step with its numbers: what `byhand trace --json` prints.",
         {"state": STATE},
         {"only": PATTERNS},
@@ -109,6 +93,7 @@ ASKED: Mapping[str, Question] = {
         ("model", "numbers", "tokens", "steps"),
     ),
     "compare": Question(
+        "comparison",
         "Two States side by side: where they part, and how far.",
         {"a": STATE, "b": STATE},
         {"position": PLACE},
@@ -116,6 +101,7 @@ ASKED: Mapping[str, Question] = {
         ("a", "b", "steps", "first", "next", "loss", "map", "sentences"),
     ),
     "practice": Question(
+        "practice",
         "A number to work out; with an answer, its verdict and what probably went wrong.",
         {"state": STATE},
         {"seed": PLACE, "passage": TEXT, "address": TEXT, "answer": TEXT, "reveal": FLAG},
@@ -123,6 +109,7 @@ ASKED: Mapping[str, Question] = {
         ("address",),
     ),
     "explain": Question(
+        "explanation",
         "What the numbers say: the prediction as a sum, and read after every block.",
         {"state": STATE},
         {"position": PLACE, "token": TEXT},
@@ -130,6 +117,7 @@ ASKED: Mapping[str, Question] = {
         ("position", "token", "attribution", "lens"),
     ),
     "file": Question(
+        "downloads",
         "The model, with every edit, as a model file.",
         {"state": STATE},
         {},
@@ -137,6 +125,7 @@ ASKED: Mapping[str, Question] = {
         ("name", "text"),
     ),
     "share": Question(
+        "downloads",
         "The whole pass as one HTML page that needs nothing else.",
         {"state": STATE},
         {},
@@ -145,8 +134,14 @@ ASKED: Mapping[str, Question] = {
     ),
 }
 MODELS = Question(
-    "The models that can be asked for by name.", {}, {"language": LANGUAGE}, {}, ("models",)
+    "views",
+    "The models that can be asked for by name.",
+    {},
+    {"language": LANGUAGE},
+    {},
+    ("models",),
 )
+QUESTIONS: Mapping[str, Question] = {"models": MODELS, **ASKED}
 
 
 def read_body(body: bytes, most_depth: int) -> Any:
@@ -167,19 +162,21 @@ def read_body(body: bytes, most_depth: int) -> Any:
     return data
 
 
-def read_request(question: Question, data: Any) -> dict[str, State]:
-    """The States of a request by their keys; an InputError where any key is wrong."""
+def read_request(question: Question, data: Any) -> dict[str, Any]:
+    """The value of every key of a question; an InputError where any is wrong."""
     if not isinstance(data, dict):
         raise InputError(_("a request is a table"), expected="{…}")
-    only(data, *question.keys)
-    states = {}
+    fields.refuse_others(data, question.keys)
+    values = {}
     for key, kind in question.keys.items():
-        if kind is STATE and key not in question.needed and data.get(key) is None:
-            continue
-        value = kind.read(data, key)
-        if isinstance(value, State):
-            states[key] = value
-    return states
+        given = data.get(key)
+        if given is not None or (kind is FLAG and key in data):  # a flag may not be null
+            values[key] = kind.read(given, key)
+        elif key in question.needed:
+            raise fields.missing(key)
+        else:
+            values[key] = kind.absent
+    return values
 
 
 def canonical(question: str, request: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a request is about: a State, read from JSON and checked; and the Library of models.
+"""The State that a request is about, read from JSON, and the Library of models.
 
 A State is the whole of what the page shows: which model, what was edited, which text, which
 numbers, in which language.  The server keeps nothing about anybody: the same State always gives
@@ -24,12 +24,12 @@ from byhand.model import Model
 from byhand.models import builtin_names, open_model
 from byhand.numbers.base import Numbers
 from byhand.options import FORMATS, Chosen
+from byhand.serving import fields
 
 MOST_DIGITS, MOST_DECIMALS = 50, 12
 MOST_EDITS = 4_096  # weights of one State
 LONGEST_ENTRY = 400  # characters of one edited weight
 LONGEST_FILE = 4 * 2**20  # characters of a posted model file
-LONGEST_TEXT = 20_000  # characters
 POSTED = "model.yaml"  # what messages call a posted file
 
 _LIBRARIES = count()
@@ -97,9 +97,9 @@ class State:
 
 def read_state(data: Any, where: str = "state") -> State:
     """The State of JSON data; an InputError says which key is wrong."""
-    table = _table(data, where)
+    table = fields.table(data, where)
     known = ("model", "weights", "architecture", "text", "target", "numbers", "language")
-    _only(table, known, where)
+    fields.refuse_others(table, known, where)
     name, file = _model(table.get("model"), f"{where}.model")
     weights = _pairs(table.get("weights"), f"{where}.weights")
     if len(weights) > MOST_EDITS:
@@ -119,7 +119,7 @@ def read_state(data: Any, where: str = "state") -> State:
         target=_words(table.get("target"), f"{where}.target"),
         own_target="target" not in table,
         numbers=_numbers(table.get("numbers"), f"{where}.numbers"),
-        language=_language(table.get("language"), f"{where}.language"),
+        language=fields.word(table.get("language") or "en", f"{where}.language", LANGUAGES),
     )
 
 
@@ -147,30 +147,27 @@ def base_model(state: State, library: Library) -> Model:
 
 
 def _model(data: Any, where: str) -> tuple[str | None, str | None]:
+    expected = '{"name": "tiny"}, {"file": "…"}'
     if data is None:
-        raise InputError(
-            _("the key {key} is missing").format(key="'model'"),
-            where=where.rpartition(".")[0],
-            expected='{"name": "tiny"}, {"file": "…"}',
-        )
-    table = _table(data, where)
-    _only(table, ("name", "file"), where)
+        raise fields.missing("model", where.rpartition(".")[0], expected)
+    table = fields.table(data, where)
+    fields.refuse_others(table, ("name", "file"), where)
     given = [key for key in ("name", "file") if table.get(key) is not None]
     if len(given) != 1:
         raise InputError(
             _("a model is said by its name or by its file"),
             where=where,
-            expected='{"name": "tiny"}, {"file": "…"}',
+            expected=expected,
             found=", ".join(given) or _("nothing"),
         )
-    said = _text(table[given[0]], f"{where}.{given[0]}", LONGEST_FILE)
+    said = fields.text(table[given[0]], f"{where}.{given[0]}", LONGEST_FILE)
     return (said, None) if given[0] == "name" else (None, said)
 
 
 def _numbers(data: Any, where: str) -> str:
     if data is None or data == "":
         return ""
-    said = " ".join(_text(data, where).split())
+    said = " ".join(fields.text(data, where).split())
     kind, amount = _parts(said)
     most = {"digits": MOST_DIGITS, "decimals": MOST_DECIMALS}.get(kind)
     least = 1 if kind == "digits" else 0
@@ -194,65 +191,13 @@ def _parts(numbers: str) -> tuple[str, int | None]:
     return kind, int(amount) if plain else None
 
 
-def _language(data: Any, where: str) -> str:
-    said = "en" if data is None else _text(data, where)
-    if said not in LANGUAGES:
-        raise InputError(
-            _("{found} is not possible here").format(found=said[:40]),
-            where=where,
-            expected=", ".join(LANGUAGES),
-            found=said[:40],
-        )
-    return said
-
-
-# ------------------------------------------------------------------ JSON
-
-
-def _table(data: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(data, dict):
-        raise InputError(_("a table is missing"), where=where, expected="{…}", found=_kind(data))
-    return data
-
-
-def _only(table: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in known:
-            raise InputError(
-                _("there is no key {key} here").format(key=repr(key[:60])),
-                where=where,
-                expected=", ".join(known),
-                found=key[:60],
-                hint=nearest(key[:60], known),
-            )
-
-
-def _text(data: Any, where: str, most: int = LONGEST_TEXT) -> str:
-    if not isinstance(data, str):
-        raise InputError(
-            _("some text is missing"), where=where, expected=_("text"), found=_kind(data)
-        )
-    if len(data) > most:
-        raise InputError(
-            _("this text is too long"),
-            where=where,
-            expected=_("at most {count} characters").format(count=f"{most:,}"),
-            found=f"{len(data):,}",
-        )
-    return data
-
-
-def _words(data: Any, where: str) -> str | None:
-    return None if data is None else _text(data, where)
-
-
 def _pairs(data: Any, where: str) -> Pairs:
     """A table of short texts; numbers and truth values are taken as they are written."""
     if data is None:
         return ()
     return tuple(
-        (key, _text(_scalar(value), f"{where}.{key[:80]}", LONGEST_ENTRY))
-        for key, value in _table(data, where).items()
+        (key, fields.text(_scalar(value), f"{where}.{key[:80]}", LONGEST_ENTRY))
+        for key, value in fields.table(data, where).items()
     )
 
 
@@ -262,17 +207,5 @@ def _scalar(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-def _kind(data: Any) -> str:
-    """What JSON was found, for messages."""
-    match data:
-        case None:
-            return _("nothing")
-        case str():
-            return data[:60] or _("nothing")
-        case list():
-            return _("a list of {count}").format(count=len(data))
-        case dict():
-            return _("a table with the keys {keys}").format(
-                keys=", ".join(str(key)[:40] for key in list(data)[:8])
-            )
-    return str(data)[:60]
+def _words(data: Any, where: str) -> str | None:
+    return None if data is None else fields.text(data, where)

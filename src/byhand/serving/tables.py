@@ -1,4 +1,4 @@
-"""Weights as tables: every entry of a small one, a window of a large one, as a model file has them.
+"""Weights as tables: all entries of a small weight, a window of a large one.
 
 A window of a tensor with more than two axes is one of its last axis; the rows are all the others,
 one after the other, so that `row` and `column` find every entry.
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from byhand.errors import AddressError, InputError, nearest
+from byhand.errors import AddressError, nearest
 from byhand.evaluate import Progress
 from byhand.files.writing import entry_text, float_text
 from byhand.language import _
 from byhand.model import Model
 from byhand.serving.edits import edited
-from byhand.serving.requests import a_place, a_state, needed_text, only
+from byhand.serving.fields import impossible
 from byhand.serving.states import Library
 from byhand.spec import Parameter, parameters
 from byhand.weights import Tensor
@@ -46,18 +46,15 @@ def tables(model: Model) -> Iterator[dict[str, Any]]:
         }
 
 
-def weight(
-    library: Library, request: Mapping[str, Any], progress: Progress | None
-) -> dict[str, Any]:
+def weight(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     """A window of one weight, from a row and a column on."""
-    only(request, "state", "name", "row", "column")
-    model = edited(a_state(request, "state"), library).model
-    parameter = _parameter(model, needed_text(request, "name"))
+    model = edited(asked["state"], library).model
+    parameter = _parameter(model, asked["name"])
     tensor = model.weights[parameter.name]
     columns = parameter.shape[-1] if parameter.shape else 1
     rows = prod(parameter.shape[:-1])
-    row = _begin(request, "row", rows)
-    column = _begin(request, "column", columns)
+    row = _begin(asked, "row", rows)
+    column = _begin(asked, "column", columns)
     return {
         "name": parameter.name,
         "shape": list(parameter.shape),
@@ -87,15 +84,10 @@ def _parameter(model: Model, name: str) -> Parameter:
     return known[name]
 
 
-def _begin(request: Mapping[str, Any], key: str, size: int) -> int:
-    place = a_place(request, key) or 0
+def _begin(asked: Mapping[str, Any], key: str, size: int) -> int:
+    place: int = asked[key] or 0
     if place >= size:
-        raise InputError(
-            _("{found} is not possible here").format(found=place),
-            where=key,
-            expected=_("a place from 0 to {last}").format(last=size - 1),
-            found=str(place),
-        )
+        raise impossible(place, key, _("a place from 0 to {last}").format(last=size - 1))
     return place
 
 

@@ -1,7 +1,7 @@
-"""What the page shows of a State: one passage, the map, the prediction, the stream, attention.
+"""The view of a State: one passage, the map, the prediction, the residual stream, attention.
 
-look(library, request)      one passage and everything around it
-models(library, request)    which models there are, and what can be edited in them
+look      one passage and everything around it
+models    which models there are, and what can be edited in them
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from byhand.document.compose.book.prediction import candidates, predicted
 from byhand.document.compose.book.strips import near, pattern_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.book.whole import stops
-from byhand.document.media.html.figure import Figures
 from byhand.document.numerals import localised
 from byhand.document.parts import Candidate, Number
 from byhand.editions import TOY_PARAMETERS
 from byhand.evaluate import Progress, pencil_sized
 from byhand.expression import write
 from byhand.model import Model
-from byhand.serving.changes import MOST_ADDRESSES, addresses, changes
+from byhand.serving.changes import MOST_ADDRESSES, addresses, changed_weights, changes
 from byhand.serving.edits import edited
-from byhand.serving.passages import outline, passage_data, passage_id, topic_named
-from byhand.serving.requests import a_flag, a_place, a_state, a_text, only
+from byhand.serving.passages import map_of, outline, passage_data, topic_named
 from byhand.serving.settings import settings
 from byhand.serving.states import Library, State
 from byhand.serving.tables import tables
 from byhand.serving.worked_state import Pass, pass_of
 from byhand.tokens import Ids, Vocabulary
+from byhand.tracing import Trace
 
 MOST_WORDS = 512  # of a vocabulary
 MOST_PATTERNS = 16  # heads whose attention is shown
@@ -41,25 +40,23 @@ SHORT, MOST_DRAWN = 4, 1_024  # numbers of a stream that is written out; that is
 MOST_MOVED = 12  # words whose probability is compared
 
 
-def look(library: Library, request: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
+def look(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
     """One passage of a State, and what stands around it."""
-    only(request, "state", "passage", "position", "before", "weights")
-    state = a_state(request, "state")
-    before = a_state(request, "before") if request.get("before") is not None else None
-    found = pass_of(state, library, a_place(request, "position"), progress)
-    topic = topic_named(found, a_text(request, "passage"))
+    state, before = asked["state"], asked["before"]
+    found = pass_of(state, library, asked["position"], progress)
+    topic = topic_named(found, asked["passage"])
     answer = {
         "model": model_data(found.model, state.name),
         "notes": list(found.notes),
         "text": found.trace.text,
         "tokens": [
-            {"place": place, "id": id, "text": words.token_label(found.trace.token(id))}
+            {"place": place, "id": id, "text": found.label(id)}
             for place, id in enumerate(found.trace.tokens)
         ],
         "position": found.position,
         "numbers": found.trace.numbers.name if state.digits is None else f"digits {state.digits}",
         "numbers_about": words.numbers_name(found.trace.numbers, found.trace.proof),
-        "map": _map(found, topic),
+        "map": map_of(found, topic.addresses),
         "passages": outline(found),
         "passage": passage_data(found, topic),
         "next": next_of(found),
@@ -68,7 +65,7 @@ def look(library: Library, request: Mapping[str, Any], progress: Progress | None
         "attention": list(_attention(found, topic)),
         "changed": None if before is None else _changed(found, before, library, progress),
     }
-    if a_flag(request, "weights"):
+    if asked["weights"]:
         answer["weights"] = list(tables(found.model))
     return answer
 
@@ -76,7 +73,7 @@ def look(library: Library, request: Mapping[str, Any], progress: Progress | None
 # ------------------------------------------------------------------ models
 
 
-def models(library: Library, request: Mapping[str, Any], progress: Progress | None) -> Any:
+def models(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> Any:
     """Every model of the library."""
     return {"models": [model_data(library.open(name), name) for name in library.names]}
 
@@ -118,18 +115,6 @@ def _kind(model: Model) -> str:
 # ------------------------------------------------------------------ around the passage
 
 
-def _map(found: Pass, topic: Topic) -> str:
-    """The whole pass as a drawing; each station leads to its passage."""
-    showing = found.edition.showing
-    links = {
-        address: f"#{passage_id(found, other)}"
-        for other in found.topics
-        for address in other.addresses
-    }
-    figures = Figures(found.spine, showing.labels, showing.by_decimals)
-    return figures.linked(links, topic.addresses)
-
-
 def next_of(found: Pass) -> dict[str, Any] | None:
     """What comes after the position that is followed."""
     trace, edition, place = found.trace, found.edition, found.position
@@ -156,7 +141,7 @@ def loss_of(found: Pass) -> dict[str, Any] | None:
         return None
     number = found.edition.showing.number(worked, (0,))
     return {
-        "target": words.token_label(trace.token(trace.target)),
+        "target": found.label(trace.target),
         "address": number.address,
         "text": number_text(number),
         "value": float(near(worked)[0]),
@@ -243,7 +228,7 @@ def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
 def _changed(
     found: Pass, state: State, library: Library, progress: Progress | None
 ) -> dict[str, Any]:
-    """Which numbers are others than in the State before, and how the prediction moved."""
+    """The numbers that differ from the State before, and the change of the prediction."""
     earlier = pass_of(state, library, None, progress)
     before, after = earlier.trace, found.trace
     steps = changes(before, after)
@@ -255,11 +240,11 @@ def _changed(
         "first": steps[0].address if steps else None,
         "next": _moved(before, after, found.position),
         "loss": {"before": loss_of(earlier), "after": loss_of(found)},
-        "weights": _edited_weights(found.model, edited(state, library).model),
+        "weights": changed_weights(edited(state, library).model, found.model),
     }
 
 
-def _moved(before: Any, after: Any, place: int) -> dict[str, Any] | None:
+def _moved(before: Trace, after: Trace, place: int) -> dict[str, Any] | None:
     """The words after a position and their probabilities, then and now."""
     if not (before.next and after.next):
         return None
@@ -285,21 +270,3 @@ def _moved(before: Any, after: Any, place: int) -> dict[str, Any] | None:
             for id in order[:MOST_MOVED]
         ],
     }
-
-
-def _edited_weights(now: Model, then: Model) -> list[str]:
-    """The weights of which some entry is another."""
-    found = []
-    for name, tensor in now.weights.items():
-        other = then.weights.get(name)
-        if other is tensor:
-            continue
-        if other is None or other.shape != tensor.shape or not _alike(tensor.data, other.data):
-            found.append(name)
-    return found
-
-
-def _alike(one: Any, other: Any) -> bool:
-    if one.dtype != other.dtype:
-        return False
-    return all(a is b or a == b for a, b in zip(one.flat, other.flat, strict=True))

@@ -1,4 +1,4 @@
-"""A State worked out: its trace, and what a page needs to show of it, each made once.
+"""A State worked out: its trace, its edition and its figure, kept for the next question.
 
 The last few are kept, so that turning from passage to passage costs no second pass.
 """
@@ -15,6 +15,7 @@ from typing import Any
 from byhand import evaluate
 from byhand.address import write_index
 from byhand.counting import count
+from byhand.document import words
 from byhand.document.book import Spine
 from byhand.document.compose.book.edition import LARGE, PENCIL, Edition
 from byhand.document.compose.book.numbers import Showing
@@ -30,7 +31,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
 from byhand.plan import Step
-from byhand.serving.cache import Remembered
+from byhand.serving.cache import Cache
 from byhand.serving.edits import edited
 from byhand.serving.states import Library, State
 from byhand.tracing import Trace, Worked
@@ -44,7 +45,7 @@ def _weight(trace: Trace) -> int:
     return SMALLEST + sum(prod(step.shape) for step in trace.plan)
 
 
-_TRACES: Remembered[Trace] = Remembered(MOST_KEPT, _weight)
+_TRACES: Cache[Trace] = Cache(MOST_KEPT, _weight)
 
 
 def trace_of(state: State, library: Library, progress: evaluate.Progress | None = None) -> Trace:
@@ -168,6 +169,25 @@ class Pass:
         return spine(showing)
 
     @property
+    def by_decimals(self) -> bool:
+        """Whether exact numbers are shown as decimals."""
+        return self.edition.showing.by_decimals
+
+    def label(self, id: int) -> str:
+        """A token of the vocabulary as sentences and tables show it."""
+        return words.token_label(self.trace.token(id))
+
+    @property
+    def next_id(self) -> int | None:
+        """The id of what comes after the followed position; None where that is not known."""
+        return None if self.trace.next is None else self.trace.next[self.position].id
+
+    @property
+    def next_token(self) -> str | None:
+        """What comes after the followed position; None where that is not known."""
+        return None if self.next_id is None else self.label(self.next_id)
+
+    @property
     def _has_room(self) -> bool:
         """Whether the figure can hold the rows: else none of them needs to be written."""
         width = self.model.spec.d_model
@@ -175,7 +195,7 @@ class Pass:
         return narrowest * len(self.trace.tokens) <= ROOM.together
 
 
-_PASSES: Remembered[Pass] = Remembered(MOST_KEPT, lambda made: _weight(made.trace))
+_PASSES: Cache[Pass] = Cache(MOST_KEPT, lambda made: _weight(made.trace))
 
 
 def pass_of(

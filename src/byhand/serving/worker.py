@@ -1,4 +1,4 @@
-"""A process that works requests out, one at a time.  Run by `workers`, it speaks in frames.
+"""A worker process: it answers one question at a time, in the messages of `frames`.
 
 Between two steps of a pass it looks whether it is to stop.  Never anywhere else: exact numbers
 have tables that must not be left half written.  For the same reason a worker that ran out of
@@ -22,7 +22,7 @@ from byhand.errors import ByhandError, Undecided
 from byhand.language import _, speaking
 from byhand.plan import Step
 from byhand.serving import frames
-from byhand.serving.answers import answer, error_data
+from byhand.serving.answers import answer, error_data, language_of
 from byhand.serving.limits import PACE, PATIENCE
 from byhand.serving.states import Library
 
@@ -141,9 +141,7 @@ def _limit_memory(extra: int) -> None:
 
 
 def _too_large(request: Any) -> dict[str, str | None]:
-    state = request.get("state", request.get("a"))
-    language = state.get("language") if isinstance(state, dict) else None
-    with speaking(language if language in ("en", "es") else "en"):
+    with speaking(language_of(request)):
         return error_data(
             ByhandError(
                 _("this needs more memory than a request may take"),

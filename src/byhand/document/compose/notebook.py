@@ -11,15 +11,7 @@ from byhand.document import words
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.prediction import candidates, predicted
 from byhand.document.compose.book.whole import text_facts
-from byhand.document.parts import (
-    LeftOut,
-    NotWorked,
-    Part,
-    Predictions,
-    Section,
-    StepPart,
-    Title,
-)
+from byhand.document.parts import LeftOut, NotWorked, Part, Predictions, Section, StepPart, Title
 from byhand.language import _
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
@@ -55,7 +47,7 @@ def _title(edition: Edition, plan: Plan) -> Title:
         )
         facts.append((_("steps worked out"), steps))
     name = _("{model}, by hand").format(model=words.printable(model.name))
-    return Title(name, model.about, tuple(facts), registers=(), masked=False)
+    return Title(name, words.told(model.about), tuple(facts), registers=(), masked=False)
 
 
 def _ending(edition: Edition) -> Iterator[Part | Section]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from byhand.document.compose.explanation.numerals import short_float
 from byhand.document.compose.explanation.scope import Scope, numbers
-from byhand.document.compose.explanation.wording import part_name, quoted
+from byhand.document.compose.explanation.wording import quoted, trip_name
 from byhand.document.mathematics import cell_tree
 from byhand.document.parts import (
     Cell,
@@ -24,7 +24,6 @@ from byhand.document.parts import (
     Number,
     Part,
     Remark,
-    Section,
     TermLine,
     Terms,
     WorkingLine,
@@ -44,21 +43,8 @@ LONGEST_SUM = 32  # terms of a sum that is written out
 DIGITS = 4  # of a rounded length
 
 
-def section(scope: Scope) -> Section:
-    """Where the logit comes from."""
-    return Section(
-        "attribution",
-        _("Where the logit comes from"),
-        _(
-            "Every part of the model adds to the stream, and the end of the model reads the "
-            "stream: so the logit is a sum with a term for each part. Norms have the scale that "
-            "this text gives them."
-        ),
-        tuple(_logit(scope)),
-    )
-
-
-def _logit(scope: Scope) -> Iterator[Part]:
+def parts(scope: Scope) -> Iterator[Part]:
+    """The terms of the logit as bars; of a small vocabulary all logits, where all is shown."""
     if scope.found.attribution is None:
         yield missing_told(scope)
         return
@@ -221,8 +207,6 @@ def _token_of(scope: Scope, source: Source) -> str:
 
 def _source_words(scope: Scope, source: Source) -> str:
     """A source in words: the embedding of b, head 2 of block 0."""
-    from byhand.explaining.ablation import Part as Side
-
     spec = scope.found.model.spec
     match source.kind:
         case "token":
@@ -233,11 +217,11 @@ def _source_words(scope: Scope, source: Source) -> str:
             return _("position {position}").format(position=scope.found.position)
         case "head" | "mlp":
             index = source.index[0] if source.index else None
-            return part_name(Side(source.kind, source.layer, index), spec)
+            return trip_name(source.kind, source.layer, index, spec)
         case "bias" | "norm" if source.layer is not None:
             trip = "attn" if ".attn." in source.address else "mlp"
             text = _("{part}: its bias") if source.kind == "bias" else _("{part}: its norm's bias")
-            return text.format(part=part_name(Side(trip, source.layer), spec))
+            return text.format(part=trip_name(trip, source.layer, None, spec))
         case "bias":
             return _("the unembedding: its bias")
         case "norm":
@@ -337,20 +321,8 @@ def size_text(size: float) -> str:
 # ------------------------------------------------------------------ the final stream
 
 
-def stream_section(scope: Scope) -> Section:
-    """What the stream is made of at its end."""
-    return Section(
-        "stream",
-        _("What the stream is made of"),
-        _(
-            "What enters the final norm and the unembedding, as the sum of what every part of the "
-            "model added to it."
-        ),
-        tuple(_stream(scope)),
-    )
-
-
-def _stream(scope: Scope) -> Iterator[Part]:
+def stream_parts(scope: Scope) -> Iterator[Part]:
+    """What every part of the model left in the stream, and how that closes."""
     attribution = scope.found.stream
     if attribution is None:
         missing = scope.found.missing

@@ -33,6 +33,7 @@ class Scope:
 
     @cached_property
     def numerals(self) -> Numerals:
+        """What writes its numbers."""
         return Numerals.of(self.found.trace)
 
     def token(self, id: int) -> str:

@@ -1,4 +1,4 @@
-"""What else on a sheet would give a blank away, and therefore goes.
+"""The numbers, sentences and later lines that would give a blank away.
 
     without_answers   the passages of a book, without numbers outside their tables
     given_away_by     the printed lines further down that only repeat the numbers of a line
@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from byhand.document.book import Book, Page, Passage
-from byhand.document.compose.worksheet.choice import PAGES
+from byhand.document.compose.worksheet.blanks import PAGES
 from byhand.document.compose.worksheet.sheet import Blank, Size
 from byhand.document.parts import Formula, NumberTable, WorkingLine
 from byhand.plan import Plan

@@ -1,13 +1,14 @@
-"""What a worksheet is made of: passages with what is given, and the lines that are left blank."""
+"""The parts of a worksheet: blanks, given lines, questions, and what is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from shlex import quote
 
-from byhand.document.book import Book
+from byhand.document.book import Book, Passage
+from byhand.document.parts import Number, NumberTable
 from byhand.errors import UsageError
 from byhand.language import _, whole
 
@@ -158,3 +159,11 @@ class Worksheet:
     def marks(self) -> int:
         """How many marks there are to win."""
         return len(self.blanks)
+
+
+def numbers_in(passages: Iterable[Passage]) -> Iterator[Number]:
+    """Every number in the tables of some passages."""
+    for passage in passages:
+        for part in passage.show:
+            if isinstance(part, NumberTable):
+                yield from (number for row in part.rows for number in row.numbers)

@@ -1,13 +1,13 @@
-"""What a worksheet says of itself, and which workings its key shows."""
+"""The words of a worksheet: title, instructions, axes; and the workings of its key."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from byhand.document.book import Passage
 from byhand.document.compose.worksheet.questions import axes_hidden
-from byhand.document.compose.worksheet.sheet import Blank, Size, Worksheet
+from byhand.document.compose.worksheet.sheet import Size, Worksheet, numbers_in
 from byhand.document.parts import Number, NumberTable
 from byhand.document.words import axes_text
 from byhand.language import _
@@ -16,6 +16,7 @@ MOST_WORKINGS = 4  # of one line: the others go the same way
 
 
 def heading(sheet: Worksheet, key: bool) -> str:
+    """The title of a sheet, or of its key."""
     if key:
         return _("{model}: key to the worksheet").format(model=sheet.book.model)
     return _("{model}: worksheet").format(model=sheet.book.model)
@@ -52,32 +53,16 @@ def axes_asked(table: NumberTable, sizes: Collection[Size]) -> str:
     return " × ".join(f"{axis} {'?' if axis in asked else length}" for axis, length in sides)
 
 
-def of_passage(sheet: Worksheet, passage: Passage) -> list[Blank]:
-    """The blanks that stand in a passage."""
-    here = {
-        number.address
-        for part in passage.show
-        if isinstance(part, NumberTable)
-        for row in part.rows
-        for number in row.numbers
-    }
-    return [blank for blank in sheet.blanks if blank.places[0] in here]
-
-
-def workings_of(sheet: Worksheet, blanks: Sequence[Blank]) -> Iterator[Number]:
-    """The numbers of some blanks whose working is known; of long rows the first few.
+def workings_in(sheet: Worksheet, passage: Passage) -> Iterator[Number]:
+    """The answers of a passage whose working is known; of long rows the first few.
 
     What a line says in short names is said of its first number: the others go the same way.
     """
-    known = {
-        number.address: number
-        for passage in sheet.workings.passages
-        for part in passage.show
-        if isinstance(part, NumberTable)
-        for row in part.rows
-        for number in row.numbers
-    }
-    for blank in blanks:
+    here = {number.address for number in numbers_in([passage])}
+    known = {number.address: number for number in numbers_in(sheet.workings.passages)}
+    for blank in sheet.blanks:
+        if blank.places[0] not in here:
+            continue
         found = [known[place] for place in blank.places if place in known]
         found = [number for number in found if number.working is not None][:MOST_WORKINGS]
         yield from found[:1]

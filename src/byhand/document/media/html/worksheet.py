@@ -7,27 +7,24 @@ it writes what was typed into a claims file, to be marked by `byhand check`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from html import escape
+from collections.abc import Iterable, Iterator
 
 from byhand.document.book import Passage
 from byhand.document.compose.worksheet.claims import claims_text, given_part, quoted_key
-from byhand.document.compose.worksheet.sheet import VALUES, Questions, Size, Worksheet
+from byhand.document.compose.worksheet.sheet import VALUES, Questions, Worksheet
 from byhand.document.compose.worksheet.wording import (
     axes_asked,
     heading,
     instructions,
-    of_passage,
-    workings_of,
+    workings_in,
 )
 from byhand.document.media.html import parts
 from byhand.document.media.html.figure import Figures
-from byhand.document.media.html.markup import Markup
+from byhand.document.media.html.markup import Markup, element, joined, opening
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.prose import prose
-from byhand.document.media.html.style import style, text_of
+from byhand.document.media.html.standalone import Frame
 from byhand.document.numerals import localised
 from byhand.document.parts import Cell, Number, NumberTable
 from byhand.language import _
@@ -37,27 +34,29 @@ SCALE = 1.18  # of the figure, on a wide screen
 
 def worksheet_page(sheet: Worksheet, *, key: bool = False) -> str:
     """The whole page; with `key`, the answers stand where the blanks are."""
-    return "\n".join(_Page(sheet, key).lines()) + "\n"
+    scripts = () if key else ("worksheet.js",)
+    frame = Frame(heading(sheet, key), ("book.css", "worksheet.css"), scripts=scripts)
+    return frame.page(_Page(sheet, key).body())
 
 
-@dataclass
 class _Pen(Inscriber):
     """Numbers of a worksheet: given, blank, or answered."""
 
-    answers: dict[str, str] = field(default_factory=dict)
-    tokens: dict[str, str] = field(default_factory=dict)
-    sizes: tuple[Size, ...] = ()
-    key: bool = False
+    def __init__(self, sheet: Worksheet, key: bool) -> None:
+        super().__init__(Mathml(_("."), finite=True))
+        self.sheet = sheet
+        self.key = key
 
     def number(self, number: Number, tag: str = "td", marked: bool = True) -> Markup:
-        address = escape(number.address)
-        if number.address in self.answers:
-            return Markup(f'<{tag} class="n asked">{self.blank(number.address)}</{tag}>')
+        """One number as a cell: a blank, an answer, or what is given."""
+        address, given = number.address, self.sheet.tokens.get(number.address)
+        if address in self.sheet.answers:
+            return element(tag, self.blank(address), class_="n asked")
         if number.cell.masked:
             return super().number(number, tag)
-        if number.address in self.tokens:
-            return Markup(f'<{tag} class="n">{escape(self.tokens[number.address])}</{tag}>')
-        return Markup(f'<{tag} class="n" data-a="{address}">{self.face(number.cell)}</{tag}>')
+        if given is not None:
+            return element(tag, given, class_="n")
+        return element(tag, self.face(number.cell), class_="n", data_a=address)
 
     def face(self, cell: Cell) -> Markup:
         """A weight has no decimals beside its form."""
@@ -66,134 +65,131 @@ class _Pen(Inscriber):
         return super().face(cell)
 
     def axes(self, table: NumberTable) -> str:
-        return super().axes(table) if self.key else axes_asked(table, self.sizes)
+        """The axes of a table; a length that is asked for is a question mark."""
+        return super().axes(table) if self.key else axes_asked(table, self.sheet.sizes)
 
-    def blank(self, address: str) -> str:
+    def blank(self, address: str) -> Markup:
         """A field to type into, or in the key what belongs there."""
         if self.key:
-            return f'<b class="answer">{escape(localised(self.answers[address]))}</b>'
-        name = escape(address)
-        word = ' class="word"' if address in self.tokens else ' inputmode="decimal"'
-        return f'<input{word} data-a="{name}" aria-label="{name}" autocomplete="off" size="6">'
+            return element("b", localised(self.sheet.answers[address]), class_="answer")
+        word = address in self.sheet.tokens
+        return element(
+            "input",
+            class_="word" if word else None,
+            inputmode=None if word else "decimal",
+            data_a=address,
+            aria_label=address,
+            autocomplete="off",
+            size=6,
+        )
 
 
 class _Page:
+    """One page as it is written."""
+
     def __init__(self, sheet: Worksheet, key: bool) -> None:
         self.sheet = sheet
         self.key = key
-        self.pen = _Pen(
-            Mathml(_("."), finite=True),
-            answers=dict(sheet.answers),
-            tokens=dict(sheet.tokens),
-            sizes=sheet.sizes,
-            key=key,
-        )
+        self.pen = _Pen(sheet, key)
         self.workings = Inscriber(Mathml(_("."), finite=True))
         self.figures = Figures(sheet.book.spine, sheet.book.tokens)
 
-    def lines(self) -> Iterator[str]:
-        sheet, book = self.sheet, self.sheet.book
-        title = heading(sheet, self.key)
-        width = round(self.figures.width * SCALE)
-        yield f'<!doctype html>\n<html lang="{escape(book.language)}"><head><meta charset="utf-8">'
-        yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        yield '<meta name="generator" content="byhand"><link rel="icon" href="data:,">'
-        looks = style("book.css", "worksheet.css")
-        yield f"<title>{escape(title)}</title><style>\n{looks}</style></head><body>"
-        yield f'<main id="main" style="--figure:{width}px"><header class="chapter">'
-        kicker = f"byhand · {book.model}"
-        yield f'<p class="kicker">{escape(kicker)}</p><h1>{escape(title)}</h1>'
-        for said in instructions(sheet, self.key):
-            yield f'<p class="intro">{prose(said)}</p>'
-        if not self.key:
-            name = escape(_("name"))
-            yield f'<p class="student"><label>{name} <input id="student" class="word"></label></p>'
-        yield "</header>"
-        number = 0
-        for page in book.pages:
-            for passage in page.passages:
-                number += 1
-                yield from self.passage(passage, number)
+    def body(self) -> Iterator[str]:
+        """Everything between head and foot."""
+        sheet = self.sheet
+        sections = [self.passage(passage, at) for at, passage in enumerate(sheet.book.passages, 1)]
         for questions in sheet.questions:
-            number += 1
-            yield from self.questions(questions, number)
-        yield "</main>"
+            sections.append(self.questions(questions, len(sections) + 1))
+        wide = f"--figure:{round(self.figures.width * SCALE)}px"
+        yield element("main", self.top(), *sections, id="main", style=wide)
         if not self.key:
             yield from self.saving()
         yield self.figures.drawn()
-        yield "</body></html>"
 
-    def passage(self, passage: Passage, number: int) -> Iterator[str]:
-        name = escape(passage.id)
-        yield f'<section class="passage" id="{name}" aria-labelledby="{name}-title">'
-        yield _title(name, number, passage.title)
-        yield '<div class="text">'
+    def top(self) -> Markup:
+        """The title, how to fill the sheet in, and a place for a name."""
+        said = [element("p", f"byhand · {self.sheet.book.model}", class_="kicker")]
+        said.append(element("h1", heading(self.sheet, self.key)))
+        for sentence in instructions(self.sheet, self.key):
+            said.append(element("p", prose(sentence), class_="intro"))
+        if not self.key:
+            field = element("input", id="student", class_="word")
+            said.append(element("p", element("label", _("name") + " ", field), class_="student"))
+        return element("header", *said, class_="chapter")
+
+    def passage(self, passage: Passage, number: int) -> Markup:
+        """A passage with its laws, its tables and, in the key, the workings."""
+        text = []
         if passage.sentences:
-            yield f"<p>{' '.join(map(prose, passage.sentences))}</p>"
-        for law in passage.formulas:
-            yield parts.formula(law, self.pen)
-        yield '<div class="beside-each-other">'
-        for part in passage.show:
-            assert isinstance(part, NumberTable)
-            yield from parts.number_table(part, self.pen)
-        yield "</div>"
+            text.append(element("p", joined(map(prose, passage.sentences), " ")))
+        text += [parts.formula(law, self.pen) for law in passage.formulas]
+        tables = (line for part in passage.show for line in parts.draw(part, self.pen))
+        text.append(element("div", *tables, class_="beside-each-other"))
         if self.key:
-            yield from self.worked(passage)
-        yield "</div>"
+            text += map(self.solution, workings_in(self.sheet, passage))
+        drawn = [element("div", *text, class_="text")]
         if passage.lit:
-            yield f'<figure class="whole">{self.figures.of(passage.lit)}</figure>'
-        yield "</section>"
+            figure = self.figures.of(passage.lit)
+            drawn.append(element("figure", figure, class_="whole"))
+        return _section(passage.id, passage.title, number, drawn)
 
-    def worked(self, passage: Passage) -> Iterator[str]:
-        """How each answer of a passage comes about."""
-        for number in workings_of(self.sheet, of_passage(self.sheet, passage)):
-            assert number.working is not None
-            address = escape(number.address)
-            yield '<div class="solution">'
-            yield f'<p class="where"><code class="address">{address}</code></p>'
-            yield from self.workings.working(number.working)
-            yield "</div>"
+    def solution(self, number: Number) -> Markup:
+        """How one answer comes about."""
+        assert number.working is not None
+        where = element("p", element("code", number.address, class_="address"), class_="where")
+        return element("div", where, *self.workings.working(number.working), class_="solution")
 
-    def questions(self, questions: Questions, number: int) -> Iterator[str]:
-        name = escape(questions.id)
-        yield f'<section class="passage" id="{name}" aria-labelledby="{name}-title">'
-        yield _title(name, number, questions.title)
-        yield f'<div class="text"><p>{escape(questions.sentence)}</p>'
-        yield f'<div class="table"><table><caption class="sr">{escape(questions.title)}</caption>'
-        yield "<thead><tr>"
-        yield "".join(f'<th scope="col">{escape(head)}</th>' for head in questions.heads)
-        yield "</tr></thead><tbody>"
+    def questions(self, questions: Questions, number: int) -> Markup:
+        """A table of which some lines are blank."""
+        heads = (element("th", head, scope="col") for head in questions.heads)
+        rows = []
         for line in questions.lines:
             asked = line.address in self.sheet.answers
-            value = self.pen.blank(line.address) if asked else escape(line.value)
-            where = "".join(f"<code>{escape(name)}</code>" for name in line.where)
-            yield (
-                f'<tr><th scope="row">{escape(line.label)}<span class="tensors">{where}</span></th>'
-                f'<td>{escape(line.detail)}</td><td class="n{" asked" * asked}">{value}</td></tr>'
+            where = element("span", *(element("code", x) for x in line.where), class_="tensors")
+            value = self.pen.blank(line.address) if asked else line.value
+            rows.append(
+                element(
+                    "tr",
+                    element("th", line.label, where, scope="row"),
+                    element("td", line.detail),
+                    element("td", value, class_="n asked" if asked else "n"),
+                )
             )
-        yield "</tbody></table></div></div></section>"
+        table = element(
+            "table",
+            element("caption", questions.title, class_="sr"),
+            element("thead", element("tr", *heads)),
+            element("tbody", *rows),
+        )
+        sentence = element("p", questions.sentence)
+        text = element("div", sentence, element("div", table, class_="table"), class_="text")
+        return _section(questions.id, questions.title, number, [text])
 
-    def saving(self) -> Iterator[str]:
+    def saving(self) -> Iterator[Markup]:
         """The button that writes what was typed into a claims file; it appears with the script."""
-        head = claims_text(self.sheet).partition("\nclaims:\n")[0]
-        lines = [
-            {
-                "key": quoted_key(blank.address),
-                "places": blank.places,
-                "row": blank.row,
-                "whole": blank.kind != VALUES,
-            }
-            for blank in self.sheet.blanks
-        ]
-        foot = "\n".join(given_part(self.sheet))
-        data = json.dumps({"head": head, "lines": lines, "foot": foot}, ensure_ascii=False)
-        safe = data.replace("<", "\\u003c")
-        filled = escape(_("{filled} of {count} fields filled in"))
-        yield f'<p class="save" hidden><button type="button">{escape(_("save my answers"))}'
-        yield f'</button><span role="status" data-count="{filled}"></span></p>'
-        yield f'<script type="application/json" id="sheet">{safe}</script>'
-        yield f"<script>\n{text_of('worksheet.js')}</script>"
+        data = {
+            "head": claims_text(self.sheet).partition("\nclaims:\n")[0],
+            "lines": [
+                {
+                    "key": quoted_key(blank.address),
+                    "places": blank.places,
+                    "row": blank.row,
+                    "whole": blank.kind != VALUES,
+                }
+                for blank in self.sheet.blanks
+            ],
+            "foot": "\n".join(given_part(self.sheet)),
+        }
+        safe = Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c"))
+        filled = _("{filled} of {count} fields filled in")
+        button = element("button", _("save my answers"), type="button")
+        status = element("span", role="status", data_count=filled)
+        yield element("p", button, status, class_="save", hidden=True)
+        yield element("script", safe, type="application/json", id="sheet")
 
 
-def _title(name: str, number: int, title: str) -> str:
-    return f'<h2 id="{name}-title"><span class="number">{number}</span> {escape(title)}</h2>'
+def _section(name: str, title: str, number: int, inside: Iterable[Markup]) -> Markup:
+    heading = element("span", str(number), class_="number") + " " + title
+    start = opening("section", class_="passage", id=name, aria_labelledby=f"{name}-title")
+    named = element("h2", heading, id=f"{name}-title")
+    return start + named + joined(inside) + Markup("</section>")

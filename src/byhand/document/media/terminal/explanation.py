@@ -5,7 +5,7 @@ Bars grow from an axis, to the left for what is negative: the sign of the number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import ceil
 
 from byhand.document.media.terminal import plane
@@ -26,7 +26,6 @@ from byhand.document.parts import (
     Section,
     TermLine,
     Terms,
-    Title,
 )
 from byhand.document.words import HARD_SPACE
 from byhand.language import _
@@ -38,27 +37,15 @@ LEADS = {"fact": "• ", "open": "? ", "closing": "= "}
 INKS = {"lead": "strong", "fact": None, "open": "named", "closing": "strong"}
 
 
-def lines(title: Title, sections: Iterable[Section], width: int, ink: Ink) -> Iterator[str]:
-    """The whole explanation as text."""
-    return _Lines(width, ink).all(title, sections)
+def section_lines(section: Section, width: int, ink: Ink) -> Iterator[str]:
+    """A section under its heading."""
+    return _Lines(width, ink).section(section)
 
 
 class _Lines:
     def __init__(self, width: int, ink: Ink) -> None:
         self.width = width
         self.ink = ink
-
-    def all(self, title: Title, sections: Iterable[Section]) -> Iterator[str]:
-        yield self.ink(title.name, "strong")
-        yield from self.words(title.about)
-        if title.facts:
-            yield ""
-        room = max((width_of(name) for name, _fact in title.facts), default=0)
-        for name, fact in title.facts:
-            lead = f"{INDENT}{padded(name, room)}  "
-            yield from self.words(fact, " " * width_of(lead), lead)
-        for section in sections:
-            yield from self.section(section)
 
     def words(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         return broken(text, self.width, indent if first is None else first, indent)

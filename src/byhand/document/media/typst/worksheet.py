@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from byhand.document.book import Passage
-from byhand.document.compose.worksheet.sheet import Questions, Size, Worksheet
+from byhand.document.compose.worksheet.sheet import Questions, Worksheet
 from byhand.document.compose.worksheet.wording import (
     axes_asked,
     heading,
     instructions,
-    of_passage,
-    workings_of,
+    workings_in,
 )
 from byhand.document.media.typst import parts
 from byhand.document.media.typst.figure import Figures
@@ -30,55 +28,49 @@ def worksheet_source(sheet: Worksheet, *, key: bool = False) -> str:
     return "\n".join(_Source(sheet, key).lines()) + "\n"
 
 
-@dataclass
 class _Pen(Inscriber):
     """Numbers of a worksheet: given, blank, or answered."""
 
-    answers: dict[str, str] = field(default_factory=dict)
-    tokens: dict[str, str] = field(default_factory=dict)
-    sizes: tuple[Size, ...] = ()
-    key: bool = False
+    def __init__(self, sheet: Worksheet, key: bool) -> None:
+        super().__init__(TypstMaths(_("."), finite=True), signs=False)
+        self.sheet = sheet
+        self.key = key
 
     def number(self, number: Number) -> str:
-        if number.address in self.answers:
+        """One number: a blank, an answer, or what is given."""
+        if number.address in self.sheet.answers:
             return self.blank(number.address)
-        if number.address in self.tokens:
-            return words(self.tokens[number.address])
-        return super().number(number)
+        given = self.sheet.tokens.get(number.address)
+        return super().number(number) if given is None else words(given)
 
     def axes(self, table: NumberTable) -> str:
-        return super().axes(table) if self.key else axes_asked(table, self.sizes)
+        """The axes of a table; a length that is asked for is a question mark."""
+        return super().axes(table) if self.key else axes_asked(table, self.sheet.sizes)
 
     def blank(self, address: str) -> str:
         """A line to write on, or in the key what belongs there."""
         if self.key:
-            return f"answer({string(localised(self.answers[address]))})"
-        return "blank(width: 22mm)" if address in self.tokens else "blank()"
+            return f"answer({string(localised(self.sheet.answers[address]))})"
+        return "blank(width: 22mm)" if address in self.sheet.tokens else "blank()"
 
 
 class _Source:
+    """One source as it is written."""
+
     def __init__(self, sheet: Worksheet, key: bool) -> None:
         self.sheet = sheet
         self.key = key
-        maths = TypstMaths(_("."), finite=True)
-        self.pen = _Pen(
-            maths,
-            signs=False,
-            answers=dict(sheet.answers),
-            tokens=dict(sheet.tokens),
-            sizes=sheet.sizes,
-            key=key,
-        )
-        self.workings = Inscriber(maths, signs=False)
+        self.pen = _Pen(sheet, key)
+        self.workings = Inscriber(self.pen.maths, signs=False)
         self.figures = Figures(sheet.book.spine)
 
     def lines(self) -> Iterator[str]:
+        """The whole source."""
         sheet, book = self.sheet, self.sheet.book
         title = words(heading(sheet, self.key))
-        passages = [passage for page in book.pages for passage in page.passages]
-        body = [self.passage(passage, str(k + 1)) for k, passage in enumerate(passages)]
+        body = [self.passage(passage, at) for at, passage in enumerate(book.passages, 1)]
         for questions in sheet.questions:
-            body.append(self.questions(questions, str(len(body) + 1)))
+            body.append(self.questions(questions, len(body) + 1))
         yield from self.figures.definitions()
         yield f"#show: it => book(title: {title}, language: {string(book.language)}, it)"
         said = array(prose(text) for text in instructions(sheet, self.key))
@@ -86,25 +78,22 @@ class _Source:
         yield "#" + call("worksheet-head", words(f"byhand · {book.model}"), title, said, asks)
         yield from body
 
-    def passage(self, passage: Passage, number: str) -> str:
-        name, lit, alt = self.figures.where(passage.lit) if passage.lit else ("none", "()", '""')
-        title = words(passage.title)
-        return "#" + call("passage", string(number), title, name, lit, alt, self.body(passage))
-
-    def body(self, passage: Passage) -> str:
+    def passage(self, passage: Passage, number: int) -> str:
+        """A passage with its laws, its tables and, in the key, the workings."""
         found = []
         if passage.sentences:
             found.append(f"par({prose(' '.join(passage.sentences))})")
         found += [formula(law, self.pen) for law in passage.formulas]
-        tables = [parts.draw(part, self.pen) for part in passage.show]
-        found.append(call("beside", array(tables)))
-        if self.key:
-            for number in workings_of(self.sheet, of_passage(self.sheet, passage)):
-                assert number.working is not None
-                found.append(call("solution", self.workings.working(number.working)))
-        return content(*found)
+        found.append(call("beside", array(parts.draw(x, self.pen) for x in passage.show)))
+        for worked in workings_in(self.sheet, passage) if self.key else ():
+            assert worked.working is not None
+            found.append(call("solution", self.workings.working(worked.working)))
+        figure = self.figures.where(passage.lit) if passage.lit else ("none", "()", '""')
+        title = words(passage.title)
+        return "#" + call("passage", string(str(number)), title, *figure, content(*found))
 
-    def questions(self, questions: Questions, number: str) -> str:
+    def questions(self, questions: Questions, number: int) -> str:
+        """A table of which some lines are blank."""
         rows = []
         for line in questions.lines:
             asked = line.address in self.sheet.answers
@@ -120,4 +109,4 @@ class _Source:
         )
         body = content(f"par({words(questions.sentence)})", table)
         title = words(questions.title)
-        return "#" + call("passage", string(number), title, "none", "()", '""', body)
+        return "#" + call("passage", string(str(number)), title, "none", "()", '""', body)

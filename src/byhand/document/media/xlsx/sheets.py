@@ -270,8 +270,8 @@ class Sheet:
                 self.put(table.row + id, table.column, label, "known")
             return
         for row in range(table.rows if down else 0):
-            label = self.contents.labels[row] if down == "vocab" else row
-            self.put(table.row + row, labels, label, "place")
+            said = self.contents.labels[row] if down == "vocab" else row
+            self.put(table.row + row, labels, said, "place")
         name = table.address.removeprefix(WEIGHT)
         shape = axes_text(heading.axes, table.shape)
         shared = source(self.trace.model.weights, name)

@@ -1,4 +1,4 @@
-"""Which lines of a pencil book are left blank: spread over its passages, the same for a seed.
+"""The lines of a pencil book that are left blank: spread over its passages, the same for a seed.
 
 A row is asked for as a whole where it is short and all of it is shown; else single entries are.
 Of a model that is too large to be worked by hand, only what a few shown numbers give is asked for:
@@ -12,15 +12,23 @@ from random import Random
 from typing import TypeVar
 
 from byhand.address import read_address
-from byhand.document.book import Book, Page, Passage
+from byhand.document.book import Book, Passage
 from byhand.document.compose.worksheet.given import inputs_beside
-from byhand.document.compose.worksheet.sheet import VALUES, Blank
+from byhand.document.compose.worksheet.sheet import (
+    COUNTS,
+    SHAPES,
+    VALUES,
+    Blank,
+    Questioning,
+    numbers_in,
+)
 from byhand.document.parts import Number, NumberRow, NumberTable
 from byhand.plan import Plan
 
 PAGES = ("tokens", "attention", "block", "next")  # those with steps to be worked out
 GIVEN = ("tokens", "target", "next")  # steps that hold ids
 LONGEST_ROW = 8  # entries
+SHARES = {COUNTS: 5, SHAPES: 8}  # one line in so many asks for a count, or for a side of a shape
 BY_HAND = ("add", "activate", "softmax")  # of a larger model
 
 Lines = Mapping[str, tuple[Blank, ...]]
@@ -31,31 +39,51 @@ def lines_to_ask(book: Book, plan: Plan, *, everything: bool) -> Lines:
     """What may be asked for at each passage, by its id; each number once."""
     found: dict[str, tuple[Blank, ...]] = {}
     seen: set[str] = set()
-    shown = {address for page in book.pages if page.slug in PAGES for address in _shown(page)}
+    pages = [page for page in book.pages if page.slug in PAGES]
+    shown = {number.address for page in pages for number in numbers_in(page.passages)}
 
     def fits(blank: Blank) -> bool:
         inputs = {a for place in blank.places for a in inputs_beside(place, plan)}
         return not seen & set(blank.places) and (everything or inputs <= shown)
 
-    for page in book.pages:
-        if page.slug in PAGES:
-            for passage in page.passages:
-                lines = [blank for blank in _of(passage, plan, everything) if fits(blank)]
-                seen.update(place for blank in lines for place in blank.places)
-                if lines:
-                    found[passage.id] = tuple(lines)
+    for passage in (passage for page in pages for passage in page.passages):
+        lines = [blank for blank in _of(passage, plan, everything) if fits(blank)]
+        seen.update(place for blank in lines for place in blank.places)
+        if lines:
+            found[passage.id] = tuple(lines)
     return found
 
 
-def _shown(page: Page) -> Iterator[str]:
-    """The addresses of all numbers on a page."""
-    for passage in page.passages:
-        for part in passage.show:
-            if isinstance(part, NumberTable):
-                yield from (number.address for row in part.rows for number in row.numbers)
+def choose(
+    lines: Lines,
+    supply: Mapping[str, Sequence[Blank]],
+    asking: Questioning,
+    random: Random,
+    given_away_by: Callable[[Blank], Iterable[frozenset[str]]],
+) -> list[Blank]:
+    """So many lines of the kinds asked for; what one kind lacks, the others make up.
+
+    `supply` are the counts and shapes that may be asked for, beside the lines of values.
+    """
+    count = asking.blanks
+    supply = {kind: blanks if kind in asking.which else () for kind, blanks in supply.items()}
+    values = lines if VALUES in asking.which else {}
+    there = sum(map(len, values.values()))
+    wanted = {kind: min(len(supply[kind]), count // SHARES[kind]) for kind in supply}
+    if there == 0:
+        sides = min(len(supply[SHAPES]), max(count // 3, count - len(supply[COUNTS])))
+        wanted = {COUNTS: min(len(supply[COUNTS]), count - sides), SHAPES: sides}
+    missing = count - sum(wanted.values()) - there
+    for kind in supply:
+        extra = min(max(missing, 0), len(supply[kind]) - wanted[kind])
+        wanted[kind] += extra
+        missing -= extra
+    further = [blank for kind in supply for blank in random.sample(supply[kind], wanted[kind])]
+    further = further[:count]
+    return [*_spread(values, count - len(further), random, given_away_by), *further]
 
 
-def spread(
+def _spread(
     lines: Lines,
     count: int,
     random: Random,

@@ -1,0 +1,104 @@
+"""The files of an edition: its pages, and where wanted a PDF, a spreadsheet, a worksheet."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byhand import evaluate, models
+from byhand.document.compose.book import bind
+from byhand.document.compose.book.edition import Edition
+from byhand.drafts import write_all
+from byhand.errors import UsageError
+from byhand.language import _, spoken
+from byhand.tracing import Trace
+
+if TYPE_CHECKING:
+    from byhand.document.compose.worksheet.sheet import Questioning
+
+PDF, XLSX = "book.pdf", "book.xlsx"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is made of an edition besides its pages."""
+
+    pdf: bool = False
+    xlsx: bool = False
+    worksheet: Questioning | None = None
+
+
+def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path, ...]:
+    """Writes what is wanted into a folder and returns the paths, the index of the pages first.
+
+    All of it is made before the first file is written: what cannot be made leaves nothing behind.
+    """
+    target = Path(folder)
+    return write_all(files_of(edition, wanted, target), target)
+
+
+def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]:
+    """File name → contents, in the language spoken; they are to lie in the folder."""
+    from byhand.document.media.html import pages
+
+    book = bind(edition, spoken())
+    files = {name: text.encode() for name, text in pages(book).items()}
+    if wanted.pdf:
+        from byhand.document.media.typst import typeset, typst_source
+
+        files[PDF] = typeset(typst_source(book))
+    if wanted.xlsx:
+        files[XLSX] = spreadsheet_of(edition.trace)
+    if wanted.worksheet is not None:
+        from byhand.worksheets import make_worksheet, worksheet_files
+
+        called = seen_from(folder, edition.called)
+        sheet = make_worksheet(edition.trace, wanted.worksheet, called, book)
+        files |= worksheet_files(sheet, pdf=wanted.pdf)
+    return files
+
+
+def spreadsheet_of(trace: Trace) -> bytes:
+    """A whole trace as an .xlsx file of live formulas, with the numbers of float64 in its cells."""
+    from byhand.document.media.xlsx import check_size, spreadsheet
+    from byhand.numbers.floats import Floats
+
+    check_size(trace.plan)  # before anything more is worked out
+    floats = Floats("float64")
+    job = evaluate.Job(trace.model, trace.plan, floats, trace.text, trace.tokens, trace.target)
+    return spreadsheet(trace, job.work())
+
+
+def seen_from(folder: Path, called: str) -> str:
+    """What a model is called by somebody who is in a folder: its name, or the way to its file."""
+    if called in models.builtin_names() or not Path(called).exists():
+        return called
+    return os.path.relpath(called, folder)
+
+
+def questioning(
+    worksheet: bool,
+    *,
+    blanks: int | None,
+    ask: tuple[str, ...] | None,
+    decimals: int | None,
+    seed: int | None,
+    dashes: str = "",
+) -> Questioning | None:
+    """What a worksheet asks for; None where none is wanted.
+
+    A UsageError says what does not fit: before anything is worked out.  `dashes` stand before the
+    names of options.
+    """
+    if worksheet:
+        from byhand.document.compose.worksheet.sheet import Questioning
+
+        return Questioning.asked(blanks=blanks, which=ask, decimals=decimals, seed=seed)
+    for name, value in (("blanks", blanks), ("ask", ask), ("seed", seed)):
+        if value is not None:
+            raise UsageError(
+                _("{name} needs {other}").format(name=dashes + name, other=f"{dashes}worksheet")
+            )
+    return None

@@ -1,0 +1,87 @@
+"""A worksheet as a whole job: the pass in pencil numbers, the sheet and its key, their files.
+
+A pencil rounds every line to so many decimals.  Where a pass is too large for a pencil, only its
+shapes and counts are asked for.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from byhand.counting import count
+from byhand.document.book import Book
+from byhand.document.compose.book import bind
+from byhand.document.compose.worksheet import VALUES, Questioning, Worksheet, claims_text, worksheet
+from byhand.editions import TOY_ENTRIES, TOY_PARAMETERS, command_on, edition_of
+from byhand.errors import InputError
+from byhand.evaluate import Job
+from byhand.language import spoken
+from byhand.numbers.pencil import Pencil
+from byhand.tracing import Trace
+
+USUAL_DECIMALS, MOST_DECIMALS = 3, 12
+
+
+def make_worksheet(
+    trace: Trace, asking: Questioning, called: str, book: Book | None = None
+) -> Worksheet:
+    """The worksheet of a trace, in the language spoken; the same `asking` gives the same sheet.
+
+    `called` is what the model is called by those who check the sheet, `book` the book of the trace
+    where there is one already.
+    """
+    places = None
+    if VALUES in asking.which and _by_hand(trace):
+        trace, places = _with_a_pencil(trace, asking.decimals)
+        book = None
+    if book is None:
+        edition = edition_of(trace, command_on(called, trace.text), called=called)
+        book = bind(edition, spoken(), explaining=False)
+    return worksheet(trace, book, asking, decimals=places, called=called)
+
+
+def _by_hand(trace: Trace) -> bool:
+    """Whether the pass is small enough for somebody to work in it with a pencil."""
+    entries = sum(prod(step.shape) for step in trace.plan)
+    parameters = count(trace.model.spec, trace.model.weights).total
+    return entries <= TOY_ENTRIES and parameters <= TOY_PARAMETERS
+
+
+def _with_a_pencil(trace: Trace, decimals: int | None) -> tuple[Trace, int]:
+    """The same pass in pencil numbers, and their decimals.
+
+    Where none are asked for, so many that no divisor and no probability is rounded to 0.
+    """
+    for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
+        pencil = Pencil(places)
+        try:
+            job = Job(trace.model, trace.plan, pencil, trace.text, trace.tokens, trace.target)
+            return job.work(), places
+        except InputError:
+            if places in (decimals, MOST_DECIMALS):
+                raise
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+def worksheet_files(sheet: Worksheet, *, pdf: bool = False) -> dict[str, bytes]:
+    """File name → contents, in the language spoken.
+
+    The sheet and its key are pages for a browser, with `pdf` also typeset; beside them lies the
+    claims file to fill in, and the same filled in as the key.
+    """
+    from byhand.document.media.html.worksheet import worksheet_page
+
+    texts = {
+        "worksheet.html": worksheet_page(sheet),
+        "worksheet-key.html": worksheet_page(sheet, key=True),
+        "worksheet.yaml": claims_text(sheet),
+        "worksheet-key.yaml": claims_text(sheet, filled=True),
+    }
+    files = {name: text.encode() for name, text in texts.items()}
+    if pdf:
+        from byhand.document.media.typst import typeset
+        from byhand.document.media.typst.worksheet import worksheet_source
+
+        for name, key in (("worksheet.pdf", False), ("worksheet-key.pdf", True)):
+            files[name] = typeset(worksheet_source(sheet, key=key))
+    return files
