@@ -35,14 +35,14 @@ class Terminal:
     piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
-    def lines(self, document: Iterable[parts.Part]) -> Iterator[str]:
+    def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
         """The document, line by line."""
         for place, part in enumerate(document):
             if place and isinstance(part, parts.Title):
                 yield ""
             yield from self.part(part)
 
-    def part(self, part: parts.Part) -> Iterator[str]:
+    def part(self, part: parts.Part | parts.Section) -> Iterator[str]:
         """One part as lines; what a terminal cannot show is said in words."""
         draw = self.drawn.get(type(part))
         if draw is not None:
