@@ -87,6 +87,7 @@ class Terminal:
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: parts.Title) -> Iterator[str]:
+        """What is worked out, and how its signs are read."""
         gap = self.width - width_of(title.name) - width_of(title.aside)
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
@@ -111,6 +112,7 @@ class Terminal:
             yield from self.paragraph(words.told(note))
 
     def stage(self, stage: parts.Stage) -> Iterator[str]:
+        """A heading along the spine."""
         yield ""
         yield ""
         rule = "─" * (self.width - width_of(stage.title) - 4)
@@ -124,6 +126,7 @@ class Terminal:
     # ------------------------------------------------------------------ steps
 
     def step(self, step: parts.StepPart) -> Iterator[str]:
+        """A step with the weights it reads, its numbers and its remarks."""
         yield ""
         yield from self.header(step)
         yield from self.given(step.given)
@@ -186,6 +189,7 @@ class Terminal:
             yield self.ink(text.rstrip(), "quiet")
 
     def table(self, table: parts.NumberTable, step: parts.StepPart) -> Iterator[str]:
+        """A table of a step, in the richest manner that fits."""
         if table.title:
             yield self.ink(INDENT + table.title, "quiet")
         fitted = fit(table, self.width - len(INDENT), self.ink)
@@ -216,6 +220,7 @@ class Terminal:
                 yield from self.letter(letter)
 
     def letter(self, letter: parts.Letter) -> Iterator[str]:
+        """What a letter stands for."""
         definition = write(letter.definition)
         if len(definition) > LONGEST_DEFINITION:
             definition = _("a sum of {count} signs").format(count=len(definition))
@@ -231,6 +236,7 @@ class Terminal:
             yield self.ink(line, remark.kind)
 
     def not_worked(self, part: parts.NotWorked) -> Iterator[str]:
+        """Steps without values, and why."""
         if part.reason:
             yield ""
             yield from self.paragraph(part.reason)
@@ -247,6 +253,7 @@ class Terminal:
     # ------------------------------------------------------------------ the end of the spine
 
     def predictions(self, part: parts.Predictions) -> Iterator[str]:
+        """What comes next after each position."""
         yield ""
         yield from self.header(part.step)
         room = max((width_of(p.label) for p in part.predictions), default=0)
@@ -279,6 +286,7 @@ class Terminal:
                 yield self.ink(piece, "exact" if part.proven else None)
 
     def loss(self, part: parts.Loss) -> Iterator[str]:
+        """The loss in every form."""
         yield ""
         yield from self.header(part.step)
         text = _("after position {after} the text goes on with {target}")
@@ -292,6 +300,7 @@ class Terminal:
             yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
 
     def working(self, part: parts.WorkingLine) -> Iterator[str]:
+        """How one number comes about, a form a line."""
         yield ""
         head = self.ink(part.address, "strong")
         sign = register_sign(part.cell.register)
