@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 from byhand.document import parts, words
 from byhand.document.media.terminal.explanation import section_lines
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
+from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts.verdicts import ClassTable, VerdictReport
+from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
@@ -36,14 +37,14 @@ class Terminal:
     piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
-    def lines(self, document: Iterable[parts.Part]) -> Iterator[str]:
+    def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
         """The document, line by line."""
         for place, part in enumerate(document):
             if place and isinstance(part, parts.Title):
                 yield ""
             yield from self.part(part)
 
-    def part(self, part: parts.Part) -> Iterator[str]:
+    def part(self, part: parts.Part | parts.Section) -> Iterator[str]:
         """One part as lines; what a terminal cannot show is said in words."""
         draw = self.drawn.get(type(part))
         if draw is not None:
@@ -161,6 +162,7 @@ class Terminal:
                 yield " " * (self.width - width_of(text)) + self.ink(text, kind)
 
     def broken(self, left: str, address: str) -> Iterator[str]:
+        """A header that is too wide for one line."""
         lines = list(self.paragraph(left, INDENT, ""))
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
