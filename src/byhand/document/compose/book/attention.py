@@ -32,6 +32,7 @@ MOST_SAID = 6  # scores in a sentence
 
 
 def page(edition: Edition) -> Page:
+    """The page on attention."""
     return Page(
         SLUG,
         _("Attention"),

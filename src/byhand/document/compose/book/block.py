@@ -24,6 +24,7 @@ SLUG = "block"
 
 
 def page(edition: Edition) -> Page:
+    """The page on the block around attention: sums, norms and the MLP."""
     return Page(
         SLUG,
         _("Through the block"),

@@ -334,6 +334,7 @@ def remarks_of(edition: Edition, steps: Iterable[Worked]) -> Iterator[Remark]:
 
 
 def claims_title(edition: Edition) -> str:
+    """The heading of what a document prints."""
     return _("{source} prints").format(source=edition.claims_from)
 
 

@@ -38,6 +38,7 @@ MOST_FACTS = 8  # words of a text, each with its answer
 
 
 def page(edition: Edition) -> Page:
+    """The page on the next token and its loss."""
     return Page(
         SLUG,
         _("The next token and its loss"),

@@ -17,6 +17,7 @@ MOST_WORDS = 12  # of a vocabulary, in a sentence
 
 
 def page(edition: Edition) -> Page:
+    """The page on tokens and embeddings."""
     return Page(
         SLUG,
         _("Tokens to vectors"),

@@ -9,12 +9,14 @@ from typing import Any, ClassVar
 
 from byhand.document import parts, words
 from byhand.document.media.terminal.explanation import section_lines
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of, wrap
+from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
+from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts.verdicts import ClassTable, VerdictReport
+from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
@@ -52,15 +54,7 @@ class Terminal:
 
     def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Words broken at the width; `first` stands before the first line."""
-        lead = indent if first is None else first
-        yield from wrap(
-            text,
-            self.width,
-            initial_indent=lead,
-            subsequent_indent=indent,
-            break_long_words=True,
-            break_on_hyphens=False,
-        )
+        return broken(text, self.width, indent if first is None else first, indent)
 
     # ------------------------------------------------------------------ words
 
@@ -97,7 +91,7 @@ class Terminal:
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
         if title.about:
-            yield from self.paragraph(words.told(title.about))
+            yield from self.paragraph(title.about)
         if title.facts:
             yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)
@@ -168,6 +162,7 @@ class Terminal:
                 yield " " * (self.width - width_of(text)) + self.ink(text, kind)
 
     def broken(self, left: str, address: str) -> Iterator[str]:
+        """A header that is too wide for one line."""
         lines = list(self.paragraph(left, INDENT, ""))
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
