@@ -8,7 +8,7 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
-from byhand.document.media.terminal.explanation import section_lines
+from byhand.document.media.terminal import explanation
 from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
@@ -21,7 +21,9 @@ from byhand.language import _
 
 INDENT = "  "
 TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
-MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
+APART = (parts.Title, parts.Grid, parts.Finding, parts.Facts)  # with a blank line before them
+MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?", "closing": "="}
+INKS = {"open": "named", "closing": "strong", "more": "quiet"}  # of remarks; else their kind
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
 
 
@@ -39,7 +41,7 @@ class Terminal:
     def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
         """The document, line by line."""
         for place, part in enumerate(document):
-            if place and isinstance(part, parts.Title):
+            if place and isinstance(part, APART):
                 yield ""
             yield from self.part(part)
 
@@ -60,13 +62,11 @@ class Terminal:
     def grid(self, part: parts.Grid) -> Iterator[str]:
         """A table to be read."""
         whole = self.piped and any(column.kind == "formula" for column in part.columns)
-        yield ""
         yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
     def finding(self, part: parts.Finding) -> Iterator[str]:
         """A sentence, and below it what is known about it."""
-        yield ""
-        for text in part.lead.split("\n"):
+        for text in part.lead.split("\n") if part.lead else ():
             for line in list(self.paragraph(text, INDENT)) or [""]:
                 yield self.ink(line, "strong" if part.told else None)
         for text in part.told:
@@ -74,7 +74,6 @@ class Terminal:
 
     def facts(self, part: parts.Facts) -> Iterator[str]:
         """Words and what they are, below their title; the points of numbers below each other."""
-        yield ""
         yield from self.paragraph(part.title, INDENT)
         room = max(width_of(name) for name, _fact in part.facts)
         numbers = all(set(fact[:1]) <= set("-0123456789≥") for _name, fact in part.facts)
@@ -226,7 +225,11 @@ class Terminal:
         sign = MARKS.get(remark.kind, "")
         indent = INDENT + "  " * bool(sign)
         for line in self.paragraph(remark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
-            yield self.ink(line, remark.kind)
+            yield self.ink(line, INKS.get(remark.kind, remark.kind))
+
+    def left_out(self, part: parts.LeftOut) -> Iterator[str]:
+        """What is not shown, and how to see it."""
+        return self.remark(parts.Remark("more", f"{part.text} {part.command}".rstrip()))
 
     def not_worked(self, part: parts.NotWorked) -> Iterator[str]:
         if part.reason:
@@ -332,9 +335,14 @@ Terminal.drawn = {
     parts.Grid: Terminal.grid,
     parts.Finding: Terminal.finding,
     parts.Facts: Terminal.facts,
+    parts.LeftOut: Terminal.left_out,
     VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
-    parts.Section: lambda self, part: section_lines(part, self.width, self.ink),
+    parts.Section: explanation.section,
+    parts.Terms: explanation.terms,
+    parts.LensTable: lambda self, part: self.grid(explanation.lens_grid(part)),
+    parts.NumberTable: lambda self, part: self.grid(explanation.number_grid(part)),
+    parts.Drawing: explanation.drawing,
 }
 
 
