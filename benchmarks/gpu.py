@@ -4,7 +4,8 @@ Runs where nothing but torch and NumPy is installed: `PYTHONPATH=src python -m b
 It first checks the card (what is assumed of its float64, and that it gives the same bits as NumPy
 on this machine's processor), then certifies a model of GPT-2's size and one of Llama's with a
 billion parameters.  Times are those of device events; the table is Markdown.  Kernels are compiled
-at first use, which takes a minute or two.  Parts can be named: `checks`, `gpt2`, `llama`.
+at first use, which takes a minute or two.  Parts can be named: `checks`, `texts`, `gpt2`, `llama`;
+`texts` proves several texts and a generation by the doors of the product.
 
 What is prepared once for a model and a length is told apart: weights are sliced, their norms
 certified, the precision found, decisions noted and the pass made a graph.  What is timed is a whole
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from math import inf, log2
 from pathlib import Path
 from statistics import median
@@ -32,15 +34,20 @@ import torch
 from benchmarks.large import LLAMA_1B, STD, Plain, Size, gpt2, llama, random_model
 from benchmarks.proven import ASKED, RADIUS, Certified
 from byhand.evaluate import work_out
+from byhand.generating import generate
 from byhand.model import Model
 from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass, Steps
+from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.enclosed.limbs.prediction import LeadingTokens
 from byhand.numbers.enclosed.selftest import checks
+from byhand.proving import enclosing_numbers, prove_texts
+from byhand.repeating import prepare_texts
 from byhand.spec import ModelSpec, Parameter, parameters
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights
 
 DEVICE = "cuda"
+DIGITS = 6
 ROUNDS = 5  # texts, each timed once, beside a plain pass over the same text
 HEAD = ("model", "tokens", "bits", "certified", "torch float32", "ratio", "largest radius",
         "proven", "repeated", "prepared")  # fmt: skip
@@ -84,6 +91,42 @@ def check_same_bits() -> None:
               f"(middles differ by {middles:.0e})", flush=True)  # fmt: skip
         if not all(overlap):
             sys.exit("the card and the processor disagree")
+
+
+def check_texts() -> None:
+    """Several texts and a generation are proven by repeated passes as NumPy proves them."""
+    for spec in (
+        gpt2(Size(2, 128, 4, 4, 512, 500, 64)),
+        llama(Size(2, 128, 4, 2, 384, 500, 64)),
+    ):
+        model = random_model(spec)
+        ids = np.random.default_rng(0).integers(0, spec.vocab, (8, 24)).tolist()
+        numbers = enclosing_numbers(model, DIGITS, device=DEVICE)
+        texts = [model.vocabulary.decode(row) for row in ids]
+        jobs = prepare_texts(model, texts, lambda numbers=numbers: numbers, only=("logits", "next"))
+        start = perf_counter()
+        proven = list(prove_texts(jobs, DIGITS))
+        seconds = perf_counter() - start
+        finer = Limbs(220)
+        right = all(
+            trace.proof.complete and all(
+                trace["logits"][row, token].overlaps(alone["logits"][row, token])
+                for row in (0, 11, 23) for token in range(0, spec.vocab, 7))
+            for trace, alone in zip(
+                proven, (replace(job, numbers=finer).work() for job in jobs), strict=True)
+        )  # fmt: skip
+        start = perf_counter()
+        ours = list(generate(model, texts[0], numbers, count=20, digits=DIGITS))
+        times = seconds, perf_counter() - start
+        theirs = list(generate(model, texts[0], Limbs(120), count=20, digits=DIGITS))
+        right = right and all(
+            one.id == other.id and one.proven and one.probability.overlaps(other.probability)
+            for one, other in zip(ours, theirs, strict=True)
+        )
+        print(f"  {'ok ' if right else 'NO '} {spec.name}: 8 texts in {times[0]:.1f} s, "
+              f"20 tokens in {times[1]:.1f} s, as NumPy proves them", flush=True)  # fmt: skip
+        if not right:
+            sys.exit("a repeated pass and NumPy disagree")
 
 
 def prepared(case: Certified, bits: int) -> RepeatedPass:
@@ -186,6 +229,7 @@ def checks_first() -> None:
 
 PARTS: dict[str, Callable[[], dict[str, Any] | None]] = {
     "checks": checks_first,
+    "texts": check_texts,
     "gpt2": lambda: certify("GPT-2 small, random", random_model(gpt2()), 1024, 140),
     "llama": lambda: certify(
         "Llama-like, 1.2 billion, random", large_random_model(llama(LLAMA_1B)), 64, 254

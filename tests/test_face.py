@@ -207,6 +207,13 @@ def test_what_does_not_go_together_is_refused(said: dict[str, Any], refusal: str
         byhand.book("tiny", out="nowhere", **said)
 
 
+@pytest.mark.parametrize("wrong", [5, ["a", "b"], b"a b"])
+def test_a_text_is_a_text(wrong: Any) -> None:
+    for function in (byhand.trace, byhand.generate, byhand.explain):
+        with pytest.raises(UsageError, match="text has a value that does not fit"):
+            function("tiny", wrong)
+
+
 def test_an_option_that_is_none_is_a_type_error() -> None:
     for function in (byhand.trace, byhand.generate, byhand.explain, byhand.check):
         with pytest.raises(TypeError, match="nummers"):

@@ -73,7 +73,7 @@ def traced(model: str, **options: Any) -> Any:
 
 
 def generated(model: str, **options: Any) -> Any:
-    from byhand.document.media.json.generation import generation_data
+    from byhand.document.media.json.results import generation_data
 
     generation = library.generate(model, **options)
     list(generation)

@@ -469,7 +469,7 @@ def test_a_streamed_text_of_any_bytes_is_what_the_whole_decodes_to(
 
 
 def test_ids_are_their_own_text() -> None:
-    ids = Vocabulary.ids(128_000)
+    ids = Ids(128_000)
     assert ids.encode(" 0 127999\n5 ") == (0, 127999, 5)
     assert ids.decode((0, 5)) == "0 5"
     assert len(ids) == len(ids.tokens) == 128_000
@@ -480,7 +480,7 @@ def test_ids_are_their_own_text() -> None:
 @pytest.mark.parametrize("text", ["128", "-1", "1.0", "the", "²", "٣", "9" * 5000, ""])
 def test_what_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(TextError) as caught:
-        Vocabulary.ids(128).encode("0 " + text if text else "")
+        Ids(128).encode("0 " + text if text else "")
     assert caught.value.expected == "ids from 0 to 127"
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from byhand import evaluate
+from byhand import evaluate, options
 from byhand.counting import Inventory
 from byhand.counting import count as count_parameters
 from byhand.errors import UsageError
@@ -23,14 +23,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.models import called, is_checkpoint, open_model, open_spec
 from byhand.numbers.base import Numbers
-from byhand.options import (
-    Chosen,
-    Spelled,
-    no_comparison_of_tokens,
-    refuse_against_alone,
-    refuse_numbers,
-    refuse_unless_whole,
-)
+from byhand.options import Chosen, Spelled
 from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 
@@ -101,7 +94,8 @@ def traces(
     progress: evaluate.Progress | None = None,
     **spelled: Unpack[Spelled],
 ) -> Iterator[Trace]:
-    """The traces of several texts, one after another, each as `trace` gives it.
+    """The traces of several `texts`, one after another, each as `trace` gives it with the same
+    `only` and `heads`.
 
     What texts share is made once: the weights as numbers, the precision that digits take, and, on a
     GPU, the pass over texts of one length, which is prepared once and then repeated.
@@ -109,8 +103,9 @@ def traces(
     >>> import byhand
     >>> [len(trace.tokens) for trace in byhand.traces("tiny", ["a b", "c", "b a"])]
     [2, 1, 2]
-    >>> [str(trace["logits[-1,0]"]) for trace in byhand.traces("tiny", ["a b", "c"], digits=5)]
-    ['[1]', '[-1]']
+    >>> several = byhand.traces("tiny", ["a b", "c"], numbers="digits 5")
+    >>> [trace["probs[-1,0]"].significant(5) for trace in several]
+    ['0.66524', '0.33333']
     """
     from byhand.repeating import prepare_texts, work_texts
 
@@ -175,7 +170,7 @@ def _word(model: Model, name: str, token: str | int | None) -> str | None:
     if token is None or isinstance(token, str):
         return token
     vocabulary = model.vocabulary
-    refuse_unless_whole(name, token, 0, len(vocabulary) - 1)
+    options.refuse_unless_whole(name, token, 0, len(vocabulary) - 1)
     word = vocabulary.tokens[token]
     if vocabulary.id(word) != token:
         raise UsageError(
@@ -213,7 +208,7 @@ def generate(
     from byhand.generating import generate as go_on
 
     chosen = Chosen.of(numbers, device, **spelled)
-    chosen.refuse_comparison(no_comparison_of_tokens())
+    chosen.refuse_comparison(options.no_comparison_of_tokens())
     opened = _opened(model)
     return go_on(
         opened,
@@ -257,7 +252,7 @@ def check(
     from byhand.checking.documents import instead_of_claims
     from byhand.checking.marking import mark
 
-    refuse_numbers(numbers)
+    options.refuse_numbers(numbers)
     opened = _opened(model)
     if not claims:
         claims = (instead_of_claims(called(model)),)
@@ -306,7 +301,7 @@ def explain(
 
     chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison()
-    refuse_against_alone(against, alone)
+    options.refuse_against_alone(against, alone)
     opened = _opened(model)
     return look_into(
         opened,

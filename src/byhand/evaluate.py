@@ -17,6 +17,7 @@ from byhand.errors import ByhandError, InputError, ShapeError, Undecided
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
+from byhand.options import does_not_fit
 from byhand.passes import no_key
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import size_of
@@ -111,7 +112,8 @@ def prepare(
             _("this model has no default text"), where=model.source, hint=_("give a text")
         )
     words = model.text if text is None else text
-    assert words is not None
+    if not isinstance(words, str):
+        raise does_not_fit("text", _("text"), words)
     if target is None and (text is None or text == model.text):
         target = model.target
     tokens = model.vocabulary.encode(words)

@@ -21,22 +21,13 @@ from byhand.numbers.enclosed.enclosure import (
     binary_size,
     bits_missing,
 )
+from byhand.proof import Unproven
 from byhand.tracing import Trace, Worked
 
 GUARD = 6  # bits beyond what was missing, so that the next attempt is the last
 LEAST_STEP = 32  # bits more, where it is not clear how many are missing
 MOST_REPORTED = 20  # of what is undecided
 MOST_CANDIDATES = 1_000  # that are looked through for the foremost two
-
-
-@dataclass(frozen=True, slots=True)
-class Unproven:
-    """One thing that was asked for and is not proven, with how close it is."""
-
-    address: str  # "logits[3,17]": digits of this number; "next[3]": the token after a position
-    asked: str  # "digits" or "next"
-    enclosure: Enclosure  # of the number; of next: of the distance between the foremost two logits
-    candidates: tuple[int, ...] = ()  # of next: the ids that may be the largest
 
 
 @dataclass

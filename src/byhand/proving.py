@@ -11,7 +11,7 @@ tokens that have the same weights in the head.  The rest is reported as undecide
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
@@ -23,7 +23,7 @@ import numpy as np
 from byhand.errors import InputError, Undecided, UsageError
 from byhand.evaluate import Admitted, Job, Progress, Sink, pencil_sized
 from byhand.language import _, whole
-from byhand.missing_bits import Shortfall, Unproven, shortfall
+from byhand.missing_bits import Shortfall, shortfall
 from byhand.model import Model
 from byhand.numbers.base import Prediction, Printed, Unknown
 from byhand.numbers.enclosed.enclosure import (
@@ -33,6 +33,7 @@ from byhand.numbers.enclosed.enclosure import (
 )
 from byhand.options import MOST_DIGITS
 from byhand.plan import WEIGHT, Step
+from byhand.proof import Proof
 from byhand.repeating import Passes, counted_down
 from byhand.spec import size_of
 from byhand.tracing import Trace
@@ -46,22 +47,6 @@ ASK_EXACT = 512  # bits after which a number that may still be zero is taken to 
 SMALL = 2_500_000  # parameters times positions up to which balls are faster than limbs
 USUAL_LENGTH = 16  # positions, where nobody has said
 MANY = 440  # bits that limbs should not begin with
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What was asked, the precision that proved it, and what remained open."""
-
-    digits: int
-    bits: int  # the working precision it took
-    undecided: tuple[Unproven, ...] = ()  # the first of them
-    count: int = 0  # how many there are
-    by_exact: tuple[str, ...] = ()  # addresses that exact arithmetic settled: zeros and ties
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything that was asked is proven."""
-        return self.count == 0
 
 
 def prove(

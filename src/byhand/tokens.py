@@ -96,11 +96,6 @@ class Vocabulary:
                 )
         object.__setattr__(self, "_ids", ids)
 
-    @staticmethod
-    def ids(size: int) -> Ids:
-        """No words at all: the tokens are the ids themselves, 0 to size - 1."""
-        return Ids(size)
-
     def _check(self, token: str) -> None:
         if self.kind == "characters" and len(token) != 1:
             expected = _("one character")

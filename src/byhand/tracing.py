@@ -26,8 +26,7 @@ from byhand.options import MOST_DECIMALS, MOST_DIGITS, refuse_unless_whole
 from byhand.plan import Plan, Step
 
 if TYPE_CHECKING:
-    from byhand.missing_bits import Unproven
-    from byhand.proving import Proof
+    from byhand.proof import Proof, Unproven
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
 ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
@@ -113,17 +112,13 @@ class Worked(Shown):
         """
         if self.missing is not None:
             raise self.missing.error(self.address)
+        found = self.value if self.whole else self._in_floats()
         if self.step.op == "argmax":
-            ids = [found.id for found in self.value]
-            if None in ids:
-                place = f"{self.address}[{ids.index(None)}]"
+            found = [prediction.id for prediction in self.value]
+            if None in found:
+                place = f"{self.address}[{found.index(None)}]"
                 raise Undecided(_("the next token is undecided"), where=place)
-            found = np.asarray(ids, dtype=np.int64)
-        elif self.whole:
-            found = np.asarray(self.value, dtype=np.int64)
-        else:
-            found = self._in_floats()
-        return np.array(found, dtype=dtype, copy=True) if copy else np.asarray(found, dtype=dtype)
+        return np.array(found, dtype or (np.int64 if self.whole else None), copy=copy)
 
     def _in_floats(self) -> np.ndarray[Any, Any]:
         if isinstance(self.array, np.ndarray) and self.array.dtype != np.dtype(object):

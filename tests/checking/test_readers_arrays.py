@@ -214,7 +214,7 @@ def test_a_zip_that_unpacks_to_too_much_is_refused(
 
     path = tmp_path / "dump.npz"
     np.savez_compressed(path, x=np.zeros(10_000))
-    monkeypatch.setattr(module.check_size, "__defaults__", (1000,))
+    monkeypatch.setattr(module, "MOST_BYTES", 1000)
     with pytest.raises(InputError, match="the file is too large"):
         read_claims(path)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from byhand.document.book import (
     Book,
-    Edge,
     Node,
     Page,
     Passage,
@@ -238,18 +237,9 @@ def _spine() -> Spine:
     nodes = (
         Node("tokens", "tokens", "end", None, "", ("tokens",)),
         Node("stream-0", "embed + position", "stream", None, "", ("stream.0",)),
-        Node("block-0-attn-scores", "scores", "trip", 0, "attn", (SCORES,), SCORES),
-        Node("block-0-attn-weights", "softmax", "trip", 0, "attn", (WEIGHTS,), WEIGHTS,
-             register="named"),
+        Node("block-0-attn-scores", "scores", "trip", 0, "attn", (SCORES,)),
+        Node("block-0-attn-weights", "softmax", "trip", 0, "attn", (WEIGHTS,)),
         Node("block-0-attn-add", "+", "stream", 0, "attn", ("block.0.attn.add",)),
         Node("next", "next token", "end", None, "", ("next",)),
     )  # fmt: skip
-    edges = (
-        Edge("tokens", "stream-0", "stream"),
-        Edge("stream-0", "block-0-attn-scores", "trip"),
-        Edge("block-0-attn-scores", "block-0-attn-weights", "trip"),
-        Edge("block-0-attn-weights", "block-0-attn-add", "trip"),
-        Edge("stream-0", "block-0-attn-add", "stream"),
-        Edge("block-0-attn-add", "next", "stream"),
-    )
-    return Spine(nodes, edges, 1)
+    return Spine(nodes, 1)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import byhand
 from byhand.document.compose.forms import enclosed_cell
+from byhand.document.compose.listing import unproven
 from byhand.document.compose.trace import document
-from byhand.document.compose.unproven import unproven
 from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
 from byhand.document.media.json.records import enclosure_data
@@ -22,12 +22,11 @@ from byhand.document.parts import Cell, StepPart, Title, WorkingLine
 from byhand.document.words import some_of, undecided
 from byhand.evaluate import prepare
 from byhand.expression import write
-from byhand.missing_bits import Unproven
 from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.enclosed.limbs.operations import Limbs
-from byhand.proving import Proof
+from byhand.proof import Proof, Unproven
 
 fractions = st.fractions(min_value=-1000, max_value=1000, max_denominator=10**12)
 radii = st.integers(0, 40).map(lambda n: Fraction(n and 1, 10**n))

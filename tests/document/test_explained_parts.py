@@ -41,7 +41,7 @@ from byhand.document.words import together
 from byhand.explaining import Explanation
 from byhand.language import speak
 
-VOID = {"br", "meta"}
+VOID = {"br", "link", "meta"}
 TITLE = Title("model", "", (), (), masked=False)
 
 
@@ -199,7 +199,7 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
         self.ids += [found["id"] or ""] if "id" in found else []
-        self.links += [found["href"] or ""] if "href" in found else []
+        self.links += [found["href"] or ""] if "href" in found and tag != "link" else []
         self.loaded += [str(found[key]) for key in ("src", "srcset", "action") if key in found]
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

@@ -25,7 +25,7 @@ def layered(layers: int) -> Spine:
             step = f"block.{layer}.{trip}"
             nodes.append(Node(f"{name}-out", "output", "trip", layer, trip, (f"{step}.out",)))
             nodes.append(Node(f"{name}-add", "+ it", "stream", layer, trip, (f"{step}.add",)))
-    return Spine((*nodes, Node("next", "next token", "end", None, "", ("next",))), (), layers)
+    return Spine((*nodes, Node("next", "next token", "end", None, "", ("next",))), layers)
 
 
 def marked(drawing: str) -> list[str]:

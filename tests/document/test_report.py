@@ -24,7 +24,7 @@ from byhand.document.parts.verdicts import ShareAxis, ShareMap
 from byhand.language import speak
 from marking_samples import marked, marking_of
 
-VOID = {"br", "meta", "input"}
+VOID = {"br", "link", "meta", "input"}
 MARKINGS: dict[str, Callable[[], Marking]] = {
     "everything follows": samples.good,
     "one of each verdict": samples.faulty,
@@ -76,7 +76,7 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
         self.ids += [found["id"] or ""] if "id" in found else []
-        self.links += [found["href"] or ""] if "href" in found else []
+        self.links += [found["href"] or ""] if tag == "a" and "href" in found else []
         self.loaded += [str(found[key]) for key in ("src", "srcset", "action") if key in found]
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -291,9 +291,9 @@ def test_cells_of_a_level_are_one_path_of_runs() -> None:
     line = marked("logits", Verdict.ERROR, 2.0, shape=(2, 4))
     shares = np.array([[0, 0, 2, 2], [np.inf, 0, 0, 0]], np.float32)
     drawn = heat.figure(mapped(replace(line, shares=shares)))
-    assert '<path class="h0" d="M0 0h2v1h-2zM1 1h3v1h-3z">' in drawn
-    assert '<path class="h4" d="M2 0h2v1h-2z">' in drawn
-    assert '<path class="h6" d="M0 1h1v1h-1z">' in drawn
+    assert '<path class="h0" d="M0 0h2v1h-2zM1 1h3v1h-3z"/>' in drawn
+    assert '<path class="h4" d="M2 0h2v1h-2z"/>' in drawn
+    assert '<path class="h6" d="M0 1h1v1h-1z"/>' in drawn
     assert '<rect class="ring" x="0" y="1"' in drawn
 
 

@@ -1,4 +1,4 @@
-"""What was recorded of one run: values by the names of their modules, as claims or as a file."""
+"""Captures: what was recorded of one run, by the names of its modules, as claims or as a file."""
 
 from __future__ import annotations
 

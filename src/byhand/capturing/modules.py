@@ -1,4 +1,4 @@
-"""Which module of a torch model gives which step: by its name, whatever is wrapped around it.
+"""Modules of a torch model: which of them gives which step, whatever is wrapped around it.
 
 `torch.compile`, FSDP and checkpointing put a name of their own in the middle; DataParallel, peft
 and anybody's own class put a prefix in front.  Names are known without either.

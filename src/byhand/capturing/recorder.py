@@ -1,4 +1,4 @@
-"""What passes through the hooks of a model while it runs once: values, masks, keys and values.
+"""The recorder of a run: the values, masks, keys and values that pass through a model's hooks.
 
 Positions that start again within a text mean several texts packed into one.  `transformers` then
 keeps them apart where it is given neither a mask nor a cache, and lets them look back at each other

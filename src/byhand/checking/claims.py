@@ -1,4 +1,4 @@
-"""What somebody else says the numbers are: claims, before anybody judges them.
+"""Claims: what somebody else says the numbers are, before anybody judges them.
 
     Sheet         a claims file as it was read: named arrays, and what it says about itself
     Claim         one line of somebody's working, at an address of byhand's

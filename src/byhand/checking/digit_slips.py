@@ -1,4 +1,4 @@
-"""Slips of the pen: what becomes of a few numbers when they are copied carelessly.
+"""Slips in copying a few numbers, each undone: a sign, a decimal point, two entries swapped.
 
 Each slip undoes one mistake: it gives the numbers as they would be without it.  Whether they are
 right then is for whoever asks to find out.  Mistakes in the working are `suspects`, not slips.

@@ -7,10 +7,9 @@ so, give the vector.  An entry written 1 or -1 (not 1.0) is t itself: it has no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Protocol
 
 import numpy as np
 
@@ -40,10 +39,7 @@ _FLOAT = 2.0**-52
 WHOLE = 0.5  # the slack of a number that is written without decimals
 
 
-class Values(Protocol):
-    """The true value at an address: its range, or why there is none."""
-
-    def __call__(self, address: str, /) -> Range | Missing: ...
+Values = Callable[[str], Range | Missing]  # of an address: its true range, or why there is none
 
 
 def mark_directions(claims: Iterable[Claim], model: Model, values: Values) -> list[Marked]:

@@ -1,4 +1,4 @@
-"""A class: the same worksheet from many hands, what was got wrong most often, and a table of it.
+"""Gradebooks of a class: one worksheet from many hands, and what went wrong most often.
 
     Graded … → `gradebook` → Gradebook → `write_csv`
 

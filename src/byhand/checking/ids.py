@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from byhand.address import Index
-from byhand.checking.claims import Claim, Floats
 from byhand.numbers.allowed import Contest, Judged
 from byhand.numbers.base import Prediction
 
-
-class Said(Protocol):
-    """A claim, and its numbers as float64."""
-
-    @property
-    def claim(self) -> Claim:
-        """The claim itself."""
-
-    @property
-    def values(self) -> Floats:
-        """The claimed ids."""
+if TYPE_CHECKING:
+    from byhand.checking.replay import Line
 
 
-def judge_ids(worked: Any, line: Said) -> Judged:
+def judge_ids(worked: Any, line: Line) -> Judged:
     """The claimed ids against what was worked out.
 
     A next token is right where its logit is the largest in everything that rounding may give,
@@ -60,7 +50,7 @@ def judge_ids(worked: Any, line: Said) -> Judged:
     )
 
 
-def are_next(line: Said, tokens: Sequence[Prediction]) -> bool | None:
+def are_next(line: Line, tokens: Sequence[Prediction]) -> bool | None:
     """Whether the claimed ids are next tokens, of which a tie has several; None: not decided."""
     if not tokens:
         return None

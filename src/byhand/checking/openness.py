@@ -1,4 +1,4 @@
-"""Where a range says nothing: it would let almost any value pass.
+"""Ranges that say nothing, because they would let almost any value pass.
 
 Bounds hold at the worst that rounding can do.  Over many steps that nobody claimed they grow until
 they are as large as the numbers themselves: then a claim within them is not right, it is open.

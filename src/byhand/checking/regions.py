@@ -1,4 +1,4 @@
-"""What lies between a claim and the claimed lines above it.
+"""Regions of the plan: the steps between a claim and the claimed lines above it.
 
 A line may claim some rows of a step: a student writes the last position's alone.  Going back from
 a claim, every operation needs the same positions of what it reads, but for the keys and values of

@@ -1,4 +1,4 @@
-"""Trying suspects: which edited plan makes a claim follow that does not follow as it is.
+"""Trials of suspects: which edited plan makes a claim follow that does not follow as it is.
 
 `suspects` knows the mistakes people make, as edits of the plan; here each edit is worked out from
 the lines above the claim, and those that explain it are put in order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from byhand.errors import UsageError
 from byhand.language import _
@@ -36,21 +36,15 @@ def compared(
 ) -> Compared:
     """Both runs, and how they differ.  The job is that of the proven one."""
     from byhand.api import numbers_for
-    from byhand.comparing import compare, ulps_between
+    from byhand.comparing import compare
     from byhand.document.compose.comparison import Compared
     from byhand.proving import prove
 
     assert chosen.digits is not None
     floats_alone = Chosen(float=chosen.float, device=chosen.device)
-    numbers: Any = numbers_for(job.model, floats_alone)
-    floats = replace(job, numbers=numbers).work(progress=progress)
+    floats = replace(job, numbers=numbers_for(job.model, floats_alone)).work(progress=progress)
     proven = prove(job, chosen.digits, progress=progress)
-
-    def ulps_at(address: str, index: tuple[int, ...]) -> tuple[float, float]:
-        true, found = proven.steps[address].at(index), floats.steps[address].at(index)
-        return ulps_between(true, found, numbers.format)
-
-    return Compared(compare(floats, proven), floats, proven, ulps_at, shown, style)
+    return Compared(compare(floats, proven), floats, proven, shown, style)
 
 
 def show_comparison(
@@ -58,8 +52,8 @@ def show_comparison(
 ) -> None:
     """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
     if as_json:
-        from byhand.document.media.json.comparison import comparison_data
         from byhand.document.media.json.records import write_document
+        from byhand.document.media.json.results import comparison_data
 
         write_document(comparison_data(found), sys.stdout)
         return

@@ -23,7 +23,7 @@ def command(model: str, as_json: bool) -> int:
     from byhand.cli.printing import print_data, print_parts
     from byhand.counting import count
     from byhand.document.compose.listing import inventory_parts
-    from byhand.document.media.json.inventory import inventory_data
+    from byhand.document.media.json.results import inventory_data
 
     spec, weights = architecture(model)
     inventory = count(spec, weights)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from byhand.cli.choosing import DASHES, numbers_options
-from byhand.cli.printing import talk
+from byhand.cli.printing import talk, width_of_output
 from byhand.cli.speaking import (
     as_text_command,
     flag,
@@ -151,18 +151,11 @@ def telling_of(
         from byhand.document.media.json.records import write_document
 
         return partial(write_document, document_of(found, only), sys.stdout)
-    from byhand.cli.printing import width_of_output
     from byhand.document.explanation import lines
     from byhand.document.media.terminal.ink import ink_for
 
     shown = lines(found, only, width_of_output(), ink_for(sys.stdout), every=every)
-    return partial(print_lines, shown)
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Prints lines as they come."""
-    for line in lines:
-        print(line)
+    return partial(print, *shown, sep="\n")
 
 
 def status_of(found: Explanation) -> int:

@@ -163,6 +163,6 @@ def whatever_came(generation: Generation, tell: Callable[[Generation], None]) ->
 def print_json(generation: Generation) -> None:
     """Prints what has come as one JSON document."""
     from byhand.cli.printing import print_data
-    from byhand.document.media.json.generation import generation_data
+    from byhand.document.media.json.results import generation_data
 
     print_data(generation_data(generation))

@@ -15,7 +15,7 @@ def command(as_json: bool) -> int:
     from byhand.cli.printing import print_data, print_parts
     from byhand.counting import count
     from byhand.document.compose.listing import model_parts
-    from byhand.document.media.json.inventory import models_data
+    from byhand.document.media.json.results import models_data
     from byhand.models import builtin_names, open_model
 
     found = [(model, count(model.spec).total) for model in map(open_model, builtin_names())]

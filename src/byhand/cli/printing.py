@@ -1,6 +1,6 @@
-"""Both streams: parts, lines and data on stdout, talk on stderr.
+"""Both streams: parts and data on stdout, talk on stderr.
 
-Parts and lines are as wide as the terminal, and in colour where it has any.
+Parts are as wide as the terminal, and in colour where it has any.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from byhand.document.media.terminal.ink import Ink, ink_for, wrap
+from byhand.document.media.terminal.ink import ink_for, wrap
 
 if TYPE_CHECKING:
     from byhand.document.parts import Part
@@ -44,12 +44,6 @@ def print_parts(parts: Iterable[Part]) -> None:
 
     piped = columns_of(sys.stdout) is None
     for line in Terminal(width_of_output(), ink_for(sys.stdout), piped=piped).lines(parts):
-        print(line)
-
-
-def print_lines(write: Callable[[int, Ink], Iterable[str]]) -> None:
-    """Prints the lines that `write` makes for a width and an ink."""
-    for line in write(width_of_output(), ink_for(sys.stdout)):
         print(line)
 
 

@@ -195,7 +195,7 @@ def save_to(
 
 def tell_unproven(trace: Trace) -> None:
     """What was to be proven and is not, and how close it is: on stderr, the first of them."""
-    from byhand.document.compose.unproven import unproven
+    from byhand.document.compose.listing import unproven
 
     found = unproven(trace)
     for line in (found.lead, *(f"  {text}" for text in found.told)):

@@ -45,19 +45,8 @@ class Node:
     layer: int | None
     trip: str  # "attn", "mlp" or "": which side-trip of its layer
     steps: tuple[str, ...]
-    shows: str = ""  # the address of the step in `rows`
     rows: tuple[NumberRow, ...] = ()
     said: Mapping[int, str] = field(default_factory=dict)
-    register: str | None = None  # the weakest of its steps
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """From node to node; `kind` is "stream" along the line, "trip" otherwise."""
-
-    source: str
-    target: str
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +54,6 @@ class Spine:
     """The figure of the whole pass, in the order of the pass."""
 
     nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
     layers: int
 
     def lit(self, steps: tuple[str, ...]) -> tuple[str, ...]:
@@ -106,11 +94,6 @@ class Passage:
             for part in self.show
             if not (isinstance(part, NumberTable) and not part.asked and part.address in told)
         )
-
-    @property
-    def formula(self) -> Formula | None:
-        """The first formula, where there is one."""
-        return self.formulas[0] if self.formulas else None
 
 
 @dataclass(frozen=True, slots=True)

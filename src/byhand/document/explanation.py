@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from byhand.document.compose.explanation.sections import section_of, sections, title
+from byhand.document.compose.explanation.scope import Scope
+from byhand.document.compose.explanation.sections import section, sections, title
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -43,5 +44,5 @@ def notebook_cell(found: Explanation) -> str:
 
     only = ("facts", *CHEAP) if found.small else CHEAP
     name = _("{model}: what the numbers say").format(model=found.model.name)
-    shown = (section_of(found, section) for section in only)
-    return parts_cell((part for section in shown for part in section.parts), name)
+    shown = (section(Scope(found), each) for each in only)
+    return parts_cell((part for each in shown for part in each.parts), name)

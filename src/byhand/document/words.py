@@ -14,7 +14,7 @@ from byhand.plan import WEIGHT
 from byhand.tracing import Missing, Trace, Worked
 
 if TYPE_CHECKING:
-    from byhand.proving import Proof
+    from byhand.proof import Proof
 
 HARD_SPACE = "\u00a0"  # where a line is not to be broken
 LONGEST_LABEL = 24  # characters of a token in a table
@@ -45,50 +45,38 @@ def place_of(address: str) -> Place:
 
 def stage_title(place: Place) -> str:
     """The heading of a stage."""
-    match place.kind:
-        case "tokens":
-            return _("Tokens")
-        case "embedding":
-            return _("Embedding")
-        case "attn":
-            return _("Block {layer} · attention").format(layer=place.layer)
-        case "mlp":
-            return _("Block {layer} · MLP").format(layer=place.layer)
-        case "final":
-            return _("Final norm")
-        case "loss":
-            return _("Loss")
-        case _:
-            return _("Next token")
+    return {
+        "tokens": _("Tokens"),
+        "embedding": _("Embedding"),
+        "attn": _("Block {layer} · attention"),
+        "mlp": _("Block {layer} · MLP"),
+        "final": _("Final norm"),
+        "loss": _("Loss"),
+        "next": _("Next token"),
+    }[place.kind].format(layer=place.layer)
 
 
 def stage_about(place: Place) -> str:
     """A sentence on what happens in a stage."""
-    match place.kind:
-        case "tokens":
-            return _("A model sees no words, only their places in the vocabulary.")
-        case "embedding":
-            return _(
-                "Each token becomes a row of numbers. These rows are the residual stream: "
-                "every later stage reads it and adds to it."
-            )
-        case "attn":
-            return _(
-                "Each position asks (q), is asked (k) and has something to hand on (v). How well "
-                "a question fits a key is a score; softmax turns a row of scores into weights "
-                "that sum to 1; the weights mix what is handed on."
-            )
-        case "mlp":
-            return _("Each position by itself: out into the hidden numbers, bent, and back.")
-        case "final":
-            return _("The stream is normalised once more before it is read.")
-        case "loss":
-            return _("How surprised the model is by the word that does come next.")
-        case _:
-            return _(
-                "The stream is compared with every word of the vocabulary. The largest logit "
-                "says the next token; softmax turns the logits into probabilities."
-            )
+    return {
+        "tokens": _("A model sees no words, only their places in the vocabulary."),
+        "embedding": _(
+            "Each token becomes a row of numbers. These rows are the residual stream: "
+            "every later stage reads it and adds to it."
+        ),
+        "attn": _(
+            "Each position asks (q), is asked (k) and has something to hand on (v). How well "
+            "a question fits a key is a score; softmax turns a row of scores into weights "
+            "that sum to 1; the weights mix what is handed on."
+        ),
+        "mlp": _("Each position by itself: out into the hidden numbers, bent, and back."),
+        "final": _("The stream is normalised once more before it is read."),
+        "loss": _("How surprised the model is by the word that does come next."),
+        "next": _(
+            "The stream is compared with every word of the vocabulary. The largest logit "
+            "says the next token; softmax turns the logits into probabilities."
+        ),
+    }[place.kind]
 
 
 def register_word(register: str) -> str:

@@ -18,7 +18,7 @@ from byhand.explaining.asked import tell_doing
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
-from byhand.options import refuse_unless_whole
+from byhand.options import refuse_against_alone, refuse_unless_whole
 from byhand.tracing import Missing, Trace
 
 if TYPE_CHECKING:
@@ -325,11 +325,7 @@ def explain(
     none are given; those of `enclosing_numbers` with `digits`.  `only` names the steps that are
     needed, where not all are.  `progress` sees every step, and is told what it is for.
     """
-    if alone and against is not None:
-        raise UsageError(
-            _("{one} and {other} exclude each other").format(one="alone", other="against"),
-            hint=_("leave one of them out"),
-        )
+    refuse_against_alone(against, alone)
     job = prepare(model, text, numbers, only=only)
     last = len(job.tokens) - 1
     if isinstance(position, int) and not 0 <= position <= last:

@@ -200,14 +200,20 @@ def _facts(
     forms: Mapping[str, Form],
     called: Names,
     radii: Collection[str] = (),
+    *,
+    exact: bool = False,
+    told: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The manifest of floats, or of enclosures without their text."""
-    steps = list(records)
+    """The manifest; without what is `told` of it, the outcome is one of floats or enclosures."""
+    steps = {record["address"]: record for record in records}
     return {
-        **manifest.heading(trace, called, exact=False),
-        "steps": _finished(steps, forms, called, radii),
-        **manifest.outcome(trace),
-        "aliases": manifest.aliases(trace.plan, [step["address"] for step in steps], called),
+        **manifest.heading(trace, called, exact=exact),
+        "steps": [
+            manifest.finished(record, forms.get(address), called, radius=address in radii)
+            for address, record in steps.items()
+        ],
+        **(manifest.outcome(trace) if told is None else told),
+        "aliases": manifest.aliases(trace.plan, steps, called),
     }
 
 
@@ -233,27 +239,8 @@ def _exact_facts(
     told = {"next": document["next"], "loss": document["loss"]}
     if not as_text:
         told = _without_forms(told)
-    facts = {
-        **manifest.heading(trace, called, exact=as_text),
-        "steps": _finished(records, forms, called, radii),
-        **told,
-        "aliases": manifest.aliases(trace.plan, wanted, called),
-    }
+    facts = _facts(trace, records, forms, called, radii, exact=as_text, told=told)
     return facts, exact if as_text else None
-
-
-def _finished(
-    records: Iterable[Mapping[str, Any]],
-    forms: Mapping[str, Form],
-    called: Names,
-    radii: Collection[str],
-) -> list[dict[str, Any]]:
-    return [
-        manifest.finished(
-            record, forms.get(record["address"]), called, radius=record["address"] in radii
-        )
-        for record in records
-    ]
 
 
 def _without_forms(told: dict[str, Any]) -> dict[str, Any]:

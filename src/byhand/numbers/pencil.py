@@ -51,6 +51,7 @@ class Pencil(Numbers):
 
     @property
     def name(self) -> str:
+        """As `--json` says it: "decimals 2"."""
         return f"decimals {self.decimals}"
 
     # ------------------------------------------------------------------- values in and out
@@ -72,6 +73,7 @@ class Pencil(Numbers):
         return value.rounded(self.decimals)
 
     def register(self, entry: Any) -> str:
+        """Every entry is rounded."""
         return "rounded"
 
     def text(self, entry: Fraction) -> str:

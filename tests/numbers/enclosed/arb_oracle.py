@@ -19,8 +19,6 @@ LONG = os.environ.get("BYHAND_LONG") == "1"
 
 FUNCTIONS: dict[str, Callable[[arb], arb]] = {
     "exp": arb.exp,
-    "tanh": arb.tanh,
-    "erf": arb.erf,
     "gelu": lambda x: x * (-x / arb(2).sqrt()).erfc() / 2,
     "gelu_tanh": lambda x: (
         x / (1 + (-(8 / arb.pi()).sqrt() * (x + arb(44715) / 1000000 * x * x * x)).exp())
@@ -28,7 +26,6 @@ FUNCTIONS: dict[str, Callable[[arb], arb]] = {
     "silu": lambda x: x / (1 + (-x).exp()),
     "reciprocal": lambda x: 1 / x,
     "root": arb.sqrt,
-    "inverse_root": arb.rsqrt,
     "sin": arb.sin,
     "cos": arb.cos,
 }

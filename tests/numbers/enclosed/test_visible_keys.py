@@ -1,4 +1,4 @@
-"""Causal attention by kernels, read by a stand-in for Triton: it proves what the square does."""
+"""Causal attention by kernels, read by a stand-in for Triton: as tight as the whole square."""
 
 from __future__ import annotations
 

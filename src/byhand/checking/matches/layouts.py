@@ -1,4 +1,6 @@
-"""Whatever order somebody's axes have, byhand's: batch, then the axes of the step.
+"""Layouts of arrays: whatever order somebody's axes have, turned into byhand's.
+
+That is the batch, then the axes of the step.
 
 A layout is a list of groups of axes, one group a side of the array: ((pos), (head, d_head)) has
 heads side by side.  Of the layouts that fit an array's shape, the one that its name promises is

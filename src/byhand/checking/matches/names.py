@@ -56,7 +56,7 @@ class Found:
 
     @property
     def step(self) -> bool:
-        """Whether the name stands for a step, and not for a weight or a count."""
+        """Whether it is a step, and not a weight or a count."""
         return not self.address.startswith((WEIGHT, COUNT))
 
 

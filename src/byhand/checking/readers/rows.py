@@ -26,7 +26,7 @@ from typing import Any
 
 from byhand.checking.claims import Sheet
 from byhand.checking.readers.handwriting import HEADING, sheet_of
-from byhand.checking.readers.tensors import BROKEN, check_size
+from byhand.checking.readers.tensors import open_zip
 from byhand.errors import InputError
 from byhand.files import tree
 from byhand.files.mapped import shown
@@ -134,7 +134,9 @@ def read_spreadsheet(path: Path) -> Sheet:
             where=str(path),
             hint=_("pip install 'byhand[xlsx]', or save the sheet as CSV"),
         ) from None
-    _refuse_bombs(path)
+    broken = _("this is not a whole xlsx file: {reason}")
+    with open_zip(path, MOST_BYTES, broken) as archive:
+        _refuse_entities(path, archive)
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         try:
@@ -144,37 +146,21 @@ def read_spreadsheet(path: Path) -> Sheet:
     except InputError:
         raise
     except Exception as error:  # openpyxl raises whatever it stumbles over in a broken file
-        raise _broken(path, error) from None
+        reason = shown(str(error) or type(error).__name__)
+        raise InputError(broken.format(reason=reason), where=str(path)) from None
     return sheet_of_rows(str(path), rows)
 
 
-def _refuse_bombs(path: Path) -> None:
-    """Refuses a file that unpacks to too much, or whose XML defines entities."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_size(path, archive, MOST_BYTES)
-            for member in archive.namelist():
-                if member.endswith((".xml", ".rels")):
-                    with archive.open(member) as file:
-                        if b"<!DOCTYPE" in file.read(4096).upper():
-                            raise InputError(
-                                _("this is not a spreadsheet that is read: it defines entities"),
-                                where=f"{path}: {shown(member)}",
-                            )
-    except OSError as error:
-        raise InputError(
-            _("the file cannot be read: {reason}").format(reason=error.strerror or error),
-            where=str(path),
-        ) from None
-    except BROKEN as error:
-        raise _broken(path, error) from None
-
-
-def _broken(path: Path, error: Exception) -> InputError:
-    reason = shown(str(error) or type(error).__name__)
-    return InputError(
-        _("this is not a whole xlsx file: {reason}").format(reason=reason), where=str(path)
-    )
+def _refuse_entities(path: Path, archive: zipfile.ZipFile) -> None:
+    """Refuses a spreadsheet whose XML defines entities."""
+    for member in archive.namelist():
+        if member.endswith((".xml", ".rels")):
+            with archive.open(member) as file:
+                if b"<!DOCTYPE" in file.read(4096).upper():
+                    raise InputError(
+                        _("this is not a spreadsheet that is read: it defines entities"),
+                        where=f"{path}: {shown(member)}",
+                    )
 
 
 def _rows(path: Path, book: Any) -> list[Row]:

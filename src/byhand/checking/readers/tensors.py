@@ -14,6 +14,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -61,36 +62,36 @@ BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedEr
 
 def read_zipped(path: Path) -> Sheet:
     """The claims of an npz file."""
+    with open_zip(path, MOST_BYTES, _("this is not a whole npz file: {reason}")) as archive:
+        arrays = dict(_arrays(path, archive))
+    if not arrays:
+        no_claims(str(path))
+    return sheet_of_arrays(str(path), arrays.items())
+
+
+@contextmanager
+def open_zip(path: Path, most: int, broken: str) -> Iterator[zipfile.ZipFile]:
+    """A zip that unpacks to so many bytes at most; `broken` says of one that it is not whole."""
     try:
         with zipfile.ZipFile(path) as archive:
-            check_size(path, archive)
-            arrays = dict(_arrays(path, archive))
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            if size > most or len(members) > MOST_MEMBERS:
+                raise InputError(
+                    _("the file is too large"),
+                    where=str(path),
+                    expected=_("at most {count} bytes").format(count=f"{most:,}"),
+                    found=_("{count} bytes, unpacked").format(count=f"{size:,}"),
+                )
+            yield archive
     except OSError as error:
         raise InputError(
             _("the file cannot be read: {reason}").format(reason=error.strerror or error),
             where=str(path),
         ) from None
     except BROKEN as error:
-        raise InputError(
-            _("this is not a whole npz file: {reason}").format(reason=shown(str(error))),
-            where=str(path),
-        ) from None
-    if not arrays:
-        no_claims(str(path))
-    return sheet_of_arrays(str(path), arrays.items())
-
-
-def check_size(path: Path, archive: zipfile.ZipFile, most: int = MOST_BYTES) -> None:
-    """Refuses a zip that would unpack to more than is reasonable."""
-    members = archive.infolist()
-    size = sum(member.file_size for member in members)
-    if size > most or len(members) > MOST_MEMBERS:
-        raise InputError(
-            _("the file is too large"),
-            where=str(path),
-            expected=_("at most {count} bytes").format(count=f"{most:,}"),
-            found=_("{count} bytes, unpacked").format(count=f"{size:,}"),
-        )
+        reason = shown(str(error) or type(error).__name__)
+        raise InputError(broken.format(reason=reason), where=str(path)) from None
 
 
 def _arrays(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, npt.NDArray[Any]]]:

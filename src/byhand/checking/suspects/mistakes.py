@@ -1,4 +1,4 @@
-"""Mistakes that are made in every line of some, alike, and the ways in which a line goes wrong.
+"""Mistakes that are made alike in several lines, and the ways in which a line goes wrong.
 
 `setting`, `reading`, `rerouting`, `keeping`, `first` and `then` each say in a word what becomes of
 a line; a `Mistake` has one of them, or a function of its own, and the words for it.

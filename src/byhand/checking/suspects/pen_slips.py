@@ -1,4 +1,4 @@
-"""Slips of the pen: a sign, a decimal point, two digits, rows or entries in another order.
+"""Slips of the pen in a line: a sign, a decimal point, two digits, entries in another order.
 
 Other suspects ask what a mistake would give; these look at what was written, since there are too
 many places where a pen can slip.  They need the claimed values beside the expected ones.

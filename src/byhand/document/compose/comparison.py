@@ -12,6 +12,7 @@ from math import inf, isfinite, log2
 from typing import TYPE_CHECKING
 
 from byhand.address import read_address, write_index
+from byhand.comparing import ulps_between
 from byhand.document import words
 from byhand.document.compose.forms import DIGITS, enclosed_cell, margin_cell
 from byhand.document.compose.trace import document
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 INDENT = "  "  # before the rows that stand below a row of true values
 BAR = 10  # doublings of an error that a bar of usual length shows
 Index = tuple[int, ...]
-Bounds = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ class Compared:
     comparison: Comparison
     floats: Trace
     proven: Trace
-    ulps_at: Callable[[str, Index], Bounds]  # the error of one number: at least, at most
     only: tuple[str, ...] = ()
     names: str = "byhand"  # the style of the steps' names
 
@@ -85,6 +84,12 @@ class Compared:
         plan = self.proven.plan
         shown = set(plan.matching(self.only)) if self.only else set(self.proven.steps)
         return [step for step in self.comparison.steps if step.address in shown]
+
+    def ulps_at(self, address: str, index: Index) -> tuple[float, float]:
+        """The error of one number: at least, at most."""
+        true, found = (trace.steps[address].at(index) for trace in (self.proven, self.floats))
+        form = self.floats.numbers.format  # type: ignore[attr-defined]
+        return ulps_between(true, found, form)
 
     # ------------------------------------------------------------------ the head
 

@@ -1,4 +1,4 @@
-"""Listings as parts: the parameter inventory, the built-in models, a plan with its shapes."""
+"""Listings as parts: parameters, built-in models, a plan with its shapes, what is not proven."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from byhand.counting import Inventory, Line
     from byhand.model import Model
     from byhand.plan import Plan, Step
+    from byhand.proof import Proof, Unproven
+    from byhand.tracing import Trace
+
+MOST_UNPROVEN = 10  # numbers and tokens that are told one by one
+MOST_TOKENS = 4  # that may be the next one
+NARROW = 3  # significant digits of how close two logits are
 
 
 # ------------------------------------------------------------------ the parameter inventory
@@ -156,3 +162,33 @@ def distinct_steps(plan: Plan) -> list[tuple[Step, int]]:
         name = ".".join(parts[2:]) if parts[0] == "block" else step.address
         found.setdefault((parts[0], name, step.formula, step.shape), []).append(step)
     return [(same[0], len(same)) for same in found.values()]
+
+
+# ------------------------------------------------------------------ what is not proven
+
+
+def unproven(trace: Trace) -> Finding:
+    """A sentence each for the first of them, then how many more there are."""
+    proof = trace.proof
+    assert proof is not None
+    lead = _("not proven to {digits} digits, with {bits} bits:")
+    told = [_open(one, proof, trace) for one in proof.undecided[:MOST_UNPROVEN]]
+    if (more := proof.count - len(told)) > 0:
+        told.append(_("and {count} more").format(count=whole(more)))
+    return Finding(lead.format(digits=proof.digits, bits=whole(proof.bits)), tuple(told), True)
+
+
+def _open(one: Unproven, proof: Proof, trace: Trace) -> str:
+    """What is open, and how close it is."""
+    if one.asked == "next":
+        tokens = [words.token_label(trace.token(id)) for id in one.candidates]
+        text = _("{address}: {tokens}, {distance} apart")
+        return text.format(
+            address=one.address,
+            tokens=words.some_of(tokens, MOST_TOKENS),
+            distance=" ± ".join(one.enclosure.interval(NARROW)),
+        )
+    shown = " ± ".join(one.enclosure.interval(proof.digits))
+    if one.enclosure.contains(0):
+        return _("{address} = {shown}, perhaps zero").format(address=one.address, shown=shown)
+    return f"{one.address} = {shown}"

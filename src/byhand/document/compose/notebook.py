@@ -11,15 +11,7 @@ from byhand.document import words
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.prediction import candidates, predicted
 from byhand.document.compose.book.whole import text_facts
-from byhand.document.parts import (
-    LeftOut,
-    NotWorked,
-    Part,
-    Predictions,
-    Section,
-    StepPart,
-    Title,
-)
+from byhand.document.parts import LeftOut, NotWorked, Part, Predictions, Section, StepPart, Title
 from byhand.language import _
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked

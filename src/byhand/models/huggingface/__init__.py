@@ -24,7 +24,7 @@ from byhand.models.huggingface.folder import (
 )
 from byhand.models.huggingface.tensors import read_weights
 from byhand.spec import ModelSpec
-from byhand.tokens import Tokenizer, Vocabulary
+from byhand.tokens import Ids, Tokenizer
 
 __all__ = ["open_checkpoint", "read_spec", "recognises"]
 
@@ -79,7 +79,7 @@ def _vocabulary(folder: Path, size: int) -> tuple[Tokenizer, tuple[str, ...]]:
     if tokenizer is not None:
         return tokenizer, tuple(tokenizer.notes)
     note = _("there is no tokenizer.json: the text is ids from 0 to {last}, with blanks between")
-    return Vocabulary.ids(size), (note.format(last=size - 1),)
+    return Ids(size), (note.format(last=size - 1),)
 
 
 def _ends(folder: Path, config: Config) -> tuple[int, ...]:

@@ -324,6 +324,7 @@ class Enclosing(Numbers):
         """
 
     def register(self, entry: Any) -> str:
+        """Every entry is enclosed."""
         return "enclosed"
 
 

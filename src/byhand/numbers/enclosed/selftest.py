@@ -22,7 +22,7 @@ import numpy as np
 from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.numbers.enclosed.gpu import kernels
-from byhand.numbers.enclosed.limbs import angles, arithmetic, functions, integers
+from byhand.numbers.enclosed.limbs import angles, arithmetic, functions, integers, roots
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.integers import Near
@@ -107,8 +107,8 @@ def _rounds(engine: Engine, like: Array) -> str:
     quotient = engine.to_numpy(engine.constant(top, like) / engine.constant(bottom, like))
     for found_one, a_, b_ in zip(quotient, top, bottom, strict=True):
         _require(_nearest(float(found_one), Fraction(a_) / Fraction(b_)), "a quotient")
-    roots = engine.to_numpy(engine.root(engine.constant(top, like)))
-    for found_one, a_ in zip(roots, top, strict=True):
+    square_roots = engine.to_numpy(engine.root(engine.constant(top, like)))
+    for found_one, a_ in zip(square_roots, top, strict=True):
         below, above = (Fraction(float(np.nextafter(found_one, end))) for end in (0.0, np.inf))
         here = Fraction(float(found_one))
         fits = ((here + below) / 2) ** 2 <= Fraction(a_) <= ((here + above) / 2) ** 2
@@ -213,8 +213,8 @@ def _kernels(like: Array, random: Any) -> str:
         for count in (4, 3)
     )
     engine = engine_of(like)
-    moved = (Digits(engine.constant(part.limbs, like), part.top) for part in (x, y))
-    found = engine.to_numpy(arithmetic.multiply(*moved, -60).limbs)
+    one, other = (Digits(engine.constant(part.limbs, like), part.top) for part in (x, y))
+    found = engine.to_numpy(arithmetic.multiply(one, other, -60).limbs)
     _require(bool((found == arithmetic.multiply(x, y, -60).limbs).all()), "a product")
     reason = kernels.given_up()
     return _("none can be used ({reason})").format(reason=reason) if reason else "Triton"
@@ -262,8 +262,8 @@ def _functions(engine: Engine, like: Array, random: Any) -> str:
         ("gelu", digits, functions.gelu(digits, low), _gelu, None),
         ("gelu_tanh", digits, functions.gelu_tanh(digits, low), _gelu_tanh, None),
         ("silu", digits, functions.silu(digits, low), _silu, None),
-        ("reciprocal", positive, functions.reciprocal(positive, low), _inverse, None),
-        ("root", positive, functions.root(positive, low), integers.root, None),
+        ("reciprocal", positive, roots.reciprocal(positive, low), _inverse, roots.ERROR),
+        ("root", positive, roots.root(positive, low), integers.root, roots.ERROR),
         ("sin", digits, sine, lambda x: integers.cos_sin(x)[1], angles.SINE_COSINE),
         ("cos", digits, cosine, lambda x: integers.cos_sin(x)[0], angles.SINE_COSINE),
     ]

@@ -7,9 +7,14 @@ from collections.abc import Iterator
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
-from byhand.document.compose.book.folded import folded
-from byhand.document.compose.book.norms import norm_passage, of_a_copy
-from byhand.document.compose.book.passages import identity, passage, title_of
+from byhand.document.compose.book.passages import (
+    folded,
+    identity,
+    norm_passage,
+    of_a_copy,
+    passage,
+    title_of,
+)
 from byhand.document.compose.book.spoken_numbers import NEAR, together
 from byhand.document.compose.book.strips import pattern_of
 from byhand.document.compose.book.topics import Topic

@@ -8,10 +8,14 @@ from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book import attention
 from byhand.document.compose.book.edition import Edition
-from byhand.document.compose.book.folded import folded
-from byhand.document.compose.book.norms import norm_passage
-from byhand.document.compose.book.passages import identity, passage, title_of
-from byhand.document.compose.book.spoken_numbers import sum_said
+from byhand.document.compose.book.passages import (
+    addition,
+    folded,
+    identity,
+    norm_passage,
+    passage,
+    title_of,
+)
 from byhand.document.compose.book.topics import Topic
 from byhand.language import _
 from byhand.spec import MlpSpec
@@ -71,9 +75,6 @@ def _norm(edition: Edition, topic: Topic) -> Passage:
 
 
 def _add(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
-    trace, showing, last = edition.trace, edition.showing, edition.last
-    step = topic.steps[0]
-    worked = trace.steps[step.address]
     sentences = [
         _(
             "What attention found is added to the stream, number by number; what was there stays "
@@ -82,16 +83,7 @@ def _add(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
         if topic.trip == "attn"
         else _("The MLP's answer is added to the stream in the same way.")
     ]
-    if worked.missing is None:
-        x, y = (trace.steps[step.inputs[role]] for role in ("x", "y"))
-        sentences.append(
-            sum_said(
-                showing.position(last),
-                showing.row_said(x, (last,)),
-                showing.row_said(y, (last,)),
-                showing.row_said(worked, (last,)),
-            )
-        )
+    sentences += addition(edition, topic.steps[0])
     title = _("Added to the stream") if topic.trip == "attn" else _("Added again")
     return title, sentences
 
@@ -145,9 +137,7 @@ def _act(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
 
 
 def _out(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
-    sentences = [
-        _("A second matrix brings the hidden numbers back to the width of the stream."),
-    ]
+    sentences = [_("A second matrix brings the hidden numbers back to the width of the stream.")]
     if identity(edition, topic.step("out")):
         sentences.append(_("Here it is the identity and changes nothing."))
     return _("Back to the stream's width"), sentences

@@ -12,6 +12,14 @@ import numpy as np
 from byhand.address import write_index
 from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import in_brackets
+from byhand.document.compose.marked import (
+    claimed_text,
+    in_step,
+    short_source,
+    told,
+    verdict_line,
+    worst_texts,
+)
 from byhand.document.numerals import localised, with_decimal_sign
 from byhand.document.parts.verdicts import VerdictLine
 from byhand.language import _
@@ -50,8 +58,6 @@ class Claims:
     # ------------------------------------------------------------------ one line
 
     def _checked(self, line: Marked) -> VerdictLine:
-        from byhand.document.compose.marked import short_source, told, verdict_line
-
         sentences = [(kind, text) for kind, text in told(line, localised) if kind not in APART]
         return replace(
             verdict_line(line),
@@ -66,8 +72,6 @@ class Claims:
 
     def _expected(self, line: Marked) -> str:
         """What follows from the lines above: the number, the row, or the worst entry of it."""
-        from byhand.document.compose.marked import in_step, worst_texts
-
         if line.worst is None:
             return ""
         known = {tuple(one.index): one for one in (*line.among, line.worst)}
@@ -89,8 +93,6 @@ class Claims:
         return texts[0] if values.size == 1 else in_brackets(texts)
 
     def _text(self, line: Marked, inside: tuple[int, ...]) -> str:
-        from byhand.document.compose.marked import claimed_text, in_step
-
         claim = line.claim
         value = float(np.asarray(claim.values)[inside])
         if claim.address in IDS and value in range(self.trace.model.spec.vocab):
@@ -99,8 +101,6 @@ class Claims:
 
     def _outside(self, line: Marked) -> Iterator[tuple[str, VerdictLine]]:
         """The entries of a line that are beyond what is allowed, each as a claim of its own."""
-        from byhand.document.compose.marked import in_step, worst_texts
-
         shares = np.asarray(line.shares)
         if np.shape(line.claim.values) != shares.shape:
             return
@@ -122,8 +122,6 @@ class Claims:
 
         None where it is not printed, or is the true one.
         """
-        from byhand.document.compose.marked import claimed_text
-
         trace = self.trace
         if trace.target is None or "loss" not in trace.steps:
             return None

@@ -16,20 +16,12 @@ import numpy as np
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import LARGE, Edition
-from byhand.document.compose.explanation import attribution, geometry, heads, health, inputs, lens
+from byhand.document.compose.explanation import attribution, heads
 from byhand.document.compose.explanation.facts import findings
 from byhand.document.compose.explanation.scope import Scope
+from byhand.document.compose.explanation.sections import section
 from byhand.document.numerals import written
-from byhand.document.parts import (
-    Column,
-    Finding,
-    Grid,
-    LeftOut,
-    NumberTable,
-    Part,
-    Remark,
-    Section,
-)
+from byhand.document.parts import Column, Finding, Grid, LeftOut, NumberTable, Part, Remark, Section
 from byhand.language import _
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
@@ -133,16 +125,16 @@ def _logit(edition: Edition, found: Explanation) -> Passage:
     def scope(one: Explanation) -> Scope:
         return Scope(one, terms=MOST_TERMS, workings=edition.showing.workings)
 
-    section = attribution.section(scope(found))
+    shown = section(scope(found), "attribution")
     others = (at for at in _explained_positions(edition) if at != found.position)
     earlier = [
         part for at in others for part in attribution.summed(scope(edition.explained.at(at)))
     ]
-    parts: list[Part] = [*earlier, *section.parts]
+    parts: list[Part] = [*earlier, *shown.parts]
     if not edition.everything and len(edition.trace.tokens) > 1:
         parts.append(_others_left_out(edition, "attribution"))
     lit = _steps(edition, *STREAM, "attn_out", "mlp_out", "logits", norms=True)
-    return _of_section(replace(section, parts=tuple(parts)), lit)
+    return _of_section(replace(shown, parts=tuple(parts)), lit)
 
 
 def _others_left_out(edition: Edition, section: str) -> LeftOut:
@@ -153,11 +145,11 @@ def _others_left_out(edition: Edition, section: str) -> LeftOut:
 def _lens(edition: Edition, found: Explanation) -> Passage:
     """Who leads after every step; and after every position, where that costs little."""
     large = edition.scale == LARGE
-    section = lens.section(Scope(found, full=not large))
+    shown = section(Scope(found, full=not large), "lens")
     lit = _steps(edition, *STREAM, "logits", "probs", "next", norms=True)
     if large and len(edition.trace.tokens) > 1:
-        return _of_section(section, lit, _others_left_out(edition, "lens"))
-    return _of_section(section, lit)
+        return _of_section(shown, lit, _others_left_out(edition, "lens"))
+    return _of_section(shown, lit)
 
 
 def _sparing(edition: Edition) -> bool:
@@ -175,13 +167,13 @@ def _attention(edition: Edition, found: Explanation) -> Passage:
     if _sparing(edition):
         title = _("What the heads read")
         return _passage("attention", title, [_looks_about()], lit, _large_heads(edition, found))
-    section = heads.section(Scope(found, full=True))
-    shown = tuple(_read_and_written(section.parts))
-    if any(isinstance(part, LeftOut) for part in section.parts):
+    shown = section(Scope(found, full=True), "attention")
+    parts = tuple(_read_and_written(shown.parts))
+    if any(isinstance(part, LeftOut) for part in shown.parts):
         text = _("QK and OV are shown of the {count} heads that add most. All of them:")
         command = f"byhand explain {edition.command} --only attention --all"
-        shown = (*shown, LeftOut(text.format(count=heads.MOST_TABLES), command))
-    return _of_section(replace(section, parts=shown), lit)
+        parts = (*parts, LeftOut(text.format(count=heads.MOST_TABLES), command))
+    return _of_section(replace(shown, parts=parts), lit)
 
 
 def _read_and_written(parts: Iterable[Part]) -> Iterator[Part]:
@@ -237,13 +229,13 @@ def _more_heads(count: int) -> str:
 
 def _geometry(edition: Edition, found: Explanation) -> Passage:
     """The stream as a path: drawn, and by its lengths and angles."""
-    section = geometry.section(Scope(found, full=True))
+    shown = section(Scope(found, full=True), "geometry")
     lit = _steps(edition, *STREAM, "logits", norms=True)
     earlier = len(edition.trace.tokens) - len(found.geometry.paths)
     if earlier <= 0:
-        return _of_section(section, lit)
+        return _of_section(shown, lit)
     what = _("{count} earlier positions").format(count=words.whole(earlier))
-    return _of_section(section, lit, LeftOut(_("left out: {what}").format(what=what)))
+    return _of_section(shown, lit, LeftOut(_("left out: {what}").format(what=what)))
 
 
 # ------------------------------------------------------------------ facts and health
@@ -282,12 +274,12 @@ def _turning_steps(edition: Edition, told: Facts) -> Iterator[str]:
 
 def _every_text(edition: Edition, found: Explanation) -> Passage:
     """The table over all texts."""
-    section = inputs.section(Scope(found, full=True, every=True))
-    return _of_section(section, _steps(edition, "tokens", "next"))
+    shown = section(Scope(found, full=True, every=True), "inputs")
+    return _of_section(shown, _steps(edition, "tokens", "next"))
 
 
 def _health(edition: Edition, found: Explanation) -> Passage:
     """Sizes, entropies, dead units."""
-    section = health.section(Scope(found, full=edition.scale != LARGE))
+    shown = section(Scope(found, full=edition.scale != LARGE), "health")
     lit = _steps(edition, "add", "weights", "attn_out", "act", "mlp_out")
-    return _of_section(section, lit)
+    return _of_section(shown, lit)

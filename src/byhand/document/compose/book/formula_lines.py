@@ -205,37 +205,39 @@ def _scores(showing: Showing, worked: Worked, at: Index) -> Line:
     step = worked.step
     if "slopes" in step.inputs or "table" in step.inputs:
         return ()
-    head, query, _key = at
     q, k = (_input(showing, worked, role) for role in ("q", "k"))
-    kv_head = head // (q.step.shape[0] // k.step.shape[0])
-    seen = _seen(worked, head, query)
-    keys: Piece = Name("kᵀ")
-    if showing.everything and max(len(seen), q.step.shape[2]) <= WIDEST_MATRIX:
-        width = range(q.step.shape[2])
-        keys = Matrix(
-            tuple(tuple(showing.cell(k, (kv_head, key, i)) for key in seen) for i in width),
-            k.address,
-        )
-    result = Matrix((_at(showing, worked, [(head, query, key) for key in seen]),), step.address)
+    seen = _seen(worked, *at[:2])
+    keys = _of_keys(showing, k, at[0] // (q.step.shape[0] // k.step.shape[0]), seen, "kᵀ")
+    if isinstance(keys, Matrix):
+        keys = Matrix(tuple(zip(*keys.rows, strict=True)), keys.address)
     scale = step.attributes.get("scale")
     scaled: tuple[Piece, ...] = () if scale is None else (scale, TIMES)
-    return (*scaled, _row(showing, q, (head, query)), TIMES, keys, EQUALS, result)
+    result = _of_query(showing, worked, at, seen)
+    return (*scaled, _row(showing, q, at[:2]), TIMES, keys, EQUALS, result)
 
 
 def _mix(showing: Showing, worked: Worked, at: Index) -> Line:
-    head, query, _inner = at
     weights, v = (_input(showing, worked, role) for role in ("weights", "v"))
-    kv_head = head // (weights.step.shape[0] // v.step.shape[0])
-    seen = _seen(weights, head, query)
-    values: Piece = Name("v")
-    if showing.everything and max(len(seen), v.step.shape[2]) <= WIDEST_MATRIX:
-        width = range(v.step.shape[2])
-        values = Matrix(
-            tuple(tuple(showing.cell(v, (kv_head, key, i)) for i in width) for key in seen),
-            v.address,
-        )
-    shares = Matrix((_at(showing, weights, [(head, query, key) for key in seen]),), weights.address)
-    return (shares, TIMES, values, EQUALS, _row(showing, worked, (head, query)))
+    seen = _seen(weights, *at[:2])
+    values = _of_keys(showing, v, at[0] // (weights.step.shape[0] // v.step.shape[0]), seen, "v")
+    shares = _of_query(showing, weights, at, seen)
+    return (shares, TIMES, values, EQUALS, _row(showing, worked, at[:2]))
+
+
+def _of_query(showing: Showing, worked: Worked, at: Index, seen: Sequence[int]) -> Matrix:
+    """The scores or shares of one query, for the keys that it sees."""
+    return Matrix((_at(showing, worked, [(*at[:2], key) for key in seen]),), worked.address)
+
+
+def _of_keys(
+    showing: Showing, worked: Worked, head: int, seen: Sequence[int], name: str
+) -> Matrix | Name:
+    """The keys or values that a query sees, a row each; by their name where they are too many."""
+    width = worked.step.shape[2]
+    if not showing.everything or max(len(seen), width) > WIDEST_MATRIX:
+        return Name(name)
+    rows = (tuple(showing.cell(worked, (head, key, i)) for i in range(width)) for key in seen)
+    return Matrix(tuple(rows), worked.address)
 
 
 def _concat(showing: Showing, worked: Worked, at: Index) -> Line:

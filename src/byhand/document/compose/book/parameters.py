@@ -210,12 +210,7 @@ def _tensors(edition: Edition) -> Iterator[Passage]:
                     count=len(hidden)
                 ),
             ),
-            show=(
-                LeftOut(
-                    _("Any of their numbers comes with"),
-                    _command_for(edition, first[0]),
-                ),
-            ),
+            show=(LeftOut(_("Any of their numbers comes with"), _command_for(edition, first[0])),),
         )
 
 

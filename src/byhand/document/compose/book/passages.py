@@ -1,15 +1,16 @@
-"""What the pages share: a passage from a topic, with its formulas, numbers, remarks and claims."""
+"""What the pages share: passages of topics, norms and folded layers; numbers, remarks, claims."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, product
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 
-from byhand.address import Address, read_address, within, write_index
+from byhand.address import read_address, write_index
 from byhand.document import words
 from byhand.document.book import Passage
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.formulas import formula
+from byhand.document.compose.book.spoken_numbers import sum_said
 from byhand.document.compose.book.strips import near, statistics, strip_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.given import symbol_of, weight_cell
@@ -25,6 +26,7 @@ from byhand.document.parts import (
 )
 from byhand.document.parts import Number as Figure
 from byhand.document.parts.verdicts import VerdictLine, VerdictTable
+from byhand.expression import Number, write
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Worked
@@ -68,10 +70,7 @@ def passage(
         lit=topic.addresses,
         formulas=tuple(one for one in found if one is not None),
         show=tuple(shown),
-        remarks=(
-            *remarks_of(edition, worked),
-            *claim_remarks(edition, (*topic.addresses, *also)),
-        ),
+        remarks=(*remarks_of(edition, worked), *claim_remarks(edition, (*topic.addresses, *also))),
         layer=topic.layer,
         brief=edition.scale == LARGE and any(isinstance(part, Grid) for part in numbers),
     )
@@ -82,6 +81,131 @@ def title_of(edition: Edition, layer: int | None, title: str) -> str:
     if layer is None or len(edition.model.spec.blocks) == 1:
         return title
     return _("{title} · block {layer}").format(title=title, layer=layer)
+
+
+def addition(edition: Edition, step: Step) -> Iterator[str]:
+    """A sum of two rows in a sentence, of the position that is followed."""
+    trace, showing, last = edition.trace, edition.showing, edition.last
+    steps = (trace.steps[one] for one in (step.inputs["x"], step.inputs["y"], step.address))
+    if trace.steps[step.address].missing is None:
+        yield sum_said(showing.position(last), *(showing.row_said(one, (last,)) for one in steps))
+
+
+# ------------------------------------------------------------------ norms
+
+
+def norm_passage(edition: Edition, topic: Topic, slug: str, title: str, why: str) -> Passage:
+    """A norm with all its lines: mean, centered, variance, …"""
+    return passage(
+        edition,
+        topic,
+        slug,
+        title_of(edition, topic.layer, title),
+        (why, *_sentences(edition, topic)),
+    )
+
+
+def of_a_copy() -> str:
+    """Where the norm stands in a model that normalises what a side-trip reads."""
+    return _(
+        "The norm works on a copy (Pre-LN): the new stream is the old one plus what the side-trip "
+        "made of its norm, h + attention(norm(h)). The stream itself is never normalised on the "
+        "way, so what is written to it stays until something later subtracts it, and training "
+        "reaches every block along it."
+    )
+
+
+def _sentences(edition: Edition, topic: Topic) -> Iterator[str]:
+    rms = topic.step("rms") is not None
+    root = topic.step("rms") or topic.step("std")
+    assert root is not None
+    if rms:
+        yield _(
+            "Each position's row is divided by the root of the mean of its squares; its mean stays "
+            "as it is."
+        )
+    else:
+        yield _(
+            "Of each position's row the mean is subtracted, and what is left is divided by its "
+            "standard deviation: mean 0, spread 1."
+        )
+    eps = root.attributes["eps"]
+    if eps:
+        text = (
+            _("The {eps} under the root keeps a row of zeros from dividing by 0.")
+            if rms
+            else _("The {eps} under the root keeps a row of equal numbers from dividing by 0.")
+        )
+        yield text.format(eps=write(Number(eps)))
+    elif not rms and edition.model.spec.d_model == 2:
+        yield _(
+            "With two numbers in a row this leaves only a sign: they lie equally far on both sides "
+            "of their mean, so unless they are equal, (1, −1) or (−1, 1) comes out, and how far "
+            "apart they were is gone."
+        )
+    out = topic.step("out")
+    if out is not None:
+        if unchanged_affine(edition, out):
+            yield _("Gain 1 and bias 0 then change nothing.")
+        elif "bias" in out.inputs:
+            yield _("A learned gain and bias, one of each for every column, come last.")
+        else:
+            yield _("A learned gain for every column comes last.")
+
+
+# ------------------------------------------------------------------ many layers on one page
+
+
+def folded(
+    edition: Edition,
+    some: Sequence[Topic],
+    slug: str,
+    endings: tuple[str, ...],
+    tell: Callable[[Edition, Topic], Passage],
+) -> Iterator[Passage]:
+    """Each topic of a layer that is shown; the others in one passage a run of layers.
+
+    `endings` end the addresses whose statistics stand for a layer.
+    """
+    shown = set(edition.layers_shown)
+    for told, run in groupby(some, key=lambda topic: topic.layer in shown):
+        topics = list(run)
+        if told:
+            yield from (tell(edition, topic) for topic in topics)
+        else:
+            yield _together(edition, topics, slug, endings)
+
+
+def _together(
+    edition: Edition, topics: Sequence[Topic], slug: str, endings: tuple[str, ...]
+) -> Passage:
+    layers = sorted({topic.layer for topic in topics if topic.layer is not None})
+    first, last = layers[0], layers[-1]
+    steps = tuple(address for topic in topics for address in topic.addresses)
+    worked = [edition.trace.steps[address] for address in steps]
+    ends = [w for w in worked if w.address.endswith(endings) and w.missing is None]
+    found = statistics((w.address, near(w)) for w in ends)
+    example = next((w.address for w in ends), steps[0])
+    show: tuple[Part, ...] = (
+        *(() if found is None else (found,)),
+        LeftOut(
+            _("The numbers of these blocks are left out. A block is told in full by asking for it"),
+            f"byhand book {edition.whole_command} --out book --at {example}",
+        ),
+    )
+    several = _("The same again, {count} times: blocks {first} to {last} have the same steps, with "
+                "weights of their own.")  # fmt: skip
+    single = _("The same again: block {first} has the same steps, with weights of its own.")
+    text = several if len(layers) > 1 else single
+    title = _("Blocks {first} to {last}") if len(layers) > 1 else _("Block {first}")
+    return Passage(
+        id=f"{slug}-blocks-{first}-{last}",
+        title=title.format(first=first, last=last),
+        sentences=(text.format(count=len(layers), first=first, last=last),),
+        lit=steps,
+        show=show,
+        remarks=(*remarks_of(edition, worked), *claim_remarks(edition, steps)),
+    )
 
 
 # ------------------------------------------------------------------ the numbers of steps
@@ -134,7 +258,7 @@ def asked_numbers(edition: Edition, names: Sequence[str]) -> Iterator[NumberTabl
             axes, shape = worked.step.axes, worked.step.shape
             if worked.missing is not None:
                 continue
-        indices = list(islice(_indices(wanted, shape), MOST_ASKED + 1))
+        indices = list(islice(edition.showing.inside.indices(wanted), MOST_ASKED + 1))
         numbers = [_asked(edition, wanted.name, at) for at in indices[:MOST_ASKED]]
         yield NumberTable(
             address=address,
@@ -153,16 +277,6 @@ def asked_numbers(edition: Edition, names: Sequence[str]) -> Iterator[NumberTabl
             kind="weight" if wanted.name.startswith(WEIGHT) else "step",
             asked=True,
         )
-
-
-def _indices(wanted: Address, shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    index = (*within(wanted, shape), *(slice(None) for _axis in shape[len(wanted.index) :]))
-    return product(
-        *(
-            range(size)[place] if isinstance(place, slice) else (place,)
-            for place, size in zip(index, shape, strict=True)
-        )
-    )
 
 
 def _asked(edition: Edition, name: str, at: tuple[int, ...]) -> Figure:

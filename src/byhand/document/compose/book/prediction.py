@@ -10,8 +10,7 @@ import numpy as np
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
-from byhand.document.compose.book.norms import norm_passage
-from byhand.document.compose.book.passages import passage
+from byhand.document.compose.book.passages import norm_passage, passage
 from byhand.document.compose.book.spoken_numbers import in_brackets
 from byhand.document.compose.book.strips import drawn, near
 from byhand.document.compose.book.topics import Topic

@@ -5,15 +5,15 @@ Attention and MLP are the side-trips: they read the stream and add to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from byhand.document.book import Edge, Node, Spine
+from byhand.document.book import Node, Spine
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.topics import Topic, topics
 from byhand.document.numerals import localised
 from byhand.document.parts import NumberRow
 from byhand.language import _
-from byhand.plan import WEIGHT, Plan, Step
+from byhand.plan import Plan, Step
 from byhand.tracing import Worked, weakest
 
 WIDEST_ROW = 6  # numbers of a row that the figure can hold
@@ -26,15 +26,11 @@ def spine(showing: Showing, plan: Plan | None = None) -> Spine:
     Of a trace of a part of the pass, `plan` may be the whole of it: the rest has no numbers.
     """
     plan = plan or showing.trace.plan
-    nodes = tuple(_node(showing, topic) for topic in topics(plan))
-    owner = {step: node.id for node in nodes for step in node.steps}
-    return Spine(nodes, tuple(_edges(plan, nodes, owner)), len(plan.spec.blocks))
+    return Spine(tuple(_node(showing, topic) for topic in topics(plan)), len(plan.spec.blocks))
 
 
 def _node(showing: Showing, topic: Topic) -> Node:
     last = topic.addresses[-1]
-    found = [showing.trace.steps[a].register for a in topic.addresses if a in showing.trace.steps]
-    known = [register for register in found if register is not None]
     return Node(
         id=f"node-{topic.id}" if topic.layer is None else f"block-{topic.id}",
         label=label(topic),
@@ -42,10 +38,8 @@ def _node(showing: Showing, topic: Topic) -> Node:
         layer=topic.layer,
         trip=topic.trip,
         steps=topic.addresses,
-        shows=last,
         rows=_rows(showing, last),
         said=_said(showing, last),
-        register=weakest(known) if known else None,
     )
 
 
@@ -123,60 +117,26 @@ def _said(showing: Showing, address: str) -> dict[int, str]:
 
 def label(topic: Topic) -> str:
     """What stands at a station."""
-    match topic.kind:
-        case "tokens":
-            return _("tokens")
-        case "embed":
-            return _("embed")
-        case "position":
-            return _("position")
-        case "stream":
-            return _("+ position")
-        case "norm":
-            rms = topic.step("rms") is not None
-            return _("RMSNorm") if rms else _("layer norm")
-        case "qkv":
-            return _("q, k, v")
-        case "qk_norm":
-            return _("norm of q, k")
-        case "rotate":
-            return _("rotate")
-        case "scores":
-            return _("scores")
-        case "weights":
-            return _("softmax")
-        case "mixed":
-            return _("mix")
-        case "attn_out":
-            return _("output")
-        case "add":
-            return _("+ attention") if topic.trip == "attn" else _("+ MLP")
-        case "hidden":
-            return _("hidden")
-        case "act":
-            return _("activation")
-        case "mlp_out":
-            return _("output")
-        case "logits":
-            return _("logits")
-        case "probs":
-            return _("softmax")
-        case "next":
-            return _("next token")
-        case _:
-            return _("loss")
-
-
-def _edges(plan: Plan, nodes: tuple[Node, ...], owner: dict[str, str]) -> Iterator[Edge]:
-    """Who reads whom, each pair of stations once."""
-    kinds = {node.id: node.kind for node in nodes}
-    seen: set[tuple[str, str]] = set()
-    for step in plan:
-        target = owner[step.address]
-        for read in step.reads:
-            source = None if read.startswith(WEIGHT) else owner.get(read)
-            if source is None or source == target or (source, target) in seen:
-                continue
-            seen.add((source, target))
-            along = "trip" not in (kinds[source], kinds[target])
-            yield Edge(source, target, "stream" if along else "trip")
+    attn, rms = topic.trip == "attn", topic.step("rms") is not None
+    return {
+        "tokens": _("tokens"),
+        "embed": _("embed"),
+        "position": _("position"),
+        "stream": _("+ position"),
+        "norm": _("RMSNorm") if rms else _("layer norm"),
+        "qkv": _("q, k, v"),
+        "qk_norm": _("norm of q, k"),
+        "rotate": _("rotate"),
+        "scores": _("scores"),
+        "weights": _("softmax"),
+        "mixed": _("mix"),
+        "attn_out": _("output"),
+        "add": _("+ attention") if attn else _("+ MLP"),
+        "hidden": _("hidden"),
+        "act": _("activation"),
+        "mlp_out": _("output"),
+        "logits": _("logits"),
+        "probs": _("softmax"),
+        "next": _("next token"),
+        "loss": _("loss"),
+    }[topic.kind]

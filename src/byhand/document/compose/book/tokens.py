@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import Edition
-from byhand.document.compose.book.passages import passage
-from byhand.document.compose.book.spoken_numbers import sum_said
+from byhand.document.compose.book.passages import addition, passage
 from byhand.document.compose.book.topics import Topic
 from byhand.language import _
 
@@ -142,18 +141,9 @@ def _position(edition: Edition, topic: Topic) -> Passage:
 
 
 def _stream(edition: Edition, topic: Topic) -> Passage:
-    trace, showing, last = edition.trace, edition.showing, edition.last
-    worked = trace.steps[topic.steps[0].address]
-    sentences = [_("The two rows are added, number by number.")]
-    if worked.missing is None:
-        x, y = (trace.steps[topic.steps[0].inputs[role]] for role in ("x", "y"))
-        sentences.append(
-            sum_said(
-                showing.position(last),
-                showing.row_said(x, (last,)),
-                showing.row_said(y, (last,)),
-                showing.row_said(worked, (last,)),
-            )
-        )
-    sentences.append(_starts_stream())
+    sentences = [
+        _("The two rows are added, number by number."),
+        *addition(edition, topic.steps[0]),
+        _starts_stream(),
+    ]
     return passage(edition, topic, SLUG, _("The stream begins"), sentences)

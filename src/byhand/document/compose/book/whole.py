@@ -12,13 +12,7 @@ from byhand.document.compose.book.passages import claim_remarks, remarks_of, tit
 from byhand.document.compose.book.prediction import candidates, looks_back_only, predicted
 from byhand.document.compose.book.strips import near, size_of
 from byhand.document.compose.book.topics import Topic
-from byhand.document.parts import (
-    Facts,
-    LeftOut,
-    Part,
-    Stop,
-    StreamLine,
-)
+from byhand.document.parts import Facts, LeftOut, Part, Stop, StreamLine
 from byhand.language import _
 from byhand.spec import BlockSpec
 

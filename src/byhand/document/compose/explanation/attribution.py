@@ -24,7 +24,6 @@ from byhand.document.parts import (
     Number,
     Part,
     Remark,
-    Section,
     TermLine,
     Terms,
     WorkingLine,
@@ -44,21 +43,8 @@ LONGEST_SUM = 32  # terms of a sum that is written out
 DIGITS = 4  # of a rounded length
 
 
-def section(scope: Scope) -> Section:
-    """Where the logit comes from."""
-    return Section(
-        "attribution",
-        _("Where the logit comes from"),
-        _(
-            "Every part of the model adds to the stream, and the end of the model reads the "
-            "stream: so the logit is a sum with a term for each part. Norms have the scale that "
-            "this text gives them."
-        ),
-        tuple(_logit(scope)),
-    )
-
-
-def _logit(scope: Scope) -> Iterator[Part]:
+def parts(scope: Scope) -> Iterator[Part]:
+    """The terms of the logit as bars; of a small vocabulary all logits, where all is shown."""
     if scope.found.attribution is None:
         yield missing_told(scope)
         return
@@ -337,20 +323,8 @@ def size_text(size: float) -> str:
 # ------------------------------------------------------------------ the final stream
 
 
-def stream_section(scope: Scope) -> Section:
-    """What the stream is made of at its end."""
-    return Section(
-        "stream",
-        _("What the stream is made of"),
-        _(
-            "What enters the final norm and the unembedding, as the sum of what every part of the "
-            "model added to it."
-        ),
-        tuple(_stream(scope)),
-    )
-
-
-def _stream(scope: Scope) -> Iterator[Part]:
+def stream_parts(scope: Scope) -> Iterator[Part]:
+    """What every part of the model left in the stream, and how that closes."""
     attribution = scope.found.stream
     if attribution is None:
         missing = scope.found.missing

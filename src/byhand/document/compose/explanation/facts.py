@@ -22,7 +22,7 @@ from byhand.document.compose.explanation.wording import (
     quoted,
     why_untold,
 )
-from byhand.document.parts import Finding, Section
+from byhand.document.parts import Finding
 from byhand.language import _
 from byhand.numbers.base import Prediction
 
@@ -35,14 +35,13 @@ MOST_TURNS = 3  # changes of the leader that are told one by one
 MOST_FATES = 5  # kinds of what happens that are told one by one
 
 
-def section(scope: Scope) -> Section:
+def parts(scope: Scope) -> Iterator[Finding]:
     """How the prediction comes about, in sentences, each checked by taking a step away."""
     found = scope.found
     several = scope.every or (found.few_positions and (scope.full or found.few_texts))
-    told = findings(found.whole_facts if several else found.facts)
+    yield from findings(found.whole_facts if several else found.facts)
     if found.few_texts or found.length is not None:
-        told = (*told, finding_of(tell_inputs(found.inputs)))
-    return Section("facts", _("What the numbers say"), "", told)
+        yield finding_of(tell_inputs(found.inputs))
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from byhand.document.compose.explanation.numerals import measure
 from byhand.document.compose.explanation.plane import drawings
 from byhand.document.compose.explanation.scope import Scope, numbers
-from byhand.document.parts import Column, Grid, Part, Remark, Section
+from byhand.document.parts import Column, Grid, Part, Remark
 from byhand.document.words import whole, why_missing
 from byhand.language import _
 
@@ -19,20 +19,9 @@ SMALL = 4  # dimensions of a stream whose positions are all told
 MOST_TOKENS = 5  # directions whose angles stand side by side
 
 
-def section(scope: Scope) -> Section:
-    """The stream in the plane, or by its lengths and angles."""
-    return Section(
-        "geometry",
-        _("Where the stream goes"),
-        _(
-            "Each token is a direction: a row of the unembedding. The stream moves from its "
-            "embedding to its end, and the token whose region it ends in comes next."
-        ),
-        tuple(_blocks(scope, scope.found.geometry)),
-    )
-
-
-def _blocks(scope: Scope, geometry: Geometry) -> Iterator[Part]:
+def parts(scope: Scope) -> Iterator[Part]:
+    """The stream in the plane, and by its lengths and angles."""
+    geometry = scope.found.geometry
     yield from drawings(geometry, small=not scope.full)
     paths = [path for path in geometry.paths if path.position == scope.found.position]
     if scope.every or (scope.full and geometry.width <= SMALL):

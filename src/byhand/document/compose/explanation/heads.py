@@ -22,7 +22,6 @@ from byhand.document.parts import (
     NumberTable,
     Part,
     Remark,
-    Section,
 )
 from byhand.document.words import together, whole, why_missing
 from byhand.language import _
@@ -41,20 +40,8 @@ WIDEST_TABLE = 8  # tokens of a table of QK or OV
 WIDEST_FORMS = 4  # columns of a table that has room for forms beside decimals
 
 
-def section(scope: Scope) -> Section:
+def parts(scope: Scope) -> Iterator[Part]:
     """Where heads look from this position, and what they read and write in general."""
-    return Section(
-        "attention",
-        _("What the heads read and write"),
-        _(
-            "QK says which token a head looks for from which; OV what it writes towards each "
-            "logit when it looks at one token alone."
-        ),
-        tuple(_attention(scope)),
-    )
-
-
-def _attention(scope: Scope) -> Iterator[Part]:
     found = scope.found
     if not found.heads:
         yield Remark("more", _("this model has no attention"))

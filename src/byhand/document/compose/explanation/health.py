@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.numerals import measure, share
 from byhand.document.compose.explanation.scope import Scope, numbers
-from byhand.document.parts import Column, Grid, Part, Remark, Section
+from byhand.document.parts import Column, Grid, Part, Remark
 from byhand.document.words import joined, whole
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.explaining.health import Health, LayerHealth, Pattern, Size, Update
-    from byhand.explaining.norm_places import NormPlaces, PlaceRun
+    from byhand.explaining.norm_places import PlaceRun
 
 MOST_PATTERNS = 24  # heads that are listed
 MOST_DEAD = 8  # units that are named
@@ -36,22 +36,9 @@ def part(value: float | None) -> str:
 # ------------------------------------------------------------------ health
 
 
-def section(scope: Scope) -> Section:
-    """How the layers are doing."""
-    return Section(
-        "health",
-        _("How the layers are doing"),
-        _(
-            "Sizes are root mean squares, averaged over the positions. Added: the size of what a "
-            "side-trip adds over that of the stream; cosine: whether it goes along with the stream "
-            "(1), across (0) or against it (-1). Everything here is rounded."
-        ),
-        tuple(_health(scope, scope.found.health)),
-    )
-
-
-def _health(scope: Scope, health: Health) -> Iterator[Part]:
-    rows = []
+def parts(scope: Scope) -> Iterator[Part]:
+    """How the layers are doing; in full, every head and every MLP."""
+    health, rows = scope.found.health, []
     if health.entering is not None:
         rows.append((_("enters"), _mean(health.entering), *[""] * 6))
     rows += [_layer(layer) for layer in health.layers]
@@ -194,21 +181,9 @@ def _pattern(layer: int, pattern: Pattern) -> tuple[str, ...]:
 # ------------------------------------------------------------------ the place of norms
 
 
-def norms_section(scope: Scope) -> Section:
-    """The same weights with norms before and after the side-trips."""
-    return Section(
-        "norms",
-        _("Norms before or after"),
-        _(
-            "The same weights with every norm before its side-trip (pre) and after it (post). No "
-            "model was trained both ways: this shows what the place does to sizes, not which is "
-            "better."
-        ),
-        tuple(_norms(scope, scope.found.norm_places)),
-    )
-
-
-def _norms(scope: Scope, found: NormPlaces) -> Iterator[Part]:
+def norms_parts(scope: Scope) -> Iterator[Part]:
+    """The sizes of the stream with the norms before and after the side-trips."""
+    found = scope.found.norm_places
     if found.reason:
         yield Remark("more", found.reason)
     if not found.runs:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from byhand.document import words
 from byhand.document.compose.explanation.scope import Scope
 from byhand.document.compose.explanation.wording import part_name, quoted, why_untold
-from byhand.document.parts import Column, Finding, Grid, Section
+from byhand.document.parts import Column, Finding, Grid, Part
 from byhand.language import _
 
 if TYPE_CHECKING:
@@ -22,17 +22,12 @@ MOST_ROWS = 12  # texts that are listed one by one
 MOST_TEXTS = 4  # texts named in one sentence
 
 
-def section(scope: Scope) -> Section:
+def parts(scope: Scope) -> Iterator[Part]:
     """Every text up to a length, and what decides after it."""
     table = scope.found.inputs
-    told = finding_of(tell_inputs(table))
-    parts = (told,) if table.missing is not None or not table.rows else (told, _grid(scope, table))
-    return Section(
-        "inputs",
-        _("Every text"),
-        _("The prediction after every text, proven, and the parts without which it is another."),
-        parts,
-    )
+    yield finding_of(tell_inputs(table))
+    if table.missing is None and table.rows:
+        yield _grid(scope, table)
 
 
 def finding_of(sentences: Sequence[str], unknown: bool = False) -> Finding:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from byhand.document.compose.explanation.attribution import missing_told
 from byhand.document.compose.explanation.scope import Scope
-from byhand.document.parts import Column, Grid, LensLine, LensTable, Part, Section
+from byhand.document.parts import Column, Grid, LensLine, LensTable, Part
 from byhand.document.words import joined, whole, why_missing
 from byhand.explaining.approximations import near_entry
 from byhand.language import _
@@ -20,20 +20,8 @@ MOST_POSITIONS = 10  # of a text, side by side in a table
 FEW_TOKENS = 3  # of a vocabulary in which a place says nothing
 
 
-def section(scope: Scope) -> Section:
-    """What the model would say if it ended after each step."""
-    return Section(
-        "lens",
-        _("What it would say after every step"),
-        _(
-            "The stream is read by the model's own end (final norm and unembedding) as if the "
-            "model stopped there."
-        ),
-        tuple(_lens(scope)),
-    )
-
-
-def _lens(scope: Scope) -> Iterator[Part]:
+def parts(scope: Scope) -> Iterator[Part]:
+    """Who leads after each step at the position explained; in full, at every position."""
     found = scope.found
     rows = found.lens.of_position(found.position)
     if all(row.missing is not None for row in rows):

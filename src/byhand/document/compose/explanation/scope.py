@@ -33,7 +33,7 @@ class Scope:
 
     @cached_property
     def numerals(self) -> Numerals:
-        """How the numbers of the trace are written."""
+        """What writes its numbers."""
         return Numerals.of(self.found.trace)
 
     def token(self, id: int) -> str:

@@ -18,23 +18,78 @@ from byhand.document.compose.explanation import (
     lens,
 )
 from byhand.document.compose.explanation.scope import Scope
-from byhand.document.parts import Section, Title
+from byhand.document.parts import Part, Section, Title
 from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.explaining import Explanation
 
-_MAKERS: dict[str, Callable[[Scope], Section]] = {
-    "facts": facts.section,
-    "attribution": attribution.section,
-    "lens": lens.section,
-    "attention": heads.section,
-    "geometry": geometry.section,
-    "health": health.section,
-    "stream": attribution.stream_section,
-    "norms": health.norms_section,
-    "inputs": inputs.section,
+_PARTS: dict[str, Callable[[Scope], Iterator[Part]]] = {
+    "facts": facts.parts,
+    "attribution": attribution.parts,
+    "lens": lens.parts,
+    "attention": heads.parts,
+    "geometry": geometry.parts,
+    "health": health.parts,
+    "stream": attribution.stream_parts,
+    "norms": health.norms_parts,
+    "inputs": inputs.parts,
 }
+
+
+def section(scope: Scope, name: str) -> Section:
+    """One of SECTIONS, as much of it as the scope has."""
+    return Section(name, *_heading(name), tuple(_PARTS[name](scope)))
+
+
+def _heading(name: str) -> tuple[str, str]:
+    """The title of a section, and a sentence on what it shows."""
+    match name:
+        case "facts":
+            return _("What the numbers say"), ""
+        case "attribution":
+            return _("Where the logit comes from"), _(
+                "Every part of the model adds to the stream, and the end of the model reads the "
+                "stream: so the logit is a sum with a term for each part. Norms have the scale "
+                "that this text gives them."
+            )
+        case "lens":
+            return _("What it would say after every step"), _(
+                "The stream is read by the model's own end (final norm and unembedding) as if the "
+                "model stopped there."
+            )
+        case "attention":
+            return _("What the heads read and write"), _(
+                "QK says which token a head looks for from which; OV what it writes towards each "
+                "logit when it looks at one token alone."
+            )
+        case "geometry":
+            return _("Where the stream goes"), _(
+                "Each token is a direction: a row of the unembedding. The stream moves from its "
+                "embedding to its end, and the token whose region it ends in comes next."
+            )
+        case "health":
+            return _("How the layers are doing"), _(
+                "Sizes are root mean squares, averaged over the positions. Added: the size of what "
+                "a side-trip adds over that of the stream; cosine: whether it goes along with the "
+                "stream (1), across (0) or against it (-1). Everything here is rounded."
+            )
+        case "stream":
+            return _("What the stream is made of"), _(
+                "What enters the final norm and the unembedding, as the sum of what every part of "
+                "the model added to it."
+            )
+        case "norms":
+            return _("Norms before or after"), _(
+                "The same weights with every norm before its side-trip (pre) and after it (post). "
+                "No model was trained both ways: this shows what the place does to sizes, not "
+                "which is better."
+            )
+        case _:
+            return _("Every text"), _(
+                "The prediction after every text, proven, and the parts without which it is "
+                "another."
+            )
 
 
 def title(found: Explanation, only: Sequence[str] = ()) -> Title:
@@ -91,9 +146,4 @@ def sections(
     scope = Scope(found, full or bool(only), every)
     for name in SECTIONS:
         if name in (only or USUAL):
-            yield _MAKERS[name](scope)
-
-
-def section_of(found: Explanation, name: str) -> Section:
-    """One section in short."""
-    return _MAKERS[name](Scope(found))
+            yield section(scope, name)

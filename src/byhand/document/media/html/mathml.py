@@ -39,7 +39,7 @@ class Mathml(Drawing):
         super().__init__(point, finite=finite)
         self.annotated = annotated
 
-    def formula(self, *sides: Expression | str, display: bool = False) -> Markup:
+    def formula(self, *sides: Expression | str) -> Markup:
         """One formula; strings among the sides are names, or the signs between them (=, ≈, →)."""
         drawn = "".join(
             self._between(side) if isinstance(side, str) else self.draw(side) for side in sides
@@ -48,7 +48,7 @@ class Mathml(Drawing):
             text = " ".join(side if isinstance(side, str) else write(side) for side in sides)
             note = element("annotation", text, encoding="text/plain")
             drawn = f"<semantics><mrow>{drawn}</mrow>{note}</semantics>"
-        return element("math", Markup(drawn), display="block" if display else None)
+        return element("math", Markup(drawn))
 
     def matrix(self, rows: Sequence[Sequence[Expression]]) -> str:
         """A matrix (or a row of one) in brackets."""

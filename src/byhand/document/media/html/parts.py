@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from byhand.document import words
+from byhand.document import parts, words
 from byhand.document.mathematics import cell_tree, form_lines, rounded_line, too_wide
 from byhand.document.media.html import explained, strips, tables
 from byhand.document.media.html.markup import Markup, element
@@ -27,38 +27,6 @@ from byhand.document.media.html.prose import (
 )
 from byhand.document.media.html.tables import address
 from byhand.document.numerals import short_number
-from byhand.document.parts import (
-    AttentionPattern,
-    Candidates,
-    Definitions,
-    Drawing,
-    Facts,
-    Finding,
-    Formula,
-    Grid,
-    HeatStrip,
-    LeftOut,
-    LensTable,
-    Line,
-    Loss,
-    Matrix,
-    NotWorked,
-    NumberTable,
-    Part,
-    Predictions,
-    RegisterMap,
-    Remark,
-    Section,
-    Sign,
-    Stage,
-    StepPart,
-    Stop,
-    StreamLine,
-    Terms,
-    Title,
-    Word,
-    WorkingLine,
-)
 from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Name
 from byhand.language import _
@@ -66,7 +34,7 @@ from byhand.language import _
 BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may end
 
 
-def draw(part: Part | Section, pen: Inscriber) -> Iterable[Markup]:
+def draw(part: parts.Part | parts.Section, pen: Inscriber) -> Iterable[Markup]:
     """Any part, piece by piece."""
     return _DRAWN[type(part)](part, pen)
 
@@ -74,7 +42,7 @@ def draw(part: Part | Section, pen: Inscriber) -> Iterable[Markup]:
 # ------------------------------------------------------------------ numbers
 
 
-def number_table(table: NumberTable, pen: Inscriber) -> Iterator[Markup]:
+def number_table(table: parts.NumberTable, pen: Inscriber) -> Iterator[Markup]:
     """Numbers in rows and columns, each with its working; or a word that says them all."""
     title: str = element("span", table.title, class_="name") if table.title else ""
     if table.kind == "weight" and table.title:
@@ -85,9 +53,8 @@ def number_table(table: NumberTable, pen: Inscriber) -> Iterator[Markup]:
         given = element("span", title, " = ", table.word)
         yield element("p", given, " ", where, " ", axes, class_="given")
         return
-    rounded = _rounded(table)
     how: list[str] = []
-    if rounded:
+    if _rounded(table):
         mark, word = register_mark("rounded", hidden=True), words.register_word("rounded")
         how = [" ", element("span", mark, " ", word, class_="quiet")]
     labelled = any(row.label for row in table.rows)
@@ -101,14 +68,15 @@ def number_table(table: NumberTable, pen: Inscriber) -> Iterator[Markup]:
             "table",
             element("caption", title, " ", where, " ", axes, *how),
             heads,
-            element("tbody", *_rows(table, pen, labelled, rounded)),
+            element("tbody", *_rows(table, pen, labelled)),
         ),
         also_left_out(table.left_out),
         **focusable(f"table {table.kind}", table.address),
     )
 
 
-def _rows(table: NumberTable, pen: Inscriber, labelled: bool, rounded: bool) -> Iterator[Markup]:
+def _rows(table: parts.NumberTable, pen: Inscriber, labelled: bool) -> Iterator[Markup]:
+    marked = not _rounded(table)
     before: int | None = None
     for row in table.rows:
         if before is not None and row.place > before + 1:
@@ -116,15 +84,15 @@ def _rows(table: NumberTable, pen: Inscriber, labelled: bool, rounded: bool) -> 
             yield element("tr", gap, class_="gap", aria_hidden="true")
         before = row.place
         label = [element("th", row.label, scope="row")] * labelled
-        yield element("tr", *label, *(pen.number(n, marked=not rounded) for n in row.numbers))
+        yield element("tr", *label, *(pen.number(n, marked=marked) for n in row.numbers))
 
 
-def _rounded(table: NumberTable) -> bool:
+def _rounded(table: parts.NumberTable) -> bool:
     """Whether every number is rounded: then the table says so once."""
     return {c.register for row in table.rows for c in row.cells if not c.masked} == {"rounded"}
 
 
-def stream_line(line: StreamLine, pen: Inscriber) -> Iterator[Markup]:
+def stream_line(line: parts.StreamLine, pen: Inscriber) -> Iterator[Markup]:
     """One position's way: the stream down the middle, what each side-trip adds beside it."""
     longest = max((stop.size for stop in line.stops), default=1.0) or 1.0
     title = _("The way of position {label}").format(label=line.label)
@@ -133,7 +101,7 @@ def stream_line(line: StreamLine, pen: Inscriber) -> Iterator[Markup]:
     yield element("figure", caption, stops, rest, class_="stream")
 
 
-def _stop(stop: Stop, longest: float, pen: Inscriber) -> Markup:
+def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> Markup:
     length = _("length {size}").format(size=short_number(stop.size))
     share = f"--size:{stop.size / longest:.3f}"
     return element(
@@ -146,7 +114,7 @@ def _stop(stop: Stop, longest: float, pen: Inscriber) -> Markup:
     )
 
 
-def definitions(part: Definitions, pen: Inscriber) -> Iterator[Markup]:
+def definitions(part: parts.Definitions, pen: Inscriber) -> Iterator[Markup]:
     """A number with letters in it, and what each of them stands for."""
     drawn = pen.maths.formula(part.name, "=", part.form)
     yield element(
@@ -161,7 +129,7 @@ def definitions(part: Definitions, pen: Inscriber) -> Iterator[Markup]:
 # ------------------------------------------------------------------ steps
 
 
-def title(part: Title, pen: Inscriber) -> Iterator[Markup]:
+def title(part: parts.Title, pen: Inscriber) -> Iterator[Markup]:
     """What is worked out: its name, a sentence, and facts."""
     yield element("p", part.name, class_="title")
     if part.about:
@@ -169,13 +137,13 @@ def title(part: Title, pen: Inscriber) -> Iterator[Markup]:
     yield tables.facts(part.facts)
 
 
-def stage(part: Stage, pen: Inscriber) -> Iterator[Markup]:
+def stage(part: parts.Stage, pen: Inscriber) -> Iterator[Markup]:
     """A heading along the spine."""
     yield element("h3", part.title)
     yield element("p", part.about, class_="quiet")
 
 
-def step(part: StepPart, pen: Inscriber) -> Iterator[Markup]:
+def step(part: parts.StepPart, pen: Inscriber) -> Iterator[Markup]:
     """A step: its law, its numbers, and what is to be said of them."""
     yield _law(part)
     for table in (*part.given, *part.tables):
@@ -183,32 +151,32 @@ def step(part: StepPart, pen: Inscriber) -> Iterator[Markup]:
     yield from map(remark, part.remarks)
 
 
-def _law(part: StepPart) -> Markup:
+def _law(part: parts.StepPart) -> Markup:
     formula = words.formula_text(part.formula)
     law = f"{part.address} = {formula}" if formula else part.address
     return element("p", element("code", law), class_="law")
 
 
-def not_worked(part: NotWorked, pen: Inscriber) -> Iterator[Markup]:
+def not_worked(part: parts.NotWorked, pen: Inscriber) -> Iterator[Markup]:
     """Steps without values, and why they have none."""
     yield from map(_law, part.steps)
     yield left_out(part.reason)
 
 
-def loss(part: Loss, pen: Inscriber) -> Iterator[Markup]:
+def loss(part: parts.Loss, pen: Inscriber) -> Iterator[Markup]:
     """The loss in every form, with the letters in it."""
     yield from step(part.step, pen)
     yield element("div", *pen.lines(form_lines(part.cell), part.cell), class_="lines")
     yield from map(pen.letter, part.letters)
 
 
-def working_line(part: WorkingLine, pen: Inscriber) -> Iterator[Markup]:
+def working_line(part: parts.WorkingLine, pen: Inscriber) -> Iterator[Markup]:
     """How one number comes about."""
     where = element("p", address(part.address), class_="where")
     yield element("div", where, *pen.working(part), class_="worked", data_a=part.address)
 
 
-def section(part: Section, pen: Inscriber) -> Iterator[Markup]:
+def section(part: parts.Section, pen: Inscriber) -> Iterator[Markup]:
     """Parts under a heading, folded away."""
     about = [element("p", part.about)] if part.about else []
     inside = (piece for one in part.parts for piece in draw(one, pen))
@@ -218,7 +186,7 @@ def section(part: Section, pen: Inscriber) -> Iterator[Markup]:
 # ------------------------------------------------------------------ formulas
 
 
-def formula(law: Formula, pen: Inscriber) -> Markup:
+def formula(law: parts.Formula, pen: Inscriber) -> Markup:
     """The law, the same with this model's numbers, and one entry written out."""
     lines = [element("div", pen.maths.line(list(_pieces(law.symbols, pen))), class_="law")]
     for label, line in (*law.earlier, (law.label, law.numbers)):
@@ -231,7 +199,7 @@ def formula(law: Formula, pen: Inscriber) -> Markup:
     return element("div", statement, *worked, **focusable("formula", law.address))
 
 
-def _pieces(line: Line, pen: Inscriber) -> Iterator[str]:
+def _pieces(line: parts.Line, pen: Inscriber) -> Iterator[str]:
     """The line, taken apart where it may go on below: before its signs.
 
     Where it would be too wide, what is named is shown by its decimals.
@@ -241,15 +209,15 @@ def _pieces(line: Line, pen: Inscriber) -> Iterator[str]:
     drawn = ""
     for piece in line:
         match piece:
-            case Sign(text=text):
+            case parts.Sign(text=text):
                 if text in BREAKS and drawn:
                     yield drawn
                     drawn = ""
                 text = "≈" if text == "=" and rounded else {"·": "⋅"}.get(text, text)
                 drawn += token("mo", text)
-            case Word(text=text):
+            case parts.Word(text=text):
                 drawn += token("mtext", text)
-            case Matrix(rows=rows):
+            case parts.Matrix(rows=rows):
                 drawn += pen.maths.matrix([[cell_tree(c, brief) for c in row] for row in rows])
             case _:
                 drawn += pen.maths.draw(piece)
@@ -259,28 +227,28 @@ def _pieces(line: Line, pen: Inscriber) -> Iterator[str]:
 # ------------------------------------------------------------------ every part
 
 _DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
-    NumberTable: number_table,
-    WorkingLine: working_line,
-    Definitions: definitions,
-    Title: title,
-    Stage: stage,
-    StepPart: step,
-    NotWorked: not_worked,
-    Predictions: tables.predictions,
-    Candidates: tables.candidates,
-    Loss: loss,
-    HeatStrip: lambda part, pen: [strips.heat_strip(part)],
-    AttentionPattern: lambda part, pen: [strips.attention_pattern(part)],
-    StreamLine: stream_line,
-    RegisterMap: tables.register_map,
-    Terms: explained.terms,
-    LensTable: explained.lens_table,
-    Drawing: lambda part, pen: [element("figure", figure(part), class_="drawing")],
-    Remark: lambda part, pen: [remark(replace(part, text=told(part.text)))],
-    Finding: lambda part, pen: [explained.finding(part)],
-    Facts: lambda part, pen: [tables.facts(part.facts, part.title)],
-    LeftOut: lambda part, pen: [left_out(part.text, part.command)],
-    Grid: lambda part, pen: explained.grid(part),
+    parts.NumberTable: number_table,
+    parts.WorkingLine: working_line,
+    parts.Definitions: definitions,
+    parts.Title: title,
+    parts.Stage: stage,
+    parts.StepPart: step,
+    parts.NotWorked: not_worked,
+    parts.Predictions: tables.predictions,
+    parts.Candidates: tables.candidates,
+    parts.Loss: loss,
+    parts.HeatStrip: lambda part, pen: [strips.heat_strip(part)],
+    parts.AttentionPattern: lambda part, pen: [strips.attention_pattern(part)],
+    parts.StreamLine: stream_line,
+    parts.RegisterMap: tables.register_map,
+    parts.Terms: explained.terms,
+    parts.LensTable: explained.lens_table,
+    parts.Drawing: lambda part, pen: [element("figure", figure(part), class_="drawing")],
+    parts.Remark: lambda part, pen: [remark(replace(part, text=told(part.text)))],
+    parts.Finding: lambda part, pen: [explained.finding(part)],
+    parts.Facts: lambda part, pen: [tables.facts(part.facts, part.title)],
+    parts.LeftOut: lambda part, pen: [left_out(part.text, part.command)],
+    parts.Grid: lambda part, pen: explained.grid(part),
     VerdictTable: tables.checked_table,
-    Section: section,
+    parts.Section: section,
 }

@@ -16,35 +16,20 @@ text: "inf", "-inf", "nan".
 
 from __future__ import annotations
 
-import json
 from typing import Any, TextIO
 
 from byhand.checking.gradebooks import Gradebook, decimal
 from byhand.checking.grading import Graded
 from byhand.checking.verdicts import Marked, MarkedText, Marking
 from byhand.document.compose.marking import summary
-from byhand.document.media.json.records import number, plain
+from byhand.document.media.json.records import number, plain, write_document
 
 
 def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
     """Writes the document, a line of working a line; `further` is added to its end."""
-    data = {**document_of(marking), **further}
-
-    def text(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-    def listed(values: list[Any]) -> str:
-        return "[\n" + ",\n".join(map(text, values)) + "\n]" if values else "[]"
-
-    def fields(facts: dict[str, Any], lists: tuple[str, ...]) -> str:
-        return ",\n".join(
-            f"{text(key)}: {listed(value) if key in lists else text(value)}"
-            for key, value in facts.items()
-        )
-
+    data = document_of(marking)
     texts = data.pop("texts")
-    inside = ",\n".join("{\n" + fields(each, ("lines", "unmatched")) + "\n}" for each in texts)
-    to.write("{\n" + fields(data, ()) + ',\n"texts": [\n' + inside + "\n]\n}\n")
+    write_document({**data, **further, "texts": texts}, to, ("texts", "lines", "unmatched"))
 
 
 def document_of(marking: Marking) -> dict[str, Any]:

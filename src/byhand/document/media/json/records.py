@@ -11,6 +11,7 @@ reads say how it comes about.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from typing import Any, TextIO
@@ -27,21 +28,27 @@ PLACES = 10  # decimals beside a form
 GUARD = 3  # digits of a middle beyond those asked for, so that its rounding adds little to a radius
 
 
-def write_document(document: dict[str, Any], to: TextIO) -> None:
-    """Writes a document as JSON, one line a step."""
+def write_document(
+    document: dict[str, Any], to: TextIO, listed: Sequence[str] = ("steps",)
+) -> None:
+    """Writes a document as JSON, a line a field; lists of these names take a line an entry."""
+    to.write(_block(document, listed) + "\n")
 
-    def text(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False)
 
-    to.write("{")
-    for place, (key, value) in enumerate(document.items()):
-        to.write(",\n" if place else "\n")
-        if key == "steps" and value:
-            lines = ",\n".join(map(text, value))
-            to.write(f"{text(key)}: [\n{lines}\n]")
-        else:
-            to.write(f"{text(key)}: {text(value)}")
-    to.write("\n}\n")
+def _block(record: dict[str, Any], listed: Sequence[str]) -> str:
+    fields = []
+    for key, value in record.items():
+        text = _json(value)
+        if key in listed and value:
+            nested = any(name in listed for name in value[0])
+            entries = [_block(each, listed) for each in value] if nested else map(_json, value)
+            text = "[\n" + ",\n".join(entries) + "\n]"
+        fields.append(f"{_json(key)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 class Records:

@@ -40,7 +40,14 @@ INKS = {"lead": "strong", "fact": None, "open": "named", "closing": "strong"}
 
 def lines(title: Title, sections: Iterable[Section], width: int, ink: Ink) -> Iterator[str]:
     """The whole explanation as text."""
-    return _Lines(width, ink).all(title, sections)
+    yield from _Lines(width, ink).title(title)
+    for section in sections:
+        yield from section_lines(section, width, ink)
+
+
+def section_lines(section: Section, width: int, ink: Ink) -> Iterator[str]:
+    """A section under its heading."""
+    return _Lines(width, ink).section(section)
 
 
 class _Lines:
@@ -48,7 +55,7 @@ class _Lines:
         self.width = width
         self.ink = ink
 
-    def all(self, title: Title, sections: Iterable[Section]) -> Iterator[str]:
+    def title(self, title: Title) -> Iterator[str]:
         yield self.ink(title.name, "strong")
         yield from self.words(title.about)
         if title.facts:
@@ -57,8 +64,6 @@ class _Lines:
         for name, fact in title.facts:
             lead = f"{INDENT}{padded(name, room)}  "
             yield from self.words(fact, " " * width_of(lead), lead)
-        for section in sections:
-            yield from self.section(section)
 
     def words(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         return broken(text, self.width, indent if first is None else first, indent)

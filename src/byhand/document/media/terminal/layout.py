@@ -71,6 +71,18 @@ def fit(table: NumberTable, width: int, ink: Ink, signs: bool = True) -> Fitted:
     return Fitted(tuple(_listed(table, width, ink, signs)), False)
 
 
+def as_printed(table: NumberTable) -> NumberTable:
+    """A weight without how far each of its numbers may be from what is printed."""
+    rows = tuple(
+        replace(
+            row,
+            numbers=tuple(replace(n, cell=replace(n.cell, radius=None)) for n in row.numbers),
+        )
+        for row in table.rows
+    )
+    return replace(table, rows=rows)
+
+
 def proven_digits(table: NumberTable) -> bool:
     """Whether the numbers are proven decimals and have no other form."""
     return any(

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from sys import maxsize
 from typing import Any, ClassVar
 
-from byhand.document import words
+from byhand.document import parts, words
+from byhand.document.media.terminal.explanation import section_lines
 from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
-from byhand.document.media.terminal.layout import MASK, before_point, fit
+from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.numerals import decimal_alone, forms_of, one_line
-from byhand.document.parts import (
-    Cell,
-    Choice,
-    Facts,
-    Finding,
-    Grid,
-    Letter,
-    Loss,
-    NotWorked,
-    NumberTable,
-    Part,
-    Prediction,
-    Predictions,
-    Remark,
-    Stage,
-    StepPart,
-    Title,
-    WorkingLine,
-)
 from byhand.document.parts.verdicts import ClassTable, VerdictReport
 from byhand.document.words import SIGNS
 from byhand.expression import write
@@ -54,17 +36,20 @@ class Terminal:
     piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
-    def lines(self, parts: Iterable[Part]) -> Iterator[str]:
+    def lines(self, document: Iterable[parts.Part]) -> Iterator[str]:
         """The document, line by line."""
-        for place, part in enumerate(parts):
-            if place and isinstance(part, Title):
+        for place, part in enumerate(document):
+            if place and isinstance(part, parts.Title):
                 yield ""
             yield from self.part(part)
 
-    def part(self, part: Part) -> Iterator[str]:
-        """One part as lines; one that a terminal cannot show is left to other media."""
+    def part(self, part: parts.Part) -> Iterator[str]:
+        """One part as lines; what a terminal cannot show is said in words."""
         draw = self.drawn.get(type(part))
-        return iter(()) if draw is None else draw(self, part)
+        if draw is not None:
+            return draw(self, part)
+        what = getattr(part, "address", "") or getattr(part, "title", "") or type(part).__name__
+        return self.paragraph(_("shown on a page: {what}").format(what=what), INDENT)
 
     def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Words broken at the width; `first` stands before the first line."""
@@ -80,13 +65,13 @@ class Terminal:
 
     # ------------------------------------------------------------------ words
 
-    def grid(self, part: Grid) -> Iterator[str]:
+    def grid(self, part: parts.Grid) -> Iterator[str]:
         """A table to be read."""
         whole = self.piped and any(column.kind == "formula" for column in part.columns)
         yield ""
         yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
-    def finding(self, part: Finding) -> Iterator[str]:
+    def finding(self, part: parts.Finding) -> Iterator[str]:
         """A sentence, and below it what is known about it."""
         yield ""
         for text in part.lead.split("\n"):
@@ -95,7 +80,7 @@ class Terminal:
         for text in part.told:
             yield from self.paragraph(text, INDENT * 2, f"{INDENT}• ")
 
-    def facts(self, part: Facts) -> Iterator[str]:
+    def facts(self, part: parts.Facts) -> Iterator[str]:
         """Words and what they are, below their title; the points of numbers below each other."""
         yield ""
         yield from self.paragraph(part.title, INDENT)
@@ -108,7 +93,7 @@ class Terminal:
 
     # ------------------------------------------------------------------ title and stages
 
-    def title(self, title: Title) -> Iterator[str]:
+    def title(self, title: parts.Title) -> Iterator[str]:
         """The name of the model, facts about the pass, and the signs that are used."""
         gap = self.width - width_of(title.name) - width_of(title.aside)
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
@@ -133,7 +118,7 @@ class Terminal:
             yield ""
             yield from self.paragraph(words.told(note))
 
-    def stage(self, stage: Stage) -> Iterator[str]:
+    def stage(self, stage: parts.Stage) -> Iterator[str]:
         """A rule with the name of a stage, and a paragraph about it."""
         yield ""
         yield ""
@@ -147,7 +132,7 @@ class Terminal:
 
     # ------------------------------------------------------------------ steps
 
-    def step(self, step: StepPart) -> Iterator[str]:
+    def step(self, step: parts.StepPart) -> Iterator[str]:
         """A step with its formula, its tables and the remarks on it."""
         yield ""
         yield from self.header(step)
@@ -157,7 +142,7 @@ class Terminal:
         for remark in step.remarks:
             yield from self.remark(remark)
 
-    def header(self, step: StepPart) -> Iterator[str]:
+    def header(self, step: parts.StepPart) -> Iterator[str]:
         """Address and formula at the left, axes and register at the right, on a line if it fits."""
         right = words.axes_text(step.axes, step.shape)
         sign = register_sign(step.register)
@@ -192,7 +177,7 @@ class Terminal:
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
 
-    def given(self, weights: Iterable[NumberTable]) -> Iterator[str]:
+    def given(self, weights: Iterable[parts.NumberTable]) -> Iterator[str]:
         """The weights a step reads: those that a word describes on one line, then the tables."""
         if said := [f"{weight.title} = {weight.word}" for weight in weights if weight.word]:
             text = _("with {what}").format(what=", ".join(said))
@@ -202,7 +187,7 @@ class Terminal:
             if not weight.word:
                 yield from self.weight(weight)
 
-    def weight(self, table: NumberTable) -> Iterator[str]:
+    def weight(self, table: parts.NumberTable) -> Iterator[str]:
         """The numbers of a weight; of one that was printed, what is printed."""
         lead = INDENT + _("with {what}").format(what=f"{table.title} =") + " "
         fitted = fit(as_printed(table), self.width - width_of(lead), Ink(), signs=False)
@@ -210,7 +195,7 @@ class Terminal:
             text = (lead if place == 0 else " " * width_of(lead)) + line
             yield self.ink(text.rstrip(), "quiet")
 
-    def table(self, table: NumberTable, step: StepPart) -> Iterator[str]:
+    def table(self, table: parts.NumberTable, step: parts.StepPart) -> Iterator[str]:
         """A table of numbers, and what is left out of it."""
         if table.title:
             yield self.ink(INDENT + table.title, "quiet")
@@ -224,7 +209,7 @@ class Terminal:
             text = _("left out: {what}").format(what=table.left_out)
             yield self.ink(f"{INDENT}… {text}", "quiet")
 
-    def hint(self, step: StepPart, table: NumberTable) -> Iterator[str]:
+    def hint(self, step: parts.StepPart, table: parts.NumberTable) -> Iterator[str]:
         """Where the forms are that had no room; said once."""
         before = 1 if step.axes[0] in ("head", "kv_head") else 0
         index = [0] * len(step.axes)
@@ -234,14 +219,14 @@ class Terminal:
         for line in self.paragraph(text.format(address=address), INDENT):
             yield self.ink(line, "quiet")
 
-    def letters(self, part: Loss | WorkingLine) -> Iterator[str]:
+    def letters(self, part: parts.Loss | parts.WorkingLine) -> Iterator[str]:
         """The letters whose forms were shown and which have not been told."""
         for letter in part.letters:
             if letter.name not in self.told:
                 self.told.add(letter.name)
                 yield from self.letter(letter)
 
-    def letter(self, letter: Letter) -> Iterator[str]:
+    def letter(self, letter: parts.Letter) -> Iterator[str]:
         """What a letter stands for, and its decimals."""
         definition = write(letter.definition)
         if len(definition) > LONGEST_DEFINITION:
@@ -250,14 +235,14 @@ class Terminal:
         lead = INDENT + _("where {name} =").format(name=letter.name) + " "
         yield from self.paragraph(text, " " * len(lead), lead)
 
-    def remark(self, remark: Remark) -> Iterator[str]:
+    def remark(self, remark: parts.Remark) -> Iterator[str]:
         """A sentence at a step, behind the sign of its kind."""
         sign = MARKS.get(remark.kind, "")
         indent = INDENT + "  " * bool(sign)
         for line in self.paragraph(remark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
             yield self.ink(line, remark.kind)
 
-    def not_worked(self, part: NotWorked) -> Iterator[str]:
+    def not_worked(self, part: parts.NotWorked) -> Iterator[str]:
         """Steps that were not worked out, and why."""
         if part.reason:
             yield ""
@@ -274,7 +259,7 @@ class Terminal:
 
     # ------------------------------------------------------------------ the end of the spine
 
-    def predictions(self, part: Predictions) -> Iterator[str]:
+    def predictions(self, part: parts.Predictions) -> Iterator[str]:
         """The predicted token after each position."""
         yield ""
         yield from self.header(part.step)
@@ -285,7 +270,7 @@ class Terminal:
             lead = f"{INDENT}{padded(found.label, room)}  →  {token}   "
             yield from self.paragraph(verdict(found), " " * width_of(lead), lead)
 
-    def choice(self, part: Choice) -> Iterator[str]:
+    def choice(self, part: parts.Choice) -> Iterator[str]:
         """Position, token, probability and what is known, on a line if it fits; then the form.
 
         Proven digits that have no room beside what is known stand below it.
@@ -307,7 +292,7 @@ class Terminal:
             for piece in self.paragraph(part.known, below + INDENT, below):
                 yield self.ink(piece, "exact" if part.proven else None)
 
-    def loss(self, part: Loss) -> Iterator[str]:
+    def loss(self, part: parts.Loss) -> Iterator[str]:
         """The loss, and which token it is about."""
         yield ""
         yield from self.header(part.step)
@@ -316,12 +301,12 @@ class Terminal:
         yield from self.equation(part.cell)
         yield from self.letters(part)
 
-    def equation(self, cell: Cell, lead: str = "") -> Iterator[str]:
+    def equation(self, cell: parts.Cell, lead: str = "") -> Iterator[str]:
         """A number, one form a line."""
         for sign, text in forms_of(cell):
             yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
 
-    def working(self, part: WorkingLine) -> Iterator[str]:
+    def working(self, part: parts.WorkingLine) -> Iterator[str]:
         """The working of one number, from symbols to its value."""
         yield ""
         head = self.ink(part.address, "strong")
@@ -353,36 +338,25 @@ class Terminal:
 
 
 Terminal.drawn = {
-    Title: Terminal.title,
-    Stage: Terminal.stage,
-    StepPart: Terminal.step,
-    NotWorked: Terminal.not_worked,
-    Predictions: Terminal.predictions,
-    Choice: Terminal.choice,
-    Loss: Terminal.loss,
-    WorkingLine: Terminal.working,
-    Remark: Terminal.remark,
-    Grid: Terminal.grid,
-    Finding: Terminal.finding,
-    Facts: Terminal.facts,
+    parts.Title: Terminal.title,
+    parts.Stage: Terminal.stage,
+    parts.StepPart: Terminal.step,
+    parts.NotWorked: Terminal.not_worked,
+    parts.Predictions: Terminal.predictions,
+    parts.Choice: Terminal.choice,
+    parts.Loss: Terminal.loss,
+    parts.WorkingLine: Terminal.working,
+    parts.Remark: Terminal.remark,
+    parts.Grid: Terminal.grid,
+    parts.Finding: Terminal.finding,
+    parts.Facts: Terminal.facts,
     VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
+    parts.Section: lambda self, part: section_lines(part, self.width, self.ink),
 }
 
 
-def as_printed(table: NumberTable) -> NumberTable:
-    """A weight without how far each of its numbers may be from what is printed."""
-    rows = tuple(
-        replace(
-            row,
-            numbers=tuple(replace(n, cell=replace(n.cell, radius=None)) for n in row.numbers),
-        )
-        for row in table.rows
-    )
-    return replace(table, rows=rows)
-
-
-def verdict(found: Prediction) -> str:
+def verdict(found: parts.Prediction) -> str:
     """What is known of the next token, in words."""
     if found.token is None:
         return words.undecided(found.candidates)
@@ -395,7 +369,7 @@ def verdict(found: Prediction) -> str:
     return _("ahead by {margin}, {proof}").format(margin=one_line(found.margin), proof=proof)
 
 
-def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:
+def legend(title: parts.Title) -> Iterator[tuple[str, str | None, str]]:
     """(sign, register, meaning) of the signs that this document uses."""
     for register in title.registers:
         about = words.register_about(register)
@@ -415,7 +389,7 @@ def register_sign(register: str | None) -> str:
     return f"{SIGNS[register]} {words.register_word(register)}".strip()
 
 
-def _beside(cell: Cell) -> str:
+def _beside(cell: parts.Cell) -> str:
     """The decimals, in one column whatever the numbers are."""
     if cell.radius is not None:
         return f"  {cell.decimal} ± {cell.radius}"

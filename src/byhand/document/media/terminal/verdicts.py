@@ -58,20 +58,12 @@ def _heading(title: str, width: int, ink: Ink) -> Iterator[str]:
 
 def _tally(counts: Sequence[Signed], width: int, ink: Ink) -> Iterator[str]:
     """How many lines have each verdict, as many of them on a line as fit."""
-    row, used = "", 0
-    for count in counts:
-        if row and used + 5 + width_of(count.text) > width:
-            yield row
-            row, used = "", 0
-        first, *rest = _wrapped(f"{count.sign} {count.text}", width, INDENT * 2, INDENT)
-        sign = ink(count.sign, INKS[count.verdict])
-        row += (" " if row else "") + INDENT + sign + first[len(INDENT) + 1 :]
-        used += 3 + width_of(first)
-        if rest:
-            yield from (row, *rest)
-            row, used = "", 0
-    if row:
-        yield row
+    pieces = [f"{count.sign} {count.text}".replace(" ", JOINED) for count in counts]
+    for line in _wrapped(GAP.join(pieces), width, INDENT):
+        for count in counts:
+            sign = f"{count.sign}{JOINED}"
+            line = line.replace(sign, ink(count.sign, INKS[count.verdict]) + JOINED)
+        yield line.replace(JOINED, " ")
 
 
 def table_lines(table: VerdictTable, width: int, ink: Ink) -> Iterator[str]:

@@ -8,14 +8,7 @@ from byhand.document.mathematics import cell_tree, rounded_line, too_wide
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import array, call, string, words
-from byhand.document.parts import (
-    Cell,
-    Formula,
-    Line,
-    Matrix,
-    Sign,
-    Word,
-)
+from byhand.document.parts import Cell, Formula, Line, Matrix, Sign, Word
 from byhand.expression import write
 
 

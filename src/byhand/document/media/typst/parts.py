@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from byhand.document import parts
 from byhand.document.media.html.plane import figure
 from byhand.document.media.html.prose import defined_words, sentence, told
 from byhand.document.media.typst import explained, strips
@@ -22,33 +23,12 @@ from byhand.document.media.typst.quoting import (
 )
 from byhand.document.media.typst.strips import left_out
 from byhand.document.numerals import localised, short_number
-from byhand.document.parts import (
-    AttentionPattern,
-    Candidates,
-    Definitions,
-    Drawing,
-    Facts,
-    Finding,
-    Grid,
-    HeatStrip,
-    LeftOut,
-    LensTable,
-    NumberTable,
-    Part,
-    Predictions,
-    RegisterMap,
-    Remark,
-    Stop,
-    StreamLine,
-    Terms,
-    WorkingLine,
-)
 from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.expression import Name
 from byhand.language import _
 
 
-def draw(part: Part, pen: Inscriber) -> str:
+def draw(part: parts.Part, pen: Inscriber) -> str:
     """Any part of a book, as a value."""
     return _DRAWN[type(part)](part, pen)
 
@@ -56,7 +36,7 @@ def draw(part: Part, pen: Inscriber) -> str:
 # ------------------------------------------------------------------ numbers
 
 
-def number_table(table: NumberTable, pen: Inscriber) -> str:
+def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
     """Numbers in rows and columns; or a word that says them all."""
     title = "none"
     if table.title:
@@ -82,7 +62,7 @@ def number_table(table: NumberTable, pen: Inscriber) -> str:
     return call("numbers-table", title, address, axes, heads, rows, **named)
 
 
-def _alignments(table: NumberTable, pen: Inscriber) -> Iterator[str]:
+def _alignments(table: parts.NumberTable, pen: Inscriber) -> Iterator[str]:
     """Plain decimals of one length stand with their points below each other."""
     for k in range(max((len(row.numbers) for row in table.rows), default=0)):
         cells = [row.numbers[k].cell for row in table.rows if k < len(row.numbers)]
@@ -91,7 +71,7 @@ def _alignments(table: NumberTable, pen: Inscriber) -> Iterator[str]:
         yield "right" if plain and len(places) <= 1 else "center"
 
 
-def stream_line(line: StreamLine, pen: Inscriber) -> str:
+def stream_line(line: parts.StreamLine, pen: Inscriber) -> str:
     """One position's way: the stream down the side, what each side-trip adds indented."""
     longest = max((stop.size for stop in line.stops), default=1.0) or 1.0
     title = words(_("The way of position {label}").format(label=line.label))
@@ -101,7 +81,7 @@ def stream_line(line: StreamLine, pen: Inscriber) -> str:
     )
 
 
-def _stop(stop: Stop, longest: float, pen: Inscriber) -> str:
+def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> str:
     return call(
         "stop",
         string(stop.kind),
@@ -117,7 +97,7 @@ def _stop(stop: Stop, longest: float, pen: Inscriber) -> str:
 # ------------------------------------------------------------------ remarks
 
 
-def remark(mark: Remark) -> str:
+def remark(mark: parts.Remark) -> str:
     """A boundary, a return, or what does not follow."""
     return call("remark", string(mark.kind), prose(sentence(mark.text)))
 
@@ -125,7 +105,7 @@ def remark(mark: Remark) -> str:
 # ------------------------------------------------------------------ what comes next
 
 
-def predictions(part: Predictions, pen: Inscriber) -> str:
+def predictions(part: parts.Predictions, pen: Inscriber) -> str:
     """After each position, the next token."""
     rows = []
     for found in part.predictions:
@@ -146,7 +126,7 @@ def predictions(part: Predictions, pen: Inscriber) -> str:
     return _with_left_out(table, part.left_out)
 
 
-def candidates(part: Candidates, pen: Inscriber) -> str:
+def candidates(part: parts.Candidates, pen: Inscriber) -> str:
     """The words that may come next, with a bar for how likely they are."""
     rows = []
     for found in part.candidates:
@@ -174,7 +154,7 @@ def _with_left_out(table: str, what: str) -> str:
     return content(table, left_out(what)) if what else table
 
 
-def register_map(part: RegisterMap, pen: Inscriber) -> str:
+def register_map(part: parts.RegisterMap, pen: Inscriber) -> str:
     """The whole pass as registers: a row a step, a column a position."""
     rows = []
     for line in part.lines:
@@ -243,39 +223,39 @@ def _table(
 # ------------------------------------------------------------------ every part
 
 
-def definitions(part: Definitions, pen: Inscriber) -> str:
+def definitions(part: parts.Definitions, pen: Inscriber) -> str:
     """A number with letters in it, and what each of them stands for."""
     lead = f"par(small({words(defined_words())}))"
     form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
     return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))
 
 
-def _told_left_out(part: LeftOut, pen: Inscriber) -> str:
+def _told_left_out(part: parts.LeftOut, pen: Inscriber) -> str:
     named = {"command": string(part.command)} if part.command else {}
     return call("left-out", prose(sentence(part.text)), **named)
 
 
-def _picture(part: Drawing, pen: Inscriber) -> str:
+def _picture(part: parts.Drawing, pen: Inscriber) -> str:
     return call("picture", string(explained.on_paper(figure(part))), words(part.about))
 
 
 _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
-    NumberTable: number_table,
-    WorkingLine: lambda part, pen: pen.working(part),
-    Definitions: definitions,
-    Predictions: predictions,
-    Candidates: candidates,
-    HeatStrip: lambda part, pen: strips.heat_strip(part),
-    AttentionPattern: lambda part, pen: strips.attention_pattern(part),
-    StreamLine: stream_line,
-    RegisterMap: register_map,
-    Terms: explained.terms,
-    LensTable: explained.lens_table,
-    Drawing: _picture,
-    Remark: lambda part, pen: remark(replace(part, text=told(part.text))),
-    Finding: lambda part, pen: explained.finding(part),
-    Facts: lambda part, pen: facts(part.facts),
-    LeftOut: _told_left_out,
-    Grid: lambda part, pen: explained.grid(part),
+    parts.NumberTable: number_table,
+    parts.WorkingLine: lambda part, pen: pen.working(part),
+    parts.Definitions: definitions,
+    parts.Predictions: predictions,
+    parts.Candidates: candidates,
+    parts.HeatStrip: lambda part, pen: strips.heat_strip(part),
+    parts.AttentionPattern: lambda part, pen: strips.attention_pattern(part),
+    parts.StreamLine: stream_line,
+    parts.RegisterMap: register_map,
+    parts.Terms: explained.terms,
+    parts.LensTable: explained.lens_table,
+    parts.Drawing: _picture,
+    parts.Remark: lambda part, pen: remark(replace(part, text=told(part.text))),
+    parts.Finding: lambda part, pen: explained.finding(part),
+    parts.Facts: lambda part, pen: facts(part.facts),
+    parts.LeftOut: _told_left_out,
+    parts.Grid: lambda part, pen: explained.grid(part),
     VerdictTable: checked_table,
 }

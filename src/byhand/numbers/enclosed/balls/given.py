@@ -18,6 +18,7 @@ from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Printed
+from byhand.numbers.enclosed.balls.arrays import matrix
 from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Value
@@ -115,12 +116,6 @@ def ball_of_fraction(value: Fraction, bits: int) -> arb:
 def narrow_ball(number: Fraction | Value, bits: int) -> arb:
     """Returns a ball that contains the number, computed with so many bits."""
     return ball_of_fraction(number, bits) if isinstance(number, Fraction) else number.ball(bits)
-
-
-def matrix(x: Array) -> arb_mat:
-    """Two axes of balls as a matrix of FLINT's, which multiplies much faster than entries do."""
-    rows, columns = x.shape
-    return arb_mat(rows, columns, list(x.ravel()))
 
 
 def _first_not_finite(entries: Array) -> float:

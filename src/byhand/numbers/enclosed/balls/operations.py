@@ -22,17 +22,21 @@ from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Array, Note, Prediction
 from byhand.numbers.enclosed.balls import ranges
+from byhand.numbers.enclosed.balls.arrays import (
+    absent,
+    each,
+    matrix,
+    objects,
+    present_or_zero,
+    table_of,
+)
 from byhand.numbers.enclosed.balls.extremes import enclosure_of_ball
 from byhand.numbers.enclosed.balls.functions import ACTIVATIONS, softmax_row
-from byhand.numbers.enclosed.balls.given import Given, matrix, narrow_ball
+from byhand.numbers.enclosed.balls.given import Given, narrow_ball
 from byhand.numbers.enclosed.balls.largest import predict
 from byhand.numbers.enclosed.balls.sizes import apart_from, magnitudes
 from byhand.numbers.enclosed.distance import Apart
-from byhand.numbers.enclosed.enclosure import (
-    Enclosing,
-    Logs,
-    absurd,
-)
+from byhand.numbers.enclosed.enclosure import Enclosing, Logs, absurd
 from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
 from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
@@ -363,36 +367,6 @@ class Balls(Enclosing):
         if scores is None or ranges.narrow(share):
             return objects([-share.log()], (1,))
         return objects([ranges.surprise(list(self._balls(scores)[-1]), target)], (1,))
-
-
-# ----------------------------------------------------------------------- arrays of balls
-
-
-def objects(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
-    """An array of these objects, in this shape."""
-    result = np.empty(len(entries), dtype=object)
-    result[:] = entries
-    return result.reshape(shape)
-
-
-def each(function: Callable[[Any], Any], x: Array) -> Array:
-    """The function of every entry."""
-    return objects([function(entry) for entry in x.ravel()], x.shape)
-
-
-def absent(x: Array) -> Array:
-    """True where an entry is masked."""
-    return np.array([entry is ABSENT for entry in x.ravel()], dtype=bool).reshape(x.shape)
-
-
-def present_or_zero(x: Array) -> Array:
-    """The entries, 0 where they are masked."""
-    return each(lambda entry: arb(0) if entry is ABSENT else entry, x)
-
-
-def table_of(product: arb_mat) -> Array:
-    """The entries of an Arb matrix as an array."""
-    return objects(product.entries(), (product.nrows(), product.ncols()))
 
 
 def _mixed(shares: Array, values: Array) -> Array:

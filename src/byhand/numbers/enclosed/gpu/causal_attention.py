@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from byhand.numbers.enclosed.gpu import row_kernels
 from byhand.numbers.enclosed.gpu.causal_scores import ScoreTrail, differences, multiply, repeated
@@ -40,10 +40,8 @@ from byhand.numbers.enclosed.limbs.radii import (
     spread,
     times,
 )
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
 
 EXP_TOP = WIDTH - POINTS  # of arguments and results of exp: limb 0 weighs 2^-POINTS
 
@@ -144,7 +142,7 @@ class DeferredShares(Enclosed):
         return self._dense
 
 
-def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclosed:
+def softmax(system: System, x: Enclosed, trail_of: Callable[..., Any]) -> Enclosed:
     """`trail_of` makes the Shares (attention.py) that go with the values."""
     assert x.origin is not None
     scored: ScoreTrail = x.origin.more
@@ -199,7 +197,7 @@ def softmax(system: Limbs, x: Enclosed, trail_of: Callable[..., Any]) -> Enclose
 
 
 def mix(
-    system: Limbs, weights: DeferredShares, v: Enclosed, apart: tuple[Array, Array, Array]
+    system: System, weights: DeferredShares, v: Enclosed, apart: tuple[Array, Array, Array]
 ) -> Enclosed | None:
     """`apart` is what `attention` knows of v less its mean."""
     engine: Any = v.digits.engine

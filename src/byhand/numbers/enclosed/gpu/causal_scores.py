@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from byhand.numbers.enclosed.gpu import row_kernels
 from byhand.numbers.enclosed.gpu.recording import Rows
@@ -26,10 +26,8 @@ from byhand.numbers.enclosed.limbs.pairs import Plan, from_the_last, norms_of_li
 from byhand.numbers.enclosed.limbs.products import assure
 from byhand.numbers.enclosed.limbs.radii import Bound, largest, length, plus, root, times
 from byhand.numbers.enclosed.limbs.slices import check_columns
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, Origin
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
 
 FINEST = 190  # bits; kernels of more limbs take too long to compile
 HIGHEST = 34  # scores below 2^34: floats tell the largest of them to far less than 1/8
@@ -60,7 +58,7 @@ def scores_program(given: RowInputs, places: Any) -> RowResults:
 
 
 def scores(
-    system: Limbs,
+    system: System,
     q: Enclosed,
     k: Enclosed,
     power: int,

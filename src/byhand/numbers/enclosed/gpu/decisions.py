@@ -11,7 +11,7 @@ can be kept (`Noting`) and given again without looking (`Repeating`).  They are 
     choices   what no proof rests on (a grid) is taken as it was.
 
 While noting, bounds get some room, so that other tokens keep within them.  Engines ask `answers()`;
-NumPy's does not ask at all.  Passes that are done again as a whole are in repeating.py.
+NumPy's does not ask at all.  Passes that are done again as a whole are in `repeated_pass`.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def answered_by(who: Answers) -> Iterator[Answers]:
 
 
 def outside_the_pass(make: Callable[[], Kept]) -> Kept:
-    """make(), which is done once and for all: its questions are no pass's."""
+    """make(), whose result is kept for ever: what is asked on the way belongs to no pass."""
     if isinstance(answers(), Repeating):
         raise CannotRepeat("something was not there before")
     with answered_by(Now()):

@@ -127,8 +127,8 @@ class TorchEngine(Engine):
     def range(self, array: Array) -> tuple[float, float]:
         if not array.numel():
             return 0.0, 0.0
-        least, most = torch.aminmax(array)
-        below, most = self.bounds(torch.stack((-least, most)))
+        ends = torch.aminmax(array)
+        below, most = self.bounds(torch.stack((-ends.min, ends.max)))
         return -below, most
 
     def where(self, condition: Array, yes: Array, no: Array | float) -> Array:
@@ -207,7 +207,7 @@ class TorchEngine(Engine):
             for work in works:
                 work()
             return
-        cuda = torch.cuda
+        cuda: Any = torch.cuda
         here = cuda.current_stream(like.device)
         while len(self._streams) < len(works) - 1:
             self._streams.append(cuda.Stream(like.device))
@@ -227,3 +227,4 @@ class TorchEngine(Engine):
 
 
 TENSORS = TorchEngine()
+KIND = torch.Tensor  # what it works on

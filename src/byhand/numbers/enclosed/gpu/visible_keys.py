@@ -2,7 +2,7 @@
 
 Queries are taken in steps of STEP; the products of a step reach to the last key that any of its
 queries sees.  Here is where rows lie in memory and how far they are walked; what is done with them
-is in `causal_attention`.
+is in `causal_scores` and `causal_attention`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class VisibleKeys:
         rows = heads * queries
         self.blocks: list[Block] = []
         stop = np.zeros(queries, np.int64)
-        layout = np.zeros((heads, queries), np.int64)
+        starts = np.zeros((heads, queries), np.int64)
         size = 0
         for first in range(0, queries, STEP):
             last = min(first + STEP, queries)
             reach = int(seen[first:last].max())
             stop[first:last] = reach
             place = np.arange(heads * (last - first)).reshape(heads, last - first)
-            layout[:, first:last] = size + place * reach
+            starts[:, first:last] = size + place * reach
             self.blocks.append(Block(first, last, reach, size))
             size += heads * (last - first) * reach
         self.size = size
@@ -65,7 +65,7 @@ class VisibleKeys:
         self._ends = put(seen.astype(np.int64) - 1)
         self._dense = put(np.arange(rows, dtype=np.int64) * keys)
         self._dense_step = put(np.full(rows, rows * keys, np.int64))
-        self._folded = put(layout.ravel())
+        self._folded = put(starts.ravel())
         self._folded_step = put(every[1].astype(np.int64))
         # made now: a pass that is repeated brings nothing over
         self._starts = {n: self._folded * n for n in range(1, MOST_LIMBS + 1)}
@@ -101,7 +101,7 @@ class VisibleKeys:
         return self.at_end(bounds.cumsum(1)) * slack(self.shape[2])
 
     def most(self, bounds: Bound) -> Bound:
-        """For each query, the largest bound among the keys that it sees."""
+        """The largest bound among the keys seen."""
         return None if bounds is None else self.at_end(bounds.cummax(1).values)
 
 

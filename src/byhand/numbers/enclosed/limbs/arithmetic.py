@@ -46,44 +46,13 @@ from byhand.numbers.enclosed.limbs.conversions import (
 from byhand.numbers.enclosed.limbs.digits import BALANCED, BASE, SMALL, WIDTH, Digits
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
-__all__ = [
-    "APPROX",
-    "BALANCED",
-    "BASE",
-    "HALF",
-    "PRODUCT",
-    "QUOTIENT",
-    "SMALL",
-    "WIDTH",
-    "Digits",
-    "add",
-    "approx",
-    "carry",
-    "carry_with",
-    "cut",
-    "fitted",
-    "from_floats",
-    "from_integers",
-    "is_quotient",
-    "is_zero",
-    "limbs_needed",
-    "magnitude",
-    "multiply",
-    "negate",
-    "over_integer",
-    "products",
-    "regrid",
-    "settle",
-    "settled",
-    "shift",
-    "stack",
-    "subtract",
-    "times_integer",
-    "to_fractions",
-    "to_integers",
-    "total",
-    "without_empty_limbs",
-]
+__all__ = [  # with what is read of `digits` and `conversions` together with them
+    "APPROX", "BALANCED", "BASE", "HALF", "PRODUCT", "QUOTIENT", "SMALL", "WIDTH", "Digits",
+    "add", "approx", "carry", "carry_with", "cut", "fitted", "from_floats", "from_integers",
+    "is_quotient", "is_zero", "limbs_needed", "magnitude", "multiply", "negate", "over_integer",
+    "products", "regrid", "settle", "settled", "shift", "stack", "subtract", "times_integer",
+    "to_fractions", "to_integers", "total", "without_empty_limbs",
+]  # fmt: skip
 
 # What rounding to the grid 2^low costs, in units of 2^low.  The limbs left out are balanced: at
 # most (1/2)(1 + 2^-22 + …) units.  Where they had to be carried first, only three of them were; the

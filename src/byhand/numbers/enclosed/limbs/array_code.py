@@ -1,7 +1,7 @@
 """The array code of limb arithmetic, for arrays, and for rows that are noted down as a kernel.
 
-Nothing here asks for the values of entries, so that `kernels` can record it; limbs.py says what it
-is good for and why it is exact.
+Nothing here asks for the values of entries, so that `gpu.kernels` can record it; `arithmetic` says
+what it is good for and why it is exact.
 """
 
 from __future__ import annotations

@@ -5,13 +5,16 @@ softmax   if no score of a row is off by more than R, every e^(score) is off by 
 mix       Σ p·v - Σ p'·v' = Σ p·(v - v') + Σ (p - p')·v'.  Shares add up to 1, the real ones and
           those of the midpoints, so in the second sum any fixed vector c may be taken off each v':
           (1 + E)·Σ p'·rho_v + E·Σ p'·‖v' - c‖, with E = e^(2R) - 1, and what rounding adds.
+
+The slope of softmax, diag p - p·pᵀ, is bounded as in Kim, Papamakarios and Mnih, "The Lipschitz
+constant of self-attention", ICML 2021.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -34,11 +37,8 @@ from byhand.numbers.enclosed.limbs.radii import (
     total,
 )
 from byhand.numbers.enclosed.limbs.scores import apart_from_mean, most, repeated
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, constant
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
-
 
 # ------------------------------------------------------------------ softmax
 
@@ -55,7 +55,7 @@ class Shares:
     off: float  # how far each sum may be from that of the midpoints
 
 
-def softmax(system: Limbs, x: Enclosed) -> Enclosed:
+def softmax(system: System, x: Enclosed) -> Enclosed:
     """Encloses the softmax of each row."""
     if x.origin is not None and isinstance(x.origin.more, ScoreTrail):
         return causal_attention.softmax(system, x, Shares)
@@ -146,7 +146,7 @@ def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
 # ------------------------------------------------------------------ mixing
 
 
-def mix(system: Limbs, weights: Enclosed, v: Enclosed) -> Enclosed:
+def mix(system: System, weights: Enclosed, v: Enclosed) -> Enclosed:
     """Encloses the values mixed by the attention weights."""
     if isinstance(weights, causal_attention.DeferredShares) and not v.exact:
         quick = causal_attention.mix(system, weights, v, apart_from_mean(v))

@@ -46,19 +46,18 @@ class Tabled:
 
     `parity`: the function of the table is even (+1) or odd (-1), so one side gives the other.
     `ramp`: the function is max(x, 0) plus what the table gives.  Beyond the last point the table
-    stands still at `beyond` (times the parity, on the left), within `tail(x)`.
+    gives 0, within `tail(x)`.
     """
 
     name: str
     parity: int
     ramp: bool
-    beyond: int
-    tail: Callable[[float], float]  # log2 of a bound of |f - beyond| for every argument >= x
+    tail: Callable[[float], float]  # log2 of a bound of |f| for every argument >= x
     rest: Callable[[Floats, int], Floats]  # log2 of a bound of the terms from k on, at |x_j| = x
     series: Callable[[int, int, int], Series]  # (last point, terms, bits)
 
     def last(self, low: int) -> int:
-        """The last point: what is beyond it differs from `beyond` by less than 2^(low - 6)."""
+        """The last point: what the table stands for is less, beyond it, than 2^(low - 6)."""
         j = 1
         while self.tail((j + 0.49) / 2**STEP) > low - 6.01:
             j += 1 + j // 64
@@ -73,32 +72,32 @@ class Tabled:
         return k
 
 
-# --------------------------------------------------------------------------------- e^(-βx²/2)
+# --------------------------------------------------------------------------------- e^(-x²/2)
 
 
-def _bell(last: int, terms: int, bits: int, *, beta: int, height: Near) -> Series:
-    """The coefficients of A(x) = height·e^(-βx²/2): from A' = -βxA,
-    (k+1)·a_(k+1) = -β·4^-STEP·(j·a_k + a_(k-1)) in the variable Y.
+def _bell(last: int, terms: int, bits: int, height: Near) -> Series:
+    """The coefficients of A(x) = height·e^(-x²/2): from A' = -xA,
+    (k+1)·a_(k+1) = -4^-STEP·(j·a_k + a_(k-1)) in the variable Y.
     """
-    start = _quadratic_exponentials(last, beta, bits)
+    start = _quadratic_exponentials(last, bits)
     first = [height * value for value in start]
     made = [np.array([value.mid for value in first], object)]
     errors = [max(value.error for value in first)]
     j = np.arange(last + 1).astype(object)
     before, error_before = np.zeros(last + 1, object), 0
     for k in range(terms - 1):
-        following = -((j * made[k] + before) * beta >> 2 * STEP) // (k + 1)
-        error = ((last * errors[k] + error_before) * beta >> 2 * STEP) // (k + 1) + 4
+        following = -(j * made[k] + before >> 2 * STEP) // (k + 1)
+        error = (last * errors[k] + error_before >> 2 * STEP) // (k + 1) + 4
         before, error_before = made[k], errors[k]
         made.append(following)
         errors.append(error)
     return Series(made, errors, bits)
 
 
-def _quadratic_exponentials(last: int, beta: int, bits: int) -> list[Near]:
-    """e^(-β·j²·2^(-2·STEP-1)) for every point: each from the one before by a factor."""
+def _quadratic_exponentials(last: int, bits: int) -> list[Near]:
+    """e^(-j²·2^(-2·STEP-1)) for every point: each from the one before by a factor."""
     one = whole(1, bits)
-    unit = Fraction(-beta, 2 ** (2 * STEP + 1))
+    unit = Fraction(-1, 2 ** (2 * STEP + 1))
     factor, square = integers.exp(rational(unit, bits)), integers.exp(rational(2 * unit, bits))
     made = [one]
     for _j in range(last):
@@ -147,28 +146,19 @@ def _whole_step(bits: int) -> int:
 def _gelu_series(last: int, terms: int, bits: int) -> Series:
     height = whole(1, bits) / integers.root(integers.pi(bits).times(2))
     more = max(terms, _whole_step(bits))
-    bell = _bell(last, more, bits, beta=1, height=height)
+    bell = _bell(last, more, bits, height)
     half = Near(1 << (bits - 1), 0, bits)
     made = _times_argument(_tail_integrals(bell, half))
     return Series(made.terms[:terms], made.errors[:terms], bits)
 
 
-def _erf_series(last: int, terms: int, bits: int) -> Series:
-    height = whole(2, bits) / integers.root(integers.pi(bits))
-    more = max(terms, _whole_step(bits))
-    tails = _tail_integrals(_bell(last, more, bits, beta=2, height=height), whole(1, bits))
-    made = [-term for term in tails.terms[:terms]]
-    made[0] = made[0] + (1 << bits)
-    return Series(made, tails.errors[:terms], bits)
-
-
-def _gauss_rest(x: Floats, k: int, beta: int, height: float) -> Floats:
-    """log2 of the rest: on |z - x| <= r, Re z² >= -r², so |A| <= height·e^(βr²/2); r = 4/√β.
+def _gauss_rest(x: Floats, k: int) -> Floats:
+    """log2 of the rest: on |z - x| <= r = 4, Re z² >= -16, so |A| <= 0.3990·e^8.
 
     Its tail integral is at most 1 + r·max|A|, and |z| <= x + r.
     """
-    r = 4.0 / beta**0.5
-    bound = (x + r) * (1 + r * height * float_exp(8.0))
+    r = 4.0
+    bound = (x + r) * (1 + r * 0.3990 * float_exp(8.0))
     return _cauchy(np.log2(bound), np.full_like(x, r), k)
 
 
@@ -253,13 +243,6 @@ def _silu_series(last: int, terms: int, bits: int) -> Series:
     return _times_argument(_logistic(last, terms, bits, linear=whole(1, bits), cubic=None))
 
 
-def _tanh_series(last: int, terms: int, bits: int) -> Series:
-    made = _logistic(last, terms, bits, linear=whole(2, bits), cubic=None)  # 1 - 2/(1 + e^2x)
-    doubled = [-2 * term for term in made.terms]
-    doubled[0] = doubled[0] + (1 << bits)
-    return Series(doubled, [2 * error for error in made.errors], bits)
-
-
 CUBIC = Fraction(44715, 1000000)  # of GELU's form with tanh
 
 
@@ -292,43 +275,22 @@ GELU = Tabled(
     "gelu",
     parity=+1,
     ramp=True,
-    beyond=0,
     tail=lambda x: -(x * x) / 2 * 1.4426,  # x·Q(x) <= φ(x) < e^(-x²/2)
-    rest=lambda x, k: _gauss_rest(x, k, 1, 0.3990),
+    rest=_gauss_rest,
     series=_gelu_series,
-)
-ERF = Tabled(
-    "erf",
-    parity=-1,
-    ramp=False,
-    beyond=1,
-    tail=lambda x: -(x * x) * 1.4426,  # 1 - erf x <= e^(-x²)
-    rest=lambda x, k: _gauss_rest(x, k, 2, 1.1284),
-    series=_erf_series,
 )
 SILU = Tabled(
     "silu",
     parity=+1,
     ramp=True,
-    beyond=0,
     tail=lambda x: log2(max(x, 1.0)) - x * 1.4426 if x > 1 else 0.0,  # x·e^-x falls from 1 on
     rest=lambda x, k: _logistic_rest(x, k, 1.0, 0.0, times_argument=True),
     series=_silu_series,
-)
-TANH = Tabled(
-    "tanh",
-    parity=-1,
-    ramp=False,
-    beyond=1,
-    tail=lambda x: 1 - 2 * x * 1.4426,  # 1 - tanh x <= 2e^(-2x)
-    rest=lambda x, k: _logistic_rest(x, k, 2.0, 0.0, times_argument=False),
-    series=_tanh_series,
 )
 GELU_TANH = Tabled(
     "gelu_tanh",
     parity=+1,
     ramp=True,
-    beyond=0,
     tail=lambda x: log2(x) - LINEAR * (x + float(CUBIC) * x**3) * 1.4426 if x > 1 else 0.0,
     rest=lambda x, k: _logistic_rest(x, k, LINEAR, LINEAR * float(CUBIC), times_argument=True),
     series=_gelu_tanh_series,
@@ -377,6 +339,6 @@ def _never(x: float) -> float:
 
 
 # Arguments of these are reduced before: nothing is ever beyond the last point.
-SIN = Tabled("sin", -1, False, 0, _never, _circular_rest, lambda *of: _circular(*of, ahead=0))
-COS = Tabled("cos", +1, False, 0, _never, _circular_rest, lambda *of: _circular(*of, ahead=1))
-NEAR_ONE = Tabled("exp", +1, False, 0, lambda x: -1e9, _circular_rest, _exp_series)
+SIN = Tabled("sin", -1, False, _never, _circular_rest, lambda *of: _circular(*of, ahead=0))
+COS = Tabled("cos", +1, False, _never, _circular_rest, lambda *of: _circular(*of, ahead=1))
+NEAR_ONE = Tabled("exp", +1, False, lambda x: -1e9, _circular_rest, _exp_series)

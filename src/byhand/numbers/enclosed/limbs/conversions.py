@@ -1,6 +1,6 @@
 """Digits from floats and Python integers, and back.
 
-Exact, unless a `low` makes it round: then |result - exact| <= HALF·2^low (limbs.py).
+Exact, unless a `low` makes it round: then |result - exact| <= HALF·2^low (`arithmetic`).
 """
 
 from __future__ import annotations

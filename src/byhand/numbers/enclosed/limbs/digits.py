@@ -1,4 +1,4 @@
-"""The representation of fixed-point numbers in limbs (limbs.py says what they are)."""
+"""Fixed-point numbers in limbs, as arrays; `arithmetic` says what they are and why it is exact."""
 
 from __future__ import annotations
 

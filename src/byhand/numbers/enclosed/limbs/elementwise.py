@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from byhand.numbers.enclosed.gpu.decisions import outside_the_pass
-from byhand.numbers.enclosed.limbs import angles, arithmetic, functions
+from byhand.numbers.enclosed.limbs import angles, arithmetic, functions, roots
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
@@ -40,7 +40,7 @@ def exp(x: Digits, low: int) -> Made:
 
 def inverse(x: Digits, low: int) -> Made:
     """1/x for x >= 1/2."""
-    return functions.reciprocal(x, low), functions.ERROR["reciprocal"] * math.ldexp(1.0, low)
+    return roots.reciprocal(x, low), roots.ERROR * math.ldexp(1.0, low)
 
 
 _turns: OrderedDict[Any, tuple[Digits, Digits, float]] = OrderedDict()

@@ -1,5 +1,8 @@
 """e^x on limbs, for x <= 1/4: a table of e^(j/256), times Taylor's polynomial of the distance.
 
+The method of tables is Tang's ("Table-driven implementation of the exponential function in IEEE
+floating-point arithmetic", ACM Transactions on Mathematical Software 15, 1989).
+
 The argument stands on the aligned grid (polynomials.py): limb 0 is j.  The table's limbs weigh
 2^(-10-22i) and those of the polynomial P, which is near 1, 2^(-20-22p), so their product falls on
 the aligned grid: position q = i + p + 1 weighs 2^(-8-22q).

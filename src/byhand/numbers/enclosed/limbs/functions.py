@@ -2,7 +2,7 @@
 
 Every function takes midpoints (Digits) and the grid of the result, 2^low, and gives Digits on that
 grid with |result - f(x)| <= ERROR[name]·2^low for every entry.  Derivations: polynomials.py,
-exponential.py, roots.py, angles.py, and numbers/README.md.  What an argument's own radius does to
+exponential.py and numbers/README.md.  What an argument's own radius does to
 the result is not worked out here.
 
 Arguments and results whose `low` is `aligned(low)` are fastest: nothing has to be shifted then.
@@ -16,40 +16,19 @@ from typing import Any
 import numpy as np
 
 from byhand.numbers.enclosed.gpu import fused
-from byhand.numbers.enclosed.limbs import coefficients, exponential, polynomials, roots
+from byhand.numbers.enclosed.limbs import coefficients, exponential, polynomials
 from byhand.numbers.enclosed.limbs.arithmetic import BASE, HALF, WIDTH, Digits, add, regrid
 from byhand.numbers.enclosed.limbs.coefficients import STEP, Tabled
 from byhand.numbers.enclosed.limbs.engine import Array, in_pieces
 from byhand.numbers.enclosed.limbs.polynomials import on_device, table_of
-from byhand.numbers.enclosed.limbs.roots import inverse_root, reciprocal, root
-
-__all__ = [
-    "ERROR",
-    "aligned",
-    "applied",
-    "erf",
-    "exp",
-    "gelu",
-    "gelu_tanh",
-    "inverse_root",
-    "reciprocal",
-    "root",
-    "silu",
-    "tanh",
-]
 
 # In units of 2^low.  Results off the aligned grid are worked on the next finer one, at most half
 # as coarse, and rounded: half of these and HALF, which is no more.
 ERROR: Mapping[str, float] = {
     "exp": exponential.ERROR,
-    "tanh": polynomials.ERROR,
-    "erf": polynomials.ERROR,
     "gelu": polynomials.ERROR + HALF,  # the ramp may be added apart, and the sum rounded
     "gelu_tanh": polynomials.ERROR + HALF,
     "silu": polynomials.ERROR + HALF,
-    "reciprocal": roots.ERROR,
-    "root": roots.ERROR,
-    "inverse_root": roots.ERROR,
 }
 
 
@@ -67,16 +46,6 @@ def exp(x: Digits, low: int) -> Digits:
     points, near = exponential.tables(last, _reach(-least), x.limbs)
     limbs = applied(exponential.evaluate, (points, near), arguments, last)
     return _on_grid(limbs, low)
-
-
-def tanh(x: Digits, low: int) -> Digits:
-    """tanh x."""
-    return _tabled(coefficients.TANH, x, low)
-
-
-def erf(x: Digits, low: int) -> Digits:
-    """erf x = (2/√π)·∫_0^x e^(-t²) dt."""
-    return _tabled(coefficients.ERF, x, low)
 
 
 def gelu(x: Digits, low: int) -> Digits:

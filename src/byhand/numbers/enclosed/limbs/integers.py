@@ -2,7 +2,7 @@
 
 `Near(mid, error)` at `bits` stands for a real number x with |x·2^bits - mid| <= error.  All
 arithmetic is on integers; every rounding is counted in the error, upwards.  Slow and plain:
-arrays of numbers live in limbs.py.  `value_of` works out an expression tree.
+arrays of numbers live in `arithmetic`.  `value_of` works out an expression tree.
 
 >>> value_of(Call("sqrt", Number(Fraction(2))), 20)
 (1482910, 1)
@@ -126,7 +126,7 @@ def _arctan_inverse(n: int, bits: int) -> Near:
 
 @lru_cache(64)
 def pi(bits: int) -> Near:
-    """π = 16·arctan(1/5) - 4·arctan(1/239)."""
+    """π = 16·arctan(1/5) - 4·arctan(1/239), by Machin's formula of 1706."""
     work = bits + 32
     value = _arctan_inverse(5, work).times(16) - _arctan_inverse(239, work).times(4)
     return value.at(bits)

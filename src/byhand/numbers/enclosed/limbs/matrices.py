@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 from byhand.numbers.enclosed.limbs.products import multiply_matrix
 from byhand.numbers.enclosed.limbs.radii import Bound, plus, spread, times
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import Weight
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
 
 LONG = 8  # a matrix with so many times more outputs than inputs is a vocabulary
 LEFT_OUT = 2  # pairs of limbs may be left out that change an entry by so many bits of its guard
 
 
 def times_matrix(
-    system: Limbs, x: Enclosed, weight: Weight, layout: str, bias: Weight | None
+    system: System, x: Enclosed, weight: Weight, layout: str, bias: Weight | None
 ) -> Enclosed:
     """x·W + bias for rows x; the radii of rows and of entries are worked out when asked for."""
     matrix = weight.matrix(layout)
@@ -81,7 +79,7 @@ def times_matrix(
     )
 
 
-def _grid_of(system: Limbs, x: Enclosed, weight: Weight, layout: str, columns: Array) -> int:
+def _grid_of(system: System, x: Enclosed, weight: Weight, layout: str, columns: Array) -> int:
     """By the radius of a row; for a vocabulary, whose rows are long, by that of an entry."""
     inputs, outputs = weight.matrix(layout).inputs, columns.shape[0]
     if x.exact or not outputs:
@@ -116,7 +114,7 @@ def _rows_of(bias: Weight, x: Enclosed) -> Enclosed:
     return Enclosed(bias.digits.broadcast(x.shape[0], bias.shape[0]))
 
 
-def head_outputs(system: Limbs, x: Enclosed, weight: Weight | None, layout: str) -> Enclosed:
+def head_outputs(system: System, x: Enclosed, weight: Weight | None, layout: str) -> Enclosed:
     """The norm of a head's slice of the matrix times the head's radius."""
     heads, positions, width = x.shape
     engine = x.digits.engine

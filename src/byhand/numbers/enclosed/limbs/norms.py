@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import (
@@ -48,11 +47,9 @@ from byhand.numbers.enclosed.limbs.row_functions import (
     roots_of_rows,
     row_squares,
 )
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, Origin, by_entry, constant
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
-    from byhand.numbers.enclosed.limbs.weights import Weight
+from byhand.numbers.enclosed.limbs.weights import Weight
 
 UNEVEN = 1.5  # a gain this far above its root mean square is taken into the norm of what follows
 
@@ -70,7 +67,7 @@ def root_above(width: int) -> float:
 # ------------------------------------------------------------------ the operations
 
 
-def mean(system: Limbs, x: Enclosed) -> Enclosed:
+def mean(system: System, x: Enclosed) -> Enclosed:
     """Encloses the mean of each row."""
     low = min(x.digits.low, -system.bits if x.exact else x.digits.low) - WIDTH
     total = arithmetic.total(x.digits, -1)
@@ -85,7 +82,7 @@ def mean(system: Limbs, x: Enclosed) -> Enclosed:
     return by_entry(digits, plus(known, local), Origin("mean", x, local))
 
 
-def center(system: Limbs, x: Enclosed, mean: Enclosed) -> Enclosed:
+def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
     """Encloses x - mean; where the mean is that of x, only its rounding adds to the radius."""
     origin = mean.origin
     if origin is not None and origin.kind == "mean" and origin.source is x:
@@ -105,7 +102,7 @@ def center(system: Limbs, x: Enclosed, mean: Enclosed) -> Enclosed:
     return Enclosed(without_empty_limbs(exact), ball)
 
 
-def mean_square(system: Limbs, x: Enclosed) -> Enclosed:
+def mean_square(system: System, x: Enclosed) -> Enclosed:
     """Encloses the mean of the squares of each row."""
     squares = row_squares(x.digits)
     finest = 2 * min(x.digits.low, -system.bits) if x.exact else 2 * x.digits.low
@@ -123,7 +120,7 @@ def mean_square(system: Limbs, x: Enclosed) -> Enclosed:
     return by_entry(digits, plus(known, local), Origin("mean_square", x, local))
 
 
-def root(system: Limbs, x: Enclosed, eps: Fraction) -> Enclosed:
+def root(system: System, x: Enclosed, eps: Fraction) -> Enclosed:
     """Encloses √(x + eps)."""
     source = x.origin.source if x.origin is not None and x.origin.kind == "mean_square" else None
     finest = -system.bits
@@ -154,7 +151,7 @@ def root(system: Limbs, x: Enclosed, eps: Fraction) -> Enclosed:
     return by_entry(digits, plus(known, local), origin)
 
 
-def normalize(system: Limbs, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list[tuple[int, ...]]]:
+def normalize(system: System, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list[tuple[int, ...]]]:
     """The quotient, and the rows that are zero over zero: known to be, and taken to be zero."""
     engine = x.digits.engine
     width = x.width
@@ -215,7 +212,7 @@ def _zero_where(bound: Bound, cause: Bound) -> Bound:
     return engine_of(bound).where(cause == 0.0, 0.0 * cause, bound)
 
 
-def affine(system: Limbs, x: Enclosed, gain: Weight | None, bias: Weight | None) -> Enclosed:
+def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None) -> Enclosed:
     """x·gain + bias: max|gain|·rho; entry by entry |gain_j| times the radius."""
     factor = None if gain is None else gain.largest
     ball = x.ball if factor is None else times(x.ball, factor)

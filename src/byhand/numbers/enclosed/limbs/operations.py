@@ -10,9 +10,6 @@ Two things happen to a radius in every operation:
     rho     of what is read is carried along: the operation's Lipschitz constant times it
     local   the operation's own rounding of midpoints is added
 
-Digits far below the radius are not worked out: the grid of a result is the radius of an entry less
-GUARD bits.  So the work falls from layer to layer as the radius grows.
-
 The rules of larger operations have rooms of their own: `matrices`, `norms`, `positions`, `scores`,
 `attention`, and `prediction` for the next token and the loss.
 """
@@ -22,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +28,7 @@ from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.base import Array, Note
 from byhand.numbers.enclosed.distance import Apart
-from byhand.numbers.enclosed.enclosure import Enclosing, Logs
+from byhand.numbers.enclosed.enclosure import Logs
 from byhand.numbers.enclosed.limbs import (
     arithmetic,
     attention,
@@ -43,52 +40,20 @@ from byhand.numbers.enclosed.limbs import (
     scores,
 )
 from byhand.numbers.enclosed.limbs import positions as places
-from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits, without_empty_limbs
+from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, without_empty_limbs
 from byhand.numbers.enclosed.limbs.constants import Constant
 from byhand.numbers.enclosed.limbs.distances import apart_from
-from byhand.numbers.enclosed.limbs.engine import engine_of
-from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, plus, spread, times
-from byhand.numbers.enclosed.limbs.values import Enclosed, constant, entries_of
-from byhand.numbers.enclosed.limbs.weights import Weight, read_weight, torch_devices
-
-COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
-GUARD = 5  # bits below the radius of an entry that are still worked out
-
-LOST = -8  # the grid of what nothing is known of: its digits do not matter
+from byhand.numbers.enclosed.limbs.radii import Bound, plus, times
+from byhand.numbers.enclosed.limbs.system import System
+from byhand.numbers.enclosed.limbs.values import Enclosed, entries_of
+from byhand.numbers.enclosed.limbs.weights import Weight, read_weight
 
 # The largest slope of each activation, rounded up: |f(x) - f(y)| <= slope·|x - y|.
 SLOPES = {"relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "silu": 1.0999, "identity": 1.0}
 
 
-class Limbs(Enclosing):
+class Limbs(System):
     """Enclosures of float models: NumPy, or torch on a device.  `bits` is the finest grid."""
-
-    uniform: ClassVar[str | None] = "enclosed"
-    limit: ClassVar[int] = 480  # squares of the finest grid are still floats
-
-    def __init__(self, bits: int, device: str | None = None) -> None:
-        super().__init__()
-        if not 1 <= bits <= self.limit:
-            raise InputError(
-                _("the precision is out of range"),
-                expected=_("1 to {most} bits").format(most=self.limit),
-                found=str(bits),
-            )
-        self.bits = bits
-        self.device: Any = None
-        if device is not None:
-            self.device = torch_devices().find_device(device)
-
-    @property
-    def name(self) -> str:
-        place = "" if self.device is None else f" on {self.device}"
-        return f"enclosures, {self.bits} bits{place}"
-
-    def at(self, bits: int) -> Self:
-        """The same system at another precision; what one has admitted the other reads as well."""
-        other = type(self)(bits)
-        other.device = self.device
-        return other
 
     # ------------------------------------------------------------------- values in and out
 
@@ -136,43 +101,6 @@ class Limbs(Enclosing):
         if x.ndim < 2:  # one number for each row: there is no row to be rounded along
             return Enclosed(x.digits, hidden=hidden)
         return self.settled(x.digits, hidden=hidden)
-
-    # ------------------------------------------------------------------- grids
-
-    def grid(self, radius: Bound, width: int = 1) -> int:
-        """The grid for rows of this Euclidean radius; the finest for what is known exactly."""
-        least = _least(radius)
-        if least is None:
-            endless = radius is not None and _endless(radius)
-            return max(-self.bits, LOST) if endless else -self.bits
-        wanted = exponent_of(least / math.sqrt(width)) - GUARD
-        return min(COARSEST, max(-self.bits, wanted))
-
-    def settled(self, digits: Digits, ball: Bound = None, **more: Any) -> Enclosed:
-        """Exact digits as they are, or rounded to the grid that their radius asks for."""
-        low = self.grid(ball, digits.shape[-1] if digits.ndim else 1)
-        if digits.low >= low:
-            return Enclosed(digits, ball, **more)
-        local = HALF * math.ldexp(1.0, low)
-        rounded = arithmetic.regrid(digits, low=low)
-        box = more.pop("box", None)
-        if box is not None:
-            more["box"] = lambda: plus(box(), local)
-        return Enclosed(rounded, self.rounded(ball, local, digits), **more)
-
-    def rounded(self, ball: Bound, local: Bound, digits: Digits) -> Bound:
-        """The radius of rows whose entries were rounded by `local` each."""
-        return self.rows(plus(ball, spread(local, digits.shape[-1])), digits)
-
-    def rows(self, bound: Bound, digits: Digits) -> Bound:
-        """One bound for each row, where all rows may share one."""
-        if isinstance(bound, float):
-            return constant(digits, digits.shape[:-1], bound)
-        return bound
-
-    def constant(self, value: Expression | Fraction) -> Constant:
-        """A constant of the plan, with 64 bits more than the numbers have."""
-        return Constant.of(value, self.bits + 64)
 
     # ------------------------------------------------------------------- embedding and sums
 
@@ -352,21 +280,3 @@ class Limbs(Enclosing):
 
     def loss(self, probs: Array, *, target: int) -> Array:
         return prediction.loss(self, self.enclosed(probs), target)
-
-
-def _least(radius: Bound) -> float | None:
-    """The smallest radius that says something: neither zero nor infinite."""
-    if radius is None:
-        return None
-    if isinstance(radius, float):
-        return radius if 0.0 < radius < math.inf else None
-    if not math.prod(radius.shape):
-        return None
-    least = engine_of(radius).least_above_zero(radius)
-    return least if least < math.inf else None
-
-
-def _endless(radius: Bound) -> bool:
-    if isinstance(radius, float):
-        return radius == math.inf
-    return engine_of(radius).holds(radius == math.inf)

@@ -222,12 +222,9 @@ def _built(function: Tabled, series: Series, last: int, whole: bool) -> Table:
     signs = np.array([function.parity * (-1.0) ** k for k in powers])
     left = right[:, :0:-1] * signs[:, None]
     end = np.full((len(rows), 1), 0.0 if whole else np.nan)  # nobody reads beyond a part
-    if whole and function.beyond:
-        one = np.array([function.beyond << (series.bits - GUARD)], object)
-        end[steps[-1].rows] = np.array(_rows(one, last, len(rows[steps[-1].rows])))
     table, offset = right, 0
     if right.shape[1] > 1:
-        table = np.concatenate([end * signs[:, None], left, right, end], axis=1)
+        table = np.concatenate([end, left, right, end], axis=1)
         offset = left.shape[1] + 1
     start = _first_position(totals[split], last)
     return Table(table, offset, terms - split, tuple(steps), start, last, function.ramp)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +17,14 @@ from byhand.numbers.enclosed.limbs import arithmetic, elementwise
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits
 from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.radii import plus, spread, times
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import torch_devices
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
 
 FINEST = -836  # the grid of sines and cosines, where values are huge and digits many
 
 
-def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
+def sinusoid(system: System, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
     """Encloses the sines and cosines of positions."""
     low = -system.bits
     like = _like(system)
@@ -38,14 +36,14 @@ def sinusoid(system: Limbs, positions: Sequence[int], width: int, base: Fraction
     return Enclosed(Digits(engine.contiguous(digits.limbs), digits.top), ball)
 
 
-def _like(system: Limbs) -> Array:
+def _like(system: System) -> Array:
     """An array of the device that the system works on."""
     here = np.zeros(1)
     return here if system.device is None else torch_devices().from_numpy(here).to(system.device)
 
 
 def rotate(
-    system: Limbs,
+    system: System,
     x: Enclosed,
     frequencies: Sequence[Any] | None,
     positions: Sequence[int],

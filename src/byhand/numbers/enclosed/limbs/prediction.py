@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from byhand.numbers.enclosed.limbs.array_code import horner
 from byhand.numbers.enclosed.limbs.engine import NUMPY
 from byhand.numbers.enclosed.limbs.integers import Near, TooNear
 from byhand.numbers.enclosed.limbs.radii import over, plus
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import (
     Enclosed,
     by_entry,
@@ -31,10 +32,6 @@ from byhand.numbers.enclosed.limbs.values import (
     lasting,
     rational_radius,
 )
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
-
 
 FEW = 1000  # numbers that may be largest are told apart one by one
 
@@ -243,7 +240,7 @@ def _may_lead(lower: Any, upper: Any) -> Any:
 # ------------------------------------------------------------------ the loss
 
 
-def loss(system: Limbs, probs: Enclosed, target: int) -> Enclosed:
+def loss(system: System, probs: Enclosed, target: int) -> Enclosed:
     """-ln p = ln Σ e^(x_j - shift) - (x_t - shift), straight from the logits.
 
     If no logit is off by more than R, ln of the sum is not either: R + the radius of x_t.
@@ -263,7 +260,7 @@ def loss(system: Limbs, probs: Enclosed, target: int) -> Enclosed:
     return _single(value, box, probs)
 
 
-def _from_share(system: Limbs, probs: Enclosed, target: int, bits: int) -> Enclosed:
+def _from_share(system: System, probs: Enclosed, target: int, bits: int) -> Enclosed:
     share = probs.digits[-1:, target]
     near = _near(share, 0.0, bits)
     radius = None if probs.box is None else probs.box[-1:, target]

@@ -1,5 +1,10 @@
 """Exact products of matrices of limbs on float64 BLAS.
 
+The method is that of error-free slices: Ozaki, Ogita, Oishi and Rump, "Error-free transformations
+of matrix multiplication by using fast routines of matrix multiplication and its applications",
+Numerical Algorithms 59 (2012).  The checksum is that of Huang and Abraham, "Algorithm-based fault
+tolerance for matrix operations", IEEE Transactions on Computers C-33 (1984).
+
 A weight matrix comes cut into slices of 22 bits (slices.py): W = Σ_t S_t·2^(top - 22(t+1)), every
 S_t a matrix of integers, balanced, so |S_t| <= 2^21.  A row of limbs times a slice is a sum of
 products of integers, and float64 adds and multiplies integers exactly as long as nothing exceeds

@@ -7,7 +7,8 @@ by its caller.  Nothing gives NaN: zero times infinity is zero here, since a bou
 the number is zero, and the number behind an infinite bound is finite.
 
 Assumed: IEEE 754 binary64, round to nearest, gradual underflow (asserted by `selftest`).  With the
-unit roundoff u = 2^-53, m roundings of non-negative operands lose at most the factor (1 - u)^m, and
+unit roundoff u = 2^-53, m roundings of non-negative operands lose at most the factor (1 - u)^m
+(Higham, Accuracy and Stability of Numerical Algorithms, 2002, lemma 3.1: γ_m bounds it), and
 
     fl(y·(1 + (m + 2)·2^-52)) >= y·(1 - u)·(1 + (2m + 4)·u) >= y·(1 + 2mu) >= y/(1 - u)^m
 

@@ -1,13 +1,13 @@
-"""1/x, √x and 1/√x on limbs: a float64 start, and steps that each gain some 47 bits.
+"""1/x and √x on limbs: a float64 start, and steps that each gain some 47 bits.
 
+Newton's method with a fixed slope (Brent and Zimmermann, Modern Computer Arithmetic, 2010, 4.2).
 Every step adds to y the residual times a fixed float64 factor f, nearly the reciprocal of the
 residual's slope.  With f off by at most KAPPA relatively, an error ε of y becomes
 
-    1/x    residual 1 - xy      f ≈ 1/x        ε·(1 - fx)                     exactly
-    1/√x   residual 1 - xy²     f ≈ 1/(2√x)    ε·(1 - 2fx/√x) - fx·ε²
+    1/x    residual 1 - xy      f ≈ 1/x        ε·(1 - fx)             exactly
     √x     residual x - y²      f ≈ 1/(2√x)    ε·(1 - 2f√x) - f·ε²
 
-and the square terms are at most ε²/y·(1/2 + KAPPA) <= ε·KAPPA while ε <= KAPPA·y, so each step
+and the square term is at most ε²/y·(1/2 + KAPPA) <= ε·KAPPA while ε <= KAPPA·y, so each step
 multiplies ε by at most 2·KAPPA.  Rounding adds, in units of the working grid 2^w, w = low - 8:
 the residual is worked to 2^-4 units over the largest f, the product with f to PRODUCT units.  What
 these errors themselves add later is 2·KAPPA of them.  Where the result is so small that ε <=
@@ -59,22 +59,6 @@ def reciprocal(x: Digits, low: int) -> Digits:
         return subtract(one, multiply(x, y), to, _top(size, to))
 
     return _refined(start, start, 1 / least, 0.5 / most, 1 / least, residual, low)
-
-
-def inverse_root(x: Digits, low: int) -> Digits:
-    """1/√x for 2^-900 <= x <= 2^(-2·low), on the grid 2^low: ERROR·2^low."""
-    values, least, most = _positive(x, most=-2 * low)
-    start = 1.0 / x.engine.root(values)
-    one = one_like(x.limbs)
-    w = low - GUARD
-    # |1 - xy²| <= 3·√x·ε, ε <= KAPPA/√x + 4·2^w
-    size = max(-45, _exponent(sqrt(most)) + w + 5)
-
-    def residual(y: Digits, to: int) -> Digits:
-        return subtract(one, multiply(x, multiply(y, y)), to, _top(size, to))
-
-    steep, flat = 1 / sqrt(least), 0.25 / sqrt(most)
-    return _refined(start, start * 0.5, steep, flat, steep, residual, low)
 
 
 def root(x: Digits, low: int) -> Digits:

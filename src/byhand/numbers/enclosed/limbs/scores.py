@@ -10,7 +10,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +29,9 @@ from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, Engine, engine_of
 from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
 from byhand.numbers.enclosed.limbs.radii import Bound, length, mixed, plus, root, times
 from byhand.numbers.enclosed.limbs.spectral import spectral_norms
+from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, by_entry, constant
 from byhand.numbers.enclosed.limbs.weights import Weight
-
-if TYPE_CHECKING:
-    from byhand.numbers.enclosed.limbs.operations import Limbs
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class Settings:
     keys: Sequence[int]
 
 
-def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
+def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
     """(head, query, key); what the mask or the table hides is absent."""
     quick = _causal_scores(system, q, k, settings)
     if quick is not None:
@@ -80,7 +78,7 @@ def scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclo
     return made
 
 
-def _causal_scores(system: Limbs, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed | None:
+def _causal_scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed | None:
     """Where a GPU can be spared what is hidden."""
     scale = settings.scale
     power = 0 if scale is None else scale.power
@@ -115,7 +113,7 @@ def _hidden(
     return None if hidden is None else like.engine.broadcast(hidden, shape or like.shape)
 
 
-def _dot_products(system: Limbs, q: Enclosed, k: Enclosed) -> Enclosed:
+def _dot_products(system: System, q: Enclosed, k: Enclosed) -> Enclosed:
     """Query head h reads key head h // (heads / kv_heads)."""
     heads, queries, width = q.shape
     kv_heads, keys, _width = k.shape
@@ -169,7 +167,7 @@ def most(bounds: Array) -> float:
     return engine_of(bounds).largest(bounds)
 
 
-def _scaled(system: Limbs, x: Enclosed, factor: Constant) -> Enclosed:
+def _scaled(system: System, x: Enclosed, factor: Constant) -> Enclosed:
     """x·c entry by entry."""
     assert x.origin is not None
     source, before = x.origin.source, times(x.origin.local, factor.size)
@@ -193,7 +191,7 @@ def _scaled(system: Limbs, x: Enclosed, factor: Constant) -> Enclosed:
     return made
 
 
-def _sum(system: Limbs, x: Enclosed, known: Digits) -> Enclosed:
+def _sum(system: System, x: Enclosed, known: Digits) -> Enclosed:
     """Plus what is known exactly."""
     assert x.origin is not None
     exact = min(x.digits.low, known.low)

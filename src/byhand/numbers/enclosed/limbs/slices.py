@@ -1,5 +1,7 @@
 """Weight matrices cut once into slices of 22-bit integers, for exact products (products.py).
 
+Slices as Ozaki and others cut them (2012), with one exponent for the whole matrix.
+
 Memory: slices are kept in float64, two of them for nearly all float32 weights: 16 bytes for each
 weight beside the weight itself (8 for bfloat16).  float32 would hold 22-bit integers as well, but
 to widen them again for every product costs a fifth of its time.

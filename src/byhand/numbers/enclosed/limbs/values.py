@@ -7,7 +7,7 @@ are from them:
     box    for each entry, |real - midpoint|; the radius of an entry is the smaller of the two
 
 None says: no difference.  Either may be worked out only when it is asked for.  Weights are in
-weight.py.
+`weights`.
 """
 
 from __future__ import annotations

@@ -234,10 +234,10 @@ def read_weight(data: Any, device: Any = None) -> Weight:
 def torch_devices() -> Any:
     """The module of torch's devices, imported for who has asked for one: limb arithmetic works on
     tensors from then on."""
-    from byhand.numbers import devices
-    from byhand.numbers.enclosed.gpu.tensor_engine import TENSORS
+    from byhand.numbers import devices  # which says how torch is installed where it is missing
+    from byhand.numbers.enclosed.gpu.tensor_engine import KIND, TENSORS
 
-    register(devices.Tensor, TENSORS)
+    register(KIND, TENSORS)
     return devices
 
 

@@ -60,7 +60,7 @@ class Ground:
     sheet: Sheet
 
     def hatches(self) -> Iterator[Markup]:
-        """A pattern for each token that has a region."""
+        """The pattern of each colour that a region has."""
         for hue in sorted({self.sheet.hue(region.token) for region in self.sheet.plane.regions}):
             dots = {"stroke_linecap": "round", "style": "stroke-width:2.2"} if hue == "c1" else {}
             yield element(
@@ -77,7 +77,7 @@ class Ground:
         return [[self.sheet.at(float(x), float(y)) for x, y in line] for line in region.outlines]
 
     def regions(self) -> Iterator[Markup]:
-        """The regions of the plane, each with the colour and the pattern of its token."""
+        """Each region in its colour and its pattern, then their edges."""
         edges = []
         for region in self.sheet.plane.regions:
             hue = self.sheet.hue(region.token)
@@ -164,7 +164,7 @@ class Ground:
         return [(each, tip) for each, tip in tips if long[each.id] >= least]
 
     def arrows(self) -> Iterator[Markup]:
-        """The directions of the tokens as arrows; takes the room that they need."""
+        """The directions, of two dimensions with the ray that goes on beyond the tip."""
         start = self._start
         for each, tip in self.arrows_shown:
             hue = self.sheet.hue(each.id)
@@ -189,7 +189,7 @@ class Ground:
         return start[0] + least * x, start[1] + least * y
 
     def arrow_labels(self) -> Iterator[Markup]:
-        """The names of the arrows, where there is room."""
+        """The name of each direction, where there is room for it."""
         start = self._start
         for each, tip in self.arrows_shown:
             name = token_label(each.token)

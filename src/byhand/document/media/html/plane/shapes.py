@@ -39,12 +39,12 @@ def text(kind: str, at: Spot, *said: str, **more: str) -> Markup:
 
 
 def pixel(at: Spot) -> Spot:
-    """The nearest point of a grid of two pixels."""
+    """The point on a grid of two pixels: what shares it lies over each other."""
     return round(at[0] / 2) * 2.0, round(at[1] / 2) * 2.0
 
 
 def between(one: Spot, two: Spot, share: float) -> Spot:
-    """The point that lies a share of the way from one point to another."""
+    """The point at a share of the way from one point to another."""
     return one[0] + share * (two[0] - one[0]), one[1] + share * (two[1] - one[1])
 
 
@@ -61,7 +61,7 @@ def middle(segment: Segment, bow: float) -> Spot:
 
 
 def bent(segment: Segment, bow: float) -> str:
-    """The path of a segment, straight or as a bow."""
+    """A line that is bent so far to its left."""
     one, two = segment
     if not bow:
         return line(one, two)
@@ -84,7 +84,7 @@ def barb(segment: Segment, bow: float) -> str:
 
 
 def arrow_head(tip: Spot, turn: float, long: float, half: float) -> str:
-    """The path of the head of an arrow."""
+    """The head of an arrow that ends in a tip."""
     x, y = tip
     back = (x - long * cos(turn), y - long * sin(turn))
     side = (half * sin(turn), -half * cos(turn))
@@ -95,12 +95,12 @@ def arrow_head(tip: Spot, turn: float, long: float, half: float) -> str:
 
 
 def line(one: Spot, two: Spot) -> str:
-    """The path of a straight line."""
+    """A straight line."""
     return f"M{one[0]:.1f} {one[1]:.1f}L{two[0]:.1f} {two[1]:.1f}"
 
 
 def closed(outline: Sequence[Spot]) -> str:
-    """The path around an outline."""
+    """An outline back to its start."""
     return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in outline) + "z"
 
 

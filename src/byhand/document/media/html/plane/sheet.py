@@ -36,13 +36,13 @@ class Box:
 
     @classmethod
     def around(cls, centre: Spot, width: float, height: float) -> Box:
-        """The box of a width and a height around a point."""
+        """The box of a size around a point."""
         x, y = centre
         return cls(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
 
     @property
     def corners(self) -> tuple[Spot, ...]:
-        """The four corners."""
+        """Clockwise from the upper left."""
         return (
             (self.left, self.top),
             (self.right, self.top),
@@ -51,7 +51,7 @@ class Box:
         )
 
     def covers(self, other: Box, room: float = 0.0) -> bool:
-        """Whether two boxes overlap, or come nearer than some room."""
+        """Whether two boxes share a point, or are nearer than some room."""
         return (
             self.left < other.right + room
             and other.left < self.right + room
@@ -60,7 +60,7 @@ class Box:
         )
 
     def inside(self, other: Box) -> bool:
-        """Whether the box lies inside another."""
+        """Whether it lies wholly in another."""
         return (
             self.left >= other.left
             and self.right <= other.right
@@ -103,7 +103,7 @@ class Room:
         self.taken.extend(boxes)
 
     def free(self, box: Box) -> bool:
-        """Whether a box lies on the sheet and covers nothing."""
+        """Whether a box lies inside and covers nothing that is taken."""
         return box.inside(self.whole) and not any(box.covers(other, CLOSE) for other in self.taken)
 
     def beside(

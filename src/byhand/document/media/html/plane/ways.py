@@ -65,7 +65,7 @@ class Ways:
         return found
 
     def lines(self) -> Iterator[Markup]:
-        """The ways of the stream through the plane; takes the room that they need."""
+        """The line of each way, which takes its room."""
         for segments, strong in zip(self._segments, self.strong, strict=True):
             if not segments:
                 continue
@@ -82,7 +82,7 @@ class Ways:
         return element("g", *drawn, class_=None if strong else "faint")
 
     def marks(self) -> Iterator[Markup]:
-        """A mark for each stop, and a ring around the last one."""
+        """The signs of the stops, and a ring around each end."""
         for own, way, strong in self._each():
             drawn = [mark(stop.kind, place) for stop, place in zip(own.stops, way, strict=True)]
             if own.last is not None:
@@ -95,7 +95,7 @@ class Ways:
         return zip(self.sheet.geometry.paths, self.points, self.strong, strict=True)
 
     def take_marks(self) -> None:
-        """Takes the room of the marks that labels must not cover."""
+        """Takes the room of the marks."""
         for own, way, strong in self._each():
             for i, place in enumerate(way):
                 last = own.last is not None and i == len(way) - 1
@@ -128,7 +128,7 @@ class Ways:
                 yield from self._label(ends[group[0]], who, told[group[0]], "", 11.5, 9, rings=2)
 
     def start_labels(self) -> Iterator[Markup]:
-        """A label where each strong way starts."""
+        """Where a way starts: whose it is."""
         starts = [way[0] if way else None for way in self.points]
         groups = self._together(starts, [""] * len(starts))
         for group in sorted(groups, key=lambda group: -max(group)):

@@ -1,0 +1,33 @@
+"""What was to be proven of a trace, the precision that proved it, and what remained open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from byhand.numbers.enclosed.enclosure import Enclosure
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """One thing that was asked for and is not proven, with how close it is."""
+
+    address: str  # "logits[3,17]": digits of this number; "next[3]": the token after a position
+    asked: str  # "digits" or "next"
+    enclosure: Enclosure  # of the number; of next: of the distance between the foremost two logits
+    candidates: tuple[int, ...] = ()  # of next: the ids that may be the largest
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What was asked, the precision that proved it, and what remained open."""
+
+    digits: int
+    bits: int  # the working precision it took
+    undecided: tuple[Unproven, ...] = ()  # the first of them
+    count: int = 0  # how many there are
+    by_exact: tuple[str, ...] = ()  # addresses that exact arithmetic settled: zeros and ties
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked is proven."""
+        return self.count == 0
