@@ -57,6 +57,11 @@ def _(message: str) -> str:
     return _catalogue.gettext(message)
 
 
+def later(message: str) -> str:
+    """Marks a message that is translated when it is shown."""
+    return message
+
+
 def whole(count: int) -> str:
     """A whole number with its thousands set apart, as the language does: 4,096 or 4 096."""
     return f"{count:,}".replace(",", _(","))

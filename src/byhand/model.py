@@ -15,6 +15,8 @@ from byhand.weights import Weights
 class Model:
     """Everything a trace needs but the text: an architecture, weights and a vocabulary.
 
+    `byhand.open_model` opens one, `byhand.make_model` makes one of arrays, lists and texts.
+
     >>> import byhand
     >>> model = byhand.open_model("tiny")
     >>> model, model.weights["embed.token"].data.tolist()[2], model.spec.d_model

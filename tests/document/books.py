@@ -1,13 +1,12 @@
 """The books of all built-in models, made once a run, and one of a model as large as a checkpoint.
 
-The workers of a parallel run share one folder: whoever needs a book first makes it, the others wait
-at its lock and read it.
+The workers of a parallel run share one folder: whoever needs a book first writes its pages, the
+others wait at its lock; what the pages were written from each of them makes itself.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -78,11 +77,10 @@ class Shelf:
 
     def _take(self, name: str) -> Made:
         target = self.folder / name
-        kept = self.folder / f"{name}.pickle"
+        written = self.folder / f"{name}.written"
         with _alone(self.folder / f"{name}.lock"):
-            if not kept.exists():
-                kept.write_bytes(pickle.dumps(_write(name, target)))
-            book = pickle.loads(kept.read_bytes())
+            book = _make(name) if written.exists() else _write(name, target)
+            written.touch()
         return Made(name, book.language, target, book)
 
 
@@ -96,13 +94,20 @@ def shelf_of(factory: pytest.TempPathFactory) -> Shelf:
     return Shelf(folder)
 
 
+def _make(name: str) -> Book:
+    if name == LARGE:
+        return make_book(checkpoint_sized(), language="en")
+    book: Book = EDITIONS[name].make()
+    return book
+
+
 def _write(name: str, folder: Path) -> Book:
-    if name != LARGE:
-        book: Book = EDITIONS[name].write(folder)
-        return book
-    large = make_book(checkpoint_sized(), language="en")
-    write_book(large, folder)
-    return large
+    if name == LARGE:
+        large = _make(name)
+        write_book(large, folder)
+        return large
+    book: Book = EDITIONS[name].write(folder)
+    return book
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.json.explanation import document_of
 from byhand.document.media.json.records import write_document
-from byhand.document.media.terminal.explanation import lines
-from byhand.document.media.terminal.ink import Ink, width_of
+from byhand.document.media.terminal.ink import width_of
+from byhand.document.media.terminal.parts import Terminal
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.parts import (
     Cell,
@@ -68,7 +68,7 @@ def by_key(name: str) -> Explanation:
 
 def shown(*parts: Part, width: int = 60) -> list[str]:
     section = Section("lens", "Lens", "", parts)
-    return list(lines(TITLE, [section], width, Ink()))[4:]
+    return list(Terminal(width).lines([TITLE, section]))[4:]
 
 
 def term(name: str, value: str, size: float, kind: str = "term", **more: Any) -> TermLine:
@@ -127,7 +127,7 @@ def test_a_name_and_a_number_that_do_not_fit_side_by_side_stand_one_below_the_ot
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     found = by_key(name)
     parts = tuple(sections(found, [*USUAL, "stream", "norms"]))
-    told = lines(title(found), parts, width, Ink())
+    told = Terminal(width).lines([title(found), *parts])
     assert [line for line in told if width_of(line) > width] == []
 
 

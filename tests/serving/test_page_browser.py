@@ -114,7 +114,7 @@ def test_text_becomes_tokens_as_it_is_typed(person: Page) -> None:
     person.see(".tokens .chip", re.compile(r"^1\s*c$"))
     page.click('.tokens [data-place="0"]')
     person.see('.tokens [data-place="0"][aria-pressed=true]')
-    person.see("#rail h2", "The way of position 0 b")
+    person.see("#rail h2", "The residual stream at position 0 b")
 
 
 def test_an_edited_weight_changes_the_prediction_and_undo_takes_it_back(person: Page) -> None:
@@ -122,7 +122,7 @@ def test_an_edited_weight_changes_the_prediction_and_undo_takes_it_back(person: 
     assert person.foretold() == "a"
     person.view("weights")
     person.change_weight(WEIGHT, "5/2")
-    person.see("#rail .changes", "10 numbers are others now")
+    person.see("#rail .changes", "10 numbers have changed")
     assert page.inner_text(".turned").split() == ["a", "→", "c"]
     assert page.locator("#map svg a.moved").evaluate_all(STATIONS) == [
         "node-logits",
@@ -170,7 +170,7 @@ def test_a_number_shows_its_working_and_what_it_comes_from(person: Page) -> None
 def test_numbers_and_languages_are_switched_and_differences_shown(person: Page) -> None:
     page = person.open()
     page.select_option("#the-numbers", "bfloat16")
-    person.see("#rail .changes", "numbers are others now")
+    person.see("#rail .changes", "numbers have changed")
     page.click("[data-do=compare-before]")
     person.see(".verdicts", "They part at block.0.attn.weights")
     assert page.locator(".along tr.first code").inner_text() == "block.0.attn.weights"
@@ -204,7 +204,7 @@ def test_a_step_is_practised_wrongly_and_rightly(person: Page) -> None:
     page.fill("#the-answer", "1")
     page.keyboard.press("Enter")
     person.see(".verdict-of.right")
-    person.see(".score", "1 of 2 follow")
+    person.see(".score", "1 of 2 right")
 
 
 def test_a_model_is_kept_as_a_file_dropped_again_and_shared_as_a_page(
@@ -251,7 +251,7 @@ def test_a_weight_with_thousands_of_entries_is_edited_through_a_window(person: P
     page.keyboard.press("Enter")
     person.see(f'button[data-a="weight.{name}[63,255]"]', re.compile(r"\d"))
     person.change_weight(f"weight.{name}[63,255]", "9")
-    person.see("#rail .changes", "numbers are others now")
+    person.see("#rail .changes", "numbers have changed")
     person.see(f'td.moved[data-a="weight.{name}[63,255]"]', "9")
     person.view("pictures")
     assert page.locator(".rows-of svg").first.locator("rect").count() == 64
@@ -266,7 +266,7 @@ def test_a_long_computation_tells_its_progress_and_is_cancelled(person: Page) ->
     assert stopped.value.url.endswith("/api/look")
     person.gone("#waiting")
     page.click('.tokens [data-place="1"]')
-    person.see("#rail h2", "The way of position 1 yesterday")
+    person.see("#rail h2", "The residual stream at position 1 yesterday")
     assert page.input_value("#the-numbers") == "float32"
 
 

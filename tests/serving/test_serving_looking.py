@@ -16,7 +16,6 @@ from byhand.numbers.exact import Exact
 from byhand.serving import answer, read_state
 from byhand.serving.changes import Forms, addresses, changes
 from byhand.serving.edits import edited
-from byhand.serving.number import ancestors
 from byhand.serving.passages import title
 from byhand.serving.worked_state import pass_of, trace_of
 from byhand.tracing import Trace
@@ -273,7 +272,7 @@ def test_a_number_comes_with_its_working_and_its_ancestors() -> None:
 
 
 def test_ancestors_are_what_a_number_depends_on() -> None:
-    told = ancestors(read_state(state("journey")), "block.0.attn.mixed[0,1,2]", LIBRARY)
+    told = asked("number", state=state("journey"), address="block.0.attn.mixed[0,1,2]")["ancestors"]
     assert "weight.embed.token[0,0]" in told
     edit = {"embed.token[2,0]": "5"}  # sat, which position 1 cannot see
     assert f"weight.{next(iter(edit))}" not in told

@@ -14,14 +14,10 @@ import click
 
 from byhand.errors import UsageError, nearest
 from byhand.language import LANGUAGES, _
+from byhand.language import later as later
 from byhand.options import does_not_fit, refuse_unless_whole, whole_or_text
 
 HELP = ["-h", "--help"]
-
-
-def later(message: str) -> str:
-    """Marks a message that is translated when it is shown."""
-    return message
 
 
 def translated(marked: str | None) -> str:

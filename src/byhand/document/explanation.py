@@ -20,10 +20,10 @@ def lines(
     found: Explanation, only: Sequence[str], width: int, ink: Ink, *, every: bool = False
 ) -> Iterator[str]:
     """The lines for a terminal; all that they tell is worked out before the first is there."""
-    from byhand.document.media.terminal.explanation import lines
+    from byhand.document.media.terminal.parts import Terminal
 
     shown = tuple(sections(found, only, every=every))
-    return lines(title(found, only), shown, width, ink)
+    return Terminal(width, ink).lines((title(found, only), *shown))
 
 
 def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -> str:

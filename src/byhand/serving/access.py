@@ -1,4 +1,4 @@
-"""Who may ask: this page, in a browser on this machine.  Looked at before anything else.
+"""The guard of the server: only its own page, in a browser on this machine, may ask.
 
 A page from elsewhere must learn nothing and start nothing, even where its name was made to point
 to this machine (DNS rebinding): the Host has to be this server's own address, an Origin too where

@@ -1,4 +1,4 @@
-"""The door to all answers: a question and its data → its answer, in the language asked for."""
+"""The answer to any question of the page, in the language asked for; errors as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slips of a hand in one line: a term left out or with the other sign, a sum for a product.
+"""Arithmetic slips in one line: a term left out, another sign, a sum in place of a product.
 
 Mistakes in how a model works are `byhand.checking`'s; these are mistakes in working out one line
 that was understood.  Floats will do: what is looked for is a likely mistake, not a proof.

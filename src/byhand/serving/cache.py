@@ -1,4 +1,4 @@
-"""Results kept for a while: those asked for last, by what they are the result of."""
+"""A cache of results: those asked for last, up to a weight."""
 
 from __future__ import annotations
 

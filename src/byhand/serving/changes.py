@@ -1,4 +1,4 @@
-"""What changed from one pass to the other: which numbers, and how the prediction moved.
+"""The numbers and weights that differ between two passes, step by step.
 
 Numbers are compared by their own equality: exact ones by their forms, enclosures by whether they
 are the same set.  What is not seen to be the same counts as changed.
@@ -102,7 +102,7 @@ def _by_construction(then: Worked, now: Worked, same: set[str]) -> bool:
 
 
 def _differing(then: Worked | None, now: Worked, alike: bool, forms: Forms) -> Mask:
-    """Where the numbers of a step are others than before; what is new has changed."""
+    """Where the numbers of a step differ from those before; new entries count as changed."""
     shape = now.step.shape
     mask: Mask = np.ones(shape, np.bool_)
     if now.missing is not None:

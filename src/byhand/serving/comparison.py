@@ -1,4 +1,4 @@
-"""Two States side by side: where along the spine their numbers part, and by how much.
+"""The comparison of two States: the first step at which they differ, and the differences.
 
 The States may differ in their text, their model or their numbers; what both have is compared,
 place by place.  Whether two numbers are the same is decided as in `changes`; the sizes of

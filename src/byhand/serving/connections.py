@@ -1,4 +1,4 @@
-"""Connections that do not last for ever: what uvicorn's HTTP protocol leaves open is closed here.
+"""The time limits of a connection: for the head of a request, and for reading an answer.
 
 A client that takes its time with the head of a request, or does not read its answer, is left; one
 too many is told so at once.  (The body of a request has its time where it is read.)

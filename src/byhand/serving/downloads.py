@@ -1,4 +1,4 @@
-"""What a person can take away from a State: its trace as JSON, its model file, one page of it.
+"""Downloads of a State: its trace as JSON, its model as a model file, all of it as one page.
 
 The file reads back to the very model that was shown.  The page is the book in a single file: it
 opens from disk, and needs nothing else.
@@ -7,10 +7,8 @@ opens from disk, and needs nothing else.
 from __future__ import annotations
 
 import re
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
 from math import prod
 from typing import Any
 
@@ -18,7 +16,7 @@ from byhand.document.book import Book, Page
 from byhand.document.compose.book import bind
 from byhand.document.compose.book.edition import LARGE
 from byhand.document.compose.book.numbers import Showing
-from byhand.document.media.html.page import EXPLAINED, pages
+from byhand.document.media.html.served import ONE_PAGE, single_page
 from byhand.document.media.json.trace import document_of
 from byhand.errors import InputError
 from byhand.evaluate import Progress
@@ -30,11 +28,9 @@ from byhand.serving.states import Library, State
 from byhand.serving.worked_state import Pass, pass_of, trace_of
 
 EDITED = "edited"
-ONE_PAGE = EXPLAINED  # the chapter whose pages can show what any chapter has
 OVERVIEW = "whole"  # the chapter that tells in short what the others tell
 MOST_EDITS_SAID = 12  # of the edits, on a page
 MOST_ENTRIES = 400_000  # of one trace
-MOST_SHOWN = 60_000  # characters of a model file that is printed on a page
 
 
 def trace(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
@@ -102,10 +98,7 @@ def _page(found: Pass) -> str:
     whole = replace(edition, showing=showing, command=found.command_for(own))
     book = bind(whole, spoken())
     single = replace(book, pages=(_joined(book, state),))
-    html = pages(single)[f"{ONE_PAGE}.html"]
-    # The other files of a book are not there: what leads to them leads to the top.
-    html = re.sub(r'href="[a-z]+\.html(#[^"]*)?"', 'href="#main"', html)
-    return html.replace("</main>", f"{_model_file(name, text)}</main>", 1)
+    return single_page(single, name, text)
 
 
 def _joined(book: Book, state: State) -> Page:
@@ -126,16 +119,3 @@ def _edits(state: State) -> str:
         return ""
     more = f" + {len(made) - MOST_EDITS_SAID}" if len(made) > MOST_EDITS_SAID else ""
     return _("Changed by hand: {edits}.").format(edits=", ".join(made[:MOST_EDITS_SAID]) + more)
-
-
-def _model_file(name: str, text: str) -> str:
-    """The model itself, to read where it is short, and to take away."""
-    data = "data:application/yaml;base64," + b64encode(text.encode()).decode()
-    shown = f"<pre>{escape(text)}</pre>" if len(text) <= MOST_SHOWN else ""
-    about = _("Everything on this page follows from this file; byhand opens it.")
-    return (
-        f'<section id="model-file" tabindex="-1" aria-labelledby="model-file-title">'
-        f'<h2 id="model-file-title">{escape(_("The model file"))}</h2><p>{escape(about)} '
-        f'<a download="{escape(name)}" href="{data}">{escape(name)}</a>'
-        f"</p>{shown}</section>"
-    )

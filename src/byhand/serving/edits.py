@@ -1,4 +1,4 @@
-"""State → Model: the model of a State with everything that was edited in it.
+"""The model of a State, with every edit made in it.
 
 First the architecture is changed (`settings`), then the weights are made to fit (`fitted_weights`),
 then single entries are set, each written as a model file writes it: 0.2, -3/2, sqrt(2)/2, unknown.

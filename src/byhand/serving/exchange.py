@@ -1,4 +1,4 @@
-"""One question over one connection: it is answered, told how far it is, or stopped.
+"""One question over one connection: the answer, its progress, or the end of the work.
 
 A client that goes away is noticed while its answer is worked out, and the work is stopped.
 """

@@ -1,4 +1,4 @@
-"""The values of JSON data, each read where it is expected: what is wrong is said with its place."""
+"""Readers of JSON values: a text, a place, a flag; an error names the key and what was found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The weights that a changed architecture needs, from those that there were.
+"""The weights of a changed architecture, made from those of the model before.
 
 What fits is kept as it is.  What is new gets values that change nothing: a gain of 1, a bias of 0,
 rows of 0 for positions, the embedding for a head of its own.  What has no place any more is left

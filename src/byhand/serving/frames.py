@@ -1,4 +1,4 @@
-"""Messages between the server and its workers: a kind, a length, and so many bytes.
+"""The messages between server and workers: a kind, a length, and so many bytes.
 
 To a worker:    SET (what there is), ASK (a question), STOP (the answer is not wanted any more).
 From a worker:  READY, TOLD (progress), and for every ASK one of ANSWER, REFUSED, FAILED, STOPPED.

@@ -1,4 +1,4 @@
-"""What one request, one connection and all of them together may take: every limit in one table."""
+"""The limits of requests, connections and workers, in one table."""
 
 from __future__ import annotations
 

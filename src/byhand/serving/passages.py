@@ -1,4 +1,4 @@
-"""The passages of a pass, one a topic, in the order of the pass; and one of them as HTML.
+"""The passages of a pass: their outline, one of them in full, the map that leads to them.
 
 Which passages there are is known without a number being worked out, so that the page can list
 them all and ask for one.
@@ -12,25 +12,10 @@ from typing import Any
 from byhand.document.compose.book import slug_of, tell
 from byhand.document.compose.book.passages import title_of
 from byhand.document.compose.book.topics import Topic
-from byhand.document.media.html.figure import Figures
-from byhand.document.media.html.markup import Markup, element
-from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.html.numbers import Inscriber
-from byhand.document.media.html.passages import passage_body
-from byhand.document.parts import Number
+from byhand.document.media.html import served
 from byhand.language import _
 from byhand.plan import WEIGHT
 from byhand.serving.worked_state import Pass
-
-
-class Touchable(Inscriber):
-    """Numbers as buttons: their workings are asked for when they are touched."""
-
-    def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
-        """What is shown of a number, as a button."""
-        address = number.address
-        button = element("button", shown, type="button", data_a=address, title=address)
-        return element(tag, button, class_=f"n {number.cell.register}", data_a=address)
 
 
 def passage_id(found: Pass, topic: Topic) -> str:
@@ -61,7 +46,7 @@ def map_of(found: Pass, lit: tuple[str, ...]) -> str:
         for topic in found.topics
         for address in topic.addresses
     }
-    return Figures(found.spine, showing.labels, showing.by_decimals).linked(links, lit)
+    return served.map_of(found.spine, showing.labels, links, lit, decimals=found.by_decimals)
 
 
 def topic_named(found: Pass, name: str | None) -> Topic:
@@ -79,12 +64,10 @@ def topic_named(found: Pass, name: str | None) -> Topic:
 def passage_data(found: Pass, topic: Topic) -> dict[str, Any]:
     """One passage: what it says as HTML, what it reads and what reads it."""
     told = tell(found.edition, topic)
-    decimals = found.edition.showing.by_decimals
-    pen = Touchable(Mathml(_("."), finite=decimals))
     return {
         "id": passage_id(found, topic),
         "title": told.title,
-        "html": "\n".join(line for line in passage_body(told, pen) if line),
+        "html": served.passage(told, decimals=found.by_decimals),
         "reads": [passage_id(found, other) for other in _read(found, topic)],
         "read_by": [passage_id(found, other) for other in _readers(found, topic)],
         "steps": [

@@ -1,4 +1,4 @@
-"""What can be asked: every question with its keys, how each is read, and where it is answered.
+"""The questions of the page: the keys of each, how they are read, and who answers.
 
 One table, used three times: a request is read by it, the OpenAPI document is written from it, and
 `answers` finds in it who answers.

@@ -1,4 +1,4 @@
-"""The server, run: a socket on this machine alone, uvicorn around it all, an orderly end."""
+"""The running server: a socket on this machine alone, uvicorn, and an orderly end."""
 
 from __future__ import annotations
 

@@ -56,15 +56,19 @@ class _Said:
         self.node = Scalar("architecture", 1, key, text.strip())
 
     def word(self) -> str:
+        """One of the choices of its key."""
         return scalars.word(self.node, *(SETTINGS[self.key].choices or ()))
 
     def truth(self) -> bool:
+        """True or false."""
         return self.word() == "true"
 
     def parallel(self) -> bool:
+        """Whether attention and MLP read the same stream."""
         return self.word() == "parallel"
 
     def heads(self) -> int:
+        """A number of heads."""
         return scalars.whole(self.node, 1, MOST_HEADS)
 
     def length(self) -> int | None:
@@ -72,9 +76,11 @@ class _Said:
         return None if self.node.text == "none" else scalars.whole(self.node, 1, LONGEST_CONTEXT)
 
     def number(self) -> Fraction:
+        """A rational number."""
         return scalars.number(self.node)
 
     def scale(self) -> Expression | None:
+        """What scores are multiplied by; None: by nothing."""
         if self.node.text == "none":
             return None
         value = scalars.value_of(self.node)

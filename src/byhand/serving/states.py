@@ -1,4 +1,4 @@
-"""What a request is about: a State, read from JSON and checked; and the Library of models.
+"""The State that a request is about, read from JSON, and the Library of models.
 
 A State is the whole of what the page shows: which model, what was edited, which text, which
 numbers, in which language.  The server keeps nothing about anybody: the same State always gives

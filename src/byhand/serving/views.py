@@ -1,4 +1,4 @@
-"""What the page shows of a State: one passage, the map, the prediction, the stream, attention.
+"""The view of a State: one passage, the map, the prediction, the residual stream, attention.
 
 look      one passage and everything around it
 models    which models there are, and what can be edited in them
@@ -228,7 +228,7 @@ def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
 def _changed(
     found: Pass, state: State, library: Library, progress: Progress | None
 ) -> dict[str, Any]:
-    """Which numbers are others than in the State before, and how the prediction moved."""
+    """The numbers that differ from the State before, and the change of the prediction."""
     earlier = pass_of(state, library, None, progress)
     before, after = earlier.trace, found.trace
     steps = changes(before, after)

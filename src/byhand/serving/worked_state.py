@@ -1,4 +1,4 @@
-"""A State worked out: its trace, and what a page needs to show of it, each made once.
+"""A State worked out: its trace, its edition and its figure, kept for the next question.
 
 The last few are kept, so that turning from passage to passage costs no second pass.
 """
@@ -35,6 +35,7 @@ from byhand.serving.cache import Cache
 from byhand.serving.edits import edited
 from byhand.serving.states import Library, State
 from byhand.tracing import Trace, Worked
+from byhand.working import Working
 
 MOST_KEPT = 4_000_000  # entries of the traces that are kept
 MOST_SIGNS = 28  # of a form in a table
@@ -167,6 +168,16 @@ class Pass:
             showing = copy(showing)  # with all that it has read of the trace
             showing.everything = False
         return spine(showing)
+
+    @property
+    def working(self) -> Working:
+        """How every number comes about, as expressions."""
+        return self.in_full.inside.working
+
+    @property
+    def by_decimals(self) -> bool:
+        """Whether exact numbers are shown as decimals."""
+        return self.edition.showing.by_decimals
 
     def label(self, id: int) -> str:
         """A token of the vocabulary as sentences and tables show it."""

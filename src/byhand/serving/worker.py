@@ -1,4 +1,4 @@
-"""A process that works requests out, one at a time.  Run by `workers`, it speaks in frames.
+"""A worker process: it answers one question at a time, in the messages of `frames`.
 
 Between two steps of a pass it looks whether it is to stop.  Never anywhere else: exact numbers
 have tables that must not be left half written.  For the same reason a worker that ran out of

@@ -1,4 +1,4 @@
-"""The processes that work requests out: who is free, who waits, who has to be stopped.
+"""The pool of worker processes: which are free, which requests wait, which work is stopped.
 
 A request has a worker to itself.  One whose answer is not wanted any more, or that takes too long,
 is asked to stop, which it does between two steps and stays warm; if it has not after a moment, it

@@ -25,23 +25,12 @@ from byhand.weights import Data
 
 Table = dict[str, Any]
 
-PLACES = ("q", "k", "v", "out")
 
-
-def run_text(run: Run, folder: Path) -> str:
-    """The RUN.yaml of a run, for a file in this folder: every setting, usual or not."""
+def settings(run: Run) -> Table:
+    """Every setting of a run, usual or not, under the keys of a RUN.yaml."""
     assert run.schedule is not None
     optimizer = run.optimizer
-    data = run.corpus.name if run.data is None else run.data
-    named = run.std is None and run.model is not None
-    table: Table = {
-        "name": run.name,
-        "data": _beside(data, folder),
-        "model": _beside(run.model, folder) if named and run.model else model_table(run.spec),
-    }
-    if run.std is not None:
-        table["init"] = {"std": _number(run.std)}
-    table |= {
+    return {
         "context": run.context,
         "steps": run.steps,
         "batch": run.batch,
@@ -53,14 +42,28 @@ def run_text(run: Run, folder: Path) -> str:
             "weight_decay": optimizer.weight_decay,
         },
         "schedule": {"warmup": run.schedule.warmup, "end": run.schedule.end},
-        "clip": "none" if run.clip is None else run.clip,
+        "clip": run.clip,
         "evaluate": {"every": run.evaluate_every},
         "checkpoint": {"every": run.checkpoint_every},
         "seed": run.seed,
         "format": run.format,
         "threads": run.threads,
     }
-    return _dump(table)
+
+
+def run_text(run: Run, folder: Path) -> str:
+    """The RUN.yaml of a run, for a file in this folder."""
+    data = run.corpus.name if run.data is None else run.data
+    named = run.std is None and run.model is not None
+    table: Table = {
+        "name": run.name,
+        "data": _beside(data, folder),
+        "model": _beside(run.model, folder) if named and run.model else model_table(run.spec),
+    }
+    if run.std is not None:
+        table["init"] = {"std": _number(run.std)}
+    table |= settings(run)
+    return _dump(table | {"clip": "none" if run.clip is None else run.clip})
 
 
 def model_text(

@@ -29,7 +29,7 @@ from byhand.errors import InputError, OutputError
 from byhand.files.tables import model_table
 from byhand.language import _
 from byhand.spec import size_of
-from byhand.train.describing import run_text
+from byhand.train.describing import run_text, settings
 from byhand.train.processes import Processes
 from byhand.train.run import Run
 from byhand.version import __version__
@@ -96,29 +96,22 @@ def digest_of(facts: Any) -> str:
 # ------------------------------------------------------------------ whose it is
 
 
+WITHOUT_EFFECT = ("checkpoint", "threads")  # settings that decide no number
+
+
 def identity(run: Run, start: str) -> Facts:
     """What decides the numbers of a run, one fact a key; `start` is the digest of its beginning."""
-    assert run.schedule is not None
-    optimizer = run.optimizer
-    return {
+    facts: Facts = {
         "data": run.corpus.digest,
         "model": digest_of(model_table(run.spec)),
         "start": start,
-        "context": run.context,
-        "steps": run.steps,
-        "batch": run.batch,
-        "accumulate": run.accumulate,
-        "optimizer.lr": optimizer.lr,
-        "optimizer.betas": list(optimizer.betas),
-        "optimizer.eps": optimizer.eps,
-        "optimizer.weight_decay": optimizer.weight_decay,
-        "schedule.warmup": run.schedule.warmup,
-        "schedule.end": run.schedule.end,
-        "clip": run.clip,
-        "evaluate.every": run.evaluate_every,
-        "seed": run.seed,
-        "format": run.format,
     }
+    for key, value in settings(run).items():
+        if isinstance(value, dict) and key not in WITHOUT_EFFECT:
+            facts |= {f"{key}.{part}": inner for part, inner in value.items()}
+        elif key not in WITHOUT_EFFECT:
+            facts[key] = value
+    return facts
 
 
 def check_identity(found: Any, expected: Facts, where: Path) -> None:

@@ -145,11 +145,11 @@ class Known:
         called = FAMILIES[self.model.family][1]
         known = self._weights
         found = {called.embedding: "embed.token"}
-        found |= {theirs: ours for ours, theirs in called.outside.items()}
+        found |= {theirs: ours for ours, theirs in called.weights_outside.items()}
         for layer in range(len(self.plan.spec.blocks)):
             found |= {
                 f"{called.layer}{layer}.{theirs}": f"block.{layer}.{ours}"
-                for ours, theirs in called.inside.items()
+                for ours, theirs in called.weights_inside.items()
             }
         found |= {called.prefix + theirs: ours for theirs, ours in found.items()}
         head = "head" if "head" in known else "embed.token"

@@ -102,7 +102,7 @@ class Compared:
         ]
         if self.comparison.predicted:
             facts.append((_("next"), same_tokens(self.comparison)))
-        name, about = words.printable(trace.model.name), trace.model.about
+        name, about = words.printable(trace.model.name), words.told(trace.model.about)
         return Title(name, about, tuple(facts))
 
     def numbers(self) -> str:

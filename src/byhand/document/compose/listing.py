@@ -132,7 +132,7 @@ def model_parts(found: Iterable[tuple[Model, int]]) -> Iterator[Part]:
         quoted = f'"{text}"' if " " in text else text
         call = f"byhand trace {model.name} {quoted}".rstrip()
         size = _("{count} parameters").format(count=whole(parameters))
-        yield Title(model.name, model.about, ((_("try"), call),), aside=size)
+        yield Title(model.name, words.told(model.about), ((_("try"), call),), aside=size)
     yield Finding(_("A model file of your own works wherever these names do."))
 
 

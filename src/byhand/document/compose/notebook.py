@@ -47,7 +47,7 @@ def _title(edition: Edition, plan: Plan) -> Title:
         )
         facts.append((_("steps worked out"), steps))
     name = _("{model}, by hand").format(model=words.printable(model.name))
-    return Title(name, model.about, tuple(facts), registers=(), masked=False)
+    return Title(name, words.told(model.about), tuple(facts), registers=(), masked=False)
 
 
 def _ending(edition: Edition) -> Iterator[Part | Section]:

@@ -118,7 +118,7 @@ class Document(Steps):
         registers = {register for row in rows for register in row}
         return Title(
             name=words.printable(trace.model.name),
-            about=trace.model.about,
+            about=words.told(trace.model.about),
             facts=tuple(facts),
             registers=tuple(register for register in REGISTERS if register in registers),
             masked=any(self.masks(w.step) for w in worked if w.missing is None),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -21,12 +23,34 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True)
 class Names:
-    """What the tensors of a family are called in its files."""
+    """What the tensors of a family are called in its files.
+
+    A module keeps a weight and perhaps a bias; of a norm, the weight is its gain.
+    """
 
     prefix: str  # of all but the head; files saved without the head go without
     embedding: str
     heads: tuple[str, ...]  # the head, under any of these
-    outside: dict[str, str]  # byhand's name → the file's
+    outside: dict[str, str]  # byhand's name of a module → the file's
     layer: str  # before the number of a layer
     inside: dict[str, str]  # likewise, within a layer
     leftovers: re.Pattern[str]  # buffers of older versions, which nothing reads
+
+    @cached_property
+    def weights_outside(self) -> dict[str, str]:
+        """Byhand's names of weights outside of the layers → the file's."""
+        return _weights(self.outside)
+
+    @cached_property
+    def weights_inside(self) -> dict[str, str]:
+        """Byhand's names of weights within a layer → the file's."""
+        return _weights(self.inside)
+
+
+def _weights(modules: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for ours, theirs in modules.items():
+        norm = ours.endswith("norm")
+        weight, bias = (f"{ours}.gain", f"{ours}.bias") if norm else (ours, f"{ours}_bias")
+        found |= {weight: f"{theirs}.weight", bias: f"{theirs}.bias"}
+    return found

@@ -45,8 +45,8 @@ class _Reader:
         if name == "embed.token":
             return self.prefix + names.embedding
         if (block := _BLOCK_NAME.fullmatch(name)) is None:
-            return self.prefix + names.outside[name]
-        return f"{self.prefix}{names.layer}{block[1]}.{names.inside[block[2]]}"
+            return self.prefix + names.weights_outside[name]
+        return f"{self.prefix}{names.layer}{block[1]}.{names.weights_inside[block[2]]}"
 
     def weights(self) -> Weights:
         self.complete()

@@ -1,4 +1,4 @@
-"""The page itself: its HTML, style sheets and scripts as they are served, and its words.
+"""The served page: its HTML, style sheets, scripts and words.
 
 `index.html` is the frame, the `.js` files are modules that draw into it, `page.css` and `views.css`
 come on top of the book's own style sheet.  Nothing is built or brought in from elsewhere.  `words`

@@ -6,12 +6,30 @@ from pathlib import Path
 
 from byhand.errors import UsageError, nearest
 from byhand.language import _
-from byhand.train.corpora import pattern, textfile, verbs
+from byhand.tokens import Vocabulary
+from byhand.train.corpora import textfile, verbs
 from byhand.train.corpora.corpus import Corpus, Document, Question
 
 __all__ = ["Corpus", "Document", "Question", "builtin_corpora", "open_corpus"]
 
-_BUILT_IN = {"abc": pattern.corpus, "verbs": verbs.corpus}
+TIMES, HELD_OUT = 32, 8  # as often the pattern is repeated to learn from, and to be held out
+
+
+def pattern() -> Corpus:
+    """The pattern A B C, repeated: three facts, which one token back decides."""
+    vocabulary = Vocabulary(("A", "B", "C"), "characters")
+    return Corpus(
+        name="abc",
+        about="the pattern ABC, repeated",
+        vocabulary=vocabulary,
+        train=(vocabulary.encode("ABC" * TIMES),),
+        validation=(vocabulary.encode("ABC" * HELD_OUT),),
+        stream=True,
+        text="ABC",
+    )
+
+
+_BUILT_IN = {"abc": pattern, "verbs": verbs.corpus}
 
 
 def builtin_corpora() -> tuple[str, ...]:

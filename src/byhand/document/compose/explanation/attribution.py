@@ -15,7 +15,7 @@ import numpy as np
 
 from byhand.document.compose.explanation.numerals import short_float
 from byhand.document.compose.explanation.scope import Scope, numbers
-from byhand.document.compose.explanation.wording import part_name, quoted
+from byhand.document.compose.explanation.wording import quoted, trip_name
 from byhand.document.mathematics import cell_tree
 from byhand.document.parts import (
     Cell,
@@ -207,8 +207,6 @@ def _token_of(scope: Scope, source: Source) -> str:
 
 def _source_words(scope: Scope, source: Source) -> str:
     """A source in words: the embedding of b, head 2 of block 0."""
-    from byhand.explaining.ablation import Part as Side
-
     spec = scope.found.model.spec
     match source.kind:
         case "token":
@@ -219,11 +217,11 @@ def _source_words(scope: Scope, source: Source) -> str:
             return _("position {position}").format(position=scope.found.position)
         case "head" | "mlp":
             index = source.index[0] if source.index else None
-            return part_name(Side(source.kind, source.layer, index), spec)
+            return trip_name(source.kind, source.layer, index, spec)
         case "bias" | "norm" if source.layer is not None:
             trip = "attn" if ".attn." in source.address else "mlp"
             text = _("{part}: its bias") if source.kind == "bias" else _("{part}: its norm's bias")
-            return text.format(part=part_name(Side(trip, source.layer), spec))
+            return text.format(part=trip_name(trip, source.layer, None, spec))
         case "bias":
             return _("the unembedding: its bias")
         case "norm":

@@ -34,7 +34,6 @@ def quoted(token: str) -> str:
 
 def part_name(part: Part, spec: ModelSpec) -> str:
     """A part of the model as a sentence names it, with its block where there are several."""
-    several = len(spec.blocks) > 1
     match part.kind:
         case "position":
             return _("the position table")
@@ -42,6 +41,14 @@ def part_name(part: Part, spec: ModelSpec) -> str:
             return _("the token's embedding")
         case "bias":
             return _("the bias {name}").format(name=part.name)
+        case _:
+            return trip_name(part.kind, part.layer, part.index, spec)
+
+
+def trip_name(kind: str, layer: int | None, index: int | None, spec: ModelSpec) -> str:
+    """A side-trip, a head or a neuron as a sentence names it."""
+    several = len(spec.blocks) > 1
+    match kind:
         case "attn":
             text = _("the attention of block {layer}") if several else _("the attention")
         case "mlp":
@@ -50,7 +57,7 @@ def part_name(part: Part, spec: ModelSpec) -> str:
             text = _("head {index} of block {layer}") if several else _("head {index}")
         case _:
             text = _("neuron {index} of block {layer}") if several else _("neuron {index}")
-    return text.format(layer=part.layer, index=part.index)
+    return text.format(layer=layer, index=index)
 
 
 def head_sentences(found: HeadCircuits, model: Model) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What is printed on a sheet and read by the lines that are asked for, as claims of their own.
+"""The printed lines that the blanks are worked out from, as claims of their own.
 
 Without them `byhand check` would have to allow for every rounding of every unseen line above; with
 them it judges an answer from the very numbers that the student had.  They are worth nothing.

@@ -1,4 +1,4 @@
-"""What else on a sheet would give a blank away, and therefore goes.
+"""The numbers, sentences and later lines that would give a blank away.
 
     without_answers   the passages of a book, without numbers outside their tables
     given_away_by     the printed lines further down that only repeat the numbers of a line

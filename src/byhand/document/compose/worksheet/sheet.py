@@ -1,4 +1,4 @@
-"""What a worksheet is made of: passages with what is given, and the lines that are left blank."""
+"""The parts of a worksheet: blanks, given lines, questions, and what is asked for."""
 
 from __future__ import annotations
 

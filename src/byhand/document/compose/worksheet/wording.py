@@ -1,4 +1,4 @@
-"""What a worksheet says of itself, and which workings its key shows."""
+"""The words of a worksheet: title, instructions, axes; and the workings of its key."""
 
 from __future__ import annotations
 

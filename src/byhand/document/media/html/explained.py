@@ -94,7 +94,7 @@ def lens_table(part: LensTable, pen: Inscriber) -> Iterator[Markup]:
     yield TABLE_ENDS
     if part.note:
         sign = element("span", SETTLED, aria_hidden="true")
-        yield element("p", sign, " ", Markup(prose(part.note)), class_="small quiet")
+        yield element("p", sign, " ", prose(part.note), class_="small quiet")
 
 
 def _lens_line(line: LensLine, placed: bool, columns: int, pen: Inscriber) -> Markup:
@@ -146,7 +146,7 @@ def grid(part: Grid) -> Iterator[Markup]:
     else:
         yield TABLE_ENDS
     if part.note:
-        yield element("p", Markup(prose(part.note)), class_="small quiet")
+        yield element("p", prose(part.note), class_="small quiet")
     if part.left_out:
         yield Markup(left_out(_("left out: {what}").format(what=part.left_out)))
 
@@ -179,7 +179,7 @@ def _text(column: Column, text: str) -> Markup | str:
         case "formula":
             return text
         case _:
-            return Markup(prose(written_cell(text)))
+            return prose(written_cell(text))
 
 
 def _address(text: str) -> Markup:
@@ -187,14 +187,15 @@ def _address(text: str) -> Markup:
 
 
 def _said(text: str) -> Markup:
-    return Markup(prose(told(text)))
+    return prose(told(text))
 
 
 def table_begins(kind: str, title: str, columns: Sequence[Column]) -> Iterator[Markup]:
     """A table up to its first row: its title, and the words above its columns."""
     name = title or ", ".join(column.head for column in columns if column.head)
     yield opening("div", class_=f"table {kind}", tabindex=0, role="group", aria_label=name)
-    caption = element("caption", Markup(prose(sentence(title)))) if title else ""
+    heard = None if title else "sr"  # without a title, its columns name it for those who hear it
+    caption = element("caption", prose(sentence(title or name)), class_=heard)
     heads = joined(
         element("th", each.head, scope="col", class_=None if each.right else "words")
         if each.head

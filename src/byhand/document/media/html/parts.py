@@ -133,7 +133,7 @@ def title(part: parts.Title, pen: Inscriber) -> Iterator[Markup]:
     """What is worked out: its name, a sentence, and facts."""
     yield element("p", part.name, class_="title")
     if part.about:
-        yield element("p", prose(words.told(part.about)))
+        yield element("p", prose(part.about))
     yield tables.facts(part.facts)
 
 

@@ -5,7 +5,7 @@ Bars grow from an axis, to the left for what is negative: the sign of the number
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import ceil
 
 from byhand.document.media.terminal import plane
@@ -26,7 +26,6 @@ from byhand.document.parts import (
     Section,
     TermLine,
     Terms,
-    Title,
 )
 from byhand.document.words import HARD_SPACE
 from byhand.language import _
@@ -38,13 +37,6 @@ LEADS = {"fact": "• ", "open": "? ", "closing": "= "}
 INKS = {"lead": "strong", "fact": None, "open": "named", "closing": "strong"}
 
 
-def lines(title: Title, sections: Iterable[Section], width: int, ink: Ink) -> Iterator[str]:
-    """The whole explanation as text."""
-    yield from _Lines(width, ink).title(title)
-    for section in sections:
-        yield from section_lines(section, width, ink)
-
-
 def section_lines(section: Section, width: int, ink: Ink) -> Iterator[str]:
     """A section under its heading."""
     return _Lines(width, ink).section(section)
@@ -54,16 +46,6 @@ class _Lines:
     def __init__(self, width: int, ink: Ink) -> None:
         self.width = width
         self.ink = ink
-
-    def title(self, title: Title) -> Iterator[str]:
-        yield self.ink(title.name, "strong")
-        yield from self.words(title.about)
-        if title.facts:
-            yield ""
-        room = max((width_of(name) for name, _fact in title.facts), default=0)
-        for name, fact in title.facts:
-            lead = f"{INDENT}{padded(name, room)}  "
-            yield from self.words(fact, " " * width_of(lead), lead)
 
     def words(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         return broken(text, self.width, indent if first is None else first, indent)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from byhand.document import parts, words
 from byhand.document.media.terminal.explanation import section_lines
-from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
+from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
+from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts.verdicts import ClassTable, VerdictReport
 from byhand.document.words import SIGNS
@@ -36,14 +37,14 @@ class Terminal:
     piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
-    def lines(self, document: Iterable[parts.Part]) -> Iterator[str]:
+    def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
         """The document, line by line."""
         for place, part in enumerate(document):
             if place and isinstance(part, parts.Title):
                 yield ""
             yield from self.part(part)
 
-    def part(self, part: parts.Part) -> Iterator[str]:
+    def part(self, part: parts.Part | parts.Section) -> Iterator[str]:
         """One part as lines; what a terminal cannot show is said in words."""
         draw = self.drawn.get(type(part))
         if draw is not None:
@@ -53,15 +54,7 @@ class Terminal:
 
     def paragraph(self, text: str, indent: str = "", first: str | None = None) -> Iterator[str]:
         """Words broken at the width; `first` stands before the first line."""
-        lead = indent if first is None else first
-        yield from wrap(
-            text,
-            self.width,
-            initial_indent=lead,
-            subsequent_indent=indent,
-            break_long_words=True,
-            break_on_hyphens=False,
-        )
+        return broken(text, self.width, indent if first is None else first, indent)
 
     # ------------------------------------------------------------------ words
 
@@ -99,7 +92,7 @@ class Terminal:
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
         if title.about:
-            yield from self.paragraph(words.told(title.about))
+            yield from self.paragraph(title.about)
         if title.facts:
             yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)

@@ -11,8 +11,8 @@ from byhand.document.words import HARD_SPACE
 def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator[str]:
     """The text in lines of at most so many columns, broken at its blanks.
 
-    A word that is wider than a line is cut; blanks within a line stay as they are, hard ones become
-    blanks.  `first` stands before the first line, `indent` before every other.
+    A word that is wider than a line is cut where each line ends; blanks within a line stay as they
+    are, hard ones become blanks.  `first` stands before the first line, `indent` before the others.
     """
     if not text.strip():
         return
@@ -21,7 +21,8 @@ def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator
         if not word.strip(" "):
             gap = word
             continue
-        if line and width_of(lead + line + gap + word) > width:
+        too_wide = line and width_of(lead + line + gap + word) > width
+        if too_wide and width_of(indent + word) <= width:
             yield _shown(lead, line)
             lead, line, gap = indent, "", ""
         line += gap * bool(line) + word

@@ -1,4 +1,4 @@
-"""Where the numbers of a table lie on a sheet, and how a formula refers to them.
+"""The cells of a table on a sheet, and how a formula refers to them.
 
 Every table is laid out flat: one axis runs down (the positions of the text, or the first axis of a
 matrix), all others run to the right, heads side by side.  So a row of a table is what `merge_heads`
@@ -42,12 +42,12 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
+        """How many rows the table has."""
         return 1 if self.down is None else self.shape[self.down]
 
     @property
     def columns(self) -> int:
-        """The number of columns."""
+        """How many columns the table has."""
         return prod(self.shape) // self.rows
 
     @property
@@ -77,17 +77,17 @@ class Table:
         return Cell(self.sheet, row, column)
 
     def indices(self) -> Iterator[tuple[int, ...]]:
-        """The index of every entry, in order."""
+        """The index of every entry."""
         return product(*map(range, self.shape))
 
     @property
     def first(self) -> Cell:
-        """The upper left cell."""
+        """The cell at the top left."""
         return Cell(self.sheet, self.row, self.column)
 
     @property
     def last(self) -> Cell:
-        """The lower right cell."""
+        """The cell at the bottom right."""
         return self.first.beside(self.rows - 1, self.columns - 1)
 
 

@@ -1,4 +1,4 @@
-"""What stands in the cells: the formula of an entry, the number it shows, remarks on a step.
+"""The contents of the cells: the formula of an entry, the number it shows, remarks on steps.
 
 Most formulas are the expression that `byhand.working` gives.  The others are written here: a token
 is looked up, a row of the embedding is chosen by its id, a softmax subtracts the largest score

@@ -1,4 +1,4 @@
-"""Expressions and weights as formulas: what stands behind a cell, without its =.
+"""Expressions and weights as the formulas of a spreadsheet.
 
 What stands in neighbouring cells is read as a range: a long dot product is SUMPRODUCT of two rows,
 or MMULT of a row and a column; a short one is written out, as a person would.  Every function here
@@ -105,9 +105,11 @@ class _Writer:
         self.sheet = sheet
 
     def refer(self, first: Cell, last: Cell | None = None) -> str:
+        """How this sheet names a cell, or a range."""
         return refer(first, last, sheet=self.sheet)
 
     def piece(self, tree: Expression) -> Piece:
+        """The text of a tree, and how tightly it holds together."""
         match tree:
             case Number(value=value):
                 return number(value)
@@ -145,6 +147,7 @@ class _Writer:
         return text if own >= level else f"({text})"
 
     def sum(self, terms: Sequence[Expression]) -> Piece:
+        """The terms of a sum, ranges where they lie side by side."""
         pieces = list(self.pieces(terms))
         if len(pieces) == 1:
             return pieces[0]

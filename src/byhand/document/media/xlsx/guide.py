@@ -1,4 +1,4 @@
-"""The first sheet: what this file is and how to read it, in the language spoken."""
+"""The first sheet: what the file is and how to read it, in the language spoken."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Guide:
         aliases: Mapping[str, str],
         live: tuple[str, str],
     ) -> None:
-        """Writes the sheet that says how to read the others."""
+        """Writes the whole sheet."""
         self.sheet.hide_gridlines(2)
         self.sheet.set_column(SIGN, SIGN, SIGN_WIDTH)
         self.sheet.set_column(TEXT, TEXT, TEXT_WIDTH)
@@ -70,7 +70,7 @@ class Guide:
         self.sheet.fit_to_pages(1, 0)
 
     def head(self, text: str) -> None:
-        """Writes a heading."""
+        """A heading over both columns."""
         self.row += 1
         self.sheet.write_string(self.row, SIGN, text, self.formats("heading"))
         self.sheet.write_blank(self.row, TEXT, None, self.formats("heading"))
@@ -90,7 +90,7 @@ class Guide:
         self.row += 1
 
     def cells_explained(self, remarks: Remarks) -> None:
-        """Writes a sample of each kind of cell with what it means."""
+        """A sample of each kind of cell, and what it is."""
         self.head(_("The cells"))
         samples: list[tuple[str, bool, str | float | None, str]] = [
             ("weight", False, 0.5, _("a weight: change it and watch the green line")),
@@ -114,7 +114,7 @@ class Guide:
             self.beside(text)
 
     def rules(self, length: int) -> None:
-        """Writes how tables are laid out."""
+        """How the tables are to be read."""
         self.head(_("The tables"))
         for text in (
             _(
@@ -144,7 +144,7 @@ class Guide:
             self.say("· " + text)
 
     def contents(self, layout: Layout) -> None:
-        """Writes the list of sheets, with links."""
+        """The sheets with links to them."""
         self.head(_("The sheets"))
         for page in layout.pages:
             target = "internal:" + refer(Cell(page.name, 0, 0))
@@ -152,7 +152,7 @@ class Guide:
             self.beside(about(page.place))
 
     def second_names(self, layout: Layout, aliases: Mapping[str, str]) -> None:
-        """Writes the steps that have a second name, with links."""
+        """The further names of tables with links to them."""
         shown = {name: to for name, to in aliases.items() if to in layout.tables}
         if not shown:
             return
@@ -176,7 +176,8 @@ def title(place: Place) -> str:
 
 def about(place: Place) -> str:
     """A sentence or two on a stage."""
-    return words.stage_about(Place("tokens") if place.kind == "text" else place)
+    told = {"text": "tokens", "end": "next"}.get(place.kind)
+    return words.stage_about(Place(told) if told else place)
 
 
 def unique_labels(tokens: Sequence[str], size: int) -> tuple[str, ...]:

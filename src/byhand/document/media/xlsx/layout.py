@@ -1,4 +1,4 @@
-"""Which table stands where: a plan laid out on sheets, one for each stage, before any number.
+"""The layout of a plan on sheets: one for each stage, and a place for every table.
 
 On the left the steps, one below the other, a row for each position of the text; on the right,
 beside the step that first reads them, the weights.  How many cells all that takes is known first.
@@ -67,7 +67,7 @@ class Layout:
     tables: Mapping[str, Table]
 
     def page(self, kind: str) -> Page:
-        """The first page of a kind."""
+        """The sheet of a stage."""
         return next(page for page in self.pages if page.place.kind == kind)
 
     def token_cell(self, address: str, position: int = 0) -> Cell:
@@ -134,6 +134,7 @@ class _Page:
         self.right = LEFT + max(self.width(step) for step in self.steps) + 1
 
     def laid_out(self, place: Place) -> Page:
+        """The sheet with a band for each step, one below the other."""
         row, bands = TOP, []
         for step in self.steps:
             weights = [name for name in step.reads if name.startswith(WEIGHT)]
@@ -156,6 +157,7 @@ class _Page:
         return columns + 2 * (step.op == "argmax")
 
     def left(self, step: Step, row: int) -> Iterator[Heading]:
+        """The table of a step, with those of its working."""
         if step.op == "softmax":
             powers = self.heading(step.address + POWERS, row, LEFT, step.shape, step.axes)
             yield powers

@@ -1,4 +1,4 @@
-"""Colours, borders and number formats, by what a cell is.  No text and no numbers live here."""
+"""Colours, borders and number formats of cells, by their kind."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from byhand.numbers.enclosed.gpu.causal_scores import ScoreTrail, differences, m
 from byhand.numbers.enclosed.gpu.recording import Rows
 from byhand.numbers.enclosed.gpu.row_kernels import RowInputs, RowLayout, RowResults
 from byhand.numbers.enclosed.gpu.visible_keys import VisibleKeys
-from byhand.numbers.enclosed.limbs import arithmetic, elementwise, exponential
+from byhand.numbers.enclosed.limbs import arithmetic, exponential, functions
 from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, Move
 from byhand.numbers.enclosed.limbs.array_code import carried, horner, placed, products
 from byhand.numbers.enclosed.limbs.coefficients import STEP as POINTS
@@ -176,7 +176,7 @@ def softmax(system: System, x: Enclosed, trail_of: Callable[..., Any]) -> Enclos
     error = ERROR["exp"] * math.ldexp(1.0, fine)
     sums = arithmetic.settle(found.view(-1, heads, queries).clone(), EXP_TOP)
     off = times(float(count), error)
-    inverse, inverse_error = elementwise.inverse(sums, fine)
+    inverse, inverse_error = functions.inverses(sums, fine)
     # as in `attention.softmax`
     local = plus(
         times(2.0 * (count + 1), error), times(2.0, inverse_error), PRODUCT * math.ldexp(1.0, low)

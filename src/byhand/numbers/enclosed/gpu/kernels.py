@@ -196,16 +196,10 @@ def _joined(
 
 
 @lru_cache(4096)
-def _kernel(
-    program: Program,
-    settings: tuple[Any, ...],
-    counts: tuple[int, ...],
-    powers: int,
-    dimensions: int,
-    narrow: bool,
-) -> Any:
-    """None where the program is so long that compilers take too long with it."""
-    source = source_of(program, settings, counts, powers, dimensions, narrow)
+def _kernel(*wanted: Any) -> Any:
+    """The kernel of what `source_of` takes; None where it is so long that compilers take too long
+    with it."""
+    source = source_of(*wanted)
     return None if source.count("\n") > LINES else compiled(source)
 
 

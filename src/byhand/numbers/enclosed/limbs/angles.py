@@ -11,15 +11,18 @@ integers.py; the product with a position, below 2^28, is exact.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from math import ldexp
 from math import pi as float_pi
 from typing import Any
 
 from byhand.errors import InputError
 from byhand.expression import Expression, Number, Power
 from byhand.language import _
+from byhand.numbers.enclosed.gpu.decisions import outside_the_pass
 from byhand.numbers.enclosed.limbs import integers, polynomials
 from byhand.numbers.enclosed.limbs.arithmetic import (
     WIDTH,
@@ -31,7 +34,7 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
     regrid,
 )
 from byhand.numbers.enclosed.limbs.coefficients import COS, SIN, STEP
-from byhand.numbers.enclosed.limbs.engine import Array
+from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 from byhand.numbers.enclosed.limbs.functions import aligned, applied
 from byhand.numbers.enclosed.limbs.polynomials import evaluate, on_device, table_of
 
@@ -120,3 +123,28 @@ def _tree(entry: Any) -> Expression:
     except (TypeError, ValueError):
         tree: Expression = entry
         return tree
+
+
+REMEMBERED = 64  # tables of turns
+_turns: OrderedDict[Any, tuple[Digits, Digits, float]] = OrderedDict()
+
+
+def shared_turns(
+    positions: Sequence[int],
+    width: int,
+    base: Fraction,
+    given: Sequence[Any] | None,
+    low: int,
+    like: Array,
+) -> tuple[Digits, Digits, float]:
+    """(cos, sin, error) as `turns` gives them, kept, since all layers turn alike."""
+    rates = None if given is None else tuple(given)
+    key = (tuple(positions), width, base, rates, low, engine_of(like).device_of(like))
+    if key not in _turns:
+        cos, sin = outside_the_pass(
+            lambda: turns(positions, width, base, low=low, frequencies=rates, like=like)
+        )
+        _turns[key] = cos, sin, ANGLES * ldexp(1.0, low)
+        if len(_turns) > REMEMBERED:
+            _turns.popitem(last=False)
+    return _turns[key]

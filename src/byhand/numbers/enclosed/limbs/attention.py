@@ -20,7 +20,7 @@ import numpy as np
 
 from byhand.numbers.enclosed.gpu import causal_attention
 from byhand.numbers.enclosed.gpu.causal_scores import ScoreTrail
-from byhand.numbers.enclosed.limbs import arithmetic, elementwise
+from byhand.numbers.enclosed.limbs import arithmetic, functions
 from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, Digits, without_empty_limbs
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array
 from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
@@ -75,7 +75,7 @@ def softmax(system: System, x: Enclosed) -> Enclosed:
     powers, error = _powers(less_than_top, visible, x.hidden, fine)
     sums = arithmetic.total(powers, -1)
     off = times(float(count), error)
-    inverse, inverse_error = elementwise.inverse(sums, fine)
+    inverse, inverse_error = functions.inverses(sums, fine)
     wide = Digits(inverse.limbs[..., None], inverse.top)
     made = without_empty_limbs(arithmetic.multiply(powers, wide, low))
 
@@ -105,17 +105,17 @@ def softmax(system: System, x: Enclosed) -> Enclosed:
     return Enclosed(made, lambda: length(box()), box=box, hidden=x.hidden, origin=origin)
 
 
-def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> elementwise.Made:
+def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> functions.Made:
     """e^x where x is visible, 0 elsewhere."""
     if visible is None:
-        return elementwise.exp(x, low)
+        return functions.powers(x, low)
     if x.engine is NUMPY:  # only what is visible is worked out
-        powers, error = elementwise.exp(Digits(x.limbs[:, visible], x.top), low)
+        powers, error = functions.powers(Digits(x.limbs[:, visible], x.top), low)
         whole = x.engine.zeros((powers.n, *x.shape), x.limbs)
         whole[:, visible] = powers.limbs
         return Digits(whole, powers.top), error
     x.limbs.masked_fill_(hidden, 0.0)  # nobody else has these
-    powers, error = elementwise.exp(x, low)
+    powers, error = functions.powers(x, low)
     powers.limbs.masked_fill_(hidden, 0.0)
     return powers, error
 

@@ -11,13 +11,14 @@ Arguments and results whose `low` is `aligned(low)` are fastest: nothing has to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import ldexp
 from typing import Any
 
 import numpy as np
 
 from byhand.numbers.enclosed.gpu import fused
-from byhand.numbers.enclosed.limbs import coefficients, exponential, polynomials
-from byhand.numbers.enclosed.limbs.arithmetic import BASE, HALF, WIDTH, Digits, add, regrid
+from byhand.numbers.enclosed.limbs import coefficients, exponential, polynomials, roots
+from byhand.numbers.enclosed.limbs.arithmetic import BASE, HALF, WIDTH, Digits, add, approx, regrid
 from byhand.numbers.enclosed.limbs.coefficients import STEP, Tabled
 from byhand.numbers.enclosed.limbs.engine import Array, in_pieces
 from byhand.numbers.enclosed.limbs.polynomials import on_device, table_of
@@ -61,6 +62,35 @@ def gelu_tanh(x: Digits, low: int) -> Digits:
 def silu(x: Digits, low: int) -> Digits:
     """x/(1 + e^-x)."""
     return _tabled(coefficients.SILU, x, low)
+
+
+Made = tuple[Digits, float]  # digits, and a bound of their error
+
+ACTIVATIONS: dict[str, Callable[[Digits, int], Digits]] = {
+    "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": silu,
+}
+
+
+def activation(kind: str, x: Digits, low: int) -> Made:
+    """An activation on the grid 2^low, and how far each entry may be off."""
+    return ACTIVATIONS[kind](x, low), ERROR[kind] * ldexp(1.0, low)
+
+
+def relu(x: Digits) -> Digits:
+    """max(x, 0), exactly: the sign of an approximation is the sign."""
+    return Digits(x.limbs * (approx(x) > 0), x.top)
+
+
+def powers(x: Digits, low: int) -> Made:
+    """e^x for x <= 1/4, and how far each entry may be off."""
+    return exp(x, low), ERROR["exp"] * ldexp(1.0, low)
+
+
+def inverses(x: Digits, low: int) -> Made:
+    """1/x for x >= 1/2, and how far each entry may be off."""
+    return roots.reciprocal(x, low), roots.ERROR * ldexp(1.0, low)
 
 
 def _tabled(function: Tabled, x: Digits, low: int) -> Digits:

@@ -32,7 +32,7 @@ from byhand.numbers.enclosed.enclosure import Logs
 from byhand.numbers.enclosed.limbs import (
     arithmetic,
     attention,
-    elementwise,
+    functions,
     indexing,
     matrices,
     norms,
@@ -265,10 +265,10 @@ class Limbs(System):
         slope = SLOPES[kind]
         ball = x.ball if slope == 1.0 else times(x.ball, slope)
         if kind == "relu":
-            digits, local = elementwise.relu(x.digits), None  # exact
+            digits, local = functions.relu(x.digits), None  # exact
         else:
             low = self.grid(ball, x.width)
-            digits, local = elementwise.activation(kind, x.digits, low)
+            digits, local = functions.activation(kind, x.digits, low)
             digits = without_empty_limbs(digits)
         box = (lambda: plus(times(x.box, slope), local)) if x.has_box else None
         ball = self.rounded(ball, local, digits)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from byhand.numbers.enclosed.limbs import arithmetic, elementwise
+from byhand.numbers.enclosed.limbs import angles, arithmetic
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits
 from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.radii import plus, spread, times
@@ -28,7 +28,7 @@ def sinusoid(system: System, positions: Sequence[int], width: int, base: Fractio
     """Encloses the sines and cosines of positions."""
     low = -system.bits
     like = _like(system)
-    cos, sin, off = elementwise.turns(positions, width, base, None, low, like)
+    cos, sin, off = angles.shared_turns(positions, width, base, None, low, like)
     engine = cos.engine
     shared = arithmetic.stack([sin.reshape(*sin.shape, 1), cos.reshape(*cos.shape, 1)], axis=2)
     digits = shared.reshape(len(positions), width)
@@ -57,7 +57,7 @@ def rotate(
     size = math.frexp(x.digits.engine.largest(x.norms))[1]
     fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
     fine = max(fine, FINEST)
-    cos, sin, off = elementwise.turns(positions, width, base, frequencies, fine, source.limbs)
+    cos, sin, off = angles.shared_turns(positions, width, base, frequencies, fine, source.limbs)
     if pairing == "half":
         a, b = source[..., : width // 2], source[..., width // 2 : width]
     else:

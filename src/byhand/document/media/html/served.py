@@ -1,0 +1,83 @@
+"""The served page's own pieces: numbers to touch, a working, the map, one page to take away."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+
+from byhand.document.book import Book, Passage, Spine
+from byhand.document.media.html.figure import Figures
+from byhand.document.media.html.markup import Markup, element, joined
+from byhand.document.media.html.mathml import Mathml
+from byhand.document.media.html.numbers import Inscriber
+from byhand.document.media.html.page import EXPLAINED, pages
+from byhand.document.media.html.passages import passage_body
+from byhand.document.parts import Number
+from byhand.expression import Expression
+from byhand.language import _
+
+ONE_PAGE = EXPLAINED  # the chapter whose pages can show what any chapter has
+MOST_SHOWN = 60_000  # characters of a model file that is printed on a page
+
+
+class _Touchable(Inscriber):
+    """Numbers as buttons: their workings are asked for when they are touched."""
+
+    def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
+        """What is shown of a number, as a button."""
+        address = number.address
+        button = element("button", shown, type="button", data_a=address, title=address)
+        return element(tag, button, class_=f"n {number.cell.register}", data_a=address)
+
+
+def passage(told: Passage, *, decimals: bool) -> Markup:
+    """A passage whose numbers can be touched; with `decimals`, exact numbers are decimals."""
+    pen = _Touchable(Mathml(_("."), finite=decimals))
+    return joined((line for line in passage_body(told, pen) if line), "\n")
+
+
+def working(number: Number, *, decimals: bool) -> Markup:
+    """How a number comes about, and what it is."""
+    pen = Inscriber(Mathml(_("."), finite=decimals))
+    return joined(pen.told(number, number.address))
+
+
+def line(tree: Expression) -> Markup:
+    """A line to be worked out, in short names."""
+    return Mathml(_(".")).broken("=", tree)
+
+
+def map_of(
+    spine: Spine,
+    labels: Sequence[str],
+    links: Mapping[str, str],
+    lit: tuple[str, ...],
+    *,
+    decimals: bool,
+) -> Markup:
+    """The whole pass as a drawing with some steps marked; each station is a link."""
+    return Figures(spine, tuple(labels), decimals).linked(links, lit)
+
+
+def single_page(book: Book, name: str, text: str) -> str:
+    """A book of one page as a file that needs no other, with the model file at its end."""
+    html = pages(book)[f"{ONE_PAGE}.html"]
+    # The other files of a book are not there: what leads to them leads to the top.
+    html = re.sub(r'href="[a-z]+\.html(#[^"]*)?"', 'href="#main"', html)
+    return html.replace("</main>", f"{_model_file(name, text)}</main>", 1)
+
+
+def _model_file(name: str, text: str) -> Markup:
+    """The model itself, to read where it is short, and to take away."""
+    data = "data:application/yaml;base64," + b64encode(text.encode()).decode()
+    about = _("Everything on this page follows from this file; byhand opens it.")
+    return element(
+        "section",
+        element("h2", _("The model file"), id="model-file-title"),
+        element("p", about, " ", element("a", name, download=name, href=data)),
+        element("pre", text) if len(text) <= MOST_SHOWN else "",
+        id="model-file",
+        tabindex=-1,
+        aria_labelledby="model-file-title",
+    )
