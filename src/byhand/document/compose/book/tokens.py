@@ -55,7 +55,6 @@ def _tokens(edition: Edition, topic: Topic) -> Passage:
         edition,
         topic,
         SLUG,
-        _("Text becomes ids"),
         (
             _("A model cannot read. It counts."),
             known,
@@ -87,7 +86,7 @@ def _embed(edition: Edition, topic: Topic) -> Passage:
     if trace.model.spec.position == "none":
         sentences.append(_starts_stream())
         sentences.append(_no_table_of_positions(edition))
-    return passage(edition, topic, SLUG, _("An id picks its row"), sentences)
+    return passage(edition, topic, SLUG, sentences)
 
 
 def _starts_stream() -> str:
@@ -137,7 +136,7 @@ def _position(edition: Edition, topic: Topic) -> Passage:
                 place=edition.last, row=showing.row_said(worked, (edition.last,))
             )
         )
-    return passage(edition, topic, SLUG, _("Each position has a row too"), sentences)
+    return passage(edition, topic, SLUG, sentences)
 
 
 def _stream(edition: Edition, topic: Topic) -> Passage:
@@ -146,4 +145,4 @@ def _stream(edition: Edition, topic: Topic) -> Passage:
         *addition(edition, topic.steps[0]),
         _starts_stream(),
     ]
-    return passage(edition, topic, SLUG, _("The stream begins"), sentences)
+    return passage(edition, topic, SLUG, sentences)

@@ -8,8 +8,13 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
+<<<<<<< HEAD
 from byhand.document.media.terminal.explanation import section_lines
 from byhand.document.media.terminal.ink import Ink, padded, width_of
+=======
+from byhand.document.media.terminal import explanation
+from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
+>>>>>>> marking
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
@@ -22,7 +27,9 @@ from byhand.language import _
 
 INDENT = "  "
 TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
-MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
+APART = (parts.Title, parts.Grid, parts.Finding, parts.Facts)  # with a blank line before them
+MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?", "closing": "="}
+INKS = {"open": "named", "closing": "strong", "more": "quiet"}  # of remarks; else their kind
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
 
 
@@ -40,7 +47,7 @@ class Terminal:
     def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
         """The document, line by line."""
         for place, part in enumerate(document):
-            if place and isinstance(part, parts.Title):
+            if place and isinstance(part, APART):
                 yield ""
             yield from self.part(part)
 
@@ -61,13 +68,11 @@ class Terminal:
     def grid(self, part: parts.Grid) -> Iterator[str]:
         """A table to be read."""
         whole = self.piped and any(column.kind == "formula" for column in part.columns)
-        yield ""
         yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
     def finding(self, part: parts.Finding) -> Iterator[str]:
         """A sentence, and below it what is known about it."""
-        yield ""
-        for text in part.lead.split("\n"):
+        for text in part.lead.split("\n") if part.lead else ():
             for line in list(self.paragraph(text, INDENT)) or [""]:
                 yield self.ink(line, "strong" if part.told else None)
         for text in part.told:
@@ -75,7 +80,6 @@ class Terminal:
 
     def facts(self, part: parts.Facts) -> Iterator[str]:
         """Words and what they are, below their title; the points of numbers below each other."""
-        yield ""
         yield from self.paragraph(part.title, INDENT)
         room = max(width_of(name) for name, _fact in part.facts)
         numbers = all(set(fact[:1]) <= set("-0123456789≥") for _name, fact in part.facts)
@@ -233,7 +237,11 @@ class Terminal:
         sign = MARKS.get(remark.kind, "")
         indent = INDENT + "  " * bool(sign)
         for line in self.paragraph(remark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
-            yield self.ink(line, remark.kind)
+            yield self.ink(line, INKS.get(remark.kind, remark.kind))
+
+    def left_out(self, part: parts.LeftOut) -> Iterator[str]:
+        """What is not shown, and how to see it."""
+        return self.remark(parts.Remark("more", f"{part.text} {part.command}".rstrip()))
 
     def not_worked(self, part: parts.NotWorked) -> Iterator[str]:
         """Steps without values, and why."""
@@ -343,9 +351,14 @@ Terminal.drawn = {
     parts.Grid: Terminal.grid,
     parts.Finding: Terminal.finding,
     parts.Facts: Terminal.facts,
+    parts.LeftOut: Terminal.left_out,
     VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
-    parts.Section: lambda self, part: section_lines(part, self.width, self.ink),
+    parts.Section: explanation.section,
+    parts.Terms: explanation.terms,
+    parts.LensTable: lambda self, part: self.grid(explanation.lens_grid(part)),
+    parts.NumberTable: lambda self, part: self.grid(explanation.number_grid(part)),
+    parts.Drawing: explanation.drawing,
 }
 
 
