@@ -10,8 +10,8 @@ from flint import arb, ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byhand.numbers.enclosed.balls.extremes import Beyond, enclosure_of_ball
 from byhand.numbers.enclosed.balls.operations import Balls
+from byhand.numbers.enclosed.balls.sizes import ExtremeEnclosure, enclosure_of_ball
 from byhand.numbers.enclosed.enclosure import Enclosure
 
 
@@ -22,7 +22,7 @@ def test_the_digits_are_within_a_unit_of_the_last_place(
     with ctx.workprec(600):
         ball = arb(-size if small else size).exp() * (-1 if negative else 1)
         found = enclosure_of_ball(ball)
-        assert isinstance(found, Beyond)
+        assert isinstance(found, ExtremeEnclosure)
         assert found.proves(digits)
         mantissa, _e, exponent = found.decimal(digits).partition("e")
         assert mantissa.startswith("-") == negative

@@ -137,7 +137,6 @@ CASES: dict[str, tuple[Callable[..., Digits], tuple[Digits, ...]]] = {
     "one limb": (lambda x: arithmetic.regrid(x, low=4), (X,)),
     "quotient": (lambda x: arithmetic.over_integer(x, 768, -100), (X,)),
     "settled": (lambda x: arithmetic.settle(x.limbs * 1000.0, x.top), (X,)),
-    "times an integer": (lambda x: arithmetic.times_integer(x, 1 << 29), (X,)),
     "sum of a row": (lambda x: arithmetic.total(x, -1), (X,)),
     "approximation": (lambda x: Digits(arithmetic.approx(x), 0), (X,)),
 }

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from byhand.document.book import Node
 from byhand.document.compose.book.spoken_numbers import NEAR, rational_of, together
-from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import Cell, NumberRow
+from byhand.document.words import SIGNS
 from byhand.expression import write
 
 SHORTEST_FORM = 5  # signs of a form that is no plain number

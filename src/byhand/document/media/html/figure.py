@@ -174,6 +174,7 @@ class Figures:
 
     @property
     def width(self) -> int:
+        """The width of the drawing, with its columns of numbers."""
         if not self.columns:
             return EDGE
         return round(EDGE + sum(self.columns) * SIGN + 14 * len(self.columns))

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 from byhand.document import parts, words
 from byhand.document.media.terminal import explanation
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
+from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts.verdicts import ClassTable, VerdictReport
+from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
@@ -85,6 +86,7 @@ class Terminal:
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: parts.Title) -> Iterator[str]:
+        """What is worked out, and how its signs are read."""
         gap = self.width - width_of(title.name) - width_of(title.aside)
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
@@ -109,6 +111,7 @@ class Terminal:
             yield from self.paragraph(words.told(note))
 
     def stage(self, stage: parts.Stage) -> Iterator[str]:
+        """A heading along the spine."""
         yield ""
         yield ""
         rule = "─" * (self.width - width_of(stage.title) - 4)
@@ -122,6 +125,7 @@ class Terminal:
     # ------------------------------------------------------------------ steps
 
     def step(self, step: parts.StepPart) -> Iterator[str]:
+        """A step with the weights it reads, its numbers and its remarks."""
         yield ""
         yield from self.header(step)
         yield from self.given(step.given)
@@ -160,6 +164,7 @@ class Terminal:
                 yield " " * (self.width - width_of(text)) + self.ink(text, kind)
 
     def broken(self, left: str, address: str) -> Iterator[str]:
+        """A header that is too wide for one line."""
         lines = list(self.paragraph(left, INDENT, ""))
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
@@ -183,6 +188,7 @@ class Terminal:
             yield self.ink(text.rstrip(), "quiet")
 
     def table(self, table: parts.NumberTable, step: parts.StepPart) -> Iterator[str]:
+        """A table of a step, in the richest manner that fits."""
         if table.title:
             yield self.ink(INDENT + table.title, "quiet")
         fitted = fit(table, self.width - len(INDENT), self.ink)
@@ -213,6 +219,7 @@ class Terminal:
                 yield from self.letter(letter)
 
     def letter(self, letter: parts.Letter) -> Iterator[str]:
+        """What a letter stands for."""
         definition = write(letter.definition)
         if len(definition) > LONGEST_DEFINITION:
             definition = _("a sum of {count} signs").format(count=len(definition))
@@ -232,6 +239,7 @@ class Terminal:
         return self.remark(parts.Remark("more", f"{part.text} {part.command}".rstrip()))
 
     def not_worked(self, part: parts.NotWorked) -> Iterator[str]:
+        """Steps without values, and why."""
         if part.reason:
             yield ""
             yield from self.paragraph(part.reason)
@@ -248,6 +256,7 @@ class Terminal:
     # ------------------------------------------------------------------ the end of the spine
 
     def predictions(self, part: parts.Predictions) -> Iterator[str]:
+        """What comes next after each position."""
         yield ""
         yield from self.header(part.step)
         room = max((width_of(p.label) for p in part.predictions), default=0)
@@ -280,6 +289,7 @@ class Terminal:
                 yield self.ink(piece, "exact" if part.proven else None)
 
     def loss(self, part: parts.Loss) -> Iterator[str]:
+        """The loss in every form."""
         yield ""
         yield from self.header(part.step)
         text = _("after position {after} the text goes on with {target}")
@@ -293,6 +303,7 @@ class Terminal:
             yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
 
     def working(self, part: parts.WorkingLine) -> Iterator[str]:
+        """How one number comes about, a form a line."""
         yield ""
         head = self.ink(part.address, "strong")
         sign = register_sign(part.cell.register)

@@ -30,11 +30,10 @@ from byhand.numbers.enclosed.balls.arrays import (
     present_or_zero,
     table_of,
 )
-from byhand.numbers.enclosed.balls.extremes import enclosure_of_ball
 from byhand.numbers.enclosed.balls.functions import ACTIVATIONS, softmax_row
 from byhand.numbers.enclosed.balls.given import Given, narrow_ball
 from byhand.numbers.enclosed.balls.largest import predict
-from byhand.numbers.enclosed.balls.sizes import apart_from, magnitudes
+from byhand.numbers.enclosed.balls.sizes import apart_from, enclosure_of_ball, magnitudes
 from byhand.numbers.enclosed.distance import Apart
 from byhand.numbers.enclosed.enclosure import Enclosing, Logs, absurd
 from byhand.numbers.exact.read import evaluate

@@ -1,16 +1,31 @@
-"""How large Arb balls are, and how far floats are from them: exponents are taken as they are."""
+"""Arb balls from outside: their enclosures, how large they are, how far floats are from them.
+
+A ball that is too small or too large for fractions (e^-1000000000000000000 has digits too) would
+need billions of digits for the ends of an `Enclosure`.  Its enclosure is that of a larger set, and
+its decimals are taken from the ball itself.
+"""
 
 from __future__ import annotations
 
-from math import isfinite, ldexp, log2
+from dataclasses import dataclass
+from math import floor, isfinite, ldexp, log2
+from typing import Any
 
 import numpy as np
-from flint import arb
+from flint import arb, ctx, fmpq
 
 from byhand.numbers.base import ABSENT, Array
 from byhand.numbers.enclosed.distance import Apart
-from byhand.numbers.enclosed.enclosure import WIDEST, Enclosure, Logs, binary_size
+from byhand.numbers.enclosed.enclosure import (
+    LOG10_OF_2,
+    WIDEST,
+    Enclosure,
+    Logs,
+    absurd,
+    binary_size,
+)
 
+HALF = fmpq(1, 2)
 FARTHEST = 2**62  # of a binary exponent in an array; what is farther is bounded by it
 
 
@@ -62,3 +77,50 @@ def magnitudes(x: arb) -> tuple[float, float]:
         return binary_size(abs(enclosure.mid)), binary_size(enclosure.rad)
     middle = log2(abs(man)) + exp if man else -np.inf
     return middle, log2(rad_man) + rad_exp if rad_man else -np.inf
+
+
+# ----------------------------------------------------------------------- enclosures
+
+
+@dataclass(frozen=True, slots=True)
+class ExtremeEnclosure(Enclosure):
+    """The numbers of a ball of its `own`, which `mid` and `rad` enclose far more widely."""
+
+    own: Any  # the ball
+
+    def proves(self, digits: int) -> bool:
+        return self._rounded(digits) is not None
+
+    @property
+    def _negative(self) -> bool:
+        return bool(self.own < 0)
+
+    def _most(self, digits: int) -> int:
+        known = floor(int(self.own.rel_accuracy_bits()) * LOG10_OF_2) + 1
+        return min(digits, max(known, 0))
+
+    def _rounded(self, digits: int) -> tuple[int, int] | None:
+        """(n, exponent), by logarithms: every |x| is less than 1 unit from n, proven."""
+        if self.own.contains(0):
+            return None
+        size = self.own.abs_upper().man_exp()[1].bit_length()
+        with ctx.workprec(4 * digits + 2 * size + 64):
+            log, ten = abs(self.own).log(), arb(10).log()
+            exponent = (log / ten).lower().floor().unique_fmpz()
+            while exponent is not None:
+                units = (log + ten * (digits - 1 - exponent)).exp()
+                n = (units.mid() + arb(HALF)).mid().floor().unique_fmpz()
+                if n is None or not abs(units - arb(n)) < 1:
+                    return None
+                if n < 10**digits:
+                    return int(n), int(exponent)
+                exponent += 1
+        return None
+
+
+def enclosure_of_ball(ball: arb) -> Enclosure:
+    """Returns an enclosure of a ball; one that has its digits, whatever the size."""
+    known = Enclosure.of(ball)
+    if not absurd(ball):
+        return known
+    return ExtremeEnclosure(known.mid, known.rad, ball)

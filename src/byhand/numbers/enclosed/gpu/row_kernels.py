@@ -140,6 +140,7 @@ def _kernel(program: Program, settings: tuple[Any, ...], shape: Shape) -> Any:
 
 
 def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
+    """The source of the Triton kernel that does what a program notes."""
     recorder = Recorder()
     given = RowInputs(
         [Rows(recorder, [Row(recorder, f"x{a}_{i}") for i in range(n)])

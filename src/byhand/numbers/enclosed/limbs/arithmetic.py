@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import frexp, ldexp
+from math import ldexp
 from typing import Any
 
 import numpy as np
@@ -48,9 +48,9 @@ from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 
 __all__ = [  # with what is read of `digits` and `conversions` together with them
     "APPROX", "BALANCED", "BASE", "HALF", "PRODUCT", "QUOTIENT", "SMALL", "WIDTH", "Digits",
-    "add", "approx", "carry", "carry_with", "cut", "fitted", "from_floats", "from_integers",
-    "is_quotient", "is_zero", "limbs_needed", "magnitude", "multiply", "negate", "over_integer",
-    "products", "regrid", "settle", "settled", "shift", "stack", "subtract", "times_integer",
+    "add", "approx", "carry", "carry_with", "cut", "from_floats", "from_integers",
+    "is_quotient", "is_zero", "magnitude", "multiply", "negate", "over_integer",
+    "products", "regrid", "settle", "settled", "shift", "stack", "subtract",
     "to_fractions", "to_integers", "total", "without_empty_limbs",
 ]  # fmt: skip
 
@@ -164,10 +164,12 @@ class Move:
 
     @property
     def places(self) -> tuple[int, int, int, bool]:
+        """The numbers that say where limbs go: all that a program has to know."""
         return self.n, self.first, self.below, self.shift != 0
 
     @property
     def powers(self) -> list[int]:
+        """The exponent of two to multiply by, where there is one."""
         return [self.shift] if self.shift else []
 
 
@@ -179,20 +181,6 @@ def _moved(x: Digits, low: int, n: int) -> Array:
         if made is not None:
             return made
     return placed(x.limbs, move.places, 2.0**move.shift)
-
-
-def fitted(x: Digits, low: int) -> Digits:
-    """On the grid 2^low with no more limbs than the largest entry needs.  Waits for the device."""
-    return regrid(x, low + WIDTH * limbs_needed(x, low), low)
-
-
-def limbs_needed(x: Digits, low: int) -> int:
-    """How many limbs from 2^low up hold every entry of x, rounded to that grid."""
-    bound = magnitude(x) + ldexp(1.0, max(low, -1000))
-    if bound == 0.0 or x.size == 0:
-        return 1
-    exponent = frexp(bound)[1]  # bound < 2^exponent <= 2^(top - 1)
-    return max(1, -(-(exponent + 1 - low) // WIDTH))
 
 
 def magnitude(x: Digits) -> float:
@@ -222,6 +210,7 @@ def approx(x: Digits) -> Array:
 
 
 def negate(x: Digits) -> Digits:
+    """-x, exactly."""
     return Digits(-x.limbs, x.top)
 
 
@@ -283,13 +272,6 @@ def _added(x: Digits, y: Digits, sign: float, low: int, n: int, last: Move | Non
 
 def _aligned(x: Digits, low: int, top: int) -> Array:
     return x.limbs if (x.low, x.top) == (low, top) else regrid(x, top, low).limbs
-
-
-def times_integer(x: Digits, factor: int) -> Digits:
-    """x times an integer of at most 2^30 in size."""
-    if abs(factor) > 1 << 30:
-        raise ValueError(f"a factor beyond 2^30: {factor}")
-    return settle(x.limbs * float(factor), x.top)
 
 
 def over_integer(x: Digits, divisor: int, low: int) -> Digits:

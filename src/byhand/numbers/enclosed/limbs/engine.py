@@ -324,19 +324,9 @@ def engine_of(array: Array) -> Engine:
 
 # --------------------------------------------------------------------------------- in pieces
 
-_threads: int | None = None
-
-
-def set_threads(count: int | None) -> None:
-    """How many threads elementwise functions may use; None: as OMP_NUM_THREADS says, else all."""
-    global _threads
-    _threads = count
-
 
 def threads() -> int:
-    """How many threads elementwise functions use."""
-    if _threads is not None:
-        return _threads
+    """How many threads elementwise functions use: as OMP_NUM_THREADS says, else all."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdigit() and int(said) else os.cpu_count() or 1
 

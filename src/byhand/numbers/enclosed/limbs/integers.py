@@ -71,6 +71,7 @@ class Near:
         return Near((self.mid << self.bits) // other.mid, error, self.bits)
 
     def times(self, factor: int) -> Near:
+        """The number times an integer."""
         return Near(self.mid * factor, self.error * abs(factor), self.bits)
 
     def over(self, divisor: int) -> Near:
@@ -90,18 +91,22 @@ class Near:
 
     @property
     def below(self) -> int:
+        """An integer that the number is not below."""
         return self.mid - self.error
 
     @property
     def above(self) -> int:
+        """An integer that the number is not above."""
         return self.mid + self.error
 
 
 def whole(value: int, bits: int) -> Near:
+    """An integer, exactly."""
     return Near(value << bits, 0, bits)
 
 
 def rational(value: Fraction, bits: int) -> Near:
+    """A rational number, rounded down by less than one unit."""
     mid, rest = divmod(value.numerator << bits, value.denominator)
     return Near(mid, 1 if rest else 0, bits)
 
@@ -260,6 +265,7 @@ def power(base: Near, exponent: Near) -> Near:
 
 
 def whole_power(base: Near, exponent: int) -> Near:
+    """The integer power of a number, by repeated squaring."""
     if exponent < 0:
         return whole(1, base.bits) / whole_power(base, -exponent)
     made = whole(1, base.bits)

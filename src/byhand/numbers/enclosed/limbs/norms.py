@@ -60,6 +60,7 @@ def root_below(width: int) -> float:
 
 
 def root_above(width: int) -> float:
+    """A float that √width is not above."""
     return math.sqrt(width) * (1 + 2.0**-52)
 
 

@@ -50,6 +50,7 @@ def rotate(
     base: Fraction,
     pairing: str,
 ) -> Enclosed:
+    """Encloses RoPE on the first entries of each head."""
     source = x.digits
     low = system.grid(x.ball, x.width)
     size = math.frexp(x.digits.engine.largest(x.norms))[1]
