@@ -8,13 +8,8 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
-<<<<<<< HEAD
-from byhand.document.media.terminal.explanation import section_lines
-from byhand.document.media.terminal.ink import Ink, padded, width_of
-=======
 from byhand.document.media.terminal import explanation
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
->>>>>>> marking
+from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
