@@ -1,4 +1,4 @@
-"""What the host asks about numbers on a device, and answers that are kept for the next pass.
+"""Decisions of the host about numbers on a device, kept from one pass for the next.
 
 How many limbs a result gets, on which grid it stands and where a product is split is decided by the
 host, from numbers on the device: the largest row norm, the smallest radius.  Each such question

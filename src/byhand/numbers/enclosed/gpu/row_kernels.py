@@ -1,4 +1,4 @@
-"""Kernels of the GPU that walk along rows: one program for each row, as far as the row reaches.
+"""Triton kernels that walk along rows: one program for each row, as far as the row reaches.
 
 As in kernels.py the array code runs once on recorded rows; here a program does it for one piece of
 its row after another, and gathers sums and maxima of the row on the way.  It may read and write

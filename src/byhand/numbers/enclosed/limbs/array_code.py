@@ -1,4 +1,4 @@
-"""The array code of limb arithmetic, for arrays, and for rows that are noted down as a kernel.
+"""The array code of limb arithmetic, for arrays and for rows that are recorded as a kernel.
 
 Nothing here asks for the values of entries, so that `gpu.kernels` can record it; `arithmetic` says
 what it is good for and why it is exact.

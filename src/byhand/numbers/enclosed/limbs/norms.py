@@ -68,6 +68,7 @@ def root_above(width: int) -> float:
 
 
 def mean(system: System, x: Enclosed) -> Enclosed:
+    """Encloses the mean of each row."""
     low = min(x.digits.low, -system.bits if x.exact else x.digits.low) - WIDTH
     total = arithmetic.total(x.digits, -1)
     digits = arithmetic.over_integer(total, x.width, low)
@@ -82,6 +83,7 @@ def mean(system: System, x: Enclosed) -> Enclosed:
 
 
 def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
+    """Encloses x - mean; where the mean is that of x, only its rounding adds to the radius."""
     origin = mean.origin
     if origin is not None and origin.kind == "mean" and origin.source is x:
         off = origin.local
@@ -101,6 +103,7 @@ def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
 
 
 def mean_square(system: System, x: Enclosed) -> Enclosed:
+    """Encloses the mean of the squares of each row."""
     squares = row_squares(x.digits)
     finest = 2 * min(x.digits.low, -system.bits) if x.exact else 2 * x.digits.low
     low = finest - WIDTH
@@ -118,6 +121,7 @@ def mean_square(system: System, x: Enclosed) -> Enclosed:
 
 
 def root(system: System, x: Enclosed, eps: Fraction) -> Enclosed:
+    """Encloses √(x + eps)."""
     source = x.origin.source if x.origin is not None and x.origin.kind == "mean_square" else None
     finest = -system.bits
     if source is not None:

@@ -25,6 +25,7 @@ FINEST = -836  # the grid of sines and cosines, where values are huge and digits
 
 
 def sinusoid(system: System, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
+    """Encloses the sines and cosines of positions."""
     low = -system.bits
     like = _like(system)
     cos, sin, off = angles.shared_turns(positions, width, base, None, low, like)
