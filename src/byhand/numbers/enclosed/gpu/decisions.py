@@ -152,6 +152,7 @@ def answers() -> Answers:
 
 @contextmanager
 def answered_by(who: Answers) -> Iterator[Answers]:
+    """Lets somebody else answer inside the block."""
     _answers.append(who)
     try:
         yield who

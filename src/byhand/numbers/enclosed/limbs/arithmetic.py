@@ -208,6 +208,7 @@ def approx(x: Digits) -> Array:
 
 
 def negate(x: Digits) -> Digits:
+    """-x, exactly."""
     return Digits(-x.limbs, x.top)
 
 

@@ -18,6 +18,7 @@ Place = tuple[int, int, int, bool]  # of a Move
 
 
 def carried(limbs: Array) -> Array:
+    """The limbs, balanced in place but for the first."""
     engine = engine_of(limbs)
     over, back = (engine.empty(limbs.shape[1:], limbs) for _ in range(2))
     for i in range(limbs.shape[0] - 1, 0, -1):
@@ -26,6 +27,7 @@ def carried(limbs: Array) -> Array:
 
 
 def placed(limbs: Array, places: tuple[int, int, int, bool], factor: Any) -> Array:
+    """The limbs on another grid: moved by whole limbs, then times a power of two."""
     n, first, below, shifted = places
     engine, count = engine_of(limbs), limbs.shape[0]
     made = engine.zeros((n + below, *limbs.shape[1:]), limbs)
@@ -89,16 +91,19 @@ def products(x: Array, y: Array, keep: int) -> Array:
 
 
 def carry_program(arrays: Sequence[Any], powers: Sequence[Any]) -> Any:
+    """As `carried`."""
     return carried(arrays[0])
 
 
 def carry_with_program(arrays: Sequence[Any], powers: Sequence[Any]) -> Any:
+    """The sum of two arrays of limbs, carried."""
     limbs, more = arrays
     limbs += more
     return carried(limbs)
 
 
 def move_program(arrays: Sequence[Any], powers: Sequence[Any], places: Place) -> Any:
+    """As `placed`."""
     return placed(arrays[0], places, powers[0] if powers else None)
 
 
@@ -113,6 +118,7 @@ def cut_program(arrays: Sequence[Any], powers: Sequence[Any], count: int) -> Any
 
 
 def approx_program(arrays: Sequence[Any], powers: Sequence[Any]) -> Any:
+    """The values as floats."""
     total = horner(arrays[0])
     total *= powers[0]
     return total[None]
@@ -126,6 +132,7 @@ def sum_program(
     other: Place,
     last: Place | None = None,
 ) -> Any:
+    """x + sign·y on a common grid, carried, and moved to the last grid."""
     left = list(powers)
     moved = [
         placed(part, places, left.pop(0) if places[3] else None)
@@ -140,12 +147,14 @@ def sum_program(
 
 
 def quotient_program(arrays: Sequence[Any], powers: Sequence[Any], divisor: int, count: int) -> Any:
+    """As `divided`, carried."""
     return carried(divided(arrays[0], divisor, count))
 
 
 def product_program(
     arrays: Sequence[Any], powers: Sequence[Any], keep: int, places: Place | None
 ) -> Any:
+    """As `products`, carried, and moved where a grid is given."""
     x, y = arrays
     limbs = carried(products(x, y, keep))
     return limbs if places is None else placed(limbs, places, powers[0] if powers else None)

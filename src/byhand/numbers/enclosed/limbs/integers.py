@@ -98,10 +98,12 @@ class Near:
 
 
 def whole(value: int, bits: int) -> Near:
+    """An integer, exactly."""
     return Near(value << bits, 0, bits)
 
 
 def rational(value: Fraction, bits: int) -> Near:
+    """A rational number, rounded down to the grid."""
     mid, rest = divmod(value.numerator << bits, value.denominator)
     return Near(mid, 1 if rest else 0, bits)
 
@@ -260,6 +262,7 @@ def power(base: Near, exponent: Near) -> Near:
 
 
 def whole_power(base: Near, exponent: int) -> Near:
+    """The power of an integer exponent."""
     if exponent < 0:
         return whole(1, base.bits) / whole_power(base, -exponent)
     made = whole(1, base.bits)

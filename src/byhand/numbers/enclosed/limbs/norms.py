@@ -60,6 +60,7 @@ def root_below(width: int) -> float:
 
 
 def root_above(width: int) -> float:
+    """A number not below √width."""
     return math.sqrt(width) * (1 + 2.0**-52)
 
 
@@ -67,6 +68,7 @@ def root_above(width: int) -> float:
 
 
 def mean(system: System, x: Enclosed) -> Enclosed:
+    """The mean of each row: rho/√d."""
     low = min(x.digits.low, -system.bits if x.exact else x.digits.low) - WIDTH
     total = arithmetic.total(x.digits, -1)
     digits = arithmetic.over_integer(total, x.width, low)
@@ -81,6 +83,7 @@ def mean(system: System, x: Enclosed) -> Enclosed:
 
 
 def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
+    """The rows less their means: rho, and what the mean is off."""
     origin = mean.origin
     if origin is not None and origin.kind == "mean" and origin.source is x:
         off = origin.local
@@ -100,6 +103,7 @@ def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
 
 
 def mean_square(system: System, x: Enclosed) -> Enclosed:
+    """The mean of the squares of each row."""
     squares = row_squares(x.digits)
     finest = 2 * min(x.digits.low, -system.bits) if x.exact else 2 * x.digits.low
     low = finest - WIDTH
@@ -117,6 +121,7 @@ def mean_square(system: System, x: Enclosed) -> Enclosed:
 
 
 def root(system: System, x: Enclosed, eps: Fraction) -> Enclosed:
+    """√(x + eps) of one number for each row."""
     source = x.origin.source if x.origin is not None and x.origin.kind == "mean_square" else None
     finest = -system.bits
     if source is not None:

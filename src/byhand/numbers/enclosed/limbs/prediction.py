@@ -127,11 +127,13 @@ def _leaders_by_kernel(x: Enclosed) -> tuple[Any, Any]:
 
 
 def leader_program(given: RowInputs) -> RowResults:
+    """The largest lower bound of a row, and where it is."""
     lower, _upper = _bounds_noted(given)
     return RowResults(Rows(lower.engine, []), largest=[lower], place_of_largest=lower)
 
 
 def reach_program(given: RowInputs) -> RowResults:
+    """How many upper bounds of a row reach its largest lower bound."""
     _lower, upper = _bounds_noted(given)
     best = given.rows[0].rows[0]
     reaches = upper.engine.note(f"tl.where({upper.name} >= {best.name}, 1.0, 0.0)")
