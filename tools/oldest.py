@@ -1,7 +1,7 @@
 """The lowest versions that pyproject.toml allows of what byhand runs with, as pip reads them.
 
-`make test-oldest` installs these.  What only the tests need stays as new as it is.  A package
-without a lower bound is left to constraints.txt.
+`make test-oldest` installs these.  What only the tests and the site need stays as new as it is.  A
+package without a lower bound is left to constraints.txt.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 
 def lowest() -> list[str]:
-    """`click==8.1` for `click>=8.1`: of byhand itself and of all extras but `test`."""
+    """`click==8.1` for `click>=8.1`: of byhand itself and of all extras but `docs` and `test`."""
     project = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     needed = [
         *project["dependencies"],
-        *(one for key in extras if key != "test" for one in extras[key]),
+        *(one for key in extras if key not in ("docs", "test") for one in extras[key]),
     ]
     return sorted({one.replace(">=", "==") for one in needed if ">=" in one}, key=str.lower)
 

@@ -22,7 +22,7 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.json.explanation import document_of
 from byhand.document.media.json.records import write_document
-from byhand.document.media.terminal.ink import Ink, width_of
+from byhand.document.media.terminal.ink import width_of
 from byhand.document.media.terminal.parts import Terminal
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.parts import (

@@ -10,8 +10,9 @@ import pytest
 from samples import sample_book
 
 from byhand.document.book import Node, Spine
-from byhand.document.media.html.figure import CENTRE, LANES, Figures, stations
+from byhand.document.media.html.figure import CENTRE, LANES, Figures
 from byhand.document.media.html.strips import STEPS, attention_pattern, heat_strip
+from byhand.document.media.stations import stations
 from byhand.document.parts import AttentionPattern, HeadPattern, HeatStrip
 from byhand.editions import make_book
 

@@ -9,6 +9,7 @@ from asking import LIBRARY, asked, looked, state
 
 from byhand.api import trace
 from byhand.document.compose.book import STEP_PAGES
+from byhand.document.compose.book.passages import topic_title
 from byhand.editions import make_book
 from byhand.errors import AddressError, InputError
 from byhand.expression import parse
@@ -16,8 +17,6 @@ from byhand.numbers.exact import Exact
 from byhand.serving import answer, read_state
 from byhand.serving.changes import Forms, addresses, changes
 from byhand.serving.edits import edited
-from byhand.serving.number import ancestors
-from byhand.serving.passages import title
 from byhand.serving.worked_state import pass_of, trace_of
 from byhand.tracing import Trace
 
@@ -56,7 +55,7 @@ def test_every_passage_can_be_shown_alone(model: str) -> None:
     for topic, one in zip(found.topics, looked(model)["passages"], strict=True):
         shown = looked(model, passage=one["id"])["passage"]
         assert shown["id"] == one["id"]
-        assert shown["title"] == title(found, topic)
+        assert shown["title"] == topic_title(found.edition, topic)
         assert shown["html"].startswith("<p>")
         assert [step["address"] for step in shown["steps"]] == one["steps"]
 
@@ -273,7 +272,7 @@ def test_a_number_comes_with_its_working_and_its_ancestors() -> None:
 
 
 def test_ancestors_are_what_a_number_depends_on() -> None:
-    told = ancestors(read_state(state("journey")), "block.0.attn.mixed[0,1,2]", LIBRARY)
+    told = asked("number", state=state("journey"), address="block.0.attn.mixed[0,1,2]")["ancestors"]
     assert "weight.embed.token[0,0]" in told
     edit = {"embed.token[2,0]": "5"}  # sat, which position 1 cannot see
     assert f"weight.{next(iter(edit))}" not in told

@@ -6,9 +6,8 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from byhand.errors import UsageError
 from byhand.language import _
-from byhand.options import Chosen
+from byhand.options import Chosen, refuse_together
 
 if TYPE_CHECKING:
     from byhand.document.compose.comparison import Compared
@@ -16,15 +15,10 @@ if TYPE_CHECKING:
 
 
 def refuse(**given: bool) -> None:
-    """Options that a comparison has no use for."""
+    """A UsageError for an option that a comparison has no use for."""
     for name, said in given.items():
-        if said:
-            raise UsageError(
-                _("{one} and {other} exclude each other").format(
-                    one=f"--{name.replace('_', '-')}", other="--float --digits"
-                ),
-                hint=_("leave --float or --digits out"),
-            )
+        both = {name.replace("_", "-"): said, "float --digits": True}
+        refuse_together(both, "--", _("leave --float or --digits out"))
 
 
 def compared(

@@ -127,6 +127,7 @@ def show(generation: Generation) -> None:
 
     def end(generation: Generation) -> None:
         begin()
+        print()
         print_parts(closing(generation))
 
     with whatever_came(generation, end):

@@ -16,6 +16,7 @@ from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.evaluate import Job, Progress
+    from byhand.numbers.base import Numbers
     from byhand.options import Chosen
     from byhand.tracing import Trace
 
@@ -80,15 +81,8 @@ def command(
     with hinting(model, wanted), telling() as progress:
         opened = open_model(model)
         numbers = numbers_for(opened, chosen)
-        if stop_at_boundary and numbers.uniform:
-            rounded = numbers.uniform == "rounded"
-            raise UsageError(
-                _("--stop-at-boundary needs exact numbers"),
-                found=numbers.name if rounded else f"--digits {chosen.digits}",
-                hint=_("rounded numbers have no boundary: add --exact")
-                if rounded
-                else _("enclosures have no boundary: leave --digits out"),
-            )
+        if stop_at_boundary:
+            refuse_boundary(numbers, chosen.digits)
         job = prepare(
             opened,
             text,
@@ -124,10 +118,24 @@ def command(
             write_json(trace, sys.stdout, wanted, style)
         elif shown:
             show(trace, only, at, stop_at_boundary, style)
-    if trace.proof is not None and not trace.proof.complete:
+    unproven = trace.proof is not None and not trace.proof.complete
+    if unproven:
         tell_unproven(trace)
-        return 1
-    return 1 if undecided(trace, wanted) else 0
+    return 1 if unproven or undecided(trace, wanted) else 0
+
+
+def refuse_boundary(numbers: Numbers, digits: int | None) -> None:
+    """A UsageError where numbers have no boundary at which to stop."""
+    if not numbers.uniform:
+        return
+    rounded = numbers.uniform == "rounded"
+    raise UsageError(
+        _("--stop-at-boundary needs exact numbers"),
+        found=numbers.name if rounded else f"--digits {digits}",
+        hint=_("rounded numbers have no boundary: add --exact")
+        if rounded
+        else _("enclosures have no boundary: leave --digits out"),
+    )
 
 
 def steps_of(addresses: Iterable[str]) -> list[str]:

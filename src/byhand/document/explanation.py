@@ -23,7 +23,7 @@ def lines(
     from byhand.document.media.terminal.parts import Terminal
 
     shown = tuple(sections(found, only, every=every))
-    return Terminal(width, ink).lines([title(found, only), *shown])
+    return Terminal(width, ink).lines((title(found, only), *shown))
 
 
 def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -> str:

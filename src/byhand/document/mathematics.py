@@ -110,7 +110,8 @@ class Drawing(ABC):
         """A name that is a sign (…, ·) and no name; None where it is one."""
 
     @abstractmethod
-    def transposed(self, drawn: str) -> str: ...
+    def transposed(self, drawn: str) -> str:
+        """A matrix with the sign of its transpose."""
 
     @abstractmethod
     def lowered(self, drawn: str, below: str) -> str:
@@ -121,7 +122,8 @@ class Drawing(ABC):
         """q[0,1] as q with its index below; of W_q[0,1] W, and below it q and 0,1."""
 
     @abstractmethod
-    def raised(self, base: str, exponent: str) -> str: ...
+    def raised(self, base: str, exponent: str) -> str:
+        """A power: both parts are drawn."""
 
     def raised_entry(self, entry: Entry, exponent: str) -> str:
         """A power of q[0,1], whose index and exponent may have to share a place."""
@@ -132,10 +134,12 @@ class Drawing(ABC):
         """A fraction of whole numbers."""
 
     @abstractmethod
-    def quotient(self, top: Expression, bottom: Expression) -> str: ...
+    def quotient(self, top: Expression, bottom: Expression) -> str:
+        """A fraction."""
 
     @abstractmethod
-    def root(self, inside: Expression) -> Drawn: ...
+    def root(self, inside: Expression) -> Drawn:
+        """A square root."""
 
     @abstractmethod
     def total(self, of: str) -> str:
@@ -146,10 +150,12 @@ class Drawing(ABC):
         """Between bars."""
 
     @abstractmethod
-    def function(self, name: str, argument: str) -> str: ...
+    def function(self, name: str, argument: str) -> str:
+        """The name of a function and its drawn argument in brackets."""
 
     @abstractmethod
-    def bracketed(self, drawn: str) -> str: ...
+    def bracketed(self, drawn: str) -> str:
+        """What is drawn, in brackets."""
 
     # ------------------------------------------------------------------ the walk
 

@@ -20,6 +20,7 @@ HARD_SPACE = "\u00a0"  # where a line is not to be broken
 LONGEST_LABEL = 24  # characters of a token in a table
 MOST_SETTLED = 4  # addresses in a sentence
 MOST_NAMED = 8  # tokens in a sentence
+SIGNS = {"exact": "", "named": "√", "enclosed": "±", "rounded": "~"}  # of the registers
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,15 +346,15 @@ def explain(
         from byhand.proving import prove
 
         trace = prove(job, digits, progress=progress)
-    chosen = _predicted(trace, place) if wanted is None else wanted
+    chosen = predicted(trace, place) if wanted is None else wanted
     if rival is not None and rival == chosen:
         raise _itself(model, rival)
     if rival is None and chosen is not None and not alone:
-        rival = _strongest_other(trace, place, chosen)
+        rival = strongest_other(trace, place, chosen)
     return Explanation(trace, place, chosen, rival, neurons, keys, length, progress)
 
 
-def _predicted(trace: Trace, position: int) -> int | None:
+def predicted(trace: Trace, position: int) -> int | None:
     """The token predicted, or the first that it may be; None where that is not known at all."""
     if trace.next is None:
         return None
@@ -364,7 +364,7 @@ def _predicted(trace: Trace, position: int) -> int | None:
     return found.candidates[0] if found.candidates else None
 
 
-def _strongest_other(trace: Trace, position: int, token: int) -> int | None:
+def strongest_other(trace: Trace, position: int, token: int) -> int | None:
     """The token with the largest logit but one: it is only shown, so floats may choose it."""
     import numpy as np
 

@@ -8,10 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from byhand.explaining import Explanation
-from byhand.explaining.approximations import floats_near
+from byhand.explaining import Explanation, predicted, strongest_other
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
@@ -32,17 +29,10 @@ class Chapter:
 
     def at(self, position: int) -> Explanation:
         """What is said of a position: the token predicted there, against its strongest rival."""
-        trace = self.trace
         kind = _Sparing if self.large else Explanation
-        if trace.next is None:
-            return kind(trace, position, None)
-        predicted = trace.next[position]
-        logits = trace.numbers.take_rows(trace.steps["logits"].value, [position])
-        row = floats_near(trace.numbers, logits)[0]
-        by_size = np.argsort(-np.nan_to_num(row, nan=-np.inf), kind="stable")[:2].tolist()
-        ranked = dict.fromkeys((predicted.id, *predicted.tied, *predicted.candidates, *by_size))
-        first, second, *_others = [*(id for id in ranked if id is not None), None, None]
-        return kind(trace, position, first, second)
+        token = predicted(self.trace, position)
+        rival = None if token is None else strongest_other(self.trace, position, token)
+        return kind(self.trace, position, token, rival)
 
     def facts(self, positions: Sequence[int]) -> Facts:
         """The facts of some positions, every part taken away."""

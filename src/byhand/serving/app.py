@@ -49,7 +49,6 @@ KINDS = {
 WORDS = {f"words-{language}.json": language for language in LANGUAGES}
 CLOSE = {"connection": "close"}
 DRAINED = 8  # times what a body may have is read to its end, so that the client reads the refusal
-NO_PAGE = b"<!doctype html><title>byhand</title><p>There is no page yet: see /openapi.json."
 
 
 class Answers:
@@ -243,8 +242,7 @@ def assets() -> dict[str, Path]:
 
 
 async def _page(_request: Request) -> Response:
-    index = PAGE / "index.html"
-    return Response(index.read_bytes() if index.exists() else NO_PAGE, media_type=KINDS[".html"])
+    return Response((PAGE / "index.html").read_bytes(), media_type=KINDS[".html"])
 
 
 async def _asset(request: Request) -> Response:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from byhand.address import write_index
 from byhand.document.compose.book.strips import near
-from byhand.document.media.json.records import floats
+from byhand.document.compose.forms import floats
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
 from byhand.numbers.exact.value import Atom, Value

@@ -1,7 +1,7 @@
 """One number of a State: its working, the numbers it comes from, the numbers that read it.
 
-What a number comes from follows from the plan and the working alone: `ancestors` goes from each
-entry to the entries its expression is made of, weights among them.
+What a number comes from follows from the plan and the working alone: it goes on from each
+entry to the entries that its expression is made of, weights among them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from byhand.document.parts import Number
 from byhand.errors import AddressError
 from byhand.evaluate import Progress
 from byhand.expression import Entry, leaves
-from byhand.files.writing import entry_text, float_text
 from byhand.language import _
-from byhand.plan import WEIGHT, Step
-from byhand.serving.states import Library, State
+from byhand.plan import WEIGHT
+from byhand.serving.states import Library
+from byhand.serving.tables import weight_text
 from byhand.serving.worked_state import Pass, pass_of
-from byhand.working import Working
 
 MOST_ANCESTORS = 2_000
 MOST_READERS = 400
@@ -51,14 +50,6 @@ def number(library: Library, asked: Mapping[str, Any], progress: Progress | None
         "readers": list(_readers(found, name, index)),
         "passage": _passage(found, name),
     }
-
-
-def ancestors(
-    state: State, address: str, library: Library, progress: Progress | None = None
-) -> tuple[str, ...]:
-    """The addresses of all numbers that a number is made of, the nearest first."""
-    found = pass_of(state, library, None, progress)
-    return tuple(_ancestors(found, *entry_named(found, address)))
 
 
 # ------------------------------------------------------------------ which number
@@ -118,20 +109,14 @@ def _weight_text(found: Pass, name: str, index: Index) -> dict[str, str] | None:
         return None
     own = name.removeprefix(WEIGHT)
     tensor = found.model.weights[own]
-    entry = tensor.data[index]
-    text = float_text(float(entry)) if tensor.floats else entry_text(entry)
+    text = weight_text(tensor, tensor.data[index])
     return {"address": own + write_index(index), "text": text}
 
 
 # ------------------------------------------------------------------ what it comes from
 
 
-def _working(found: Pass) -> Working:
-    working: Working = found.in_full.inside.working
-    return working
-
-
-def _made_of(found: Pass, name: str, index: Index) -> Iterator[tuple[str, Index]]:
+def made_of(found: Pass, name: str, index: Index) -> Iterator[tuple[str, Index]]:
     """The entries that one entry is an expression of; of a prediction, the logits."""
     if name.startswith(WEIGHT):
         return
@@ -140,23 +125,22 @@ def _made_of(found: Pass, name: str, index: Index) -> Iterator[tuple[str, Index]
         read = step.reads[0]
         yield from ((read, (*index, i)) for i in range(found.trace.plan[read].shape[-1]))
         return
-    tree = _working(found).of(name, index)
+    tree = found.working.of(name, index)
     if tree is not None:
         yield from ((leaf.address, leaf.index) for leaf in leaves(tree) if isinstance(leaf, Entry))
 
 
 def _ancestors(found: Pass, name: str, index: Index) -> Iterator[str]:
+    """The addresses of all numbers that a number is made of, the nearest first."""
     seen: set[tuple[str, Index]] = {(name, index)}
     waiting = deque([(name, index)])
-    count = 0
     while waiting:
-        for one in _made_of(found, *waiting.popleft()):
+        for one in made_of(found, *waiting.popleft()):
             if one in seen:
                 continue
-            seen.add(one)
-            count += 1
-            if count > MOST_ANCESTORS:
+            if len(seen) > MOST_ANCESTORS:
                 return
+            seen.add(one)
             yield one[0] + write_index(one[1])
             waiting.append(one)
 
@@ -165,18 +149,14 @@ def _readers(found: Pass, name: str, index: Index) -> Iterator[str]:
     """The entries whose own line has this number in it; of many steps, the first."""
     searched = count = 0
     for step in found.trace.plan:
-        if name not in step.reads or step.op in ("given",):
+        if name not in step.reads or step.op == "given":
             continue
         searched += prod(step.shape)
         if searched > MOST_SEARCHED:
             return
-        for at in _entries(step):
-            if (name, index) in _made_of(found, step.address, at):
+        for at in product(*map(range, step.shape)):
+            if (name, index) in made_of(found, step.address, at):
                 count += 1
                 if count > MOST_READERS:
                     return
                 yield step.address + write_index(at)
-
-
-def _entries(step: Step) -> Iterator[Index]:
-    return product(*map(range, step.shape))

@@ -6,14 +6,13 @@ them all and ask for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from byhand.document.compose.book import slug_of, tell
-from byhand.document.compose.book.passages import title_of
+from byhand.document.compose.book.passages import topic_title
 from byhand.document.compose.book.topics import Topic
 from byhand.document.media.html import served
-from byhand.language import _
 from byhand.plan import WEIGHT
 from byhand.serving.worked_state import Pass
 
@@ -29,7 +28,7 @@ def outline(found: Pass) -> list[dict[str, Any]]:
         {
             "id": passage_id(found, topic),
             "page": slug_of(found.edition, topic),
-            "title": title(found, topic),
+            "title": topic_title(found.edition, topic),
             "steps": list(topic.addresses),
             "nodes": list(found.spine.lit(topic.addresses)),
             "layer": topic.layer,
@@ -97,44 +96,3 @@ def _readers(found: Pass, topic: Topic) -> list[Topic]:
 def _others(topic: Topic, some: Sequence[Topic]) -> list[Topic]:
     """Each once, without the topic itself."""
     return list({other.id: other for other in some if other.id != topic.id}.values())
-
-
-# ------------------------------------------------------------------ titles
-
-
-def title(found: Pass, topic: Topic) -> str:
-    """The title that a passage has, without making it."""
-    if topic.kind == "norm" and topic.layer is None:
-        return _("The last norm")
-    name = _norm_title(found, topic) if topic.kind == "norm" else dict(_titles(topic))[topic.kind]
-    return title_of(found.edition, topic.layer, name)
-
-
-def _titles(topic: Topic) -> Iterator[tuple[str, str]]:
-    yield "tokens", _("Text becomes ids")
-    yield "embed", _("An id picks its row")
-    yield "position", _("Each position has a row too")
-    yield "stream", _("The stream begins")
-    yield "qkv", _("Questions, keys and values")
-    yield "qk_norm", _("Questions and keys are normalised")
-    yield "rotate", _("Positions turn questions and keys")
-    yield "scores", _("Scores")
-    yield "weights", _("Softmax makes shares")
-    yield "mixed", _("The mix")
-    yield "attn_out", _("What attention hands back")
-    yield "add", _("Added to the stream") if topic.trip == "attn" else _("Added again")
-    yield "hidden", _("Out into hidden numbers")
-    yield "act", _("The bend")
-    yield "mlp_out", _("Back to the stream's width")
-    yield "logits", _("Logits")
-    yield "probs", _("Probabilities")
-    yield "next", _("The next token")
-    yield "loss", _("The loss")
-
-
-def _norm_title(found: Pass, topic: Topic) -> str:
-    assert topic.layer is not None
-    after = found.model.spec.blocks[topic.layer].norm_place == "post"
-    if topic.trip == "attn":
-        return _("A norm after attention") if after else _("A norm before attention")
-    return _("A norm after the MLP") if after else _("A norm before the MLP")

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -28,14 +29,14 @@ from byhand.document.media.html import served
 from byhand.document.numerals import localised
 from byhand.errors import InputError
 from byhand.evaluate import Progress
-from byhand.expression import Entry, leaves
+from byhand.expression import Entry
 from byhand.files.tree import Scalar
 from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT, Step
 from byhand.serving.arithmetic_slips import slip_of
 from byhand.serving.fields import missing, text
-from byhand.serving.number import entry_named
+from byhand.serving.number import entry_named, made_of
 from byhand.serving.passages import passage_id
 from byhand.serving.states import Library
 from byhand.serving.views import number_text
@@ -105,16 +106,7 @@ def _worth(found: Pass, worked: Worked, index: Index) -> bool:
     """Whether a line is made of several numbers, and not of too many."""
     if worked.at(index) is ABSENT:
         return False
-    return 1 < len(_given(found, worked.address, index)) <= MOST_TERMS
-
-
-def _given(found: Pass, name: str, index: Index) -> tuple[tuple[str, Index], ...]:
-    """The numbers that a line is made of, each once."""
-    tree = found.in_full.inside.working.of(name, index)
-    if tree is None:
-        return ()
-    entries = (leaf for leaf in leaves(tree) if isinstance(leaf, Entry))
-    return tuple(dict.fromkeys((leaf.address, tuple(leaf.index)) for leaf in entries))
+    return 1 < len(set(made_of(found, worked.address, index))) <= MOST_TERMS
 
 
 def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
@@ -152,9 +144,11 @@ class Given:
 
 def shown(found: Pass, name: str, index: Index) -> list[Given]:
     """The numbers of a line as they are given to whoever works it out."""
+    if found.trace.steps[name].whole:
+        return []
     return [
         Given(address + write_index(at), _as_given(found, address, at))
-        for address, at in _given(found, name, index)[:MOST_GIVEN]
+        for address, at in islice(dict.fromkeys(made_of(found, name, index)), MOST_GIVEN)
     ]
 
 
@@ -277,7 +271,7 @@ def _wrong(found: Pass, line: Marked, text: str, expected: _True, reveal: bool) 
 def _slip(found: Pass, line: Marked, text: str) -> str | None:
     """A slip in this one line that makes the number."""
     name, index = entry_named(found, line.claim.name)
-    tree = found.in_full.inside.working.of(name, index)
+    tree = found.working.of(name, index)
     if tree is None:
         return None
 

@@ -33,7 +33,7 @@ def tables(model: Model) -> Iterator[dict[str, Any]]:
         tensor = model.weights[parameter.name]
         entries = None
         if tensor.size <= MOST_LISTED:
-            flat = [_text(tensor, entry) for entry in tensor.data.flat]
+            flat = [weight_text(tensor, entry) for entry in tensor.data.flat]
             entries = np.array(flat, object).reshape(tensor.shape).tolist()
         yield {
             "name": parameter.name,
@@ -65,7 +65,7 @@ def weight(library: Library, asked: Mapping[str, Any], progress: Progress | None
         "columns": columns,
         "entries": [
             [
-                _text(tensor, tensor.data[(*_leading(parameter, one), other)])
+                weight_text(tensor, tensor.data[(*_leading(parameter, one), other)])
                 for other in range(column, min(column + WINDOW, columns))
             ]
             for one in range(row, min(row + WINDOW, rows))
@@ -97,5 +97,6 @@ def _leading(parameter: Parameter, row: int) -> tuple[int, ...]:
     return tuple(int(place) for place in np.unravel_index(row, axes)) if axes else ()
 
 
-def _text(tensor: Tensor, entry: Any) -> str:
+def weight_text(tensor: Tensor, entry: Any) -> str:
+    """An entry as a model file writes it."""
     return float_text(float(entry)) if tensor.floats else entry_text(entry)

@@ -35,6 +35,7 @@ from byhand.serving.cache import Cache
 from byhand.serving.edits import edited
 from byhand.serving.states import Library, State
 from byhand.tracing import Trace, Worked
+from byhand.working import Working
 
 MOST_KEPT = 4_000_000  # entries of the traces that are kept
 MOST_SIGNS = 28  # of a form in a table
@@ -167,6 +168,11 @@ class Pass:
             showing = copy(showing)  # with all that it has read of the trace
             showing.everything = False
         return spine(showing)
+
+    @property
+    def working(self) -> Working:
+        """How every number comes about, as expressions."""
+        return self.in_full.inside.working
 
     @property
     def by_decimals(self) -> bool:

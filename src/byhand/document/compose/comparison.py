@@ -70,10 +70,12 @@ class Compared:
 
     @property
     def format(self) -> str:
+        """The name of the float format."""
         return self.comparison.format
 
     @property
     def digits(self) -> int:
+        """How many digits of the true values are shown."""
         return self.proven.digits or DIGITS
 
     @property
@@ -104,6 +106,7 @@ class Compared:
         return Title(name, about, tuple(facts))
 
     def numbers(self) -> str:
+        """A sentence on the two number systems that are compared."""
         proof = self.proven.proof
         assert proof is not None
         text = _("{format}, beside the true values to {digits} digits, proven with {bits} bits")
@@ -128,6 +131,7 @@ class Compared:
         yield from self.parts() if self.only else self.closing()
 
     def about(self) -> str:
+        """A paragraph on what the table of errors shows."""
         text = _(
             "An ulp is the distance from one {format} to the next, at the size of the true value: "
             "a number that was rounded once is at most half of one away. Of each step the largest "
@@ -202,6 +206,7 @@ class Compared:
         return bool(true.exact and true.mid == 0)
 
     def differs(self, one: Differing) -> Remark:
+        """A remark where floats predict another token than the true values."""
         trace = self.proven
         assert trace.next is not None
         margin = trace.next[one.position].margin
@@ -244,6 +249,7 @@ class Compared:
                     yield part
 
     def tables(self, part: StepPart) -> Iterator[NumberTable]:
+        """The tables of a step, with the true values below each row."""
         for table in part.tables:
             below = ((row, *self.rows(part.address, row)) for row in table.rows)
             yield replace(table, rows=tuple(row for rows in below for row in rows))

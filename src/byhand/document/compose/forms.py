@@ -7,6 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
+import numpy as np
+
 from byhand.document.parts import MASKED, Cell, Letter
 from byhand.errors import Undecided
 from byhand.expression import (
@@ -30,14 +32,28 @@ WIDEST_FORM = 60  # characters of a form in a table; a wider one is shown by its
 CONSTANTS = ("e", "pi")
 
 
+def floats(array: Any) -> bool:
+    """Whether these are floats, not exact values or decimals worked out by hand."""
+    return isinstance(array, np.ndarray) and array.dtype != np.dtype(object)
+
+
 class Writes(Protocol):
     """A writer of exact-or-named values (see `numbers.exact`)."""
 
-    def label(self, value: Any, entry: Entry) -> None: ...
-    def in_place(self, value: Any, width: int) -> Expression | None: ...
-    def simplified(self, value: Any) -> Expression: ...
-    def worked(self, value: Any) -> Expression: ...
-    def definitions(self) -> Any: ...
+    def label(self, value: Any, entry: Entry) -> None:
+        """The value is the number at this address."""
+
+    def in_place(self, value: Any, width: int) -> Expression | None:
+        """The simplified form, where it is not wider than that."""
+
+    def simplified(self, value: Any) -> Expression:
+        """The simplified form, or a letter."""
+
+    def worked(self, value: Any) -> Expression:
+        """The form that a person writes down first."""
+
+    def definitions(self) -> Any:
+        """Every letter that was used, with what it stands for."""
 
 
 class Forms:

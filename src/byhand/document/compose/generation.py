@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byhand.document import words
-from byhand.document.compose.forms import PLACES, Forms
-from byhand.document.media.json.records import floats
+from byhand.document.compose.forms import PLACES, Forms, floats
 from byhand.document.numerals import one_line
 from byhand.document.parts import Cell, Choice, Column, Facts, Finding, Grid, Part, Title
 from byhand.document.words import whole

@@ -45,6 +45,7 @@ class Document(Steps):
     # ------------------------------------------------------------------ the order of the parts
 
     def parts(self, only: tuple[str, ...]) -> Iterator[Part]:
+        """The title, then the steps that are asked for, stage by stage."""
         shown = set(self.trace.plan.matching(only)) if only else set(self.trace.steps)
         yield self.title(shown)
         place, missing = None, list[Worked]()
@@ -100,6 +101,7 @@ class Document(Steps):
     # ------------------------------------------------------------------ the title
 
     def title(self, shown: set[str]) -> Title:
+        """What is worked out, in which numbers, and the signs that are used."""
         trace = self.trace
         worked = [trace.steps[address] for address in shown]
         facts = [

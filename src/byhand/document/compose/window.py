@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.document.media.json.records import floats
+from byhand.document.compose.forms import floats
 from byhand.tracing import Worked
 
 
@@ -24,9 +24,11 @@ class Window:
     weights: int = 64  # the entries of the largest weight that is shown
 
     def row_places(self, size: int) -> tuple[int, ...]:
+        """The rows that are shown: all, or the first and the last."""
         return _ends(size, self.rows, 6, 2)
 
     def column_places(self, size: int) -> tuple[int, ...]:
+        """The columns that are shown: all, or the first and the last."""
         return _ends(size, self.columns, 4, 1)
 
     def columns_of(self, worked: Worked) -> tuple[int, ...]:
@@ -41,6 +43,7 @@ class Window:
         return tuple(np.argsort(-last, kind="stable")[: self.tokens].tolist())
 
     def head_places(self, size: int) -> tuple[int, ...]:
+        """The heads that are shown: all, or the first two."""
         return tuple(range(size)) if size <= self.heads else (0, 1)
 
 

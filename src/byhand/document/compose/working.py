@@ -88,10 +88,12 @@ class Workings:
         self.working = Working(trace.plan, given, self.absent)
 
     def absent(self, address: str, index: Index) -> bool:
+        """Whether an entry is masked."""
         worked = self.trace.steps[address]
         return worked.missing is None and worked.at(index) is ABSENT
 
     def parts(self, wanted: Address) -> Iterator[Part]:
+        """The working of each entry that an address names, up to a number of lines."""
         indices = self.indices(wanted)
         for index in islice(indices, MOST_LINES):
             if wanted.name.startswith(WEIGHT):
@@ -114,6 +116,7 @@ class Workings:
     # ------------------------------------------------------------------ weights
 
     def weight(self, address: str, index: Index) -> WorkingLine:
+        """A weight, which has no working."""
         name, cell = address + write_index(index), self.weight_cell(address, index)
         if isinstance(self.weight_entry(address, index), Unknown):
             text = _("{name} is unknown").format(name=address)
@@ -121,14 +124,17 @@ class Workings:
         return WorkingLine(name, cell=cell)
 
     def weight_cell(self, address: str, index: Index) -> Cell:
+        """The cell of one weight."""
         return weight_cell(self.weight_entry(address, index))
 
     def weight_entry(self, address: str, index: Index) -> Any:
+        """One weight as the model has it."""
         return self.trace.model.weights[address.removeprefix(WEIGHT)].data[index]
 
     # ------------------------------------------------------------------ steps
 
     def entry(self, worked: Worked, index: Index) -> WorkingLine:
+        """The working of one entry of a step."""
         name = worked.address + write_index(index)
         if worked.step.op == "given":
             value = worked.value[index[0]] if index else worked.value
@@ -165,6 +171,7 @@ class Workings:
         )
 
     def next(self, name: str, worked: Worked, position: int) -> WorkingLine:
+        """The predicted token after one position, and whether it is proven."""
         if worked.missing is not None:
             why = Remark("more", words.why_missing(worked.missing))
             return WorkingLine(name, cell=MASKED, remarks=(why,), missing=True)
@@ -180,6 +187,7 @@ class Workings:
         return WorkingLine(name, cell=rational_cell(found.id), remarks=(Remark("more", text),))
 
     def token(self, id: int) -> str:
+        """A token, named for a sentence."""
         return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
 
     # ------------------------------------------------------------------ the terms that matter

@@ -38,6 +38,7 @@ class Cell:
 
     @property
     def masked(self) -> bool:
+        """Whether the entry may not be looked at."""
         return self.register is None
 
     @property
@@ -90,6 +91,7 @@ class NumberRow:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
+        """The cells of the row."""
         return tuple(number.cell for number in self.numbers)
 
 

@@ -81,6 +81,7 @@ class Predictions:
 
     @property
     def address(self) -> str:
+        """The address of the step."""
         return self.step.address
 
 

@@ -37,6 +37,7 @@ class ShareAxis:
 
     @property
     def last(self) -> int:
+        """The last place along the axis."""
         return self.start + self.size - 1
 
 

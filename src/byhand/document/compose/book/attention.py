@@ -13,12 +13,10 @@ from byhand.document.compose.book.passages import (
     norm_passage,
     of_a_copy,
     passage,
-    title_of,
 )
 from byhand.document.compose.book.spoken_numbers import NEAR, together
 from byhand.document.compose.book.strips import pattern_of
 from byhand.document.compose.book.topics import Topic
-from byhand.document.parts import Part
 from byhand.expression import write
 from byhand.language import _
 from byhand.numbers.base import ABSENT
@@ -32,6 +30,7 @@ MOST_SAID = 6  # scores in a sentence
 
 
 def page(edition: Edition) -> Page:
+    """The page on attention."""
     return Page(
         SLUG,
         _("Attention"),
@@ -65,7 +64,7 @@ def tell(edition: Edition, topic: Topic) -> Passage:
         why = _("Before attention reads the stream, it makes the rows comparable.")
         if topic.layer == 0:
             why = f"{why} {of_a_copy()}"
-        return norm_passage(edition, topic, SLUG, _("A norm before attention"), why)
+        return norm_passage(edition, topic, SLUG, why)
     writer = {
         "qkv": _qkv,
         "qk_norm": _qk_norm,
@@ -75,9 +74,12 @@ def tell(edition: Edition, topic: Topic) -> Passage:
         "mixed": _mixed,
         "attn_out": _out,
     }[topic.kind]
-    title, sentences, *extra = writer(edition, topic)
-    title = title_of(edition, topic.layer, title)
-    return passage(edition, topic, SLUG, title, sentences, *extra)
+    extra = []
+    if topic.kind == "weights":
+        worked = edition.trace.steps[topic.steps[0].address]
+        if worked.missing is None:
+            extra.append(pattern_of(edition.showing, worked, forms=edition.everything))
+    return passage(edition, topic, SLUG, writer(edition, topic), *extra)
 
 
 def _spec(edition: Edition, topic: Topic) -> AttentionSpec:
@@ -90,7 +92,7 @@ def _spec(edition: Edition, topic: Topic) -> AttentionSpec:
 # ------------------------------------------------------------------ questions, keys, values
 
 
-def _qkv(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _qkv(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
     sentences = [
         _(
@@ -115,7 +117,7 @@ def _qkv(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
             _("Here all three matrices are identities, so the rows pass through unchanged.")
         )
     sentences += _heads(attn)
-    return _("Questions, keys and values"), sentences
+    return sentences
 
 
 def _heads(attn: AttentionSpec) -> Iterator[str]:
@@ -133,8 +135,8 @@ def _heads(attn: AttentionSpec) -> Iterator[str]:
         )
 
 
-def _qk_norm(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
-    return _("Questions and keys are normalised"), [
+def _qk_norm(edition: Edition, topic: Topic) -> list[str]:
+    return [
         _(
             "Questions and keys are brought to one size, head by head, so that a score tells how "
             "well they fit and not how long they are."
@@ -142,7 +144,7 @@ def _qk_norm(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
     ]
 
 
-def _rotate(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _rotate(edition: Edition, topic: Topic) -> list[str]:
     rotary = _spec(edition, topic).rotary
     assert rotary is not None
     how = (
@@ -164,13 +166,13 @@ def _rotate(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
             "are, not where they stand."
         )
     )
-    return _("Positions turn questions and keys"), sentences
+    return sentences
 
 
 # ------------------------------------------------------------------ scores and shares
 
 
-def _scores(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _scores(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
     worked = edition.trace.steps[topic.steps[0].address]
     sentences = [
@@ -195,7 +197,7 @@ def _scores(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
         sentences.append(_("Distance costs: the slope of the head times how far away the key is."))
     if worked.missing is None and edition.everything:
         sentences.append(_scores_said(edition, worked, edition.last))
-    return _("Scores"), sentences
+    return sentences
 
 
 def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
@@ -235,7 +237,7 @@ def _scores_said(edition: Edition, worked: Worked, query: int) -> str:
     )
 
 
-def _weights(edition: Edition, topic: Topic) -> tuple[str, list[str], Part] | tuple[str, list[str]]:
+def _weights(edition: Edition, topic: Topic) -> list[str]:
     worked = edition.trace.steps[topic.steps[0].address]
     sentences = [
         _(
@@ -243,12 +245,9 @@ def _weights(edition: Edition, topic: Topic) -> tuple[str, list[str], Part] | tu
             "Every share is positive, and a row sums to 1."
         )
     ]
-    if worked.missing is not None:
-        return _("Softmax makes shares"), sentences
-    if edition.everything:
+    if worked.missing is None and edition.everything:
         sentences += _rows_said(edition, worked)
-    forms = edition.everything
-    return _("Softmax makes shares"), sentences, pattern_of(edition.showing, worked, forms=forms)
+    return sentences
 
 
 def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
@@ -280,7 +279,7 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
         )
 
 
-def _mixed(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _mixed(edition: Edition, topic: Topic) -> list[str]:
     worked = edition.trace.steps[topic.steps[0].address]
     sentences = [
         _(
@@ -295,16 +294,14 @@ def _mixed(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
                 row=edition.showing.row_said(worked, (0, edition.last)),
             )
         )
-    return _("The mix"), sentences
+    return sentences
 
 
-def _out(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _out(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
     out = topic.step("out")
     if not attn.out:
-        return _("What attention hands back"), [
-            _("This model has no output matrix: what the heads found stands side by side.")
-        ]
+        return [_("This model has no output matrix: what the heads found stands side by side.")]
     sentences = [
         _(
             "The output matrix mixes what the heads found and brings it to the {d} numbers of the "
@@ -313,4 +310,4 @@ def _out(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
     ]
     if identity(edition, out):
         sentences.append(_("Here it is the identity and changes nothing."))
-    return _("What attention hands back"), sentences
+    return sentences

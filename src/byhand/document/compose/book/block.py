@@ -14,7 +14,6 @@ from byhand.document.compose.book.passages import (
     identity,
     norm_passage,
     passage,
-    title_of,
 )
 from byhand.document.compose.book.topics import Topic
 from byhand.language import _
@@ -24,6 +23,7 @@ SLUG = "block"
 
 
 def page(edition: Edition) -> Page:
+    """The page on the block around attention: sums, norms and the MLP."""
     return Page(
         SLUG,
         _("Through the block"),
@@ -49,8 +49,7 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     if topic.kind == "norm":
         return _norm(edition, topic)
     writer = {"add": _add, "hidden": _hidden, "act": _act, "mlp_out": _out}[topic.kind]
-    title, sentences = writer(edition, topic)
-    return passage(edition, topic, SLUG, title_of(edition, topic.layer, title), sentences)
+    return passage(edition, topic, SLUG, writer(edition, topic))
 
 
 def _norm(edition: Edition, topic: Topic) -> Passage:
@@ -62,18 +61,17 @@ def _norm(edition: Edition, topic: Topic) -> Passage:
             "the blocks before have written is rescaled here. Later models put it before each "
             "side-trip instead (Pre-LN), where the stream stays one sum."
         )
-        title = _("A norm after attention") if topic.trip == "attn" else _("A norm after the MLP")
-        return norm_passage(edition, topic, SLUG, title, why)
+        return norm_passage(edition, topic, SLUG, why)
     why = _("Before the MLP reads the stream, it makes the rows comparable.")
     if block.parallel:
         why = _(
             "The MLP reads the same stream that attention has read, not what attention made of it; "
             "first it makes the rows comparable."
         )
-    return norm_passage(edition, topic, SLUG, _("A norm before the MLP"), why)
+    return norm_passage(edition, topic, SLUG, why)
 
 
-def _add(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _add(edition: Edition, topic: Topic) -> list[str]:
     sentences = [
         _(
             "What attention found is added to the stream, number by number; what was there stays "
@@ -83,8 +81,7 @@ def _add(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
         else _("The MLP's answer is added to the stream in the same way.")
     ]
     sentences += addition(edition, topic.steps[0])
-    title = _("Added to the stream") if topic.trip == "attn" else _("Added again")
-    return title, sentences
+    return sentences
 
 
 def _mlp(edition: Edition, topic: Topic) -> MlpSpec:
@@ -94,7 +91,7 @@ def _mlp(edition: Edition, topic: Topic) -> MlpSpec:
     return mlp
 
 
-def _hidden(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _hidden(edition: Edition, topic: Topic) -> list[str]:
     mlp = _mlp(edition, topic)
     sentences = [
         _(
@@ -108,10 +105,10 @@ def _hidden(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
         )
     if identity(edition, topic.step("hidden")):
         sentences.append(_("Here the matrix is the identity and changes nothing."))
-    return _("Out into hidden numbers"), sentences
+    return sentences
 
 
-def _act(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _act(edition: Edition, topic: Topic) -> list[str]:
     mlp = _mlp(edition, topic)
     bend = {
         "relu": _("ReLU keeps what is positive and makes 0 of the rest."),
@@ -132,11 +129,11 @@ def _act(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
     sentences = [_("Without a bend, two matrices in a row would only be one."), bend]
     if mlp.gated:
         sentences.append(_("The bent gates are multiplied with the hidden numbers."))
-    return _("The bend"), sentences
+    return sentences
 
 
-def _out(edition: Edition, topic: Topic) -> tuple[str, list[str]]:
+def _out(edition: Edition, topic: Topic) -> list[str]:
     sentences = [_("A second matrix brings the hidden numbers back to the width of the stream.")]
     if identity(edition, topic.step("out")):
         sentences.append(_("Here it is the identity and changes nothing."))
-    return _("Back to the stream's width"), sentences
+    return sentences

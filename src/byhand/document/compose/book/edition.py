@@ -48,6 +48,7 @@ class Edition:
 
     @property
     def model(self) -> Model:
+        """The model of the book."""
         return self.trace.model
 
     @property

@@ -31,6 +31,7 @@ _LONG_NUMBER = re.compile(r"[0-9]{8}")  # which nobody reads
 
 
 def page(edition: Edition) -> Page:
+    """The page on what is exact and what is named."""
     return Page(
         SLUG,
         _("What is exact and what is named"),

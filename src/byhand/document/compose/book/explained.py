@@ -41,6 +41,7 @@ HEADS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")
 
 
 def page(edition: Edition) -> Page:
+    """The page on what the numbers say."""
     return Page(
         SLUG,
         _("What the numbers say"),

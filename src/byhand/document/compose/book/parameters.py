@@ -25,6 +25,7 @@ MOST_STATISTICS = 400_000_000  # parameters whose statistics are worth the wait
 
 
 def page(edition: Edition) -> Page:
+    """The page on the parameters and shapes."""
     return Page(
         SLUG,
         _("The parameters"),

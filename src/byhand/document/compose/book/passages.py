@@ -38,7 +38,6 @@ def passage(
     edition: Edition,
     topic: Topic,
     slug: str,
-    title: str,
     sentences: Iterable[str],
     *extra: Part,
     also: Sequence[str] = (),
@@ -65,7 +64,7 @@ def passage(
     found = (formula(edition.showing, one) for one in worked)
     return Passage(
         id=f"{slug}-{topic.id}",
-        title=title,
+        title=topic_title(edition, topic),
         sentences=tuple(sentence for sentence in sentences if sentence),
         lit=topic.addresses,
         formulas=tuple(one for one in found if one is not None),
@@ -74,6 +73,48 @@ def passage(
         layer=topic.layer,
         brief=edition.scale == LARGE and any(isinstance(part, Grid) for part in numbers),
     )
+
+
+def topic_title(edition: Edition, topic: Topic) -> str:
+    """The title of a topic's passage, known before any of its numbers."""
+    if topic.kind == "norm":
+        title = _norm_title(edition, topic)
+    else:
+        title = _titles(topic)[topic.kind]
+    return title_of(edition, topic.layer, title)
+
+
+def _titles(topic: Topic) -> dict[str, str]:
+    return {
+        "tokens": _("Text becomes ids"),
+        "embed": _("An id picks its row"),
+        "position": _("Each position has a row too"),
+        "stream": _("The stream begins"),
+        "qkv": _("Questions, keys and values"),
+        "qk_norm": _("Questions and keys are normalised"),
+        "rotate": _("Positions turn questions and keys"),
+        "scores": _("Scores"),
+        "weights": _("Softmax makes shares"),
+        "mixed": _("The mix"),
+        "attn_out": _("What attention hands back"),
+        "add": _("Added to the stream") if topic.trip == "attn" else _("Added again"),
+        "hidden": _("Out into hidden numbers"),
+        "act": _("The bend"),
+        "mlp_out": _("Back to the stream's width"),
+        "logits": _("Logits"),
+        "probs": _("Probabilities"),
+        "next": _("The next token"),
+        "loss": _("The loss"),
+    }
+
+
+def _norm_title(edition: Edition, topic: Topic) -> str:
+    if topic.layer is None:
+        return _("The last norm")
+    after = edition.model.spec.blocks[topic.layer].norm_place == "post"
+    if topic.trip == "attn":
+        return _("A norm after attention") if after else _("A norm before attention")
+    return _("A norm after the MLP") if after else _("A norm before the MLP")
 
 
 def title_of(edition: Edition, layer: int | None, title: str) -> str:
@@ -94,13 +135,12 @@ def addition(edition: Edition, step: Step) -> Iterator[str]:
 # ------------------------------------------------------------------ norms
 
 
-def norm_passage(edition: Edition, topic: Topic, slug: str, title: str, why: str) -> Passage:
+def norm_passage(edition: Edition, topic: Topic, slug: str, why: str) -> Passage:
     """A norm with all its lines: mean, centered, variance, …"""
     return passage(
         edition,
         topic,
         slug,
-        title_of(edition, topic.layer, title),
         (why, *_sentences(edition, topic)),
     )
 
@@ -334,6 +374,7 @@ def remarks_of(edition: Edition, steps: Iterable[Worked]) -> Iterator[Remark]:
 
 
 def claims_title(edition: Edition) -> str:
+    """The heading of what a document prints."""
     return _("{source} prints").format(source=edition.claims_from)
 
 

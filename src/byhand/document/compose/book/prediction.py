@@ -38,6 +38,7 @@ MOST_FACTS = 8  # words of a text, each with its answer
 
 
 def page(edition: Edition) -> Page:
+    """The page on the next token and its loss."""
     return Page(
         SLUG,
         _("The next token and its loss"),
@@ -56,7 +57,7 @@ def tell(edition: Edition, topic: Topic) -> Passage:
     """The passage about one topic, alone."""
     if topic.kind == "norm":
         why = _("One more norm before the stream is read for the last time.")
-        return norm_passage(edition, topic, SLUG, _("The last norm"), why)
+        return norm_passage(edition, topic, SLUG, why)
     writers = {"logits": _logits, "probs": _probs, "next": _next, "loss": _loss}
     return writers[topic.kind](edition, topic)
 
@@ -90,7 +91,7 @@ def _logits(edition: Edition, topic: Topic) -> Passage:
     sentences += _directions(edition, topic)
     head = "embed.token" if spec.tied else "head"
     also = (f"direction.weight.{head}",)
-    return passage(edition, topic, SLUG, _("Logits"), sentences, also=also)
+    return passage(edition, topic, SLUG, sentences, also=also)
 
 
 def _directions(edition: Edition, topic: Topic) -> Iterator[str]:
@@ -121,7 +122,6 @@ def _probs(edition: Edition, topic: Topic) -> Passage:
         edition,
         topic,
         SLUG,
-        _("Probabilities"),
         (
             _(
                 "The same softmax as in attention, now over the whole vocabulary: logits become "
@@ -194,7 +194,7 @@ def _next(edition: Edition, topic: Topic) -> Passage:
                 _("the first {count} positions").format(count=hidden) if hidden else "",
             )
         )
-    return passage(edition, topic, SLUG, _("The next token"), sentences, *extra)
+    return passage(edition, topic, SLUG, sentences, *extra)
 
 
 def _facts_learned(edition: Edition) -> Iterator[str]:
@@ -285,7 +285,7 @@ def _loss(edition: Edition, topic: Topic) -> Passage:
             letters = [letter for letter in told.letters if letter.name in _letters(form, told)]
             if letters:
                 extra.append(Definitions("loss", form, tuple(sorted(letters, key=_by_name))))
-    return passage(edition, topic, SLUG, _("The loss"), sentences, *extra)
+    return passage(edition, topic, SLUG, sentences, *extra)
 
 
 def _letters(form: Expression, told: Loss) -> set[str]:

@@ -145,6 +145,7 @@ def pool(values: Array, by: tuple[int, int]) -> Array:
 
 
 def pooled_words(pooled: tuple[int, int]) -> str:
+    """What a cell stands for where a tensor is too large; empty where it is one entry."""
     if pooled == (1, 1):
         return ""
     return _(

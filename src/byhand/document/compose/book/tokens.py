@@ -17,6 +17,7 @@ MOST_WORDS = 12  # of a vocabulary, in a sentence
 
 
 def page(edition: Edition) -> Page:
+    """The page on tokens and embeddings."""
     return Page(
         SLUG,
         _("Tokens to vectors"),
@@ -54,7 +55,6 @@ def _tokens(edition: Edition, topic: Topic) -> Passage:
         edition,
         topic,
         SLUG,
-        _("Text becomes ids"),
         (
             _("A model cannot read. It counts."),
             known,
@@ -86,7 +86,7 @@ def _embed(edition: Edition, topic: Topic) -> Passage:
     if trace.model.spec.position == "none":
         sentences.append(_starts_stream())
         sentences.append(_no_table_of_positions(edition))
-    return passage(edition, topic, SLUG, _("An id picks its row"), sentences)
+    return passage(edition, topic, SLUG, sentences)
 
 
 def _starts_stream() -> str:
@@ -136,7 +136,7 @@ def _position(edition: Edition, topic: Topic) -> Passage:
                 place=edition.last, row=showing.row_said(worked, (edition.last,))
             )
         )
-    return passage(edition, topic, SLUG, _("Each position has a row too"), sentences)
+    return passage(edition, topic, SLUG, sentences)
 
 
 def _stream(edition: Edition, topic: Topic) -> Passage:
@@ -145,4 +145,4 @@ def _stream(edition: Edition, topic: Topic) -> Passage:
         *addition(edition, topic.steps[0]),
         _starts_stream(),
     ]
-    return passage(edition, topic, SLUG, _("The stream begins"), sentences)
+    return passage(edition, topic, SLUG, sentences)

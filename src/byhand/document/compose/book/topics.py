@@ -47,6 +47,7 @@ class Topic:
 
     @property
     def addresses(self) -> tuple[str, ...]:
+        """The addresses of its steps."""
         return tuple(step.address for step in self.steps)
 
     @property

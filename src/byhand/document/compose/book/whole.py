@@ -22,6 +22,7 @@ MOST_BLOCKS = 4  # told one by one; more are told together
 
 
 def page(edition: Edition) -> Page:
+    """The page with the whole pass."""
     return Page(
         SLUG,
         _("The whole pass"),

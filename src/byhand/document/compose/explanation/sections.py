@@ -106,7 +106,7 @@ def title(found: Explanation, only: Sequence[str] = ()) -> Title:
         (_("numbers"), words.numbers_name(trace.numbers, trace.proof)),
     )
     said = "" if "facts" in (only or USUAL) else summary(found, judged="inputs" not in only)
-    return Title(name, said, told, (), masked=False)
+    return Title(name, said.replace(words.HARD_SPACE, " "), told, (), masked=False)
 
 
 def summary(found: Explanation, judged: bool = True) -> str:

@@ -14,9 +14,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from byhand.document.book import Node, Spine
-from byhand.document.compose.book.beside import Beside, Room, beside
+from byhand.document.book import Spine
 from byhand.document.media.html.markup import Markup, element
+from byhand.document.media.stations import (
+    Beside,
+    Folded,
+    Room,
+    Station,
+    beside,
+    figure_name,
+    stations,
+    unfolded,
+)
 from byhand.language import _
 
 PITCH = 23  # from row to row
@@ -29,30 +38,6 @@ ROOM = Room(each=18, together=44, alone=40)
 MOST_TOLD = 5  # stations that a caption names
 TOP = 16
 DOT, DOTS_HIGH = 13, 44  # of the strip
-
-Folded = tuple[int, ...]  # the layers that are drawn in full
-
-
-@dataclass(frozen=True)
-class Station:
-    """A row of the figure: a node, or several layers folded into one."""
-
-    id: str
-    label: str
-    kind: str
-    trip: str
-    layers: tuple[int, ...]
-    nodes: tuple[Node, ...]
-
-    @property
-    def adds(self) -> bool:
-        """Whether something comes back to the stream here."""
-        return self.kind == "stream" and self.label.startswith("+")
-
-    @property
-    def feeds(self) -> bool:
-        """The table of positions, which is added to the stream and does not come from it."""
-        return self.nodes[0].steps == ("embed.position",)
 
 
 @dataclass
@@ -77,7 +62,7 @@ class Figures:
         """The figure with the stations of these steps marked."""
         full, rows, marked = self.folded(steps)
         self.used.setdefault(full, rows)
-        name, label = _name(full), _whole_pass(marked)
+        name, label = figure_name(full), _whole_pass(marked)
         dots = (_dot(place, row, True) for place, row in enumerate(rows) if row in marked)
         short = ", ".join(dict.fromkeys(_caption(marked)))
         text = _("spoken of here: {what}") if looks_back else _("worked out here: {what}")
@@ -123,7 +108,7 @@ class Figures:
     def folded(self, steps: tuple[str, ...]) -> tuple[Folded, list[Station], list[Station]]:
         """How the figure of some steps is folded, its rows, and those that are marked."""
         lit = set(self.spine.lit(steps))
-        full = self.unfolded(lit)
+        full = unfolded(self.spine, lit)
         rows = self.used.get(full) or list(stations(self.spine, full))
         return full, rows, [row for row in rows if any(node.id in lit for node in row.nodes)]
 
@@ -149,13 +134,6 @@ class Figures:
             viewBox=f"0 0 {self.width} {_height(rows)}",
         )
 
-    def unfolded(self, lit: set[str]) -> Folded:
-        """The one layer that is drawn in full; none where several are marked."""
-        if self.spine.layers == 1:
-            return (0,)
-        layers = {node.layer for node in self.spine.nodes if node.id in lit} - {None}
-        return tuple(layer for layer in layers if layer is not None) if len(layers) == 1 else ()
-
     def drawn(self) -> Markup:
         """What the figures of this page share, to stand once in it."""
         if not self.used:
@@ -163,10 +141,10 @@ class Figures:
         shared = []
         for full, rows in self.used.items():
             whole, line = self._whole(rows, _station), f"M{DOT} {DOTS_HIGH // 2}H{len(rows) * DOT}"
-            shared.append(element("g", *whole, class_="fig", id=_name(full)))
+            shared.append(element("g", *whole, class_="fig", id=figure_name(full)))
             dots = (_dot(place, row, False) for place, row in enumerate(rows))
             strip = element("path", class_="line", d=line)
-            shared.append(element("g", strip, *dots, id=f"{_name(full)}-dots"))
+            shared.append(element("g", strip, *dots, id=f"{figure_name(full)}-dots"))
         unseen = {"class_": "drawn", "aria_hidden": "true", "focusable": "false"}
         return element("svg", element("defs", *shared), width=0, height=0, **unseen)
 
@@ -174,6 +152,7 @@ class Figures:
 
     @property
     def width(self) -> int:
+        """The width of the drawing, with its columns of numbers."""
         if not self.columns:
             return EDGE
         return round(EDGE + sum(self.columns) * SIGN + 14 * len(self.columns))
@@ -209,42 +188,6 @@ class Figures:
     def _mark(self, place: int, row: Station) -> Markup:
         ids = " ".join(node.id for node in row.nodes)
         return element("g", _station(place, row), class_="lit", data_node=ids)
-
-
-def stations(spine: Spine, full: Folded) -> Iterator[Station]:
-    """The rows of the figure, with the other layers folded."""
-
-    def kind(node: Node) -> tuple[str, int]:
-        if node.layer is None or node.layer in full:
-            return "node", 0 if node.layer is None else node.layer + 1
-        return "folded", sum(node.layer > layer for layer in full)
-
-    for (drawn, _group), group in groupby(spine.nodes, key=kind):
-        nodes = tuple(group)
-        if drawn == "node":
-            for n in nodes:
-                own = () if n.layer is None else (n.layer,)
-                yield Station(n.id, n.label, n.kind, n.trip, own, (n,))
-            continue
-        for layers in _spans(sorted({n.layer for n in nodes if n.layer is not None})):
-            inside = tuple(n for n in nodes if n.layer in layers)
-            yield Station(f"block-{layers[0]}", _folded(layers), "folded", "", layers, inside)
-
-
-def _spans(layers: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Few layers one by one; of many the first, those between, and the last."""
-    if len(layers) <= 4:
-        yield from ((layer,) for layer in layers)
-        return
-    yield (layers[0],)
-    yield tuple(layers[1:-1])
-    yield (layers[-1],)
-
-
-def _folded(layers: Sequence[int]) -> str:
-    if len(layers) == 1:
-        return _("block {layer}").format(layer=layers[0])
-    return _("blocks {first}–{last}").format(first=layers[0], last=layers[-1])
 
 
 # ------------------------------------------------------------------ geometry

@@ -20,10 +20,10 @@ from byhand.document.mathematics import (
 )
 from byhand.document.media.html.markup import Markup, element, joined
 from byhand.document.media.html.mathml import Mathml
-from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.media.terminal.layout import MASK
 from byhand.document.numerals import localised
 from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
+from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from byhand.document.media.html.markup import Markup, element, opening
 from byhand.document.media.html.prose import prose, sentence
 from byhand.document.media.html.style import style, text_of
-from byhand.document.media.terminal.ink import SIGNS
+from byhand.document.words import SIGNS
 from byhand.language import _
 
 

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from byhand.document.compose.forms import Forms, enclosed_cell, is_letter, letters_in
+from byhand.document.compose.forms import Forms, enclosed_cell, floats, is_letter, letters_in
 from byhand.expression import write
 from byhand.numbers.base import ABSENT, Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
@@ -138,11 +138,6 @@ def enclosure_data(entry: Enclosure, digits: int) -> tuple[dict[str, str], str |
 
 def _interval_data(middle: str, radius: str) -> dict[str, str]:
     return {"mid": middle, "rad": "inf" if radius == "∞" else radius}
-
-
-def floats(array: Any) -> bool:
-    """Whether these are floats, not exact values or decimals worked out by hand."""
-    return isinstance(array, np.ndarray) and array.dtype != np.dtype(object)
 
 
 def float_data(array: Any) -> Any:

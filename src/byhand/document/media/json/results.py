@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byhand.document.compose.forms import DIGITS, Forms
+from byhand.document.compose.forms import DIGITS, Forms, floats
 from byhand.document.media.json.records import (
     enclosure_data,
     float_data,
-    floats,
     number,
     plain,
 )

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 from byhand.address import write_index
+from byhand.document.compose.forms import floats
 from byhand.document.media.json.records import (
     Records,
     enclosure_data,
     float_data,
-    floats,
     missing,
     picked,
     write_document,

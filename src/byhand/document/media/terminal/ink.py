@@ -8,7 +8,6 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-SIGNS = {"exact": "", "named": "√", "enclosed": "±", "rounded": "~"}
 _CODES = {
     "strong": "1",
     "quiet": "2",

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from byhand.document.compose.forms import wide
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
+from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.parts import Cell, NumberRow, NumberTable
+from byhand.document.words import SIGNS
 from byhand.expression import Name, leaves, write
 
 GAP, NARROW = "   ", "  "

@@ -8,20 +8,23 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
-from byhand.document.media.terminal.explanation import section_lines
-from byhand.document.media.terminal.ink import SIGNS, Ink, padded, width_of
+from byhand.document.media.terminal import explanation
+from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
 from byhand.document.parts.verdicts import ClassTable, VerdictReport
+from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
 INDENT = "  "
 TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
-MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?"}
+APART = (parts.Title, parts.Grid, parts.Finding, parts.Facts)  # with a blank line before them
+MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?", "closing": "="}
+INKS = {"open": "named", "closing": "strong", "more": "quiet"}  # of remarks; else their kind
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
 
 
@@ -36,14 +39,14 @@ class Terminal:
     piped: bool = False  # then tables of formulas are not broken to fit
     drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
 
-    def lines(self, document: Iterable[parts.Part]) -> Iterator[str]:
+    def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
         """The document, line by line."""
         for place, part in enumerate(document):
-            if place and isinstance(part, parts.Title):
+            if place and isinstance(part, APART):
                 yield ""
             yield from self.part(part)
 
-    def part(self, part: parts.Part) -> Iterator[str]:
+    def part(self, part: parts.Part | parts.Section) -> Iterator[str]:
         """One part as lines; what a terminal cannot show is said in words."""
         draw = self.drawn.get(type(part))
         if draw is not None:
@@ -60,13 +63,11 @@ class Terminal:
     def grid(self, part: parts.Grid) -> Iterator[str]:
         """A table to be read."""
         whole = self.piped and any(column.kind == "formula" for column in part.columns)
-        yield ""
         yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
     def finding(self, part: parts.Finding) -> Iterator[str]:
         """A sentence, and below it what is known about it."""
-        yield ""
-        for text in part.lead.split("\n"):
+        for text in part.lead.split("\n") if part.lead else ():
             for line in list(self.paragraph(text, INDENT)) or [""]:
                 yield self.ink(line, "strong" if part.told else None)
         for text in part.told:
@@ -74,7 +75,6 @@ class Terminal:
 
     def facts(self, part: parts.Facts) -> Iterator[str]:
         """Words and what they are, below their title; the points of numbers below each other."""
-        yield ""
         yield from self.paragraph(part.title, INDENT)
         room = max(width_of(name) for name, _fact in part.facts)
         numbers = all(set(fact[:1]) <= set("-0123456789≥") for _name, fact in part.facts)
@@ -86,6 +86,7 @@ class Terminal:
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: parts.Title) -> Iterator[str]:
+        """What is worked out, and how its signs are read."""
         gap = self.width - width_of(title.name) - width_of(title.aside)
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
@@ -110,6 +111,7 @@ class Terminal:
             yield from self.paragraph(words.told(note))
 
     def stage(self, stage: parts.Stage) -> Iterator[str]:
+        """A heading along the spine."""
         yield ""
         yield ""
         rule = "─" * (self.width - width_of(stage.title) - 4)
@@ -123,6 +125,7 @@ class Terminal:
     # ------------------------------------------------------------------ steps
 
     def step(self, step: parts.StepPart) -> Iterator[str]:
+        """A step with the weights it reads, its numbers and its remarks."""
         yield ""
         yield from self.header(step)
         yield from self.given(step.given)
@@ -161,6 +164,7 @@ class Terminal:
                 yield " " * (self.width - width_of(text)) + self.ink(text, kind)
 
     def broken(self, left: str, address: str) -> Iterator[str]:
+        """A header that is too wide for one line."""
         lines = list(self.paragraph(left, INDENT, ""))
         yield lines[0].replace(address, self.ink(address, "strong"), 1)
         yield from lines[1:]
@@ -184,6 +188,7 @@ class Terminal:
             yield self.ink(text.rstrip(), "quiet")
 
     def table(self, table: parts.NumberTable, step: parts.StepPart) -> Iterator[str]:
+        """A table of a step, in the richest manner that fits."""
         if table.title:
             yield self.ink(INDENT + table.title, "quiet")
         fitted = fit(table, self.width - len(INDENT), self.ink)
@@ -214,6 +219,7 @@ class Terminal:
                 yield from self.letter(letter)
 
     def letter(self, letter: parts.Letter) -> Iterator[str]:
+        """What a letter stands for."""
         definition = write(letter.definition)
         if len(definition) > LONGEST_DEFINITION:
             definition = _("a sum of {count} signs").format(count=len(definition))
@@ -226,9 +232,14 @@ class Terminal:
         sign = MARKS.get(remark.kind, "")
         indent = INDENT + "  " * bool(sign)
         for line in self.paragraph(remark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
-            yield self.ink(line, remark.kind)
+            yield self.ink(line, INKS.get(remark.kind, remark.kind))
+
+    def left_out(self, part: parts.LeftOut) -> Iterator[str]:
+        """What is not shown, and how to see it."""
+        return self.remark(parts.Remark("more", f"{part.text} {part.command}".rstrip()))
 
     def not_worked(self, part: parts.NotWorked) -> Iterator[str]:
+        """Steps without values, and why."""
         if part.reason:
             yield ""
             yield from self.paragraph(part.reason)
@@ -245,6 +256,7 @@ class Terminal:
     # ------------------------------------------------------------------ the end of the spine
 
     def predictions(self, part: parts.Predictions) -> Iterator[str]:
+        """What comes next after each position."""
         yield ""
         yield from self.header(part.step)
         room = max((width_of(p.label) for p in part.predictions), default=0)
@@ -277,6 +289,7 @@ class Terminal:
                 yield self.ink(piece, "exact" if part.proven else None)
 
     def loss(self, part: parts.Loss) -> Iterator[str]:
+        """The loss in every form."""
         yield ""
         yield from self.header(part.step)
         text = _("after position {after} the text goes on with {target}")
@@ -290,6 +303,7 @@ class Terminal:
             yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
 
     def working(self, part: parts.WorkingLine) -> Iterator[str]:
+        """How one number comes about, a form a line."""
         yield ""
         head = self.ink(part.address, "strong")
         sign = register_sign(part.cell.register)
@@ -332,9 +346,14 @@ Terminal.drawn = {
     parts.Grid: Terminal.grid,
     parts.Finding: Terminal.finding,
     parts.Facts: Terminal.facts,
+    parts.LeftOut: Terminal.left_out,
     VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
     ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
-    parts.Section: lambda self, part: section_lines(part, self.width, self.ink),
+    parts.Section: explanation.section,
+    parts.Terms: explanation.terms,
+    parts.LensTable: lambda self, part: self.grid(explanation.lens_grid(part)),
+    parts.NumberTable: lambda self, part: self.grid(explanation.number_grid(part)),
+    parts.Drawing: explanation.drawing,
 }
 
 

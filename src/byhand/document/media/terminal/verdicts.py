@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from byhand.document.media.terminal.ink import Ink, padded, width_of, wrap
+from byhand.document.media.terminal.ink import Ink, padded, width_of
+from byhand.document.media.terminal.wrapping import broken
 from byhand.document.parts.verdicts import (
     ClassTable,
     Signed,
@@ -16,10 +17,10 @@ from byhand.document.parts.verdicts import (
     VerdictRun,
     VerdictTable,
 )
+from byhand.document.words import HARD_SPACE
 from byhand.language import _
 
 INDENT, GAP = "  ", "   "
-JOINED = "\N{NO-BREAK SPACE}"  # between a number and its line, where no line is broken
 DETAIL = INDENT * 3
 INKS = {
     "RIGHT": "exact",
@@ -34,12 +35,12 @@ SIGN, LINE, VERDICT, SHARE, USUAL, WORST = range(6)  # the columns of the table
 
 def report_lines(report: VerdictReport, width: int, ink: Ink) -> Iterator[str]:
     """The whole marking as text."""
-    yield from (ink(line, "strong") for line in _wrapped(report.result.text, width, ""))
+    yield from (ink(line, "strong") for line in broken(report.result.text, width))
     yield ""
     room = max(width_of(name) for name, _fact in report.facts.facts)
     for name, fact in report.facts.facts:
         lead = INDENT + padded(name, room) + INDENT
-        yield from _wrapped(fact, width, " " * width_of(lead), lead)
+        yield from broken(fact, width, lead, " " * width_of(lead))
     for sheet in report.sheets:
         yield ""
         if sheet.name:
@@ -53,17 +54,16 @@ def _heading(title: str, width: int, ink: Ink) -> Iterator[str]:
     if (room := width - width_of(title) - 4) > 0:
         yield ink(f"── {title} {'─' * room}", "stage")
     else:
-        yield from (ink(line, "stage") for line in _wrapped(title, width, INDENT, "── "))
+        yield from (ink(line, "stage") for line in broken(title, width, "── ", INDENT))
 
 
 def _tally(counts: Sequence[Signed], width: int, ink: Ink) -> Iterator[str]:
     """How many lines have each verdict, as many of them on a line as fit."""
-    pieces = [f"{count.sign} {count.text}".replace(" ", JOINED) for count in counts]
-    for line in _wrapped(GAP.join(pieces), width, INDENT):
+    pieces = [f"{count.sign} {count.text}".replace(" ", HARD_SPACE) for count in counts]
+    for line in broken(GAP.join(pieces), width, INDENT, INDENT):
         for count in counts:
-            sign = f"{count.sign}{JOINED}"
-            line = line.replace(sign, ink(count.sign, INKS[count.verdict]) + JOINED)
-        yield line.replace(JOINED, " ")
+            line = line.replace(f"{count.sign} ", ink(count.sign, INKS[count.verdict]) + " ", 1)
+        yield line
 
 
 def table_lines(table: VerdictTable, width: int, ink: Ink) -> Iterator[str]:
@@ -84,7 +84,7 @@ def table_lines(table: VerdictTable, width: int, ink: Ink) -> Iterator[str]:
                 continue  # a reason that is also that of the line before is told once
             lead = DETAIL + {"suspect": "» ", "change": INDENT}.get(kind, "")
             rest = DETAIL + INDENT * (kind in ("suspect", "change"))
-            yield from (ink(t, TOLD.get(kind)) for t in _wrapped(sentence, width, rest, lead))
+            yield from (ink(t, TOLD.get(kind)) for t in broken(sentence, width, lead, rest))
         before = dict(line.told).get("reason", "")
 
 
@@ -95,7 +95,7 @@ def _cells(line: VerdictLine) -> list[str]:
 def _run(run: VerdictRun, width: int, ink: Ink) -> Iterator[str]:
     sign = run.result.sign
     lead = f"{INDENT}{sign}  "
-    first, *rest = _wrapped(f"… {run.result.text}", width, " " * (len(lead) + 2), lead)
+    first, *rest = broken(f"… {run.result.text}", width, lead, " " * (len(lead) + 2))
     mark = ink(sign, INKS[run.result.verdict])
     yield f"{INDENT}{mark}  " + ink(first[len(lead) :], "quiet")
     yield from (ink(text, "quiet") for text in rest)
@@ -142,12 +142,6 @@ class _Rows:
             yield (lead + row[LINE] + padding[LINE] + INDENT + numbers).rstrip()
 
 
-def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
-    """Words broken at the width; `first` stands before the first line."""
-    lead = indent if first is None else first
-    return wrap(text, width, initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False)
-
-
 # ------------------------------------------------------------------ a class
 
 
@@ -157,16 +151,16 @@ def class_lines(part: ClassTable, width: int, ink: Ink) -> Iterator[str]:
     yield ""
     yield from _students(part, width, ink)
     yield ""
-    numbered = [f"{place}{JOINED}{name}" for place, name in enumerate(part.lines, 1)]
+    numbered = [f"{place}{HARD_SPACE}{name}" for place, name in enumerate(part.lines, 1)]
     for pieces in (part.legend, numbered):
-        for line in _wrapped(GAP.join(pieces), width, INDENT):
-            yield ink(line.replace(JOINED, " "), "quiet")
+        for line in broken(GAP.join(pieces), width, INDENT, INDENT):
+            yield ink(line, "quiet")
     if part.mistakes:
         yield ""
         yield ink(_("The commonest mistakes"), "stage")
     for mistake, who in part.mistakes:
-        yield from _wrapped(mistake, width, INDENT * 2, INDENT)
-        yield from (ink(line, "quiet") for line in _wrapped(who, width, INDENT * 2))
+        yield from broken(mistake, width, INDENT, INDENT * 2)
+        yield from (ink(line, "quiet") for line in broken(who, width, INDENT * 2, INDENT * 2))
     if part.left_out:
         yield INDENT + part.left_out
 

@@ -12,7 +12,7 @@ def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator
     """The text in lines of at most so many columns, broken at its blanks.
 
     A word that is wider than a line is cut where each line ends; blanks within a line stay as they
-    are, hard ones become blanks.  `first` stands before the first line, `indent` before every other.
+    are, hard ones become blanks.  `first` stands before the first line, `indent` before the others.
     """
     if not text.strip():
         return

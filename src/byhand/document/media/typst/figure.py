@@ -1,7 +1,6 @@
 """The figure of the whole pass as values for the design: stations, side-trips, numbers.
 
-Where the stations lie and what of several layers is folded, `html.figure` says; it is the same
-figure.
+Where the stations lie and what of several layers is folded, `stations` says.
 """
 
 from __future__ import annotations
@@ -12,15 +11,21 @@ from functools import cached_property
 from itertools import groupby
 
 from byhand.document.book import Spine
-from byhand.document.compose.book.beside import Beside, Room, beside
-from byhand.document.media.html.figure import Station, stations
+from byhand.document.media.stations import (
+    Beside,
+    Folded,
+    Room,
+    Station,
+    beside,
+    figure_name,
+    stations,
+    unfolded,
+)
 from byhand.document.media.typst.quoting import array, call, string, words, yes
 from byhand.language import _
 
 ROOM = Room(each=22, together=50, alone=44, marked=False)
 LANES = {"attn": "attn", "mlp": "mlp"}
-
-Folded = tuple[int, ...]
 
 
 @dataclass
@@ -34,23 +39,20 @@ class Figures:
     def where(self, steps: Sequence[str]) -> tuple[str, str, str]:
         """The name of the figure to draw, the places that are lit in it, and the same in words."""
         lit = set(self.spine.lit(tuple(steps)))
-        layers = {node.layer for node in self.spine.nodes if node.id in lit} - {None}
-        full = tuple(layer for layer in layers if layer is not None) if len(layers) == 1 else ()
-        if self.spine.layers == 1:
-            full = (0,)
+        full = unfolded(self.spine, lit)
         rows = self.used.setdefault(full, list(stations(self.spine, full)))
         places = [k for k, row in enumerate(rows) if any(node.id in lit for node in row.nodes)]
         told = _("The whole pass")
         if places:
             what = ", ".join(rows[k].label for k in places)
             told = _("The whole pass; worked out here: {what}").format(what=what)
-        return _name(full), array(map(str, places)), words(told)
+        return figure_name(full), array(map(str, places)), words(told)
 
     def definitions(self) -> Iterator[str]:
         """What `where` named, to stand before the pages."""
         for full, rows in self.used.items():
             listed = array(self._station(row, self.beside) for row in rows)
-            yield f"#let {_name(full)} = (stations: {listed}, trips: {array(_trips(rows))})"
+            yield f"#let {figure_name(full)} = (stations: {listed}, trips: {array(_trips(rows))})"
 
     @cached_property
     def beside(self) -> Beside:

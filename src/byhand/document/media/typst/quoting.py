@@ -70,10 +70,12 @@ def call(name: str, *arguments: str, **named: str) -> str:
 
 
 def length(millimetres: float) -> str:
+    """A length in millimetres, as Typst writes it."""
     return f"{millimetres:.3f}mm"
 
 
 def yes(value: bool) -> str:
+    """A truth value, as Typst writes it."""
     return "true" if value else "false"
 
 

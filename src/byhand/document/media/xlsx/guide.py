@@ -176,7 +176,8 @@ def title(place: Place) -> str:
 
 def about(place: Place) -> str:
     """A sentence or two on a stage."""
-    return words.stage_about(Place("tokens") if place.kind == "text" else place)
+    told = {"text": "tokens", "end": "next"}.get(place.kind)
+    return words.stage_about(Place(told) if told else place)
 
 
 def unique_labels(tokens: Sequence[str], size: int) -> tuple[str, ...]:

@@ -97,6 +97,7 @@ class DeferredShares(Enclosed):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of the attention weights."""
         return self.visible.shape
 
     @property
@@ -106,6 +107,7 @@ class DeferredShares(Enclosed):
 
     @property
     def top(self) -> int:
+        """The exponent above the highest limb."""
         return self.low + WIDTH * self.n
 
     def folded(self, keys: Sequence[Array]) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ class Row(Recorded):
         self.name = name
 
     def set(self, line: str) -> None:
+        """Notes a line and takes its result."""
         self.name = self.engine.note(line)
 
     def __setitem__(self, index: Any, value: Row) -> None:
@@ -80,6 +81,7 @@ class Rows(Recorded):
 
     @property
     def shape(self) -> tuple[int, int]:
+        """The number of rows, and that of entries, which stands for any."""
         return len(self.rows), ENTRIES
 
     def __getitem__(self, index: Any) -> Any:
@@ -113,6 +115,7 @@ class Columns(Recorded):
         self.first = first
 
     def row(self, i: int, at: str) -> Row:
+        """One row of the table, loaded at the places of the entries."""
         place = f"{self.name} + {(self.first + i) * self.shape[1]} + {at}"
         return Row(self.engine, self.engine.note(f"tl.load({place})"))
 
@@ -138,6 +141,7 @@ class Recorder(Elementwise):
         self.lines: list[str] = []
 
     def note(self, line: str) -> str:
+        """Notes a line; returns the name of its result."""
         name = f"v{len(self.lines)}"
         self.lines.append(f"{name} = {line}")
         return name
@@ -148,6 +152,7 @@ class Recorder(Elementwise):
         return Rows(self, [Row(self) for _ in range(shape[0])])
 
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
+        """Rows of zeros."""
         return Rows(self, [Row(self, "zero") for _ in range(shape[0])])
 
     def rint(self, array: Row, out: Row | None = None) -> Row:
@@ -157,6 +162,7 @@ class Recorder(Elementwise):
         return out
 
     def carry(self, limb: Row, above: Row, base: float, over: Row, back: Row) -> None:
+        """Notes the carry from one limb to the limb above it."""
         self.scale(limb, 1.0 / base, over)
         self.rint(over, over)
         self.scale(over, base, back)

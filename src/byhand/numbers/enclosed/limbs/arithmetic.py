@@ -164,10 +164,12 @@ class Move:
 
     @property
     def places(self) -> tuple[int, int, int, bool]:
+        """The numbers that say where limbs go: all that a program has to know."""
         return self.n, self.first, self.below, self.shift != 0
 
     @property
     def powers(self) -> list[int]:
+        """The exponent of two to multiply by, where there is one."""
         return [self.shift] if self.shift else []
 
 

@@ -23,6 +23,7 @@ class Digits:
 
     @property
     def n(self) -> int:
+        """The number of limbs."""
         return int(self.limbs.shape[0])
 
     @property
@@ -32,18 +33,22 @@ class Digits:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of the array of numbers."""
         return tuple(self.limbs.shape[1:])
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """The number of entries."""
         return prod(self.shape)
 
     @property
     def engine(self) -> Engine:
+        """The library that holds the limbs: NumPy, torch, or a recorder."""
         return engine_of(self.limbs)
 
     def __getitem__(self, index: Any) -> Digits:
@@ -52,6 +57,7 @@ class Digits:
         return Digits(self.limbs[(slice(None), *index)], self.top)
 
     def reshape(self, *shape: int) -> Digits:
+        """The same numbers in another shape."""
         return Digits(self.limbs.reshape(self.n, *shape), self.top)
 
     def moveaxis(self, source: int, target: int) -> Digits:
@@ -60,12 +66,15 @@ class Digits:
         return Digits(self.engine.moveaxis(self.limbs, source + 1, target + 1), self.top)
 
     def swapaxes(self, one: int, other: int) -> Digits:
+        """The same numbers with two axes exchanged."""
         one, other = one % self.ndim, other % self.ndim
         return Digits(self.limbs.swapaxes(one + 1, other + 1), self.top)
 
     def contiguous(self) -> Digits:
+        """The same numbers, laid out in order in memory."""
         return Digits(self.engine.contiguous(self.limbs), self.top)
 
     def broadcast(self, *shape: int) -> Digits:
+        """The same numbers, repeated to a larger shape without a copy."""
         limbs = self.limbs.reshape(self.n, *(1,) * (len(shape) - self.ndim), *self.shape)
         return Digits(self.engine.broadcast(limbs, (self.n, *shape)), self.top)

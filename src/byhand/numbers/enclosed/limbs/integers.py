@@ -71,6 +71,7 @@ class Near:
         return Near((self.mid << self.bits) // other.mid, error, self.bits)
 
     def times(self, factor: int) -> Near:
+        """The number times an integer."""
         return Near(self.mid * factor, self.error * abs(factor), self.bits)
 
     def over(self, divisor: int) -> Near:
@@ -90,10 +91,12 @@ class Near:
 
     @property
     def below(self) -> int:
+        """An integer that the number is not below."""
         return self.mid - self.error
 
     @property
     def above(self) -> int:
+        """An integer that the number is not above."""
         return self.mid + self.error
 
 

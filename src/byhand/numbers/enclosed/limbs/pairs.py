@@ -49,6 +49,7 @@ class Step:
 
     @property
     def carries(self) -> bool:
+        """Whether the step only carries."""
         return self.stop == 0
 
 

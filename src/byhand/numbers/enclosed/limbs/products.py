@@ -345,6 +345,7 @@ class Scratch:
         self.kept: dict[str, Array] = {}
 
     def room(self, name: str, shape: tuple[int, ...]) -> Array:
+        """Room of a shape with arbitrary contents; the next call of this name uses it again."""
         size = math.prod(shape)
         if name not in self.kept or self.kept[name].shape[0] < size:
             self.kept[name] = self.engine.empty((size,), self.like)

@@ -89,6 +89,7 @@ class System(Enclosing):
         return bound
 
     def constant(self, value: Expression | Fraction) -> Constant:
+        """A constant of the plan, with 64 bits more than the numbers have."""
         return Constant.of(value, self.bits + 64)
 
 

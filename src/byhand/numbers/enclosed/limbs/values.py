@@ -82,22 +82,27 @@ class Enclosed:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """The shape of the array of numbers."""
         return self.digits.shape
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def width(self) -> int:
+        """The number of entries of a row."""
         return self.shape[-1]
 
     @property
     def exact(self) -> bool:
+        """Whether the midpoints are the numbers themselves."""
         return self._ball is None
 
     @property
     def ball(self) -> Bound:
+        """A bound of how far each row lies from its midpoints, Euclidean; None: they are exact."""
         if callable(self._ball):
             self._ball = self._ball()
         return self._ball
@@ -115,6 +120,7 @@ class Enclosed:
 
     @property
     def has_box(self) -> bool:
+        """Whether a bound for each entry was given, beside that for the row."""
         return self._box is not None
 
     def parts(self, starts: Sequence[int], width: int) -> Array:
@@ -206,6 +212,7 @@ class Entries:
         return (self[i] for i in range(len(self)))
 
     def tolist(self) -> Any:
+        """The entries as lists of lists."""
         return [row.tolist() if isinstance(row, Entries) else row for row in self]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:

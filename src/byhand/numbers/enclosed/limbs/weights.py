@@ -44,6 +44,7 @@ class Token(int):
 
     @staticmethod
     def row(ids: Sequence[int], where: Any) -> list[Token]:
+        """Tokens for some ids of one table."""
         made = [Token(one) for one in ids]
         for token in made:
             token.where = where
@@ -155,9 +156,11 @@ class Weight:
         return self._once(("columns", layout, gain), make)
 
     def columns_of(self, layout: str) -> Callable[[Weight | None], Array]:
+        """A function from a gain to the norms of the columns."""
         return lambda gain: self.column_norms(layout, gain)
 
     def norms_of(self, layout: str, outputs: slice | None) -> Callable[[Weight | None], float]:
+        """A function from a gain to the spectral norm."""
         return lambda gain: self.norm(layout, outputs, gain=gain)
 
     def largest_column(self, layout: str) -> float:

@@ -1,22 +1,105 @@
-"""What stands beside the stations of the figure: the numbers of each position, where there is room.
+"""The figure of the whole pass as every medium draws it: its stations, and the numbers beside them.
 
-Where the positions do not fit side by side, the last one stands there alone.  How wide a sign is,
+Layers that a passage does not enter are folded into one station.  Where the numbers of the
+positions do not fit side by side, those of the last one stand there alone.  How wide a sign is,
 and where the columns begin, each medium says itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
-from byhand.document.book import Node
+from byhand.document.book import Node, Spine
 from byhand.document.compose.book.spoken_numbers import NEAR, rational_of, together
-from byhand.document.media.terminal.ink import SIGNS
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import Cell, NumberRow
+from byhand.document.words import SIGNS
 from byhand.expression import write
+from byhand.language import _
 
 SHORTEST_FORM = 5  # signs of a form that is no plain number
+
+Folded = tuple[int, ...]  # the layers that are drawn in full
+
+
+# ------------------------------------------------------------------ stations
+
+
+@dataclass(frozen=True)
+class Station:
+    """A row of the figure: a node, or several layers folded into one."""
+
+    id: str
+    label: str
+    kind: str
+    trip: str
+    layers: tuple[int, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def adds(self) -> bool:
+        """Whether something comes back to the stream here."""
+        return self.kind == "stream" and self.label.startswith("+")
+
+    @property
+    def feeds(self) -> bool:
+        """The table of positions, which is added to the stream and does not come from it."""
+        return self.nodes[0].steps == ("embed.position",)
+
+
+def unfolded(spine: Spine, lit: Iterable[str]) -> Folded:
+    """The one layer that is drawn in full; none where several of the lit nodes are in others."""
+    if spine.layers == 1:
+        return (0,)
+    marked = set(lit)
+    layers = {n.layer for n in spine.nodes if n.id in marked and n.layer is not None}
+    return tuple(layers) if len(layers) == 1 else ()
+
+
+def stations(spine: Spine, full: Folded) -> Iterator[Station]:
+    """The rows of the figure, with the other layers folded."""
+
+    def kind(node: Node) -> tuple[str, int]:
+        if node.layer is None or node.layer in full:
+            return "node", 0 if node.layer is None else node.layer + 1
+        return "folded", sum(node.layer > layer for layer in full)
+
+    for (drawn, _group), group in groupby(spine.nodes, key=kind):
+        nodes = tuple(group)
+        if drawn == "node":
+            for n in nodes:
+                own = () if n.layer is None else (n.layer,)
+                yield Station(n.id, n.label, n.kind, n.trip, own, (n,))
+            continue
+        for layers in _spans(sorted({n.layer for n in nodes if n.layer is not None})):
+            inside = tuple(n for n in nodes if n.layer in layers)
+            yield Station(f"block-{layers[0]}", _folded(layers), "folded", "", layers, inside)
+
+
+def _spans(layers: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Few layers one by one; of many the first, those between, and the last."""
+    if len(layers) <= 4:
+        yield from ((layer,) for layer in layers)
+        return
+    yield (layers[0],)
+    yield tuple(layers[1:-1])
+    yield (layers[-1],)
+
+
+def _folded(layers: Sequence[int]) -> str:
+    if len(layers) == 1:
+        return _("block {layer}").format(layer=layers[0])
+    return _("blocks {first}–{last}").format(first=layers[0], last=layers[-1])
+
+
+def figure_name(full: Folded) -> str:
+    """What a figure that is folded so is called."""
+    return "-".join(("pass", *map(str, full)))
+
+
+# ------------------------------------------------------------------ numbers beside them
 
 
 @dataclass(frozen=True)
