@@ -69,7 +69,8 @@ def typed(byhand: Callable[..., Outcome], *call: str) -> tuple[str | None, str]:
 def traced(model: str, **options: Any) -> Any:
     from byhand.document.media.json.trace import write_json
 
-    return _json(write_json, library.trace(model, **options))
+    only = (options["only"],) if "only" in options else ()
+    return _json(lambda *given: write_json(*given, only), library.trace(model, **options))
 
 
 def generated(model: str, **options: Any) -> Any:
@@ -105,12 +106,14 @@ def assert_the_same(
     work: Callable[..., Any],
     options: Mapping[str, Any],
     *further: str,
-) -> None:
+) -> bool:
+    """Whether there is an answer, the same from both, rather than a refusal in the same words."""
     refused, answer = in_python(work, **options)
     also, out = typed(byhand, command, "tiny", *further, *arguments(options), "--json")
     assert refused == also, options
     if refused is None:
         assert json.loads(out) == json.loads(json.dumps(answer)), options
+    return refused is None
 
 
 @pytest.mark.parametrize(
@@ -233,6 +236,62 @@ def test_what_is_explained(options: dict[str, Any], byhand: Callable[..., Outcom
 )  # fmt: skip
 def test_what_is_checked(options: dict[str, Any], byhand: Callable[..., Outcome]) -> None:
     assert_the_same(byhand, "check", checked, options, str(CLAIMS))
+
+
+WALKED: Mapping[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+    "trace": (traced, {
+        "target": "c", "only": "block.0.attn", "heads": True, "exact": True, "digits": 5,
+        "decimals": 3, "float": "float32",
+    }),
+    "generate": (generated, {
+        "count": 2, "temperature": 2, "top_k": 2, "top_p": 0.5, "seed": 3, "exact": True,
+        "digits": 4, "decimals": 3, "float": "bfloat16",
+    }),
+    "explain": (explained, {
+        "position": 0, "token": "c", "against": "b", "alone": True, "neurons": True, "keys": True,
+        "length": 1, "exact": True, "digits": 4, "decimals": 3, "float": "float64",
+    }),
+    "check": (checked, {
+        "text": "b a", "target": "c", "precision": "decimals:3", "exact": True, "digits": 4,
+        "decimals": 3, "float": "float32", "device": "cpu",
+    }),
+    "book": (library.book, {
+        "target": "c", "at": "logits[0,0]", "worksheet": True, "blanks": 4, "seed": 2,
+        "ask": "values", "exact": True, "digits": 4, "decimals": 3, "float": "float32",
+    }),
+}  # fmt: skip
+
+
+def some_of(options: Mapping[str, Any], most: int) -> Iterator[dict[str, Any]]:
+    """Every choice of so many options, at most; what is drawn is drawn with a seed."""
+    for count in range(most + 1):
+        for names in combinations(options, count):
+            drawn = {"temperature", "top_k", "top_p"} & set(names)
+            if not drawn or "seed" in names:
+                yield {name: options[name] for name in names}
+
+
+@pytest.mark.parametrize("command", WALKED)
+def test_every_choice_of_options_is_answered_or_refused_alike(
+    command: str, byhand: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    work, known = WALKED[command]
+    outcomes = {True: 0, False: 0}
+    for place, options in enumerate(some_of(known, 2 if command in ("book", "explain") else 3)):
+        if command == "trace" and {"digits", "float"} <= set(options):
+            continue  # there `byhand trace` compares two traces
+        further = [str(CLAIMS)] if command == "check" else []
+        if command != "book":
+            answered = assert_the_same(byhand, command, work, options, *further)
+            outcomes[answered] += 1
+            continue
+        one, two = tmp_path / f"{place}a", tmp_path / f"{place}b"
+        refused, _paths = in_python(work, out=one, **options)
+        also, _out = typed(byhand, "book", "tiny", "--out", str(two), *arguments(options))
+        assert refused == also, options
+        assert written(one) == written(two), options
+        outcomes[refused is None] += 1
+    assert min(outcomes.values()) > 3
 
 
 def test_without_claims_the_document_is_checked(byhand: Callable[..., Outcome]) -> None:

@@ -1,4 +1,4 @@
-"""Working a plan out: every step in a number system, one after the other.
+"""The evaluation of a plan: every step in a number system, one after the other.
 
 model + text + numbers → Job (a plan, tokens, what is asked for) → Trace
 """

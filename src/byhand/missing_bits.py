@@ -1,4 +1,4 @@
-"""What an attempt at a proof leaves open, and how many bits more it may take.
+"""The shortfall of an attempt at a proof, and how many more bits it may take.
 
 `proving` works a job out with more and more bits; here one attempt is measured: which numbers
 lack digits, which next tokens are not proven, and by how much.

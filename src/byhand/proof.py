@@ -1,4 +1,4 @@
-"""What was to be proven of a trace, the precision that proved it, and what remained open."""
+"""The proof of a trace: the digits asked for, the precision it took, and what remained open."""
 
 from __future__ import annotations
 

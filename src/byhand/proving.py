@@ -1,4 +1,4 @@
-"""Finding the precision: a job is worked out with more bits until what was asked is proven.
+"""Proofs of digits: a job is worked out with more bits until what was asked is proven.
 
 What is asked: the steps that `--only` and `--at` name; else every step of a pencil-sized model, and
 the logits, the next tokens and the loss of a larger one.  Each of their numbers is to have so many

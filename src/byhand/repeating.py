@@ -1,4 +1,4 @@
-"""Several texts of one model: weights are admitted once, and passes on a device are repeated.
+"""Several texts of one model: weights are admitted once, and passes on a GPU are repeated.
 
 Texts that share a plan (one length, one mask) take the same steps.  On a GPU their pass is prepared
 once, with every decision of the host noted, and then runs as one graph for each further text

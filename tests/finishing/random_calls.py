@@ -19,7 +19,7 @@ from byhand.errors import ByhandError
 from byhand.files import parse_model
 from byhand.model import Model
 from byhand.plan import Plan
-from byhand.serving.architectures import CHOICES
+from byhand.serving.settings import SETTINGS
 from byhand.spec import parameters
 
 FORMATS = ("float64", "float32", "bfloat16", "float16")
@@ -296,8 +296,8 @@ def _state(choosing: Choosing) -> dict[str, Any]:
         state["weights"] = {edited: random.choice(("0", "1/3", "sqrt(2)", "0.5"))}
         choosing.labels.add("serve edited weights")
     if random.random() < 0.3:
-        key = random.choice(list(CHOICES))
-        state["architecture"] = {key: random.choice(CHOICES[key] or (EDITS[key],))}
+        key = random.choice(list(SETTINGS))
+        state["architecture"] = {key: random.choice(SETTINGS[key].choices or (EDITS[key],))}
         choosing.labels.add("serve edited architecture")
     if random.random() < 0.15:
         state["language"] = "es"

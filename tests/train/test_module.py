@@ -29,7 +29,7 @@ from byhand.spec import (
     over_root,
 )
 from byhand.spec import parameters as parameters_of
-from byhand.train.fusing import fused
+from byhand.train.fusion import fused
 from byhand.train.module import TorchModel
 from byhand.weights import Tensor, Weights
 from oracles.arb_pass import ArbPass
@@ -110,14 +110,14 @@ def test_plain_attention_has_the_gradients_of_its_parts(
 
 def _with_separate_attention(plan: Any) -> Any:
     """The fused plan with q, k and v as steps of their own."""
-    from byhand.train import fusing
+    from byhand.train import fusion
 
-    original = fusing._self_attention
+    original = fusion._self_attention
     try:
-        fusing._self_attention = lambda scores, known: None  # type: ignore[assignment]
-        return fusing.fused(plan)
+        fusion._self_attention = lambda scores, known: None  # type: ignore[assignment]
+        return fusion.fused(plan)
     finally:
-        fusing._self_attention = original
+        fusion._self_attention = original
 
 
 # ------------------------------------------------------------------ weights there and back

@@ -21,10 +21,10 @@ from byhand.plan import Step
 from byhand.spec import ModelSpec, parameters
 from byhand.tokens import Vocabulary
 from byhand.train.corpora import open_corpus
-from byhand.train.describing import model_text, run_text
 from byhand.train.folder import usual_folder
 from byhand.train.reading import builtin_runs, read_run
 from byhand.train.run import Optimizer, Run, Schedule
+from byhand.train.writing import model_text, run_text
 from oracles.architectures import make_case
 
 GOOD = """\

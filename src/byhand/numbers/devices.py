@@ -1,4 +1,4 @@
-"""Torch's devices, found by name, and arrays that go there and come back: no arithmetic."""
+"""Torch's devices by name, and copies of arrays to them and back: no arithmetic."""
 
 from __future__ import annotations
 

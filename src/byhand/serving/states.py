@@ -168,27 +168,21 @@ def _numbers(data: Any, where: str) -> str:
     if data is None or data == "":
         return ""
     said = " ".join(fields.text(data, where).split())
-    kind, amount = _parts(said)
-    most = {"digits": MOST_DIGITS, "decimals": MOST_DECIMALS}.get(kind)
-    least = 1 if kind == "digits" else 0
-    if (kind == "exact" or kind in FORMATS) and said == kind:
+    try:
+        chosen = Chosen.of(said)
+        fits = (chosen.digits or 0) <= MOST_DIGITS and (chosen.decimals or 0) <= MOST_DECIMALS
+    except UsageError:
+        fits = False
+    if fits:
         return said
-    if most is not None and amount is not None and least <= amount <= most:
-        return f"{kind} {amount}"
     ways = ("exact", f"digits 1 … {MOST_DIGITS}", f"decimals 0 … {MOST_DECIMALS}", *FORMATS)
     raise InputError(
         _("there are no numbers of this kind"),
         where=where,
         expected=", ".join(ways),
         found=said[:60],
-        hint=nearest(kind[:60], ("exact", "digits", "decimals", *FORMATS)),
+        hint=nearest(said.partition(" ")[0][:60], ("exact", "digits", "decimals", *FORMATS)),
     )
-
-
-def _parts(numbers: str) -> tuple[str, int | None]:
-    kind, _blank, amount = numbers.partition(" ")
-    plain = amount.isascii() and amount.isdecimal() and len(amount) <= 3
-    return kind, int(amount) if plain else None
 
 
 def _pairs(data: Any, where: str) -> Pairs:

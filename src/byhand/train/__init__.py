@@ -13,7 +13,7 @@ from byhand.errors import InputError
 from byhand.language import _
 
 if TYPE_CHECKING:
-    from byhand.train.interrupting import Interrupted
+    from byhand.train.interruption import Interrupted
     from byhand.train.loop import Beat, train
     from byhand.train.module import TorchModel
     from byhand.train.norms import Comparison, compare_norms, write_comparison
@@ -37,7 +37,7 @@ __all__ = [
 _HOMES = {
     "Beat": "loop",
     "Comparison": "norms",
-    "Interrupted": "interrupting",
+    "Interrupted": "interruption",
     "Result": "result",
     "Run": "run",
     "TorchModel": "module",

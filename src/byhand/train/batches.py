@@ -1,4 +1,4 @@
-"""Which texts a step learns from: a function of the seed and the step, and of nothing else.
+"""The texts that each step learns from, as a function of the seed and the step alone.
 
 So a run that is taken up again, split over processes or accumulated reads the same texts in the
 same order, and no state of a random generator is ever stored.

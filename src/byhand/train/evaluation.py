@@ -1,4 +1,4 @@
-"""How well a model does on what it has not learned from: loss, perplexity, right answers."""
+"""The evaluation of a model on held-out texts: loss, perplexity, right answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All parameters in one row of numbers, so that clipping and AdamW are a few operations in all.
+"""All parameters as one row of numbers, for clipping and AdamW in a few operations.
 
     values    what the module's parameters are views of: matrices first, then biases and gains
     grads     their gradients, and behind them a few places for what processes tell each other

@@ -1,4 +1,4 @@
-"""The folder of a run: whose it is, and writing in it so that nothing saved is ever half there.
+"""The folder of a run: its identity, its lock, and files that are there whole or not at all.
 
     run.yaml       the run, every setting written out
     manifest.json  what it was made with: versions, data, sizes, and the run in short
@@ -29,9 +29,9 @@ from byhand.errors import InputError, OutputError
 from byhand.files.tables import model_table
 from byhand.language import _
 from byhand.spec import size_of
-from byhand.train.describing import run_text, settings
 from byhand.train.processes import Processes
 from byhand.train.run import Run
+from byhand.train.writing import run_text, settings
 from byhand.version import __version__
 
 RUN, MANIFEST, LOCK = "run.yaml", "manifest.json", ".lock"

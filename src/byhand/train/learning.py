@@ -1,7 +1,7 @@
 """Torch tensors with a batch in front: the number system in which a model learns.
 
 Every value has one more axis than its step says, the batch, before all others.  Norms and
-attentions come as one operation each (see `fusing`), which torch does in one go; a plain attention
+attentions come as one operation each (see `fusion`), which torch does in one go; a plain attention
 has one product for q, k and v together.  Nothing is looked at on the way, so gradients flow and the
 device never waits.
 """

@@ -1,4 +1,4 @@
-"""What a run says on its way: log.jsonl for people and programs, event files for TensorBoard.
+"""The records of a run on its way: log.jsonl, and event files for TensorBoard.
 
 A line of log.jsonl depends on the run alone, never on the clock, so that equal runs have equal
 logs, byte for byte.  A checkpoint knows how long the log was and its SHA-256; what was written

@@ -1,4 +1,4 @@
-"""The training itself: `train(run)`, step by step, from the first or from where it was left."""
+"""The training loop: `train(run)`, from the first step or from the last checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from byhand.train.checkpoints import Best, Checkpoints, State
 from byhand.train.evaluation import autocast, finite, mean_loss, perplexity, summed_loss
 from byhand.train.flat import Flat
 from byhand.train.folder import RunFolder, saving, surroundings, usual_folder
-from byhand.train.interrupting import Interrupted, Wish, listening
+from byhand.train.interruption import Interrupted, Wish, listening
 from byhand.train.log import Events, Log, add_timing
 from byhand.train.module import TorchModel
 from byhand.train.processes import Processes, joined

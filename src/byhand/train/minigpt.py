@@ -1,4 +1,4 @@
-"""`MiniGPT`: the locked configuration as a class that cannot drift.
+"""`MiniGPT`: the locked configuration as a class that refuses to be another model.
 
 What is locked is what is computed: every step of the plan for a full context, with what it reads
 and its settings, and every parameter with its shape.  The digest of that is written here; a

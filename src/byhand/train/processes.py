@@ -1,4 +1,4 @@
-"""One process or several: who this one is, and the few words they exchange.
+"""The processes of a run: the rank of this one, and the few messages they exchange.
 
 The environment decides, as torchrun and others set it: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
 MASTER_PORT.  What DistributedDataParallel does for a module in many pieces is here one sum over

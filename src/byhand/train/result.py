@@ -1,4 +1,4 @@
-"""What came of a run: the trained model as files that byhand opens, the curve, the numbers."""
+"""The result of a run: the trained model as files that byhand opens, the curve, the numbers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from byhand.model import Model
 from byhand.numbers.devices import to_numpy
 from byhand.train.checkpoints import write_tensors
 from byhand.train.corpora import Corpus
-from byhand.train.describing import model_text, written_out
 from byhand.train.evaluation import perplexity, right_answers
 from byhand.train.figure import write_figure
 from byhand.train.folder import DRAFT, put_in_place, settle
 from byhand.train.module import TorchModel
 from byhand.train.ngram import NGram
 from byhand.train.run import Run
+from byhand.train.writing import model_text, written_out
 
 MODEL, WEIGHTS = "model.yaml", "model.safetensors"
 

@@ -1,4 +1,4 @@
-"""What a training run is: its data, its model and every setting, before anything is trained.
+"""A training run before it starts: its data, its model and every setting.
 
 `reading` makes a `Run` of a RUN.yaml; from Python it can be made directly.  A run checks itself
 when made: an impossible combination is a SpecError with the key as a RUN.yaml spells it.

@@ -1,4 +1,4 @@
-"""How far floats are from enclosed numbers: bounds from below, however small the numbers are.
+"""Distances of floats from enclosed numbers: lower bounds, however small the numbers are.
 
 Each bound is a float64 times a power of two of its own, so that a true 1e-695 beside a float 0 is
 neither 0 away nor as far as the smallest float64.

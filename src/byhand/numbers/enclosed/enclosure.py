@@ -1,4 +1,4 @@
-"""One number's proven set, and what every system of enclosures has to offer.
+"""The proven set of one number, and the interface of every system of enclosures.
 
 An `Enclosure` is how an entry of either system looks from outside: a midpoint and a radius, both
 rational, and decimals that are proven.  No system computes with it.

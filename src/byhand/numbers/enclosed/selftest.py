@@ -1,4 +1,4 @@
-"""What the proofs assume of this machine, tried on it: `byhand selftest`.
+"""Checks of what the proofs assume of a machine, for `byhand selftest`.
 
 Assumed are IEEE 754 float64 with rounding to nearest and gradual underflow, and a BLAS that adds up
 products in some order and does nothing else.  Passing is not a proof of that; failing is one of the

@@ -1,4 +1,4 @@
-"""What a model is trained on: the built-in corpora, and the one door to any: `open_corpus`."""
+"""The corpora that models are trained on: the built-in ones, text files, and `open_corpus`."""
 
 from __future__ import annotations
 

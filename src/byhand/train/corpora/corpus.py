@@ -1,4 +1,4 @@
-"""What a corpus is: tokens, documents to learn from, and documents held out."""
+"""A corpus: tokens, documents to learn from, and documents held out."""
 
 from __future__ import annotations
 

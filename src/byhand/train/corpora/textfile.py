@@ -1,4 +1,4 @@
-"""Any UTF-8 text file, by characters.
+"""A UTF-8 text file as a corpus of characters.
 
 The tokens are all characters of the file in the order of their code points, so that the same
 characters have the same ids however the text is arranged.  Nothing is changed: upper and lower

@@ -1,4 +1,4 @@
-"""Numbers that come from outside, weights above all, as balls of whatever precision is asked for.
+"""Given numbers, weights above all, as balls of any working precision.
 
 A float or a dyadic fraction is the same ball at every precision; 1/3 and √2/2 are enclosed anew,
 more narrowly, when the precision is raised.  A printed number stays the interval it is.

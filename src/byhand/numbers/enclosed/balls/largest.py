@@ -1,4 +1,4 @@
-"""The largest of several balls: which it is, proven, or which ones it may be."""
+"""The largest of several balls, with its proof, or the balls that may be the largest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Balls of what is known only within a wide range, where plain rules would say nothing.
+"""Functions of wide balls, where the plain rules of ball arithmetic would say nothing.
 
 A ball around 0 has no inverse, and one around a wide range of powers of e holds 0 as well.  These
 functions look at the ends of their arguments, which are numbers, and use that each is monotone

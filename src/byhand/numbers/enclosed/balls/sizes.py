@@ -1,4 +1,4 @@
-"""Arb balls from outside: their enclosures, how large they are, how far floats are from them.
+"""Arb balls seen from outside: their enclosures, their sizes, and their distances from floats.
 
 A ball that is too small or too large for fractions (e^-1000000000000000000 has digits too) would
 need billions of digits for the ends of an `Enclosure`.  Its enclosure is that of a larger set, and

@@ -1,4 +1,4 @@
-"""What the host asks about numbers on a device, and answers that are kept for the next pass.
+"""Decisions of the host about numbers on a device, kept from one pass for the next.
 
 How many limbs a result gets, on which grid it stands and where a product is split is decided by the
 host, from numbers on the device: the largest row norm, the smallest radius.  Each such question
@@ -152,7 +152,7 @@ def answers() -> Answers:
 
 @contextmanager
 def answered_by(who: Answers) -> Iterator[Answers]:
-    """While it lasts, decisions of the host are answered by `who`."""
+    """Lets somebody else answer inside the block."""
     _answers.append(who)
     try:
         yield who

@@ -1,4 +1,4 @@
-"""Array code noted down line by line, as the lines of a kernel for the GPU.
+"""Array code recorded line by line, as the lines of a Triton kernel.
 
 `Recorded` rows stand in for rows of entries.  What is done to them is written down in Triton, in
 the same order, so that a kernel made of the lines (fused.py, kernels.py) gives the bits of the

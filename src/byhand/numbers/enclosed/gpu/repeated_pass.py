@@ -1,4 +1,4 @@
-"""A pass over tokens of one length, prepared once and then done again for other tokens.
+"""A certified pass over texts of one length, prepared once and repeated for other texts.
 
 The first time the host makes its decisions and keeps them (decisions.py).  From then on nothing is
 asked on the way, so that on a GPU the whole pass becomes one graph, which runs without the host.

@@ -1,4 +1,4 @@
-"""Which keys each query sees, where it sees the first ones: a few or all (causal attention).
+"""The keys that each query sees in causal attention, and where their rows lie in memory.
 
 Queries are taken in steps of STEP; the products of a step reach to the last key that any of its
 queries sees.  Here is where rows lie in memory and how far they are walked; what is done with them

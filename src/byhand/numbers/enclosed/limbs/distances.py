@@ -1,4 +1,4 @@
-"""How far floats are from enclosed arrays, as array code: for models of real size."""
+"""Distances of floats from enclosed arrays, as array code for models of real size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows times a weight matrix: how its norms carry the radius along.
+"""Products of rows and weight matrices, with the radius rules of their norms.
 
 row      ‖(x - y)·W‖ <= ‖W‖₂·rho, with a proven spectral norm.
 part     for some of the outputs (a head), the norm of their columns alone.

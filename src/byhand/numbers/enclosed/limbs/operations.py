@@ -1,4 +1,4 @@
-"""Proven enclosures at the scale of real models: the operations and their radius rules.
+"""The operations of a transformer on enclosed arrays of limbs, with their radius rules.
 
 Midpoints are digits in limbs (`limbs`), products are exact (`products`), functions carry a written
 error (`functions`).  How far the real value may be from the midpoint is known as one Euclidean ball

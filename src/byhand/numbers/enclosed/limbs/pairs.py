@@ -1,4 +1,4 @@
-"""Exact products of two arrays of limbs: scores and what they mix.
+"""Exact products of two arrays of limbs, as attention needs them for scores and for mixing.
 
 Certificate, checksum and what is left out are as in `products`; but here both sides are limbs and
 new in every pass, so nothing is kept.

@@ -1,4 +1,4 @@
-"""Evaluating tabled functions on limbs: the table row of the first limb, Horner's rule in the rest.
+"""Tabled functions on limbs: the table row of the first limb, and Horner's rule in the others.
 
 Arguments stand on the aligned grid: limb 0 has the weight 2^-STEP, so limb 0 *is* the number of the
 nearest point of the table and the others are the distance to it, d, |d| <= 2^(-STEP-1).  With

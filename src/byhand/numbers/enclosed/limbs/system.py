@@ -1,4 +1,4 @@
-"""What the rules of limbs ask of their system: a precision, a device, and the grid of a result.
+"""The precision, the device and the grids that the radius rules of limbs ask for.
 
 Digits far below the radius are not worked out: the grid of a result is the radius of an entry less
 GUARD bits.  So the work falls from layer to layer as the radius grows.

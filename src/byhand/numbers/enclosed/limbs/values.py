@@ -1,4 +1,4 @@
-"""What travels between the operations of `Limbs`: enclosed arrays with their radii.
+"""Enclosed arrays with their radii: the values that travel between the operations of `Limbs`.
 
 An `Enclosed` is an array of midpoints (`Digits`) and what is known about how far the real values
 are from them:

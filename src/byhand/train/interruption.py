@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a run goes on: the step is finished, the run saved, then it stops."""
+"""Ctrl-C and SIGTERM during a run: the step is finished and the run saved before it stops."""
 
 from __future__ import annotations
 

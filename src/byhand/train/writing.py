@@ -1,4 +1,4 @@
-"""A run and a trained model written down as the files that read back to them.
+"""RUN.yaml and model files written from a run and a trained model.
 
 `run_text` is a RUN.yaml in which nothing is left out, `model_text` a model file whose weights lie
 beside it.  `reading` and `files` read them.
