@@ -58,7 +58,8 @@ def test_claims_in_a_spanish_book_have_decimal_commas_and_real_minus_signs() -> 
     for model in ("journey", "abc-walkthrough"):
         for claim in make_book(model, language="es").claims:
             if claim.verdict == "ERROR":
-                said = " ".join((*claim.told[:2], claim.expected, claim.claimed))
+                told = [text for _kind, text in claim.told[:2]]
+                said = " ".join((*told, claim.expected, claim.claimed))
                 assert not re.search(r"[0-9]\.[0-9]|(?<![\w.])-[0-9]", said)
                 assert re.search(r"−[0-9],[0-9]", said)
 
