@@ -1,8 +1,8 @@
 """Proven upper bounds of the spectral norm ‖A‖₂ of a matrix.
 
 It is the largest factor by which A stretches a vector.  The bound is ‖A‖₂² = λ_max(AᵀA) <= μ +
-(what rounding can have hidden), where μ is a guess that the Cholesky decomposition has proven: if it
-runs to its end on S = μI - G, then S is positive semidefinite up to its own rounding (Rump,
+(what rounding can have hidden), where μ is a guess that the Cholesky decomposition has proven: if
+it runs to its end on S = μI - G, then S is positive semidefinite up to its own rounding (Rump,
 "Verification of positive definiteness", BIT Numerical Mathematics 46, 2006).  A guess comes from
 power iteration, which proves nothing; a wrong one makes the decomposition fail, and a larger one is
 tried.
