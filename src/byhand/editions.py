@@ -31,7 +31,7 @@ from byhand.document.compose.book.claims import Claims
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition, PrintedEnd
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.book.spine import spine
-from byhand.document.compose.window import Window
+from byhand.document.compose.tables import Window
 from byhand.document.compose.working import shape_at
 from byhand.explaining.chapter import Chapter
 from byhand.forward import plan

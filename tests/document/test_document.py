@@ -9,8 +9,8 @@ import pytest
 
 import byhand
 from byhand import evaluate
+from byhand.document.compose.tables import Window
 from byhand.document.compose.trace import document
-from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
 from byhand.document.media.json.trace import document_of
 from byhand.document.media.terminal.ink import width_of

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import byhand
 from byhand.document.compose.forms import enclosed_cell
 from byhand.document.compose.listing import unproven
+from byhand.document.compose.tables import Window
 from byhand.document.compose.trace import document
-from byhand.document.compose.window import Window
 from byhand.document.compose.working import workings
 from byhand.document.media.json.records import enclosure_data
 from byhand.document.media.json.trace import document_of

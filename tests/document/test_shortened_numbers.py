@@ -11,8 +11,7 @@ import pytest
 
 import byhand
 from byhand.document.compose.explanation.numerals import exact_text
-from byhand.document.compose.forms import Forms
-from byhand.document.compose.given import weight_cell
+from byhand.document.compose.forms import Forms, weight_cell
 from byhand.document.compose.trace import document
 from byhand.document.compose.working import workings
 from byhand.document.media.terminal.layout import MANNERS, cell_lines

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from byhand.document import words
 from byhand.document.compose.forms import Forms
-from byhand.document.compose.tables import Tables
-from byhand.document.compose.window import Window
+from byhand.document.compose.tables import Tables, Window
 from byhand.document.media.html.markup import element
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.notebook import Plain, framed

@@ -68,6 +68,8 @@ def practice(
             raise missing("address")
         return ask(found, asked["seed"] or 0, asked["passage"])
     name, index = entry_named(found, address)
+    if name not in found.trace.steps:
+        raise _no_working(name, index)
     if said is None:
         return question(found, name, index)
     return judged(found, name, index, text(said, "answer", LONGEST_ANSWER), reveal=asked["reveal"])
@@ -111,9 +113,9 @@ def _worth(found: Pass, worked: Worked, index: Index) -> bool:
 
 def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
     """What is asked: the line with its letters, and the numbers that stand for them."""
-    worked = found.trace.steps.get(name)
-    if worked is None or worked.missing is not None:
-        raise InputError(_("there is no working of this number"), where=name + write_index(index))
+    worked = found.trace.steps[name]
+    if worked.missing is not None:
+        raise _no_working(name, index)
     line = None if worked.whole else found.in_full.line(worked, index)
     html = ""
     if line is not None and line.symbols is not None:
@@ -134,6 +136,10 @@ def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
     }
 
 
+def _no_working(name: str, index: Index) -> InputError:
+    return InputError(_("there is no working of this number"), where=name + write_index(index))
+
+
 @dataclass(frozen=True)
 class Given:
     """A number as the person sees it: a fraction, or decimals."""
@@ -144,7 +150,7 @@ class Given:
 
 def shown(found: Pass, name: str, index: Index) -> list[Given]:
     """The numbers of a line as they are given to whoever works it out."""
-    if found.trace.steps[name].whole:
+    if found.trace.steps[name].whole:  # a token
         return []
     return [
         Given(address + write_index(at), _as_given(found, address, at))

@@ -7,8 +7,7 @@ from typing import Any
 
 from byhand.document import words
 from byhand.document.compose.forms import Forms, margin_cell, range_cell
-from byhand.document.compose.tables import Tables
-from byhand.document.compose.window import Window
+from byhand.document.compose.tables import Tables, Window
 from byhand.document.parts import Cell, Loss, Prediction, Remark, StepPart
 from byhand.expression import Entry
 from byhand.language import _

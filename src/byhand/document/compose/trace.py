@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from byhand.document import words
-from byhand.document.compose.given import symbol_of
+from byhand.document.compose.forms import symbol_of
 from byhand.document.compose.steps import Steps
-from byhand.document.compose.window import Window
+from byhand.document.compose.tables import Window
 from byhand.document.parts import NotWorked, NumberTable, Part, Predictions, Remark, Stage, Title
 from byhand.language import _
 from byhand.numbers.base import ABSENT, REGISTERS

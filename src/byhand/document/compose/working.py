@@ -14,8 +14,7 @@ import numpy as np
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.document import words
-from byhand.document.compose.forms import DIGITS, Forms, rational_cell
-from byhand.document.compose.given import symbol_of, weight_cell
+from byhand.document.compose.forms import DIGITS, Forms, rational_cell, symbol_of, weight_cell
 from byhand.document.parts import MASKED, Cell, Part, Remark, WorkingLine
 from byhand.errors import AddressError, nearest
 from byhand.expression import (

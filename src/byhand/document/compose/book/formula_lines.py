@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from byhand.document.compose.book.numbers import Showing
-from byhand.document.compose.given import symbol_of
+from byhand.document.compose.forms import symbol_of
 from byhand.document.compose.tables import Index
 from byhand.document.mathematics import cell_tree, shortened
 from byhand.document.parts import Cell, Line, Matrix, Piece, Sign, Word

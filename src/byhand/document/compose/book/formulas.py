@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from byhand.document.compose.book.formula_lines import EQUALS, answer, in_numbers
 from byhand.document.compose.book.numbers import Showing
-from byhand.document.compose.given import symbol_of
+from byhand.document.compose.forms import symbol_of
 from byhand.document.compose.tables import Index
 from byhand.document.parts import Formula, Line
 from byhand.expression import (

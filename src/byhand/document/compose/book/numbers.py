@@ -17,8 +17,7 @@ from byhand.address import write_index
 from byhand.document.compose.book.spoken_numbers import rational_of, said, together
 from byhand.document.compose.forms import PLACES
 from byhand.document.compose.steps import Steps
-from byhand.document.compose.tables import COPIES, Index, entry_of
-from byhand.document.compose.window import Window
+from byhand.document.compose.tables import COPIES, Index, Window, entry_of
 from byhand.document.compose.working import Workings
 from byhand.document.numerals import in_full, localised
 from byhand.document.parts import Cell, Number, WorkingLine

@@ -11,7 +11,7 @@ from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.passages import asked_numbers, claim_remarks, claims_title
 from byhand.document.compose.book.strips import near_weight, statistics, weight_strip
-from byhand.document.compose.given import symbol_of
+from byhand.document.compose.forms import symbol_of
 from byhand.document.compose.listing import component_name, distinct_steps, inventory_notes, totals
 from byhand.document.parts import Column, Facts, Grid, LeftOut, Part
 from byhand.document.parts.verdicts import VerdictTable

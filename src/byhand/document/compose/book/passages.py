@@ -13,7 +13,7 @@ from byhand.document.compose.book.formulas import formula
 from byhand.document.compose.book.spoken_numbers import sum_said
 from byhand.document.compose.book.strips import near, statistics, strip_of
 from byhand.document.compose.book.topics import Topic
-from byhand.document.compose.given import symbol_of, weight_cell
+from byhand.document.compose.forms import symbol_of, weight_cell
 from byhand.document.parts import (
     AttentionPattern,
     Grid,

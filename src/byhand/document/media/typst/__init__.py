@@ -3,7 +3,7 @@
     book.typ  how it looks: pages, heads, tables, the figure of the whole pass
     pages     a book → the source: title, contents, chapters, passages
     parts     tables and the other parts of a passage     strips    tensors as colours
-    formulas  laws with numbers in them                   numbers   one number, and its working
+    numbers   one number, its working, laws with numbers
     maths     expression trees                            figure    the whole pass
     quoting   words and values as Typst writes them       writing   the source → a file
 

@@ -1,15 +1,35 @@
-"""One number on paper, and the lines that a person would write to work it out."""
+"""Numbers and laws on paper: a number, its working, and laws with this model's numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from byhand.document.mathematics import LONGEST_LETTER, Written, in_a_table, working_lines
+from byhand.document.mathematics import (
+    LONGEST_LETTER,
+    Written,
+    cell_tree,
+    in_a_table,
+    rounded_line,
+    too_wide,
+    working_lines,
+)
+from byhand.document.media.terminal.layout import MASK
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.quoting import array, call, code, content, string, words
 from byhand.document.numerals import localised
-from byhand.document.parts import Cell, Letter, Number, NumberTable, WorkingLine
+from byhand.document.parts import (
+    Cell,
+    Formula,
+    Letter,
+    Line,
+    Matrix,
+    Number,
+    NumberTable,
+    Sign,
+    Word,
+    WorkingLine,
+)
 from byhand.document.words import axes_text
 from byhand.expression import write
 from byhand.language import _
@@ -101,3 +121,52 @@ class Inscriber:
             told = self.maths.formula(letter.definition)
         about = f" ≈ {localised(letter.decimal)}" if letter.decimal else ""
         return content(words(text + " "), told, string(about))
+
+
+# ------------------------------------------------------------------ laws
+
+
+def formula(law: Formula, pen: Inscriber) -> str:
+    """The law, the same with this model's numbers, and one entry written out."""
+    return call(
+        "law",
+        line_of(law.symbols, pen),
+        array(_numbers(law, pen)),
+        pen.working(law.worked) if law.worked is not None else "none",
+    )
+
+
+def _numbers(law: Formula, pen: Inscriber) -> Iterator[str]:
+    """The lines with numbers, each with the position that it is of, or none."""
+    for label, line in (*law.earlier, (law.label, law.numbers)):
+        if line:
+            yield array([words(label) if label else "none", line_of(line, pen)])
+
+
+def line_of(line: Line, pen: Inscriber) -> str:
+    """A line; where it would be too wide, what is named is shown by its decimals."""
+    brief = too_wide(line)
+    rounded = rounded_line(line, brief)
+    drawn, told = [], []
+    for piece in line:
+        match piece:
+            case Sign(text=text):
+                text = "≈" if text == "=" and rounded else text
+                drawn.append({"·": "⋅"}.get(text, text))
+                told.append(text)
+            case Word(text=text):
+                drawn.append(string(text))
+                told.append(text)
+            case Matrix(rows=rows):
+                drawn.append(pen.maths.matrix([[_entry(c, pen, brief) for c in r] for r in rows]))
+                told.append(
+                    "; ".join(" ".join(write(cell_tree(c, brief)) for c in r) for r in rows)
+                )
+            case _:
+                drawn.append(pen.maths.draw(piece))
+                told.append(write(piece))
+    return pen.maths.line(drawn, " ".join(told))
+
+
+def _entry(cell: Cell, pen: Inscriber, brief: bool) -> str:
+    return string(MASK) if cell.masked else pen.maths.draw(cell_tree(cell, brief))

@@ -10,9 +10,8 @@ from byhand.document.media.html.prose import sentence
 from byhand.document.media.html.rechecking import Workings
 from byhand.document.media.typst import parts
 from byhand.document.media.typst.figure import Figures
-from byhand.document.media.typst.formulas import formula
 from byhand.document.media.typst.maths import TypstMaths
-from byhand.document.media.typst.numbers import Inscriber
+from byhand.document.media.typst.numbers import Inscriber, formula
 from byhand.document.media.typst.quoting import array, call, content, prose, string, words
 from byhand.document.parts import AttentionPattern, HeatStrip, NumberTable, Part
 from byhand.document.words import told

@@ -14,9 +14,8 @@ from byhand.document.compose.worksheet.wording import (
 )
 from byhand.document.media.typst import parts
 from byhand.document.media.typst.figure import Figures
-from byhand.document.media.typst.formulas import formula
 from byhand.document.media.typst.maths import TypstMaths
-from byhand.document.media.typst.numbers import Inscriber
+from byhand.document.media.typst.numbers import Inscriber, formula
 from byhand.document.media.typst.quoting import array, call, content, prose, string, words
 from byhand.document.numerals import localised
 from byhand.document.parts import Number, NumberTable

@@ -21,7 +21,7 @@ from typing import Any
 
 from byhand.document import words
 from byhand.document.compose.steps import Steps
-from byhand.document.compose.window import Window
+from byhand.document.compose.tables import Window
 from byhand.document.media.xlsx.cells import Cell, Table, refer
 from byhand.document.media.xlsx.formulas import formula
 from byhand.document.media.xlsx.layout import (

@@ -71,7 +71,7 @@ def scores(
     if system.bits > FINEST:
         return None
     engine: Any = q.digits.engine
-    heads, queries, keys = visible.shape
+    heads, _queries, keys = visible.shape
     group = heads // k.shape[0]
     reach, rho = (repeated(part, group) for part in (k.norms, k.ball))
     most = visible.most(rho)
@@ -92,8 +92,39 @@ def scores(
     if plan.low + WIDTH * plan.count + max(0, power) > HIGHEST:
         return None
     sums, known = _dot_products(engine, visible, x, y, sides, plan)
+    rounded, place = _rounded(engine, visible, sums, known, plan, top)
+    digits = arithmetic.shift(rounded, power)
+    size = math.ldexp(1.0, power)
+    local = times(plan.error, size)
+    widest = plus(times(widest, size), local)
+    changed = root(visible.sum(times(rho, rho)))
+    moved = plus(
+        times(q.ball, repeated(apart, group)[:, None]),
+        times(q.norms, changed),
+        times(q.ball, changed),
+    )
+    slide = plus(local * math.sqrt(keys) * (1 + 2.0**-50), times(moved, size))
+    trail = ScoreTrail(visible, widest, place, slide)
+
+    def box() -> Bound:
+        return plus(times(box_of(), size), local)
+
+    return Enclosed(
+        digits,
+        lambda: length(box()),
+        box=box,
+        hidden=hidden,
+        origin=Origin("scores", q, local, trail),
+    )
+
+
+def _rounded(
+    engine: Any, visible: VisibleKeys, sums: Array, known: Array, plan: Plan, top: int
+) -> tuple[Digits, Array]:
+    """The sums of products, checked, on the grid of the plan, and where each row is largest."""
+    heads, queries, keys = visible.shape
     move = Move.of(top - WIDTH * plan.limbs, plan.limbs, plan.low, plan.count)
-    made = engine.empty((plan.count, heads, queries, keys), x.limbs)
+    made = engine.empty((plan.count, heads, queries, keys), sums)
     sizes = min(2, plan.count)
     found = row_kernels.run(
         scores_program,
@@ -108,30 +139,7 @@ def scores(
     assure(engine, [differences(found[: plan.limbs].view(-1, heads, queries), known, 3)])
     big = largest(found[plan.limbs : plan.limbs + sizes], 1)
     first = engine.empty_sizes(plan.count, lambda count: big[:count]) if sizes == 2 else 0
-    digits = Digits(made[first:], plan.low + WIDTH * (plan.count - first) + power)
-
-    size = math.ldexp(1.0, power)
-    local = times(plan.error, size)
-    widest = plus(times(widest, size), local)
-    changed = root(visible.sum(times(rho, rho)))
-    moved = plus(
-        times(q.ball, repeated(apart, group)[:, None]),
-        times(q.norms, changed),
-        times(q.ball, changed),
-    )
-    slide = plus(local * math.sqrt(keys) * (1 + 2.0**-50), times(moved, size))
-    trail = ScoreTrail(visible, widest, found[-1], slide)
-
-    def box() -> Bound:
-        return plus(times(box_of(), size), local)
-
-    return Enclosed(
-        digits,
-        lambda: length(box()),
-        box=box,
-        hidden=hidden,
-        origin=Origin("scores", q, local, trail),
-    )
+    return Digits(made[first:], plan.low + WIDTH * (plan.count - first)), found[-1]
 
 
 def _dot_products(

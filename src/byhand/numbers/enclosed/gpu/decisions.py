@@ -152,7 +152,7 @@ def answers() -> Answers:
 
 @contextmanager
 def answered_by(who: Answers) -> Iterator[Answers]:
-    """While it lasts, decisions of the host are answered by `who`."""
+    """Lets somebody else answer inside the block."""
     _answers.append(who)
     try:
         yield who

@@ -121,21 +121,21 @@ def sources_of(
                 f"tl.store(out + {i} * length + start + at, {name}, inside)"
                 for i, name in enumerate(results)
             ]
-        sources.append(
-            "\n    ".join(
-                [
-                    f"def kernel({arguments}, start, count, entries):",
-                    f"at = tl.program_id(0).to(tl.int64) * {BLOCK} + tl.arange(0, {BLOCK})",
-                    "inside = at < count",
-                    "length = at * 0 + entries  # 64-bit integers",
-                    f"size = tl.minimum(length, {PIECE})",
-                    f"zero = tl.zeros(({BLOCK},), tl.float64)",
-                    *body,
-                ]
-            )
-            + "\n"
-        )
+        sources.append(_source(arguments, body))
     return sources, most
+
+
+def _source(arguments: str, body: Sequence[str]) -> str:
+    """One kernel of these lines."""
+    head = [
+        f"def kernel({arguments}, start, count, entries):",
+        f"at = tl.program_id(0).to(tl.int64) * {BLOCK} + tl.arange(0, {BLOCK})",
+        "inside = at < count",
+        "length = at * 0 + entries  # 64-bit integers",
+        f"size = tl.minimum(length, {PIECE})",
+        f"zero = tl.zeros(({BLOCK},), tl.float64)",
+    ]
+    return "\n    ".join([*head, *body]) + "\n"
 
 
 _NAME = re.compile(r"\b[vx]\d+\b")

@@ -140,7 +140,7 @@ def _kernel(program: Program, settings: tuple[Any, ...], shape: Shape) -> Any:
 
 
 def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
-    """The source of the Triton kernel that does what a program notes."""
+    """The kernel: the numbers of a row, its pieces one after another, and what was gathered."""
     recorder = Recorder()
     given = RowInputs(
         [Rows(recorder, [Row(recorder, f"x{a}_{i}") for i in range(n)])
@@ -155,39 +155,7 @@ def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
     )  # fmt: skip
     made = program(given, *settings)
     used = set(_NAMES.findall("\n".join([*recorder.lines, *(row.name for row in made.out.rows)])))
-    layout = [f"a{a}" for a in range(len(shape.entries))]
-    arguments = ["seen_of", "stop_of"]
-    for name in (*layout, "out"):
-        arguments += [name, f"{name}_starts", f"{name}_steps"]
-    arguments += [f"rows{a}" for a in range(len(shape.rows))]
-    arguments += [f"keys{a}" for a in range(shape.keys)]
-    arguments += [f"table{a}" for a in range(len(shape.tables))]
-    arguments += ["found", "count", "columns", "share", *(f"e{a}" for a in range(shape.powers))]
-    head = [
-        "row = tl.program_id(0).to(tl.int64)",
-        "seen = tl.load(seen_of + row)",
-        "stop = tl.load(stop_of + row)",
-        f"zero = tl.zeros(({BLOCK},), tl.float64)",
-        f"lane = tl.arange(0, {BLOCK})",
-        "wide = lane.to(tl.int64) * 0",
-    ]
-    for name in (*layout, "out"):
-        head.append(f"{name}_at = {name} + tl.load({name}_starts + row)")
-        head.append(f"{name}_step = tl.load({name}_steps + row)")
-    for a, n in enumerate(shape.rows):
-        for i in range(n):
-            if f"r{a}_{i}" in used:
-                head.append(f"r{a}_{i} = zero + tl.load(rows{a} + count * {i} + row)")
-    for a in range(shape.keys):
-        head.append(f"keys{a}_at = keys{a} + (row // share) * columns")
-    for a in range(shape.powers):
-        head.append(f"p{a}_0 = ((wide + e{a} + 1023) << 52).to(tl.float64, bitcast=True)")
-    gathered = [f"sum{i}" for i in range(len(made.sums))]
-    maxima = [f"most{i}" for i in range(len(made.largest))]
-    head += [f"{name} = zero" for name in gathered]
-    head += [f"{name} = zero + {LEAST!r}" for name in maxima]
-    if made.place_of_largest is not None:
-        head += [f"best = zero + {LEAST!r}", "place = zero"]
+    before, gather, after = _gathering(made)
     body = ["at = start + lane", "inside = at < stop", "visible = at < seen"]
     body.append("here = at.to(tl.float64)")
     for a, n in enumerate(shape.entries):
@@ -200,32 +168,82 @@ def source_of(program: Program, settings: tuple[Any, ...], shape: Shape) -> str:
         body.append(
             f"tl.store(out_at + out_step * {i} + at, tl.where(visible, {row.name}, 0.0), inside)"
         )
-    for name, row in zip(gathered, made.sums, strict=True):
-        body.append(f"{name} = {name} + tl.where(visible, {row.name}, 0.0)")
-    for name, row in zip(maxima, made.largest, strict=True):
-        body.append(f"{name} = tl.maximum({name}, tl.where(visible, {row.name}, {LEAST!r}))")
-    if made.place_of_largest is not None:
-        value = made.place_of_largest.name
-        body.append(f"better = visible & ({value} > best)")
-        body.append(f"best = tl.where(better, {value}, best)")
-        body.append("place = tl.where(better, here, place)")
-    tail = [f"tl.max({name}, 0)" for name in maxima]
-    tail = [f"tl.sum({name}, 0)" for name in gathered] + tail
-    if made.place_of_largest is not None:
-        tail.append("tl.min(tl.where(best == tl.max(best, 0), place, 1e300), 0)")
     rest = [f"tl.store(out_at + out_step * {i} + at, zero, at < stop)"
             for i in range(len(made.out.rows))]  # fmt: skip
     lines = [
-        f"def kernel({', '.join(arguments)}):",
-        *head,
+        f"def kernel({', '.join(_arguments(shape))}):",
+        *_head(shape, used),
+        *before,
         f"for start in range(0, seen, {BLOCK}):",
-        *("    " + line for line in body),
+        *("    " + line for line in (*body, *gather)),
         f"for start in range((seen + {BLOCK - 1}) // {BLOCK} * {BLOCK}, stop, {BLOCK}):",
         "    at = start + lane",
         *("    " + line for line in rest),
-        *(f"tl.store(found + count * {i} + row, {line})" for i, line in enumerate(tail)),
+        *(f"tl.store(found + count * {i} + row, {line})" for i, line in enumerate(after)),
     ]
     return "\n    ".join(lines) + "\n"
+
+
+def _arrays(shape: Shape) -> list[str]:
+    """The names of the arrays of limbs that are read, and of the one that is written."""
+    return [*(f"a{a}" for a in range(len(shape.entries))), "out"]
+
+
+def _arguments(shape: Shape) -> list[str]:
+    """What the kernel is launched with, in the order of `run`."""
+    arguments = ["seen_of", "stop_of"]
+    for name in _arrays(shape):
+        arguments += [name, f"{name}_starts", f"{name}_steps"]
+    arguments += [f"rows{a}" for a in range(len(shape.rows))]
+    arguments += [f"keys{a}" for a in range(shape.keys)]
+    arguments += [f"table{a}" for a in range(len(shape.tables))]
+    return [*arguments, "found", "count", "columns", "share",
+            *(f"e{a}" for a in range(shape.powers))]  # fmt: skip
+
+
+def _head(shape: Shape, used: set[str]) -> list[str]:
+    """The lines before the first piece: where the row lies, and the numbers that are its own."""
+    head = [
+        "row = tl.program_id(0).to(tl.int64)",
+        "seen = tl.load(seen_of + row)",
+        "stop = tl.load(stop_of + row)",
+        f"zero = tl.zeros(({BLOCK},), tl.float64)",
+        f"lane = tl.arange(0, {BLOCK})",
+        "wide = lane.to(tl.int64) * 0",
+    ]
+    for name in _arrays(shape):
+        head.append(f"{name}_at = {name} + tl.load({name}_starts + row)")
+        head.append(f"{name}_step = tl.load({name}_steps + row)")
+    for a, n in enumerate(shape.rows):
+        for i in range(n):
+            if f"r{a}_{i}" in used:
+                head.append(f"r{a}_{i} = zero + tl.load(rows{a} + count * {i} + row)")
+    for a in range(shape.keys):
+        head.append(f"keys{a}_at = keys{a} + (row // share) * columns")
+    for a in range(shape.powers):
+        head.append(f"p{a}_0 = ((wide + e{a} + 1023) << 52).to(tl.float64, bitcast=True)")
+    return head
+
+
+def _gathering(made: RowResults) -> tuple[list[str], list[str], list[str]]:
+    """Sums and maxima of a row: lines before its pieces, in each piece, and the results."""
+    before, within, after = [], [], []
+    for i, row in enumerate(made.sums):
+        before.append(f"sum{i} = zero")
+        within.append(f"sum{i} = sum{i} + tl.where(visible, {row.name}, 0.0)")
+        after.append(f"tl.sum(sum{i}, 0)")
+    for i, row in enumerate(made.largest):
+        before.append(f"most{i} = zero + {LEAST!r}")
+        within.append(f"most{i} = tl.maximum(most{i}, tl.where(visible, {row.name}, {LEAST!r}))")
+        after.append(f"tl.max(most{i}, 0)")
+    if made.place_of_largest is not None:
+        value = made.place_of_largest.name
+        before += [f"best = zero + {LEAST!r}", "place = zero"]
+        within.append(f"better = visible & ({value} > best)")
+        within.append(f"best = tl.where(better, {value}, best)")
+        within.append("place = tl.where(better, here, place)")
+        after.append("tl.min(tl.where(best == tl.max(best, 0), place, 1e300), 0)")
+    return before, within, after
 
 
 def _table(recorder: Recorder, name: str, plain: Any, size: tuple[int, ...]) -> Any:

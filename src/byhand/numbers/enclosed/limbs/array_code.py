@@ -18,7 +18,7 @@ Place = tuple[int, int, int, bool]  # of a Move
 
 
 def carried(limbs: Array) -> Array:
-    """The same numbers with every limb but the highest in its range; the limbs are changed."""
+    """The limbs, balanced in place but for the first."""
     engine = engine_of(limbs)
     over, back = (engine.empty(limbs.shape[1:], limbs) for _ in range(2))
     for i in range(limbs.shape[0] - 1, 0, -1):
@@ -27,7 +27,7 @@ def carried(limbs: Array) -> Array:
 
 
 def placed(limbs: Array, places: tuple[int, int, int, bool], factor: Any) -> Array:
-    """Limbs moved to other places, times a power of two."""
+    """The limbs on another grid: moved by whole limbs, then times a power of two."""
     n, first, below, shifted = places
     engine, count = engine_of(limbs), limbs.shape[0]
     made = engine.zeros((n + below, *limbs.shape[1:]), limbs)
@@ -91,19 +91,19 @@ def products(x: Array, y: Array, keep: int) -> Array:
 
 
 def carry_program(arrays: Sequence[Any], powers: Sequence[Any]) -> Any:
-    """The carries of one array."""
+    """As `carried`."""
     return carried(arrays[0])
 
 
 def carry_with_program(arrays: Sequence[Any], powers: Sequence[Any]) -> Any:
-    """The carries of a sum of two arrays of limbs."""
+    """The sum of two arrays of limbs, carried."""
     limbs, more = arrays
     limbs += more
     return carried(limbs)
 
 
 def move_program(arrays: Sequence[Any], powers: Sequence[Any], places: Place) -> Any:
-    """The limbs at other places."""
+    """As `placed`."""
     return placed(arrays[0], places, powers[0] if powers else None)
 
 
@@ -118,7 +118,7 @@ def cut_program(arrays: Sequence[Any], powers: Sequence[Any], count: int) -> Any
 
 
 def approx_program(arrays: Sequence[Any], powers: Sequence[Any]) -> Any:
-    """The nearest floats, but for a few roundings."""
+    """The values as floats."""
     total = horner(arrays[0])
     total *= powers[0]
     return total[None]
@@ -132,7 +132,7 @@ def sum_program(
     other: Place,
     last: Place | None = None,
 ) -> Any:
-    """The sum or the difference of two numbers, carried."""
+    """x + sign·y on a common grid, carried, and moved to the last grid."""
     left = list(powers)
     moved = [
         placed(part, places, left.pop(0) if places[3] else None)
@@ -147,14 +147,14 @@ def sum_program(
 
 
 def quotient_program(arrays: Sequence[Any], powers: Sequence[Any], divisor: int, count: int) -> Any:
-    """The quotient by an integer, carried."""
+    """As `divided`, carried."""
     return carried(divided(arrays[0], divisor, count))
 
 
 def product_program(
     arrays: Sequence[Any], powers: Sequence[Any], keep: int, places: Place | None
 ) -> Any:
-    """The product of two numbers, carried."""
+    """As `products`, carried, and moved where a grid is given."""
     x, y = arrays
     limbs = carried(products(x, y, keep))
     return limbs if places is None else placed(limbs, places, powers[0] if powers else None)

@@ -56,7 +56,7 @@ class Shares:
 
 
 def softmax(system: System, x: Enclosed) -> Enclosed:
-    """Encloses the softmax of each row."""
+    """The shares of each row of scores, 0 where a key is hidden."""
     if x.origin is not None and isinstance(x.origin.more, ScoreTrail):
         return causal_attention.softmax(system, x, Shares)
     engine = x.digits.engine
@@ -147,7 +147,7 @@ def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
 
 
 def mix(system: System, weights: Enclosed, v: Enclosed) -> Enclosed:
-    """Encloses the values mixed by the attention weights."""
+    """The values of the keys, mixed by the shares of each query."""
     if isinstance(weights, causal_attention.DeferredShares) and not v.exact:
         quick = causal_attention.mix(system, weights, v, apart_from_mean(v))
         if quick is not None:

@@ -106,7 +106,7 @@ def whole(value: int, bits: int) -> Near:
 
 
 def rational(value: Fraction, bits: int) -> Near:
-    """A rational number, rounded down by less than one unit."""
+    """A rational number, rounded down to the grid."""
     mid, rest = divmod(value.numerator << bits, value.denominator)
     return Near(mid, 1 if rest else 0, bits)
 
@@ -265,7 +265,7 @@ def power(base: Near, exponent: Near) -> Near:
 
 
 def whole_power(base: Near, exponent: int) -> Near:
-    """The integer power of a number, by repeated squaring."""
+    """The power of an integer exponent."""
     if exponent < 0:
         return whole(1, base.bits) / whole_power(base, -exponent)
     made = whole(1, base.bits)

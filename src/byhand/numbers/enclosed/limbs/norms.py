@@ -60,7 +60,7 @@ def root_below(width: int) -> float:
 
 
 def root_above(width: int) -> float:
-    """A float that √width is not above."""
+    """A number not below √width."""
     return math.sqrt(width) * (1 + 2.0**-52)
 
 
@@ -68,7 +68,7 @@ def root_above(width: int) -> float:
 
 
 def mean(system: System, x: Enclosed) -> Enclosed:
-    """Encloses the mean of each row."""
+    """The mean of each row: rho/√d."""
     low = min(x.digits.low, -system.bits if x.exact else x.digits.low) - WIDTH
     total = arithmetic.total(x.digits, -1)
     digits = arithmetic.over_integer(total, x.width, low)
@@ -83,7 +83,7 @@ def mean(system: System, x: Enclosed) -> Enclosed:
 
 
 def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
-    """Encloses x - mean; where the mean is that of x, only its rounding adds to the radius."""
+    """The rows less their means: rho, and what the mean is off."""
     origin = mean.origin
     if origin is not None and origin.kind == "mean" and origin.source is x:
         off = origin.local
@@ -103,7 +103,7 @@ def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
 
 
 def mean_square(system: System, x: Enclosed) -> Enclosed:
-    """Encloses the mean of the squares of each row."""
+    """The mean of the squares of each row."""
     squares = row_squares(x.digits)
     finest = 2 * min(x.digits.low, -system.bits) if x.exact else 2 * x.digits.low
     low = finest - WIDTH
@@ -121,7 +121,7 @@ def mean_square(system: System, x: Enclosed) -> Enclosed:
 
 
 def root(system: System, x: Enclosed, eps: Fraction) -> Enclosed:
-    """Encloses √(x + eps)."""
+    """√(x + eps) of one number for each row."""
     source = x.origin.source if x.origin is not None and x.origin.kind == "mean_square" else None
     finest = -system.bits
     if source is not None:

@@ -25,7 +25,7 @@ FINEST = -836  # the grid of sines and cosines, where values are huge and digits
 
 
 def sinusoid(system: System, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
-    """Encloses the sines and cosines of positions."""
+    """Sines and cosines of the positions, to be added to a stream."""
     low = -system.bits
     like = _like(system)
     cos, sin, off = angles.shared_turns(positions, width, base, None, low, like)
@@ -51,7 +51,7 @@ def rotate(
     base: Fraction,
     pairing: str,
 ) -> Enclosed:
-    """Encloses RoPE on the first entries of each head."""
+    """The rows with their first `width` entries turned in pairs."""
     source = x.digits
     low = system.grid(x.ball, x.width)
     size = math.frexp(x.digits.engine.largest(x.norms))[1]

@@ -127,13 +127,13 @@ def _leaders_by_kernel(x: Enclosed) -> tuple[Any, Any]:
 
 
 def leader_program(given: RowInputs) -> RowResults:
-    """For each row, the largest lower bound of a logit and where it is."""
+    """The largest lower bound of a row, and where it is."""
     lower, _upper = _bounds_noted(given)
     return RowResults(Rows(lower.engine, []), largest=[lower], place_of_largest=lower)
 
 
 def reach_program(given: RowInputs) -> RowResults:
-    """For each row, how many logits have upper bounds that reach the leader."""
+    """How many upper bounds of a row reach its largest lower bound."""
     _lower, upper = _bounds_noted(given)
     best = given.rows[0].rows[0]
     reaches = upper.engine.note(f"tl.where({upper.name} >= {best.name}, 1.0, 0.0)")

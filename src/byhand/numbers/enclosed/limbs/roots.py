@@ -89,7 +89,7 @@ _ones: dict[Any, Digits] = {}
 
 
 def one_like(like: Array) -> Digits:
-    """The number 1 on the device of an array, made once."""
+    """The number 1, on the device of `like`."""
     key = engine_of(like).device_of(like)
     if key not in _ones:
         _ones[key] = from_integers([1], 0, like)

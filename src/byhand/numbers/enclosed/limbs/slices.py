@@ -36,6 +36,8 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
+    """Some columns of a matrix, as slices."""
+
     start: int
     stop: int
     slices: tuple[Slice, ...]
