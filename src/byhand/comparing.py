@@ -66,7 +66,7 @@ class Comparison(Shown):
     >>> import byhand
     >>> floats, proven = (byhand.trace("tiny", numbers=each) for each in ("float32", "digits 12"))
     >>> byhand.compare(floats, proven)
-    <Comparison of float32 with the truth: 29 steps, 2 next tokens, 0 of them others>
+    <Comparison of float32 with the truth: 29 steps, 0 of 2 next tokens differ>
     """
 
     format: str
@@ -87,7 +87,7 @@ class Comparison(Shown):
         return iter(self.steps)
 
     def __repr__(self) -> str:
-        tokens = f"{self.predicted} next tokens, {len(self.differing)} of them others"
+        tokens = f"{len(self.differing)} of {self.predicted} next tokens differ"
         return f"<Comparison of {self.format} with the truth: {len(self.steps)} steps, {tokens}>"
 
 
