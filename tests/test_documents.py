@@ -35,7 +35,7 @@ def test_every_number_of_tiny_is_the_one_found_by_hand(tiny: Model, text: str) -
     worked = trace(tiny, text)
     expected = by_hand(text)
     compared = set()
-    for step in worked:
+    for step in worked.values():
         for index, value in step.entries():
             if value is ABSENT:
                 assert (step.address, index) not in expected
@@ -86,7 +86,7 @@ def test_position_1_of_tiny_goes_on_where_the_documents_stop_and_comes_back(tiny
 
 
 def zero_variance_at(found: Trace) -> list[tuple[str, Note]]:
-    return [(step.address, note) for step in found for note in step.notes]
+    return [(step.address, note) for step in found.values() for note in step.notes]
 
 
 def test_four_texts_of_tiny_meet_zero_variance_and_say_so(tiny: Model) -> None:
@@ -137,7 +137,7 @@ def test_every_entry_of_journey_is_exact_or_named_and_in_the_ball_of_its_formula
     found = trace(journey)
     oracle = ArbPass(found.plan, journey.weights, found.tokens, found.target)
     assert assert_exact_is_arb(found.steps, oracle) > 250
-    assert {step.register for step in found} == {"exact", "named"}
+    assert {step.register for step in found.values()} == {"exact", "named"}
 
 
 def test_torch_finds_the_same_loss_for_journey(journey: Model) -> None:

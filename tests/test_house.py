@@ -24,6 +24,7 @@ BY_NAME = {  # who imports modules of byhand by a name in a string, and why
     "byhand": "public names are imported when they are first used",
     "byhand.checking.readers": "a reader is imported when a file of its kind is read",
     "byhand.display": "what draws and saves an object is registered, and imported when called for",
+    "byhand.document.parts": "a room of parts is imported when one of them is asked for",
     "byhand.serving.answers": "a question's module is imported when it is asked",
     "byhand.train": "torch is imported when training is asked for",
 }

@@ -7,7 +7,6 @@ Whoever reads meanwhile sees the old one or the new.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -58,7 +57,7 @@ def draft_of(target: Path, name: str = "") -> Iterator[Path]:
         yield draft
         draft.replace(target)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        _remove(draft)
         with suppress(OSError):
             draft.unlink()
 
@@ -82,7 +81,7 @@ def folder_draft(target: Path, replaceable: Callable[[Path], bool]) -> Iterator[
         with writing(target):
             _put_in_place(draft, target)
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        _remove(draft)
 
 
 @contextmanager
@@ -134,4 +133,12 @@ def _put_in_place(draft: Path, target: Path) -> None:
         raise
     finally:
         if target.exists():  # else the old one stays aside rather than nowhere
-            shutil.rmtree(aside, ignore_errors=True)
+            _remove(aside)
+
+
+def _remove(folder: Path) -> None:
+    """What is left of a folder goes, if there is anything."""
+    if folder.exists():
+        from shutil import rmtree  # only now: it brings half of the compressors along
+
+        rmtree(folder, ignore_errors=True)

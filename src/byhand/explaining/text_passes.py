@@ -86,6 +86,9 @@ def groups(model: Model, texts: Sequence[Text], size: int) -> Iterator[list[Text
 
     Of a causal model: all texts that begin alike, as far as they fit, so that passes look alike.
     """
+    if len(texts) <= size and len(nodes_of(model, texts)) <= size:
+        yield from [list(texts)] if texts else []
+        return
     longest = max(map(len, texts), default=0)
     depth, alphabet = longest, {text[0] for text in texts}
     branch = 1

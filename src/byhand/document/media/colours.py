@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -43,9 +42,9 @@ def runs(values: Floats, reach: float) -> Iterator[tuple[int, int, int, int]]:
     shares = np.abs(np.nan_to_num(values.astype(np.float64))) / (reach or 1.0)
     levels = np.searchsorted(EDGES, shares, side="right") * np.sign(np.nan_to_num(values))
     known: npt.NDArray[np.int64] = np.where(np.isnan(values), MASKED, levels).astype(np.int64)
-    for row, across in enumerate(known.tolist()):
-        column = 0
-        for level, run in groupby(across):
-            length = len(list(run))
-            yield level, row, column, length
-            column += length
+    begins = np.ones(known.shape, dtype=bool)
+    begins[:, 1:] = known[:, 1:] != known[:, :-1]
+    rows, columns = np.nonzero(begins)
+    lengths = np.diff(rows * known.shape[1] + columns, append=known.size)
+    found = (known[begins], rows, columns, lengths)
+    return zip(*(each.tolist() for each in found), strict=True)

@@ -14,54 +14,72 @@ is known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 # fmt: off
-from byhand.document.parts.drawn import (
-    AttentionPattern,
-    Drawing,
-    Floats,
-    HeadPattern,
-    HeatStrip,
-    LensLine,
-    LensTable,
-    RegisterLine,
-    RegisterMap,
-    Stop,
-    StreamLine,
-    TermLine,
-    Terms,
-)
-from byhand.document.parts.numbers import (
-    MASKED,
-    Cell,
-    Definitions,
-    Formula,
-    Letter,
-    Line,
-    Matrix,
-    Number,
-    NumberRow,
-    NumberTable,
-    Piece,
-    Sign,
-    Word,
-    WorkingLine,
-)
-from byhand.document.parts.steps import (
-    Candidate,
-    Candidates,
-    Choice,
-    Loss,
-    NotWorked,
-    Prediction,
-    Predictions,
-    Stage,
-    StepPart,
-    Title,
-)
-from byhand.document.parts.verdicts import ClassTable, VerdictReport, VerdictTable
-from byhand.document.parts.words import Column, Facts, Finding, Grid, LeftOut, Remark
+if TYPE_CHECKING:
+    from byhand.document.parts.drawn import (
+        AttentionPattern,
+        Drawing,
+        Floats,
+        HeadPattern,
+        HeatStrip,
+        LensLine,
+        LensTable,
+        RegisterLine,
+        RegisterMap,
+        Stop,
+        StreamLine,
+        TermLine,
+        Terms,
+    )
+    from byhand.document.parts.numbers import (
+        MASKED,
+        Cell,
+        Definitions,
+        Formula,
+        Letter,
+        Line,
+        Matrix,
+        Number,
+        NumberRow,
+        NumberTable,
+        Piece,
+        Sign,
+        Word,
+        WorkingLine,
+    )
+    from byhand.document.parts.steps import (
+        Candidate,
+        Candidates,
+        Choice,
+        Loss,
+        NotWorked,
+        Prediction,
+        Predictions,
+        Stage,
+        StepPart,
+        Title,
+    )
+    from byhand.document.parts.verdicts import ClassTable, VerdictReport, VerdictTable
+    from byhand.document.parts.words import (
+        Column,
+        Facts,
+        Finding,
+        Grid,
+        LeftOut,
+        Remark,
+        Section,
+    )
+
+    Part: TypeAlias = (
+        NumberTable | WorkingLine | Definitions
+        | Title | Stage | StepPart | NotWorked | Predictions | Candidates | Choice | Loss
+        | HeatStrip | AttentionPattern | StreamLine | RegisterMap | Terms | LensTable | Drawing
+        | Remark | Finding | Facts | LeftOut | Grid
+        | VerdictTable | VerdictReport | ClassTable
+    )
 
 __all__ = [
     "MASKED", "AttentionPattern", "Candidate", "Candidates", "Cell", "Choice", "Column",
@@ -71,22 +89,31 @@ __all__ = [
     "Predictions", "RegisterLine", "RegisterMap", "Remark", "Section", "Sign", "Stage", "StepPart",
     "Stop", "StreamLine", "TermLine", "Terms", "Title", "Word", "WorkingLine",
 ]
-
-Part = (
-    NumberTable | WorkingLine | Definitions
-    | Title | Stage | StepPart | NotWorked | Predictions | Candidates | Choice | Loss
-    | HeatStrip | AttentionPattern | StreamLine | RegisterMap | Terms | LensTable | Drawing
-    | Remark | Finding | Facts | LeftOut | Grid
-    | VerdictTable | VerdictReport | ClassTable
-)
 # fmt: on
 
+_ROOMS = {  # each room is imported when one of its parts is asked for
+    "drawn": (
+        "AttentionPattern Drawing Floats HeadPattern HeatStrip LensLine LensTable "
+        "RegisterLine RegisterMap Stop StreamLine TermLine Terms"
+    ),
+    "numbers": (
+        "MASKED Cell Definitions Formula Letter Line Matrix Number NumberRow NumberTable "
+        "Piece Sign Word WorkingLine"
+    ),
+    "steps": (
+        "Candidate Candidates Choice Loss NotWorked Prediction Predictions Stage StepPart Title"
+    ),
+    "verdicts": ("ClassTable VerdictReport VerdictTable"),
+    "words": ("Column Facts Finding Grid LeftOut Remark Section"),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Parts under a heading, with a sentence on what they are."""
 
-    name: str
-    title: str
-    about: str
-    parts: tuple[Part, ...]
+def __getattr__(name: str) -> Any:
+    if name == "Part":  # a word for type checkers
+        return Any
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -9,10 +9,13 @@ argmax); `Call("Σ", x)` is a sum without brackets.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from byhand.document.parts.verdicts import VerdictLine
 from byhand.document.parts.words import Remark
 from byhand.expression import Expression, write
+
+if TYPE_CHECKING:
+    from byhand.document.parts.verdicts import VerdictLine
 
 LONGEST_FRACTION = 9  # characters of an exact number in a table of decimals
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from byhand.document.parts import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +95,13 @@ class Grid:
     def barred(self) -> bool:
         """Whether its last column repeats a number as a bar."""
         return self.columns[-1].kind == "share" and not self.columns[-1].head
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Parts under a heading, with a sentence on what they are."""
+
+    name: str
+    title: str
+    about: str
+    parts: tuple[Part, ...]

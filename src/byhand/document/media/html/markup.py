@@ -25,30 +25,37 @@ Attribute = str | int | float | bool | None
 
 def opening(tag: str, **attributes: Attribute) -> Markup:
     """The opening tag of an element whose end is written elsewhere."""
-    return Markup(_started(tag, attributes) + ">")
+    return _markup(_started(tag, attributes) + ">")
 
 
 def element(tag: str, *children: str, **attributes: Attribute) -> Markup:
     """An element with its children; text among them is escaped, markup is taken as it is."""
     start = _started(tag, attributes)
     if tag in VOID:
-        return Markup(start + ">")
-    inside = "".join(map(escape, children))
-    if tag in SHAPES and not inside:
-        return Markup(start + "/>")
-    return Markup(f"{start}>{inside}</{tag}>")
+        return _markup(start + ">")
+    inside = "".join([each if type(each) is Markup else escape(each) for each in children])
+    if not inside and tag in SHAPES:
+        return _markup(start + "/>")
+    return _markup(f"{start}>{inside}</{tag}>")
 
 
 def joined(children: Iterable[str], between: str = "") -> Markup:
     """Children one after the other, each escaped unless it is markup."""
-    return Markup(escape(between).join(map(escape, children)))
+    return escape(between).join(map(escape, children))
+
+
+def _markup(text: str) -> Markup:
+    """What is markup already; `Markup(text)` would look for that first."""
+    return str.__new__(Markup, text)
 
 
 def _started(tag: str, attributes: Mapping[str, Attribute]) -> str:
     """A tag with its attributes, as yet without its end."""
     text = "<" + tag
     for name, value in attributes.items():
-        if value is True:
+        if type(value) is str:
+            text += f' {_name(name)}="{value if value.isalnum() else escape(value)}"'
+        elif value is True:
             text += f" {_name(name)}"
         elif value is not None and value is not False:
             text += f' {_name(name)}="{escape(value)}"'

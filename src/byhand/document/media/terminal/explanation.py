@@ -37,6 +37,23 @@ LARGEST = "◂"  # behind the bar of the largest term
 LEAST_BARS, MOST_BARS = 8, 24  # characters: of all bars, of the longest one
 
 
+def lines(
+    terminal: Terminal, part: Section | Terms | LensTable | NumberTable | Drawing
+) -> Iterator[str]:
+    """One part of an explanation."""
+    match part:
+        case Section():
+            return section(terminal, part)
+        case Terms():
+            return terms(terminal, part)
+        case LensTable():
+            return terminal.grid(lens_grid(part))
+        case NumberTable():
+            return terminal.grid(number_grid(part))
+        case Drawing():
+            return drawing(terminal, part)
+
+
 def section(terminal: Terminal, part: Section) -> Iterator[str]:
     """A section under its heading; sentences below sentences need no line between them."""
     yield ""

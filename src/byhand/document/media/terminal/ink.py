@@ -6,6 +6,7 @@ import os
 import textwrap
 import unicodedata
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TextIO
 
 _CODES = {
@@ -44,10 +45,14 @@ def width_of(text: str) -> int:
     """How many columns a terminal needs for a text: wide signs take two, combining ones none."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
+    return sum(map(_columns, text))
+
+
+@cache
+def _columns(sign: str) -> int:
+    if unicodedata.combining(sign):
+        return 0
+    return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
 
 
 def wrap(text: str, width: int, **how: Any) -> list[str]:

@@ -8,21 +8,18 @@ from sys import maxsize
 from typing import Any, ClassVar
 
 from byhand.document import parts, words
-from byhand.document.media.terminal import explanation
 from byhand.document.media.terminal.ink import Ink, padded, width_of
 from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
 from byhand.document.media.terminal.tables import grid_lines
-from byhand.document.media.terminal.verdicts import class_lines, report_lines
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
-from byhand.document.parts.verdicts import ClassTable, VerdictReport
 from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
 INDENT = "  "
 TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
-APART = (parts.Title, parts.Grid, parts.Finding, parts.Facts)  # with a blank line before them
+APART = ("Title", "Grid", "Finding", "Facts")  # parts with a blank line before them
 MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?", "closing": "="}
 INKS = {"open": "named", "closing": "strong", "more": "quiet"}  # of remarks; else their kind
 LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
@@ -37,18 +34,18 @@ class Terminal:
     told: set[str] = field(default_factory=set)  # letters already defined
     brief: str | None = None  # the first entry whose form had no room
     piped: bool = False  # then tables of formulas are not broken to fit
-    drawn: ClassVar[dict[type, Callable[[Terminal, Any], Iterator[str]]]]
+    drawn: ClassVar[dict[str, Callable[[Terminal, Any], Iterator[str]]]]  # by the class of a part
 
     def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
         """The document, line by line."""
         for place, part in enumerate(document):
-            if place and isinstance(part, APART):
+            if place and type(part).__name__ in APART:
                 yield ""
             yield from self.part(part)
 
     def part(self, part: parts.Part | parts.Section) -> Iterator[str]:
         """One part as lines; what a terminal cannot show is said in words."""
-        draw = self.drawn.get(type(part))
+        draw = self.drawn.get(type(part).__name__)
         if draw is not None:
             return draw(self, part)
         what = getattr(part, "address", "") or getattr(part, "title", "") or type(part).__name__
@@ -333,27 +330,36 @@ class Terminal:
             yield from self.remark(remark)
 
 
+def _verdicts(terminal: Terminal, part: Any) -> Iterator[str]:
+    """A report or a class, drawn by what is imported for a marking alone."""
+    from byhand.document.media.terminal import verdicts
+
+    return verdicts.lines(part, terminal.width, terminal.ink)
+
+
+def _explained(terminal: Terminal, part: Any) -> Iterator[str]:
+    """A part of an explanation, drawn by what is imported for one alone."""
+    from byhand.document.media.terminal import explanation
+
+    return explanation.lines(terminal, part)
+
+
 Terminal.drawn = {
-    parts.Title: Terminal.title,
-    parts.Stage: Terminal.stage,
-    parts.StepPart: Terminal.step,
-    parts.NotWorked: Terminal.not_worked,
-    parts.Predictions: Terminal.predictions,
-    parts.Choice: Terminal.choice,
-    parts.Loss: Terminal.loss,
-    parts.WorkingLine: Terminal.working,
-    parts.Remark: Terminal.remark,
-    parts.Grid: Terminal.grid,
-    parts.Finding: Terminal.finding,
-    parts.Facts: Terminal.facts,
-    parts.LeftOut: Terminal.left_out,
-    VerdictReport: lambda self, part: report_lines(part, self.width, self.ink),
-    ClassTable: lambda self, part: class_lines(part, self.width, self.ink),
-    parts.Section: explanation.section,
-    parts.Terms: explanation.terms,
-    parts.LensTable: lambda self, part: self.grid(explanation.lens_grid(part)),
-    parts.NumberTable: lambda self, part: self.grid(explanation.number_grid(part)),
-    parts.Drawing: explanation.drawing,
+    "Title": Terminal.title,
+    "Stage": Terminal.stage,
+    "StepPart": Terminal.step,
+    "NotWorked": Terminal.not_worked,
+    "Predictions": Terminal.predictions,
+    "Choice": Terminal.choice,
+    "Loss": Terminal.loss,
+    "WorkingLine": Terminal.working,
+    "Remark": Terminal.remark,
+    "Grid": Terminal.grid,
+    "Finding": Terminal.finding,
+    "Facts": Terminal.facts,
+    "LeftOut": Terminal.left_out,
+    **dict.fromkeys(("VerdictReport", "ClassTable"), _verdicts),
+    **dict.fromkeys(("Section", "Terms", "LensTable", "NumberTable", "Drawing"), _explained),
 }
 
 

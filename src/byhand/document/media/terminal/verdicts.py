@@ -33,6 +33,13 @@ TOLD = {"source": "quiet", "reason": "quiet", "suspect": "strong", "usual": "nam
 SIGN, LINE, VERDICT, SHARE, USUAL, WORST = range(6)  # the columns of the table
 
 
+def lines(part: VerdictReport | ClassTable, width: int, ink: Ink) -> Iterator[str]:
+    """A marking or a class as text."""
+    if isinstance(part, VerdictReport):
+        return report_lines(part, width, ink)
+    return class_lines(part, width, ink)
+
+
 def report_lines(report: VerdictReport, width: int, ink: Ink) -> Iterator[str]:
     """The whole marking as text."""
     yield from (ink(line, "strong") for line in broken(report.result.text, width))

@@ -16,6 +16,9 @@ def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator
     """
     if not text.strip():
         return
+    if width_of(first) + width_of(text) <= width:
+        yield _shown(first, text.lstrip(" "))
+        return
     lead, line, gap = first, "", ""
     for word in _words(text):
         if not word.strip(" "):
