@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from browser import Windows
+from patience import until
 
 from byhand.models import builtin_names
 
@@ -60,8 +61,14 @@ def test_the_site_works_without_the_network_and_is_searched_from_disk(
     windows.listen()
     page = windows(site / "index.html")
     page.click(".md-search__input")
-    page.keyboard.type("enclosure")
-    page.wait_for_selector(".md-search-result__item", state="attached")
+
+    def found() -> bool:  # what is typed before the index is read may be lost: typed again
+        page.fill(".md-search__input", "")
+        page.keyboard.type("enclosure")
+        page.wait_for_timeout(500)
+        return bool(page.locator(".md-search-result__item").count())
+
+    until(found)
     for name in ("api.html", "house.html", "books/index.html"):
         windows(site / name)
     assert windows.fetched == []
