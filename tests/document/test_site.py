@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from browser import Windows
-from patience import until
 
 from byhand.models import builtin_names
+from patience import until
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "tools"))
