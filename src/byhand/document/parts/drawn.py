@@ -84,6 +84,11 @@ class StreamLine:
     stops: tuple[Stop, ...]
     left_out: str = ""
 
+    @property
+    def longest(self) -> float:
+        """The largest length along the way, of which the others are shares."""
+        return max((stop.size for stop in self.stops), default=1.0) or 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class RegisterLine:
@@ -143,6 +148,14 @@ class Terms:
         """How far the bars go to the left and to the right of their axis."""
         sizes = [line.size for line in self.lines if line.kind != "sum"]
         return max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
+
+    def bar(self, line: TermLine) -> tuple[float, float, float]:
+        """Where the axis is, where the bar of a line starts, and how long it is: shares of the
+        room for bars."""
+        low, high = self.reach
+        span = low + high or 1.0
+        axis, length = low / span, 0.0 if line.kind == "sum" else abs(line.size) / span
+        return axis, axis - length if line.size < 0 else axis, length
 
 
 @dataclass(frozen=True, slots=True)
