@@ -58,9 +58,7 @@ def marked(
     )
     worst = None
     if verdict is not Verdict.UNJUDGED:
-        inside = iter(place)
-        whole = tuple(i if isinstance(i, int) else (i.start or 0) + next(inside) for i in index)
-        worst = Worst((*whole, *inside), claimed, expected, allowed, abs(claimed - expected))
+        worst = Worst(claim.in_whole(place), claimed, expected, allowed, abs(claimed - expected))
     facts: dict[str, Any] = {
         "share": share,
         "worst": worst,

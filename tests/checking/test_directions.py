@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import byhand
 from byhand.address import read_address
 from byhand.checking.claims import DIRECTION, VALUE, Claim
 from byhand.checking.directions import mark_directions
-from byhand.checking.entries import in_whole
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.checking.weights import mark_weights
 from byhand.model import Model
@@ -342,8 +342,16 @@ def test_nan_is_no_weight(journey: Model) -> None:
 
 
 def test_the_index_of_an_entry_in_a_part_is_its_index_in_the_whole() -> None:
-    assert in_whole(read_address("x[2]").index, (1,), (4, 3)) == (2, 1)
-    assert in_whole(read_address("x[:,3]").index, (1,), (2, 5)) == (1, 3)
-    assert in_whole(read_address("x[2:,0]").index, (1, 5), (4, 3, 6)) == (3, 0, 5)
-    assert in_whole(read_address("x[-2:,-1]").index, (1,), (4, 3)) == (3, 2)
-    assert in_whole((), (4, 5), (6, 6)) == (4, 5)
+    def in_whole(address: str, *place: int) -> tuple[int, ...]:
+        return Claim("x", read_address(address).index, np.zeros(1), "x", "x").in_whole(place)
+
+    assert in_whole("x[2]", 1) == (2, 1)
+    assert in_whole("x[:,3]", 1) == (1, 3)
+    assert in_whole("x[2:,0]", 1, 5) == (3, 0, 5)
+    assert in_whole("x", 4, 5) == (4, 5)
+
+
+def test_places_counted_from_the_end_are_settled_when_a_claim_is_read() -> None:
+    (line,) = byhand.check("tiny", {"logits[-1:]": [["1", "-1", "1/2"]]}, text="a b")
+    assert line.claim.index == (slice(1, 2),)
+    assert line.worst_address == "logits[1,2]"

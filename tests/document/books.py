@@ -1,12 +1,13 @@
 """The books of all built-in models, made once a run, and one of a model as large as a checkpoint.
 
-The workers of a parallel run share one folder: whoever needs a book first writes its pages, the
-others wait at its lock; what the pages were written from each of them makes itself.
+The workers of a parallel run share one folder: whoever needs a book first makes it, writes its
+pages and stores it beside them; the others wait at its lock.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -77,10 +78,11 @@ class Shelf:
 
     def _take(self, name: str) -> Made:
         target = self.folder / name
-        written = self.folder / f"{name}.written"
+        stored = self.folder / f"{name}.pickle"
         with _alone(self.folder / f"{name}.lock"):
-            book = _make(name) if written.exists() else _write(name, target)
-            written.touch()
+            if not stored.exists():
+                stored.write_bytes(pickle.dumps(_write(name, target)))
+        book: Book = pickle.loads(stored.read_bytes())
         return Made(name, book.language, target, book)
 
 
@@ -94,16 +96,9 @@ def shelf_of(factory: pytest.TempPathFactory) -> Shelf:
     return Shelf(folder)
 
 
-def _make(name: str) -> Book:
-    if name == LARGE:
-        return make_book(checkpoint_sized(), language="en")
-    book: Book = EDITIONS[name].make()
-    return book
-
-
 def _write(name: str, folder: Path) -> Book:
     if name == LARGE:
-        large = _make(name)
+        large = make_book(checkpoint_sized(), language="en")
         write_book(large, folder)
         return large
     book: Book = EDITIONS[name].write(folder)

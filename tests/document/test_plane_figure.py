@@ -12,13 +12,14 @@ from xml.etree import ElementTree
 import pytest
 
 import byhand
-from byhand.document.compose.explanation.plane import decimal, drawings, percent
+from byhand.document.compose.explanation.plane import drawings, percent
 from byhand.document.media.html.plane import figure as drawn_figure
 from byhand.document.media.html.plane.shapes import bent, middle
 from byhand.document.media.html.plane.sheet import Box, Room, roomiest
 from byhand.document.media.outlines import distance, tick, within
 from byhand.document.media.terminal.ink import width_of
 from byhand.document.media.terminal.plane import drawn
+from byhand.document.numerals import decimal
 from byhand.explaining.geometry import Geometry, geometry_of
 from byhand.files import parse_model
 

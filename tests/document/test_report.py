@@ -261,10 +261,8 @@ def test_a_part_of_a_step_has_its_own_places() -> None:
     assert panel.address == "logits[{column},7]"
 
 
-def test_a_part_that_is_counted_from_the_end_finds_its_place_by_the_worst_entry() -> None:
-    line = marked("logits", Verdict.ERROR, 9.0, index=(slice(-2, None), slice(3, 6)), shape=(2, 3))
-    assert line.worst is not None
-    line = replace(line, worst=replace(line.worst, index=(7, 5)))  # the last of eight positions
+def test_a_part_of_a_step_has_its_places_in_the_whole() -> None:
+    line = marked("logits", Verdict.ERROR, 9.0, index=(slice(6, 8), slice(3, 6)), shape=(2, 3))
     (panel,) = mapped(line).panels
     assert (panel.rows, panel.columns) == (ShareAxis("pos", 6, 2), ShareAxis("vocab", 3, 3))
     assert [entry[0] for entry in entries(line)][:2] == ["[7,5]", "[6,5]"]

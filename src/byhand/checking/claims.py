@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -81,7 +81,7 @@ class Claim:
     """One line of somebody's working: what it says about a step, a weight or a count.
 
     `values` has the shape of the part that `index` cuts out of the step (all of it where the index
-    is empty); axes are in byhand's order.
+    is empty); axes are in byhand's order, and places are counted from the start.
     """
 
     address: str  # a step of the plan, "weight." and a name, or "count." and a name
@@ -99,6 +99,15 @@ class Claim:
     def by_hand(self) -> bool:
         """Whether it was written as decimals rather than dumped as floats."""
         return self.format is None
+
+    def in_whole(self, place: Sequence[int]) -> tuple[int, ...]:
+        """The index, in the whole step, of an entry of the part that is claimed."""
+        left = iter(place)
+        cut = [
+            (each.start or 0) + next(left) if isinstance(each, slice) else each
+            for each in self.index
+        ]
+        return (*cut, *left)
 
 
 @dataclass(frozen=True, slots=True)

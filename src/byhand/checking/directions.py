@@ -18,7 +18,6 @@ from byhand.checking.claims import Claim, Floats
 from byhand.checking.digit_slips import slips
 from byhand.checking.entries import (
     as_written,
-    in_whole,
     left_blank,
     radius_of,
     sides,
@@ -56,7 +55,7 @@ def _mark_direction(claim: Claim, values: Values) -> Marked:
         return unjudged(claim, _("one number has no direction"))
     if part.shape != np.shape(claim.values):
         return unjudged(claim, _("it has another shape: {shape}").format(shape=sides(part.shape)))
-    rows = list(_rows(claim, part, found.shape))
+    rows = list(_rows(claim, part))
     if not rows:
         return left_blank(claim)
     if any((np.abs(row.said) <= row.slack).all() for row in rows):
@@ -147,7 +146,7 @@ class _Vector:
         )
 
 
-def _rows(claim: Claim, part: Range, whole: tuple[int, ...]) -> Iterator[_Vector]:
+def _rows(claim: Claim, part: Range) -> Iterator[_Vector]:
     """The claimed vectors: along the last axis."""
     said = np.asarray(claim.values, dtype=np.float64)
     slack = np.broadcast_to(np.asarray(claim.slack, dtype=np.float64), said.shape)
@@ -160,7 +159,7 @@ def _rows(claim: Claim, part: Range, whole: tuple[int, ...]) -> Iterator[_Vector
         if use.any():
             entries = map(int, np.flatnonzero(use))
             yield _Vector(
-                tuple(in_whole(claim.index, (*row, entry), whole) for entry in entries),
+                tuple(claim.in_whole((*row, entry)) for entry in entries),
                 mid[row][use],
                 rad[row][use],
                 said[row][use],

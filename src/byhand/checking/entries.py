@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byhand.address import Index
 from byhand.checking.claims import Claim, Floats
 from byhand.checking.digit_slips import shown
 from byhand.checking.verdicts import Marked, Verdict, Worst
 from byhand.language import _
 from byhand.numbers.allowed import Judged, Range
-from byhand.plan import Step
 from byhand.tracing import Missing
 
 if TYPE_CHECKING:
@@ -45,18 +43,6 @@ def radius_of(part: Range) -> Floats:
     return np.zeros(part.shape) if radius is None else np.asarray(radius, dtype=np.float64)
 
 
-def in_whole(index: Index, place: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The index, in a whole of this shape, of an entry of the part that an index cuts out."""
-    left = list(place)
-    whole = []
-    for each, size in zip(index, shape, strict=False):
-        if isinstance(each, slice):
-            whole.append(each.indices(size)[0] + left.pop(0))
-        else:
-            whole.append(each % size)
-    return (*whole, *left)
-
-
 def sides(shape: tuple[int, ...]) -> str:
     """A shape as people say it: 3 × 2."""
     return " × ".join(map(str, shape)) or _("one number")
@@ -69,7 +55,7 @@ def as_written(values: Floats) -> str:
     return "[" + ", ".join(as_written(row) for row in values) + "]"
 
 
-def furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst, ...]:
+def furthest(line: Line, judged: Judged, count: int) -> tuple[Worst, ...]:
     """The entries that use most of what is allowed, or exceed it most; the worst first.
 
     Where all that is allowed has no end, those that are furthest from what is expected.
@@ -93,7 +79,7 @@ def furthest(line: Line, step: Step, judged: Judged, count: int) -> tuple[Worst,
         said, expected = float(claimed[place]), float(judged.expected[place])
         found.append(
             Worst(
-                in_whole(line.claim.index, place, step.shape),
+                line.claim.in_whole(place),
                 claimed=said,
                 expected=expected,
                 allowed=float(judged.allowed[place]),

@@ -20,7 +20,7 @@ from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Truths
 from byhand.checking.counts import mark_counts
 from byhand.checking.directions import mark_directions
-from byhand.checking.entries import furthest, in_whole, why_missing
+from byhand.checking.entries import furthest, why_missing
 from byhand.checking.ids import are_next
 from byhand.checking.openness import almost_anything, known_to_be_near, usual_says_nothing
 from byhand.checking.precisions import usual_precision
@@ -194,9 +194,7 @@ class _Judge:
         assert judged.open is not None
         places = np.argwhere(judged.open)
         first = tuple(map(int, places[0]))
-        at = line.claim.address + write_index(
-            in_whole(line.claim.index, first, self.replay.plan[line.claim.address].shape)
-        )
+        at = line.claim.address + write_index(line.claim.in_whole(first))
         expected = int(judged.expected[first])
         if int(line.values[first]) == expected:
             text = _("rounding may make another token the largest at {count} of {all}, as at {at}")
@@ -244,7 +242,7 @@ class _Judge:
         rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
         unusual = bool(rounds and local.follows is not False and (judged.times or 0.0) > UNUSUAL)
         told = MOST_SHOWN if unusual or local.follows is False else 1
-        shown = furthest(local.line, self.replay.plan[address], judged, told)
+        shown = furthest(local.line, judged, told)
         return Marked(
             claim,
             verdict,

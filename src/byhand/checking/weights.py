@@ -14,7 +14,7 @@ import numpy as np
 from byhand.address import Index, write_index
 from byhand.checking.claims import Claim, Floats, Truths
 from byhand.checking.digit_slips import slips
-from byhand.checking.entries import as_written, in_whole, left_blank, radius_of, sides, unjudged
+from byhand.checking.entries import as_written, left_blank, radius_of, sides, unjudged
 from byhand.checking.suspects.casts import rounded_to
 from byhand.checking.verdicts import Marked, Suspect, Verdict, Worst
 from byhand.errors import nearest
@@ -60,7 +60,7 @@ def _mark_weight(claim: Claim, model: Model) -> Marked:
         claim,
         Verdict.RIGHT if right else Verdict.ERROR,
         share=share,
-        worst=_worst_weight(claim, there, shares, model.weights[name].shape),
+        worst=_worst_weight(claim, there, shares),
         suspects=() if right else _other_weights(claim, part, use, model),
         shares=shares.astype(np.float32),
         outside=int((shares > 1).sum()),
@@ -109,12 +109,12 @@ def _shares(claim: Claim, said: Floats, there: Range, use: Truths) -> Floats:
     return np.where(use, shares, 0.0)
 
 
-def _worst_weight(claim: Claim, there: Range, shares: Floats, whole: tuple[int, ...]) -> Worst:
+def _worst_weight(claim: Claim, there: Range, shares: Floats) -> Worst:
     place = tuple(int(i) for i in np.unravel_index(int(np.argmax(shares)), shares.shape))
     said, mid = float(np.asarray(claim.values)[place]), float(there.mid[place])
     slack = float(np.broadcast_to(np.asarray(claim.slack), shares.shape)[place])
     allowed = slack + float(radius_of(there)[place])
-    return Worst(in_whole(claim.index, place, whole), said, mid, allowed, abs(said - mid))
+    return Worst(claim.in_whole(place), said, mid, allowed, abs(said - mid))
 
 
 def _other_weights(claim: Claim, part: Any, use: Truths, model: Model) -> tuple[Suspect, ...]:

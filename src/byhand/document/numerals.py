@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from math import floor, log10
 from typing import TYPE_CHECKING
 
 from byhand.expression import write
@@ -53,6 +54,12 @@ def written(sentence: str) -> str:
 def short_number(value: float) -> str:
     """Three digits, as the language writes them."""
     return localised(f"{value:.3g}")
+
+
+def decimal(number: float, unit: float) -> str:
+    """A number at an axis: with as many decimals as its unit has, and a minus sign."""
+    text = f"{number:.{max(0, -floor(log10(unit) + 1e-9))}f}"
+    return localised(text if float(text) else "0")
 
 
 def written_cell(text: str) -> str:

@@ -18,8 +18,6 @@ from byhand.address import write_index
 from byhand.checking.verdicts import Marked
 from byhand.document.compose.marked import (
     claimed_text,
-    in_step,
-    part_starts,
     verdict_line,
     worst_texts,
 )
@@ -82,7 +80,7 @@ def worst_entries(line: Marked, most: int = MOST_ENTRIES) -> Grid | None:
 def _entry(line: Marked, inside: tuple[int, ...], share: float) -> tuple[str, ...]:
     """Where it is, its share, and what is claimed, expected and allowed, as far as it is known."""
     claim = line.claim
-    index = in_step(line, inside)
+    index = claim.in_whole(inside)
     place = write_index(index) or claim.address
     for known in (line.worst, *line.among):
         if known is not None and index == tuple(known.index):
@@ -130,7 +128,8 @@ def _part_axes(line: Marked, shape: Sequence[int]) -> tuple[list[ShareAxis], lis
     free = [names[i] if i < len(names) else "" for i, place in enumerate(fixed) if place is None]
     if len(names) != len(fixed):  # not the step that has these axes: only the places are told
         free = [""] * len(shape)
-    starts = part_starts(line, len(shape))
+    first = line.claim.in_whole((0,) * len(shape))
+    starts = [at for at, place in zip(first, fixed, strict=True) if place is None]
     return [ShareAxis(*each) for each in zip(free, starts, shape, strict=True)], fixed
 
 

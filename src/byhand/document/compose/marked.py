@@ -157,39 +157,12 @@ def _inside(claim: Claim, index: Sequence[int]) -> tuple[int, ...] | None:
     for axis, place in enumerate(index):
         cut = claim.index[axis] if axis < len(claim.index) else slice(None)
         if isinstance(cut, slice):
-            if (cut.start or 0) < 0:  # counted from an end that is not known here
-                return None
             places.append(place - (cut.start or 0))
     shape = np.shape(claim.slack)
     fits = len(places) == len(shape) and all(
         0 <= place < size for place, size in zip(places, shape, strict=True)
     )
     return tuple(places) if fits else None
-
-
-def part_starts(line: Marked, axes: int) -> list[int]:
-    """Where the claimed part begins in the step, for each of its axes.
-
-    A slice may be counted from the end: then the worst entry, whose place is known in the step and
-    in the part, tells.
-    """
-    cuts = [cut for cut in line.claim.index if isinstance(cut, slice)]
-    starts = [cut.start or 0 for cut in cuts] + [0] * (axes - len(cuts))
-    if min(starts, default=0) >= 0 or line.worst is None or line.shares is None:
-        return [max(start, 0) for start in starts]
-    inside = np.unravel_index(int(line.shares.argmax()), line.shares.shape)
-    single = [isinstance(cut, int) for cut in line.claim.index]
-    single += [False] * (len(line.worst.index) - len(single))
-    free = [at for at, is_single in zip(line.worst.index, single, strict=True) if not is_single]
-    return [at - int(place) for at, place in zip(free, inside, strict=True)]
-
-
-def in_step(line: Marked, inside: Sequence[int]) -> tuple[int, ...]:
-    """The index in the whole step of a place in the claimed part."""
-    starts = part_starts(line, len(inside))
-    rest = iter([start + place for start, place in zip(starts, inside, strict=True)])
-    cut = [place if isinstance(place, int) else next(rest) for place in line.claim.index]
-    return (*cut, *rest)
 
 
 def _whole_text(value: float) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import floor, hypot, log10
 
-Spot = tuple[float, float]
+from byhand.document.parts.drawn import Spot
+
 Segment = tuple[Spot, Spot]
 
 

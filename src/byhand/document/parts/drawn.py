@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from byhand.document.parts.numbers import Number
 
-if TYPE_CHECKING:
-    from byhand.explaining.geometry import Geometry
-    from byhand.explaining.planes import Plane
-
 Floats = npt.NDArray[np.float32]
+Spot = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +84,11 @@ class StreamLine:
     stops: tuple[Stop, ...]
     left_out: str = ""
 
+    @property
+    def longest(self) -> float:
+        """The largest length along the way, of which the others are shares."""
+        return max((stop.size for stop in self.stops), default=1.0) or 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class RegisterLine:
@@ -148,6 +149,14 @@ class Terms:
         sizes = [line.size for line in self.lines if line.kind != "sum"]
         return max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
 
+    def bar(self, line: TermLine) -> tuple[float, float, float]:
+        """Where the axis is, where the bar of a line starts, and how long it is: shares of the
+        room for bars."""
+        low, high = self.reach
+        span = low + high or 1.0
+        axis, length = low / span, 0.0 if line.kind == "sum" else abs(line.size) / span
+        return axis, axis - length if line.size < 0 else axis, length
+
 
 @dataclass(frozen=True, slots=True)
 class LensLine:
@@ -175,20 +184,56 @@ class LensTable:
 
 
 @dataclass(frozen=True, slots=True)
+class WonRegion:
+    """Where in a plane a token wins, or several with it; an outline may be a hole in another."""
+
+    name: str  # the token, or those that tie
+    colour: int  # a place in the palette
+    outlines: tuple[tuple[Spot, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenArrow:
+    """The direction in which a token's logit grows, as a vector of the plane."""
+
+    token: str
+    colour: int
+    along: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One position's way: where it is after each step, and which kind of step that was."""
+
+    position: int
+    token: str
+    stops: tuple[tuple[str, Spot], ...]
+    whole: bool  # whether it reaches the end of the stream
+    end: str = ""  # what is predicted there: → B
+    colour: int | None = None  # of that token
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
-    """A plane of the stream: who wins where, the tokens' directions, and each position's way.
+    """A plane of the stream: who wins where, the tokens' directions, and each position's way."""
 
-    `geometry` and `plane` are its numbers (see `explaining.geometry`), the rest is words.
-    """
-
-    geometry: Geometry
-    plane: Plane
     name: str  # which is its own on a page
     title: str
     about: str  # the whole of it said, for those who do not see it
     notes: tuple[str, ...]
     axes: tuple[str, str]  # their names
-    stops: Mapping[str, str]  # what each kind of stop on a way is called
-    ends: tuple[str, ...]  # what is predicted at the end of each way
+    dimensions: int  # of the stream: in more than three, the arrows are not to scale
+    lower: Spot  # the corner of the frame at the lower left
+    upper: Spot  # and the one at the upper right
+    origin: Spot  # where the zero vector lies
+    regions: tuple[WonRegion, ...]
+    arrows: tuple[TokenArrow, ...]
+    ways: tuple[Way, ...]
+    kinds: Mapping[str, str]  # what each kind of stop on a way is called
     small: bool = False
     instead: str = ""  # what is said where nothing can be drawn
+
+    @property
+    def size(self) -> Spot:
+        """How wide and how high the frame is."""
+        return self.upper[0] - self.lower[0], self.upper[1] - self.lower[1]

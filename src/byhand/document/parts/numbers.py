@@ -8,7 +8,9 @@ argmax); `Call("Σ", x)` is a sum without brackets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from byhand.document.parts.words import Remark
@@ -119,6 +121,12 @@ class NumberTable:
     kind: str = "step"  # "step", "weight"
     asked: bool = False  # whether the reader has asked for these numbers
 
+    @property
+    def gaps(self) -> tuple[int, ...]:
+        """Which of its rows have others before them that are not shown."""
+        pairs = enumerate(pairwise(self.rows), 1)
+        return tuple(at for at, (before, row) in pairs if row.place > before.place + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class WorkingLine:
@@ -189,3 +197,8 @@ class Formula:
     worked: WorkingLine | None = None
     earlier: tuple[tuple[str, Line], ...] = ()
     label: str = ""
+
+    @property
+    def lines(self) -> Iterator[tuple[str, Line]]:
+        """The lines with numbers, each with the position that it is of."""
+        return (each for each in (*self.earlier, (self.label, self.numbers)) if each[1])

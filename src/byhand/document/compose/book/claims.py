@@ -14,7 +14,6 @@ from byhand.document import words
 from byhand.document.compose.book.spoken_numbers import in_brackets
 from byhand.document.compose.marked import (
     claimed_text,
-    in_step,
     short_source,
     told,
     verdict_line,
@@ -76,7 +75,7 @@ class Claims:
             return ""
         known = {tuple(one.index): one for one in (*line.among, line.worst)}
         places = list(np.ndindex(np.shape(line.claim.values)))
-        found = [known.get(in_step(line, inside)) for inside in places]
+        found = [known.get(line.claim.in_whole(inside)) for inside in places]
         if all(one is not None for one in found) and len(found) > 1:
             return in_brackets(
                 [localised(worst_texts(line, one)[1]) for one in found if one is not None]
@@ -97,7 +96,7 @@ class Claims:
         value = float(np.asarray(claim.values)[inside])
         if claim.address in IDS and value in range(self.trace.model.spec.vocab):
             return words.token_label(self.trace.token(int(value)))
-        return localised(claimed_text(claim, in_step(line, inside), value))
+        return localised(claimed_text(claim, line.claim.in_whole(inside), value))
 
     def _outside(self, line: Marked) -> Iterator[tuple[str, VerdictLine]]:
         """The entries of a line that are beyond what is allowed, each as a claim of its own."""
@@ -109,7 +108,7 @@ class Claims:
         for inside in np.ndindex(shares.shape):
             if not shares[inside] > 1:
                 continue
-            index = in_step(line, inside)
+            index = line.claim.in_whole(inside)
             address = line.claim.address + write_index(index)
             expected = localised(worst_texts(line, known[index])[1]) if index in known else ""
             claimed = self._text(line, inside)

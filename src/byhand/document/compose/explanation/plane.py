@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import floor, log10
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from byhand.document.parts import Drawing
+from byhand.document.numerals import decimal
+from byhand.document.parts.drawn import Drawing, Spot, TokenArrow, Way, WonRegion
 from byhand.document.words import token_label
 from byhand.language import _
 
@@ -15,27 +15,72 @@ if TYPE_CHECKING:
     from byhand.explaining.planes import Plane
 
 MOST_TOLD = 8  # tokens or positions that a sentence lists
+MOST_TIED = 3  # tokens of one region that are named
 
 
 def drawings(geometry: Geometry, *, small: bool = False, name: str = "plane") -> list[Drawing]:
     """A drawing of each plane; the first says in words what they show where none can be drawn."""
     planes = geometry.planes
     return [
-        Drawing(
+        _drawing(
             geometry,
             plane,
             name if len(planes) == 1 else f"{name}-{place}",
-            _title(geometry),
-            description(geometry, plane),
-            tuple(notes(geometry, plane)),
-            axis_names(plane),
-            kinds(geometry),
-            tuple(end_label(path, geometry) for path in geometry.paths),
-            small,
-            "" if place else _instead(geometry),
+            small=small,
+            instead="" if place else _instead(geometry),
         )
         for place, plane in enumerate(planes)
     ]
+
+
+def _drawing(geometry: Geometry, plane: Plane, name: str, *, small: bool, instead: str) -> Drawing:
+    frame = plane.frame
+    shown = {each.id: place for place, each in enumerate(geometry.directions)}
+    regions = (
+        WonRegion(
+            _tokens(geometry, (each.tied or (each.token,))[:MOST_TIED]),
+            shown.get(each.token, each.token),
+            tuple(tuple((float(x), float(y)) for x, y in line) for line in each.outlines),
+        )
+        for each in plane.regions
+    )
+    arrows = zip(geometry.directions, plane.arrows, strict=True)
+    return Drawing(
+        name,
+        _title(geometry),
+        description(geometry, plane),
+        tuple(notes(geometry, plane)),
+        axis_names(plane),
+        geometry.width,
+        (float(frame.left), float(frame.bottom)),
+        (float(frame.right), float(frame.top)),
+        plane.origin,
+        tuple(regions),
+        tuple(TokenArrow(token_label(each.token), shown[each.id], along) for each, along in arrows),
+        tuple(
+            _way(path, points, geometry, shown)
+            for path, points in zip(geometry.paths, plane.points, strict=True)
+        ),
+        kinds(geometry),
+        small,
+        instead,
+    )
+
+
+def _way(path: Path, points: Sequence[Spot], geometry: Geometry, shown: Mapping[int, int]) -> Way:
+    led = None if path.last is None or path.last.leads is None else path.last.leads.id
+    return Way(
+        path.position,
+        token_label(path.token),
+        tuple((stop.kind, point) for stop, point in zip(path.stops, points, strict=True)),
+        path.last is not None,
+        end_label(path, geometry),
+        None if led is None else shown.get(led, led),
+    )
+
+
+def _tokens(geometry: Geometry, ids: Sequence[int]) -> str:
+    return ", ".join(token_label(geometry.trace.token(id)) for id in ids)
 
 
 def _title(geometry: Geometry) -> str:
@@ -93,15 +138,6 @@ def percent(share: float) -> str:
     return text.replace(".", _(".")) + " %"
 
 
-def decimal(number: float, unit: float) -> str:
-    """A number with as many decimals as its unit has, and a minus sign."""
-    places = max(0, -floor(log10(unit) + 1e-9))
-    text = f"{number:.{places}f}"
-    if not float(text):
-        text = "0"
-    return text.replace("-", "−").replace(".", _("."))
-
-
 def end_label(path: Path, geometry: Geometry) -> str:
     """→ B, behind the name of a position; a question mark where it is undecided."""
     led = None if path.last is None else path.last.leads
@@ -115,7 +151,6 @@ def end_label(path: Path, geometry: Geometry) -> str:
 
 def notes(geometry: Geometry, plane: Plane) -> Iterator[str]:
     """What a reader must know of the figure, a sentence each."""
-    trace = geometry.trace
     if plane.cut is not None and plane.regions:
         yield _(
             "The regions are those of the cut at {axis} ≈ {level}, through the end after position"
@@ -138,7 +173,7 @@ def notes(geometry: Geometry, plane: Plane) -> Iterator[str]:
         case _ if geometry.width <= 3:
             yield _("There are no regions: not all weights of the head are known.")
     if plane.never:
-        tokens = ", ".join(token_label(trace.token(id)) for id in plane.never[:MOST_TOLD])
+        tokens = _tokens(geometry, plane.never[:MOST_TOLD])
         more = " …" if len(plane.never) > MOST_TOLD else ""
         if plane.drawn_from == "grid":
             yield _("Not seen to win here: {tokens}.").format(tokens=tokens + more)
@@ -191,11 +226,11 @@ def _proofs(geometry: Geometry) -> Iterator[str]:
 
 def description(geometry: Geometry, plane: Plane) -> str:
     """The figure in words: every way with its stops, and what is noted below it."""
-    told = [_way(path, geometry) for path in geometry.paths[-MOST_TOLD:]]
+    told = [_told_way(path, geometry) for path in geometry.paths[-MOST_TOLD:]]
     return " ".join((*told, *notes(geometry, plane)))
 
 
-def _way(path: Path, geometry: Geometry) -> str:
+def _told_way(path: Path, geometry: Geometry) -> str:
     words = kinds(geometry)
     stops = "; ".join(f"{words[stop.kind]} {_numbers(stop)}" for stop in path.stops)
     return _("{token} at position {position}: {stops}{end}.").format(

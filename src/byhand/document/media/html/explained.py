@@ -6,8 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from byhand.document.media.html.markup import Markup, element, joined, opening
 from byhand.document.media.html.numbers import Inscriber, register_mark
-from byhand.document.media.html.prose import left_out, prose, sentence, told
-from byhand.document.numerals import localised, written_cell
+from byhand.document.media.html.prose import address, also_left_out, prose
+from byhand.document.media.wording import (
+    SETTLED,
+    cell_words,
+    lens_columns,
+    sentence,
+    term_columns,
+    told,
+)
 from byhand.document.parts import (
     Column,
     Finding,
@@ -18,9 +25,7 @@ from byhand.document.parts import (
     TermLine,
     Terms,
 )
-from byhand.language import _
 
-SETTLED = "◂"
 TABLE_ENDS = Markup("</tbody></table></div>")
 
 
@@ -29,13 +34,9 @@ TABLE_ENDS = Markup("</tbody></table></div>")
 
 def terms(part: Terms, pen: Inscriber) -> Iterator[Markup]:
     """A row a term: its numbers, and a bar to the side of its sign."""
-    low, high = part.reach
-    span = low + high or 1.0
-    numbers = [*part.tokens, *([part.compared] if part.compared else [])]
-    columns = [Column(_("term")), *(Column(head, "number") for head in numbers), Column("")]
-    yield from table_begins("terms", part.title, columns)
+    yield from table_begins("terms", part.title, term_columns(part))
     for line in part.lines:
-        yield _term(line, low / span, span, pen)
+        yield _term(line, part.bar(line), pen)
     yield TABLE_ENDS
     if part.unknown:
         yield element("p", element("span", _said(part.unknown)), class_="closes open")
@@ -44,16 +45,15 @@ def terms(part: Terms, pen: Inscriber) -> Iterator[Markup]:
     yield element("p", sign, closing, class_=f"closes {part.closes}")
 
 
-def _term(line: TermLine, axis: float, span: float, pen: Inscriber) -> Markup:
-    label = _address(line.name) if line.kind == "term" else line.name
+def _term(line: TermLine, bar: tuple[float, float, float], pen: Inscriber) -> Markup:
+    axis, start, length = bar
+    label = address(line.name) if line.kind == "term" else line.name
     about = element("span", line.about, class_="about-it") if line.about else ""
     cells = [_number(number, pen) for number in line.numbers]
     if line.difference is not None:
         cells.append(_number(line.difference, pen, "difference"))
     drawn = ""
     if line.kind != "sum":
-        length = abs(line.size) / span
-        start = axis - length if line.size < 0 else axis
         style = f"--start:{start:.4f};--length:{length:.4f}"
         drawn = element("i", class_="minus" if line.size < 0 else "plus", style=style)
     return element(
@@ -80,14 +80,7 @@ def _number(number: Number, pen: Inscriber, kind: str = "") -> Markup:
 
 def lens_table(part: LensTable, pen: Inscriber) -> Iterator[Markup]:
     """A row a step: who leads, how likely, and the logits that are compared."""
-    places = [_("place of {token}").format(token=part.tokens[0])] if part.placed else []
-    columns = [
-        Column(_("after")),
-        Column(_("leads")),
-        Column(_("probability"), "number"),
-        Column(""),
-        *(Column(head, "number") for head in (*part.tokens, *places)),
-    ]
+    columns = lens_columns(part)
     yield from table_begins("lens", part.title, columns)
     for line in part.lines:
         yield _lens_line(line, part.placed, len(columns), pen)
@@ -98,7 +91,7 @@ def lens_table(part: LensTable, pen: Inscriber) -> Iterator[Markup]:
 
 
 def _lens_line(line: LensLine, placed: bool, columns: int, pen: Inscriber) -> Markup:
-    step = element("th", _address(line.step), scope="row")
+    step = element("th", address(line.step), scope="row")
     if line.missing:
         return element("tr", step, element("td", _said(line.missing), colspan=columns - 1))
     mark = element("span", SETTLED, class_="settled", aria_hidden="true") if line.settled else ""
@@ -136,8 +129,8 @@ def grid(part: Grid) -> Iterator[Markup]:
     kind = "texts formulas" if any(c.kind == "formula" for c in part.columns) else "texts"
     yield from table_begins(kind, part.title, part.columns)
     for at, row in enumerate(part.rows):
-        address = part.addresses[at] if part.addresses else None
-        yield element("tr", *_cells(part, at, row), title=address)
+        title = part.addresses[at] if part.addresses else None
+        yield element("tr", *_cells(part, at, row), title=title)
     if part.totals:
         yield Markup("</tbody><tfoot>")
         for at, row in enumerate(part.totals, len(part.rows)):
@@ -147,8 +140,7 @@ def grid(part: Grid) -> Iterator[Markup]:
         yield TABLE_ENDS
     if part.note:
         yield element("p", prose(part.note), class_="small quiet")
-    if part.left_out:
-        yield Markup(left_out(_("left out: {what}").format(what=part.left_out)))
+    yield also_left_out(part.left_out)
 
 
 def _cells(part: Grid, at: int, row: Sequence[str]) -> Iterator[Markup]:
@@ -170,20 +162,8 @@ def _cells(part: Grid, at: int, row: Sequence[str]) -> Iterator[Markup]:
 
 
 def _text(column: Column, text: str) -> Markup | str:
-    """A cell as its column has it; what is no address among addresses is in words."""
-    match column.kind:
-        case "number":
-            return localised(text)
-        case "address" if text and " " not in text:
-            return _address(text)
-        case "formula":
-            return text
-        case _:
-            return prose(written_cell(text))
-
-
-def _address(text: str) -> Markup:
-    return element("code", text, class_="address")
+    kind, shown = cell_words(column, text)
+    return address(shown) if kind == "address" else prose(shown) if kind == "prose" else shown
 
 
 def _said(text: str) -> Markup:

@@ -9,9 +9,10 @@ from byhand.document.book import Passage
 from byhand.document.media.html.markup import Markup, element, opening
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.passages import passage_body
-from byhand.document.media.html.prose import prose, told
+from byhand.document.media.html.prose import prose
 from byhand.document.media.html.standalone import Frame, legend
 from byhand.document.media.html.tables import facts
+from byhand.document.media.wording import told
 from byhand.document.numerals import written
 from byhand.document.parts import Section, Title
 from byhand.language import _

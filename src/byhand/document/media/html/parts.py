@@ -17,19 +17,10 @@ from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import token
 from byhand.document.media.html.numbers import Inscriber, focusable, register_mark
 from byhand.document.media.html.plane import figure
-from byhand.document.media.html.prose import (
-    also_left_out,
-    defined_words,
-    left_out,
-    prose,
-    remark,
-    told,
-)
-from byhand.document.media.html.tables import address
-from byhand.document.numerals import short_number
+from byhand.document.media.html.prose import address, also_left_out, left_out, prose, remark
+from byhand.document.media.wording import defined_words, length_words, told, way_title
 from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Name
-from byhand.language import _
 
 BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may end
 
@@ -77,12 +68,11 @@ def number_table(table: parts.NumberTable, pen: Inscriber) -> Iterator[Markup]:
 
 def _rows(table: parts.NumberTable, pen: Inscriber, labelled: bool) -> Iterator[Markup]:
     marked = not _rounded(table)
-    before: int | None = None
-    for row in table.rows:
-        if before is not None and row.place > before + 1:
+    gaps = table.gaps
+    for at, row in enumerate(table.rows):
+        if at in gaps:
             gap = element("td", "⋮", colspan=len(row.numbers) + labelled)
             yield element("tr", gap, class_="gap", aria_hidden="true")
-        before = row.place
         label = [element("th", row.label, scope="row")] * labelled
         yield element("tr", *label, *(pen.number(n, marked=marked) for n in row.numbers))
 
@@ -94,22 +84,19 @@ def _rounded(table: parts.NumberTable) -> bool:
 
 def stream_line(line: parts.StreamLine, pen: Inscriber) -> Iterator[Markup]:
     """One position's way: the stream down the middle, what each side-trip adds beside it."""
-    longest = max((stop.size for stop in line.stops), default=1.0) or 1.0
-    title = _("The way of position {label}").format(label=line.label)
-    stops = element("ol", *(_stop(stop, longest, pen) for stop in line.stops))
-    caption, rest = element("figcaption", title), also_left_out(line.left_out)
+    stops = element("ol", *(_stop(stop, line.longest, pen) for stop in line.stops))
+    caption, rest = element("figcaption", way_title(line)), also_left_out(line.left_out)
     yield element("figure", caption, stops, rest, class_="stream")
 
 
 def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> Markup:
-    length = _("length {size}").format(size=short_number(stop.size))
     share = f"--size:{stop.size / longest:.3f}"
     return element(
         "li",
         element("span", stop.label, class_="label"),
         address(stop.address),
         element("ul", *(pen.number(number, "li") for number in stop.numbers), class_="vector"),
-        element("span", element("span", length), class_="size", style=share),
+        element("span", element("span", length_words(stop)), class_="size", style=share),
         class_=f"{stop.kind} {stop.trip}".strip() if stop.kind == "trip" else stop.kind,
     )
 
@@ -189,11 +176,10 @@ def section(part: parts.Section, pen: Inscriber) -> Iterator[Markup]:
 def formula(law: parts.Formula, pen: Inscriber) -> Markup:
     """The law, the same with this model's numbers, and one entry written out."""
     lines = [element("div", pen.maths.line(list(_pieces(law.symbols, pen))), class_="law")]
-    for label, line in (*law.earlier, (law.label, law.numbers)):
-        if line:
-            which = element("span", label, class_="which") if label else ""
-            drawn = pen.maths.line(list(_pieces(line, pen)))
-            lines.append(element("div", which, drawn, class_="numbers"))
+    for label, line in law.lines:
+        which = element("span", label, class_="which") if label else ""
+        drawn = pen.maths.line(list(_pieces(line, pen)))
+        lines.append(element("div", which, drawn, class_="numbers"))
     worked = () if law.worked is None else working_line(law.worked, pen)
     statement = element("div", *lines, class_="statement")
     return element("div", statement, *worked, **focusable("formula", law.address))

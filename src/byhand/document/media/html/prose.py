@@ -5,20 +5,9 @@ from __future__ import annotations
 import re
 
 from byhand.document.media.html.markup import Markup, element, escape
-from byhand.document.numerals import written
+from byhand.document.media.wording import MARKS, left_out_words, sentence
 from byhand.document.parts import Remark
-from byhand.language import _
 
-MARKS = {
-    "leaves": "↗",
-    "returns": "↙",
-    "stops": "■",
-    "limit": "!",
-    "open": "?",
-    "claim": "✗",
-    "carried": "→",
-    "closing": "=",
-}
 _CODE_OR_BREAK = re.compile(r"`([^`]+)`|\n")
 
 
@@ -31,19 +20,6 @@ def prose(text: str) -> Markup:
     return Markup(_CODE_OR_BREAK.sub(drawn, escape(text)))
 
 
-def sentence(text: str) -> str:
-    """With a capital letter, as sentences on a page begin; addresses stay as they are."""
-    first = text.split(" ", 1)[0]
-    as_it_is = first == "byhand" or set(".[`") & set(first.rstrip("."))
-    return text if as_it_is else text[:1].upper() + text[1:]
-
-
-def told(text: str) -> str:
-    """A sentence of a terminal as a page has it: a capital, a full stop, numbers as written."""
-    stopped = text if text.endswith((".", ":", "?", "…")) else text + "."
-    return sentence(written(stopped))
-
-
 def remark(mark: Remark) -> Markup:
     """A boundary, a return, or what does not follow."""
     sign = MARKS.get(mark.kind, "")
@@ -52,9 +28,9 @@ def remark(mark: Remark) -> Markup:
     return element("p", shown, text, class_=f"remark {mark.kind}")
 
 
-def defined_words() -> str:
-    """What stands before a number with letters in it."""
-    return _("Written as what it is, with a letter for each number that has a name of its own:")
+def address(text: str) -> Markup:
+    """An address, as code."""
+    return element("code", text, class_="address")
 
 
 def left_out(text: str, command: str = "") -> Markup:
@@ -65,4 +41,4 @@ def left_out(text: str, command: str = "") -> Markup:
 
 def also_left_out(what: str) -> Markup:
     """What a table or a picture does not show; nothing where it shows all."""
-    return left_out(_("left out: {what}").format(what=what)) if what else Markup()
+    return left_out(left_out_words(what)) if what else Markup()

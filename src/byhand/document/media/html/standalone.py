@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from byhand.document.media.html.markup import Markup, element, opening
-from byhand.document.media.html.prose import prose, sentence
+from byhand.document.media.html.prose import prose
 from byhand.document.media.html.style import style, text_of
+from byhand.document.media.wording import sentence
 from byhand.document.words import SIGNS
 from byhand.language import _
 

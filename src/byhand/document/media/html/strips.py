@@ -14,6 +14,8 @@ import numpy as np
 
 from byhand.document.media.colours import EDGES, MASKED, MOST_LABELS, panels, runs, told
 from byhand.document.media.html.markup import Markup, element
+from byhand.document.media.html.prose import address
+from byhand.document.media.wording import left_out_words
 from byhand.document.numerals import localised, short_number
 from byhand.document.parts import AttentionPattern, Floats, HeadPattern, HeatStrip
 from byhand.document.words import axes_text
@@ -43,9 +45,9 @@ def heat_strip(strip: HeatStrip) -> Markup:
     )
 
 
-def _caption(name: str, address: str, *more: str) -> Markup:
-    where = element("code", address, class_="address")
-    return element("figcaption", element("span", name, class_="name"), " ", where, *more)
+def _caption(name: str, where: str, *more: str) -> Markup:
+    named = element("span", name, class_="name")
+    return element("figcaption", named, " ", address(where), *more)
 
 
 def _panel(
@@ -130,8 +132,7 @@ def _scale(strip: HeatStrip) -> Iterator[Markup]:
 
 
 def _left_out(what: str) -> Markup:
-    text = _("left out: {what}").format(what=what)
-    return element("p", text, class_="left-out") if what else Markup()
+    return element("p", left_out_words(what), class_="left-out") if what else Markup()
 
 
 # ------------------------------------------------------------------ where the heads look

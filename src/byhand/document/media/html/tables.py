@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from byhand.document.media.html.explained import bar
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.numbers import Inscriber, focusable, register_mark
-from byhand.document.media.html.prose import MARKS, also_left_out, prose, sentence
+from byhand.document.media.html.prose import address, also_left_out, prose
+from byhand.document.media.wording import MARKS, claim_heads, prediction_heads, sentence
 from byhand.document.numerals import localised
 from byhand.document.parts import Candidates, Predictions, RegisterMap
 from byhand.document.parts.verdicts import VerdictLine, VerdictTable
@@ -27,11 +28,6 @@ def table(kind: str, label: str, heads: Iterable[str], rows: Iterable[Markup]) -
         element("tbody", *rows),
     )
     return element("div", inside, **focusable(f"table {kind}", label))
-
-
-def address(text: str) -> Markup:
-    """An address, as code."""
-    return element("code", text, class_="address")
 
 
 def predictions(part: Predictions, pen: Inscriber) -> Iterator[Markup]:
@@ -51,7 +47,7 @@ def predictions(part: Predictions, pen: Inscriber) -> Iterator[Markup]:
         )
         for found in part.predictions
     )
-    yield table("predictions", part.address, (_("after"), _("next token"), ""), rows)
+    yield table("predictions", part.address, prediction_heads(), rows)
     yield also_left_out(part.left_out)
 
 
@@ -109,18 +105,18 @@ def _crossing(register: str | None, crossing: str) -> Markup:
 
 def checked_table(part: VerdictTable, pen: Inscriber) -> Iterator[Markup]:
     """What a document prints, line by line, with the verdict."""
-    heads = (_("verdict"), _("where"), _("printed"), _("follows"))
-    yield table("claims", part.title, heads, map(_checked, part.lines))
+    yield table("claims", part.title, claim_heads(), map(_checked, part.lines))
 
 
 def _checked(line: VerdictLine) -> Markup:
+    _verdict, _where, printed, follows = claim_heads()
     sign = element("span", line.sign, class_="sign")
     row = element(
         "tr",
         element("td", sign, " ", line.word, class_="verdict"),
         element("th", address(line.address), scope="row"),
-        element("td", localised(line.claimed), data_head=_("printed")),
-        element("td", localised(line.expected), data_head=_("follows") if line.expected else None),
+        element("td", localised(line.claimed), data_head=printed),
+        element("td", localised(line.expected), data_head=follows if line.expected else None),
         class_=line.verdict.lower(),
     )
     if not line.told:

@@ -12,21 +12,15 @@ from collections.abc import Iterable, Iterator
 from byhand.document.book import Passage
 from byhand.document.compose.worksheet.claims import claims_text, given_part, quoted_key
 from byhand.document.compose.worksheet.sheet import VALUES, Questions, Worksheet
-from byhand.document.compose.worksheet.wording import (
-    axes_asked,
-    heading,
-    instructions,
-    workings_in,
-)
+from byhand.document.compose.worksheet.wording import Copy
 from byhand.document.media.html import parts
 from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.markup import Markup, element, joined, opening
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
-from byhand.document.media.html.prose import prose
+from byhand.document.media.html.prose import address, prose
 from byhand.document.media.html.standalone import Frame
-from byhand.document.numerals import localised
-from byhand.document.parts import Cell, Number, NumberTable
+from byhand.document.parts import Cell, Number, NumberTable, WorkingLine
 from byhand.language import _
 
 SCALE = 1.18  # of the figure, on a wide screen
@@ -35,22 +29,23 @@ SCALE = 1.18  # of the figure, on a wide screen
 def worksheet_page(sheet: Worksheet, *, key: bool = False) -> str:
     """The whole page; with `key`, the answers stand where the blanks are."""
     scripts = () if key else ("worksheet.js",)
-    frame = Frame(heading(sheet, key), ("book.css", "worksheet.css"), scripts=scripts)
-    return frame.page(_Page(sheet, key).body())
+    copy = Copy(sheet, key)
+    frame = Frame(copy.title, ("book.css", "worksheet.css"), scripts=scripts)
+    return frame.page(_Page(copy).body())
 
 
 class _Pen(Inscriber):
     """Numbers of a worksheet: given, blank, or answered."""
 
-    def __init__(self, sheet: Worksheet, key: bool) -> None:
+    def __init__(self, copy: Copy) -> None:
         super().__init__(Mathml(_("."), finite=True))
-        self.sheet = sheet
-        self.key = key
+        self.copy = copy
+        self.words = copy.sheet.tokens
 
     def number(self, number: Number, tag: str = "td", marked: bool = True) -> Markup:
         """One number as a cell: a blank, an answer, or what is given."""
-        address, given = number.address, self.sheet.tokens.get(number.address)
-        if address in self.sheet.answers:
+        address, given = number.address, self.words.get(number.address)
+        if self.copy.asks(address):
             return element(tag, self.blank(address), class_="n asked")
         if number.cell.masked:
             return super().number(number, tag)
@@ -66,13 +61,13 @@ class _Pen(Inscriber):
 
     def axes(self, table: NumberTable) -> str:
         """The axes of a table; a length that is asked for is a question mark."""
-        return super().axes(table) if self.key else axes_asked(table, self.sheet.sizes)
+        return self.copy.axes(table)
 
     def blank(self, address: str) -> Markup:
         """A field to type into, or in the key what belongs there."""
-        if self.key:
-            return element("b", localised(self.sheet.answers[address]), class_="answer")
-        word = address in self.sheet.tokens
+        if (answer := self.copy.answer(address)) is not None:
+            return element("b", answer, class_="answer")
+        word = address in self.words
         return element(
             "input",
             class_="word" if word else None,
@@ -87,12 +82,11 @@ class _Pen(Inscriber):
 class _Page:
     """One page as it is written."""
 
-    def __init__(self, sheet: Worksheet, key: bool) -> None:
-        self.sheet = sheet
-        self.key = key
-        self.pen = _Pen(sheet, key)
+    def __init__(self, copy: Copy) -> None:
+        self.copy, self.sheet = copy, copy.sheet
+        self.pen = _Pen(copy)
         self.workings = Inscriber(Mathml(_("."), finite=True))
-        self.figures = Figures(sheet.book.spine, sheet.book.tokens)
+        self.figures = Figures(self.sheet.book.spine, self.sheet.book.tokens)
 
     def body(self) -> Iterator[str]:
         """Everything between head and foot."""
@@ -102,17 +96,17 @@ class _Page:
             sections.append(self.questions(questions, len(sections) + 1))
         wide = f"--figure:{round(self.figures.width * SCALE)}px"
         yield element("main", self.top(), *sections, id="main", style=wide)
-        if not self.key:
+        if not self.copy.key:
             yield from self.saving()
         yield self.figures.drawn()
 
     def top(self) -> Markup:
         """The title, how to fill the sheet in, and a place for a name."""
         said = [element("p", f"byhand · {self.sheet.book.model}", class_="kicker")]
-        said.append(element("h1", heading(self.sheet, self.key)))
-        for sentence in instructions(self.sheet, self.key):
+        said.append(element("h1", self.copy.title))
+        for sentence in self.copy.instructions:
             said.append(element("p", prose(sentence), class_="intro"))
-        if not self.key:
+        if not self.copy.key:
             field = element("input", id="student", class_="word")
             said.append(element("p", element("label", _("name") + " ", field), class_="student"))
         return element("header", *said, class_="chapter")
@@ -125,26 +119,24 @@ class _Page:
         text += [parts.formula(law, self.pen) for law in passage.formulas]
         tables = (line for part in passage.show for line in parts.draw(part, self.pen))
         text.append(element("div", *tables, class_="beside-each-other"))
-        if self.key:
-            text += map(self.solution, workings_in(self.sheet, passage))
+        text += map(self.solution, self.copy.workings(passage))
         drawn = [element("div", *text, class_="text")]
         if passage.lit:
             figure = self.figures.of(passage.lit)
             drawn.append(element("figure", figure, class_="whole"))
         return _section(passage.id, passage.title, number, drawn)
 
-    def solution(self, number: Number) -> Markup:
+    def solution(self, line: WorkingLine) -> Markup:
         """How one answer comes about."""
-        assert number.working is not None
-        where = element("p", element("code", number.address, class_="address"), class_="where")
-        return element("div", where, *self.workings.working(number.working), class_="solution")
+        where = element("p", address(line.address), class_="where")
+        return element("div", where, *self.workings.working(line), class_="solution")
 
     def questions(self, questions: Questions, number: int) -> Markup:
         """A table of which some lines are blank."""
         heads = (element("th", head, scope="col") for head in questions.heads)
         rows = []
         for line in questions.lines:
-            asked = line.address in self.sheet.answers
+            asked = self.copy.asks(line.address)
             where = element("span", *(element("code", x) for x in line.where), class_="tensors")
             value = self.pen.blank(line.address) if asked else line.value
             rows.append(

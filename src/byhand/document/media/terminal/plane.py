@@ -6,13 +6,13 @@ its embedding (o) past its stops (+) to its end (@), which is labelled with what
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from byhand.document.compose.explanation.plane import decimal
-from byhand.document.media.outlines import Spot, tick, within
-from byhand.document.parts import Drawing
-from byhand.document.words import together, token_label
+from byhand.document.media.outlines import tick, within
+from byhand.document.numerals import decimal
+from byhand.document.parts.drawn import Drawing, Spot, Way, WonRegion
+from byhand.document.words import together
 from byhand.language import _
 
 WIDEST_DRAWN = 2  # dimensions of a stream that characters can show
@@ -26,7 +26,7 @@ MARGIN = 5  # signs for the numbers at the left; a longer one has an exponent
 
 def drawn(part: Drawing, width: int) -> list[str]:
     """The lines of a drawing for a terminal of a width; none of a stream of more dimensions."""
-    if part.geometry.width > WIDEST_DRAWN:
+    if part.dimensions > WIDEST_DRAWN:
         return []
     return list(_plane(part, max(min(SMALL if part.small else WIDE, width - BESIDE), NARROW)))
 
@@ -41,11 +41,11 @@ class _Sheet:
     """Lines of signs, of which each is written once: what comes first stays."""
 
     def __init__(self, part: Drawing, wide: int) -> None:
-        frame = part.plane.frame
+        across, up = part.size
         self.wide = wide
-        self.high = max(6, round(wide * SQUARE * float(frame.height / frame.width)))
-        self.left, self.top = float(frame.left), float(frame.top)
-        self.step = (float(frame.width) / wide, float(frame.height) / self.high)
+        self.high = max(6, round(wide * SQUARE * (up / across)))
+        self.left, self.top = part.lower[0], part.upper[1]
+        self.step = (across / wide, up / self.high)
         self.signs: dict[tuple[int, int], str] = {}
 
     def cell(self, at: Spot) -> tuple[int, int]:
@@ -81,9 +81,8 @@ class _Sheet:
 
 
 def _plane(part: Drawing, wide: int) -> Iterator[str]:
-    frame = part.plane.frame
-    unit = tick(max(float(frame.width), float(frame.height)))
-    bottom, top = float(frame.top - frame.height), float(frame.top)
+    unit = tick(max(part.size))
+    bottom, top = part.lower[1], part.upper[1]
     heights = [k * unit for k in range(-20, 21) if bottom <= k * unit <= top]
     margin = max(MARGIN, *(len(_label(height, unit)) for height in heights))
     sheet = _Sheet(part, wide - (margin - MARGIN))
@@ -114,30 +113,29 @@ def _label(number: float, unit: float) -> str:
 
 
 def _ways(part: Drawing, sheet: _Sheet) -> None:
-    shown = zip(part.geometry.paths, part.plane.points, part.ends, strict=True)
-    paths = list(shown)[-MOST_PATHS:]
-    for path, points, _end in paths:
+    ways = [(way, [place for _kind, place in way.stops]) for way in part.ways[-MOST_PATHS:]]
+    for way, points in ways:
         cells = [sheet.cell(point) for point in points]
-        if cells and path.last is not None:
+        if cells and way.whole:
             sheet.put(cells[-1], "@")
         if cells:
             sheet.put(cells[0], "o")
         for cell in cells[1:-1]:
             sheet.put(cell, "+")
-    for _path, points, _end in paths:
+    for _way, points in ways:
         for one, two in pairwise(points):
             for cell in _between(sheet.cell(one), sheet.cell(two)):
                 sheet.put(cell, "·")
-    for path, points, end in paths:
-        if points and path.last is not None:
-            sheet.write(sheet.cell(points[-1]), _name(path.token, path.position) + end)
-    for path, points, _end in paths:
+    for way, points in ways:
+        if points and way.whole:
+            sheet.write(sheet.cell(points[-1]), _name(way) + way.end)
+    for way, points in ways:
         if points:
-            sheet.write(sheet.cell(points[0]), _name(path.token, path.position))
+            sheet.write(sheet.cell(points[0]), _name(way))
 
 
-def _name(token: str, position: int) -> str:
-    return token_label(token) + str(position).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+def _name(way: Way) -> str:
+    return way.token + str(way.position).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
 
 
 def _between(one: tuple[int, int], two: tuple[int, int]) -> Iterator[tuple[int, int]]:
@@ -151,15 +149,8 @@ def _between(one: tuple[int, int], two: tuple[int, int]) -> Iterator[tuple[int, 
 
 def _regions(part: Drawing, sheet: _Sheet) -> None:
     """A letter of the winning token every few signs, in staggered rows; over nothing else."""
-    if not part.plane.regions:
+    if not part.regions:
         return
-    outlines = [
-        (
-            token_label(part.geometry.trace.token(region.token))[:1],
-            [[(float(x), float(y)) for x, y in line] for line in region.outlines],
-        )
-        for region in part.plane.regions
-    ]
     across, down = BETWEEN
     for row in range(1, sheet.high, down):
         for column in range(2 + (row // down % 2) * (across // 2), sheet.wide, across):
@@ -167,20 +158,22 @@ def _regions(part: Drawing, sheet: _Sheet) -> None:
             if any(cell in sheet.signs for cell in around):
                 continue
             at = sheet.centre(column, row)
-            for letter, lines in outlines:
-                if sum(within(at, line) for line in lines) % 2:
-                    sheet.put((column, row), letter)
-    _edges(sheet, [lines for _letter, lines in outlines])
+            for region in part.regions:
+                if _inside(at, region):
+                    sheet.put((column, row), region.name[:1])
+    _edges(sheet, part.regions)
 
 
-def _edges(sheet: _Sheet, regions: list[list[list[Spot]]]) -> None:
+def _inside(at: Spot, region: WonRegion) -> int:
+    return sum(within(at, line) for line in region.outlines) % 2
+
+
+def _edges(sheet: _Sheet, regions: Sequence[WonRegion]) -> None:
     """A colon wherever the next sign to the right or the line below belongs to another region."""
 
     def winner(column: int, row: int) -> int:
         at = sheet.centre(column, row)
-        return next(
-            (i for i, lines in enumerate(regions) if sum(within(at, one) for one in lines) % 2), -1
-        )
+        return next((i for i, region in enumerate(regions) if _inside(at, region)), -1)
 
     won = [[winner(column, row) for column in range(sheet.wide)] for row in range(sheet.high)]
     for row in range(sheet.high):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from byhand.document.media.html.prose import sentence, told
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import (
     array,
@@ -21,9 +20,15 @@ from byhand.document.media.typst.quoting import (
     yes,
 )
 from byhand.document.media.typst.strips import left_out
-from byhand.document.numerals import localised, written_cell
+from byhand.document.media.wording import (
+    SETTLED,
+    cell_words,
+    lens_columns,
+    sentence,
+    term_columns,
+    told,
+)
 from byhand.document.parts import Column, Finding, Grid, LensLine, LensTable, TermLine, Terms
-from byhand.language import _
 
 SHORT = 14  # rows of a table that no page breaks
 LONG = 24  # characters of a text that may be broken
@@ -47,14 +52,11 @@ def finding(part: Finding) -> str:
 
 def terms(part: Terms, pen: Inscriber) -> str:
     """A row a term: its numbers, and a bar to the side of its sign."""
-    low, high = part.reach
-    span = low + high or 1.0
-    heads = [_("term"), *part.tokens, *([part.compared] if part.compared else [])]
     table = call(
         "terms-table",
         words(sentence(part.title)),
-        array(map(words, heads)),
-        array(_term(line, low / span, span, pen) for line in part.lines),
+        array(words(column.head) for column in term_columns(part)[:-1]),
+        array(_term(line, part.bar(line), pen) for line in part.lines),
         compared=yes(bool(part.compared)),
     )
     unknown = [call("remark", string("limit"), prose(told(part.unknown)))] if part.unknown else []
@@ -62,31 +64,27 @@ def terms(part: Terms, pen: Inscriber) -> str:
     return content(table, *unknown, closing)
 
 
-def _term(line: TermLine, axis: float, span: float, pen: Inscriber) -> str:
+def _term(line: TermLine, bar: tuple[float, float, float], pen: Inscriber) -> str:
     about = words(line.about) if line.about else "none"
     cells = [call("term-name", about, words(line.name), string(line.kind))]
     cells += [pen.number(number) for number in line.numbers]
     if line.difference is not None:
         cells.append(f"strong({pen.number(line.difference)})")
-    length = 0.0 if line.kind == "sum" else abs(line.size) / span
-    start = axis - length if line.size < 0 else axis
-    numbers = (f"{axis:.4f}", f"{start:.4f}", f"{length:.4f}")
-    cells.append(call("signed-bar", *numbers, minus=yes(line.size < 0)))
+    shares = (f"{share:.4f}" for share in bar)
+    cells.append(call("signed-bar", *shares, minus=yes(line.size < 0)))
     return array(cells)
 
 
 def lens_table(part: LensTable, pen: Inscriber) -> str:
     """A row a step: who leads, how likely, and the logits that are compared."""
-    heads = [_("after"), _("leads"), _("probability"), "", *part.tokens]
-    heads += [_("place of {token}").format(token=part.tokens[0])] if part.placed else []
-    align = ["left", "left", "right", "left", *["right"] * (len(heads) - 4)]
+    columns = lens_columns(part)
     table = call(
         "plain-table",
-        array(map(words, heads)),
-        array(_lens_line(line, part.placed, len(heads), pen) for line in part.lines),
-        align=array(f"{side} + horizon" for side in align),
+        array(words(column.head) for column in columns),
+        array(_lens_line(line, part.placed, len(columns), pen) for line in part.lines),
+        align=array(f"{_side(column)} + horizon" for column in columns),
     )
-    note = f"small({words('◂ ' + part.note)})" if part.note else "none"
+    note = f"small({words(f'{SETTLED} {part.note}')})" if part.note else "none"
     return call(
         "titled",
         words(sentence(part.title)),
@@ -135,7 +133,7 @@ def grid(part: Grid) -> str:
         array(words(column.head) for column in part.columns),
         array(rows[: len(part.rows)]),
         columns=array(columns),
-        align=array("right" if column.right else "left" for column in part.columns),
+        align=array(map(_side, part.columns)),
         **named,
     )
     body = [table if "1fr" in columns else f"fit({table})"]
@@ -155,18 +153,20 @@ def _room(part: Grid, at: int) -> str:
     return "1fr" if longest > LONG and not part.columns[at].right else "auto"
 
 
+def _side(column: Column) -> str:
+    return "right" if column.right else "left"
+
+
 def _text(column: Column, text: str) -> str:
-    match column.kind:
-        case "number":
-            return words(localised(text))
-        case "address" if text and " " not in text:
-            return code(text)
-        case "formula":
-            return words(text)
-        case "share" if text:
-            return f"bar({text}, width: 12mm)"
-        case _:
-            return prose(written_cell(text))
+    match cell_words(column, text):
+        case "address", shown:
+            return code(shown)
+        case "share", shown:
+            return f"bar({shown}, width: 12mm)"
+        case "prose", shown:
+            return prose(shown)
+        case _, shown:
+            return words(shown)
 
 
 def on_paper(svg: str) -> str:

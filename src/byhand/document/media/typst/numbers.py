@@ -131,16 +131,12 @@ def formula(law: Formula, pen: Inscriber) -> str:
     return call(
         "law",
         line_of(law.symbols, pen),
-        array(_numbers(law, pen)),
+        array(
+            array([words(label) if label else "none", line_of(line, pen)])
+            for label, line in law.lines
+        ),
         pen.working(law.worked) if law.worked is not None else "none",
     )
-
-
-def _numbers(law: Formula, pen: Inscriber) -> Iterator[str]:
-    """The lines with numbers, each with the position that it is of, or none."""
-    for label, line in (*law.earlier, (law.label, law.numbers)):
-        if line:
-            yield array([words(label) if label else "none", line_of(line, pen)])
 
 
 def line_of(line: Line, pen: Inscriber) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from byhand.document.book import Book, Page, Passage
-from byhand.document.media.html.prose import sentence
 from byhand.document.media.html.rechecking import Workings
 from byhand.document.media.typst import parts
 from byhand.document.media.typst.figure import Figures
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.numbers import Inscriber, formula
 from byhand.document.media.typst.quoting import array, call, content, prose, string, words
+from byhand.document.media.wording import sentence
 from byhand.document.parts import AttentionPattern, HeatStrip, NumberTable, Part
 from byhand.document.words import told
 from byhand.language import _, speaking

@@ -8,7 +8,6 @@ from typing import Any
 
 from byhand.document import parts
 from byhand.document.media.html.plane import figure
-from byhand.document.media.html.prose import defined_words, sentence, told
 from byhand.document.media.typst import explained, strips
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import (
@@ -17,12 +16,21 @@ from byhand.document.media.typst.quoting import (
     code,
     content,
     prose,
-    spans,
     string,
     words,
+    yes,
 )
 from byhand.document.media.typst.strips import left_out
-from byhand.document.numerals import localised, short_number
+from byhand.document.media.wording import (
+    claim_heads,
+    defined_words,
+    length_words,
+    prediction_heads,
+    sentence,
+    told,
+    way_title,
+)
+from byhand.document.numerals import localised
 from byhand.document.parts.verdicts import VerdictLine, VerdictTable
 from byhand.expression import Name
 from byhand.language import _
@@ -50,11 +58,10 @@ def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
         array([words(row.label) if row.label else "none", *map(pen.number, row.numbers)])
         for row in table.rows
     )
-    gaps = [str(k) for k, gap in enumerate(spans(row.place for row in table.rows)) if gap]
     named = {
         "aligned": array(_alignments(table, pen)),
-        "gaps": array(gaps),
-        "weight": "true" if table.kind == "weight" else "false",
+        "gaps": array(map(str, table.gaps)),
+        "weight": yes(table.kind == "weight"),
     }
     if table.left_out:
         named["left_out"] = left_out(table.left_out)
@@ -73,12 +80,9 @@ def _alignments(table: parts.NumberTable, pen: Inscriber) -> Iterator[str]:
 
 def stream_line(line: parts.StreamLine, pen: Inscriber) -> str:
     """One position's way: the stream down the side, what each side-trip adds indented."""
-    longest = max((stop.size for stop in line.stops), default=1.0) or 1.0
-    title = words(_("The way of position {label}").format(label=line.label))
     named = {"left_out": left_out(line.left_out)} if line.left_out else {}
-    return call(
-        "stream-line", title, array(_stop(stop, longest, pen) for stop in line.stops), **named
-    )
+    stops = array(_stop(stop, line.longest, pen) for stop in line.stops)
+    return call("stream-line", words(way_title(line)), stops, **named)
 
 
 def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> str:
@@ -89,7 +93,7 @@ def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> str:
         words(stop.label),
         string(stop.address),
         array(f"box({pen.number(number)})" for number in stop.numbers),
-        words(_("length {size}").format(size=short_number(stop.size))),
+        words(length_words(stop)),
         f"{stop.size / longest:.3f}",
     )
 
@@ -122,7 +126,7 @@ def predictions(part: parts.Predictions, pen: Inscriber) -> str:
                 ]
             )
         )
-    table = _table((_("after"), _("next token"), ""), rows, columns=("auto", "auto", "1fr"))
+    table = _table(prediction_heads(), rows, columns=("auto", "auto", "1fr"))
     return _with_left_out(table, part.left_out)
 
 
@@ -175,8 +179,7 @@ def register_map(part: parts.RegisterMap, pen: Inscriber) -> str:
 def checked_table(part: VerdictTable, pen: Inscriber) -> str:
     """What a document prints, line by line, with the verdict."""
     rows = [row for line in part.lines for row in _checked(line)]
-    heads = (_("verdict"), _("where"), _("printed"), _("follows"))
-    return _table(heads, rows, columns=("auto", "1fr", "auto", "auto"))
+    return _table(claim_heads(), rows, columns=("auto", "1fr", "auto", "auto"))
 
 
 def _checked(line: VerdictLine) -> Iterator[str]:
@@ -208,15 +211,12 @@ def _table(
     rows: Sequence[str],
     columns: Sequence[str] = (),
     align: Sequence[str] = (),
-    foot: Sequence[str] = (),
 ) -> str:
     named = {}
     if columns:
         named["columns"] = array(columns)
     if align:
         named["align"] = array(align)
-    if foot:
-        named["foot"] = array(foot)
     return call("plain-table", array(map(words, heads)), array(rows), **named)
 
 

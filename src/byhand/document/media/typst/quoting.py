@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import pairwise
 
 _BREAKS = re.compile(r"(?<=[.\[,_/])(?=\w)")  # where an address may go on in the next line
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
@@ -77,9 +76,3 @@ def length(millimetres: float) -> str:
 def yes(value: bool) -> str:
     """A truth value, as Typst writes it."""
     return "true" if value else "false"
-
-
-def spans(places: Iterable[int]) -> list[bool]:
-    """Of places in order, whether something is left out before each."""
-    found = list(places)
-    return [False, *(after > before + 1 for before, after in pairwise(found))][: len(found)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from byhand.document.media.colours import MASKED, panels, runs, told
 from byhand.document.media.typst.quoting import array, call, content, string, words
+from byhand.document.media.wording import left_out_words
 from byhand.document.numerals import localised, short_number
 from byhand.document.palette import HEAT, LIGHT
 from byhand.document.parts import AttentionPattern, Floats, HeadPattern, HeatStrip
@@ -45,7 +46,7 @@ def _panel(strip: HeatStrip, title: str, values: Floats, labels: Sequence[str]) 
 
 def left_out(text: str, command: str = "") -> str:
     """What is not shown here, and how to see it."""
-    said = content(words(_("left out: {what}").format(what=text)))
+    said = content(words(left_out_words(text)))
     named = {"command": string(command)} if command else {}
     return call("left-out", said, **named)
 

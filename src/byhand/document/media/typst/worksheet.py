@@ -6,74 +6,67 @@ from collections.abc import Iterator
 
 from byhand.document.book import Passage
 from byhand.document.compose.worksheet.sheet import Questions, Worksheet
-from byhand.document.compose.worksheet.wording import (
-    axes_asked,
-    heading,
-    instructions,
-    workings_in,
-)
+from byhand.document.compose.worksheet.wording import Copy
 from byhand.document.media.typst import parts
 from byhand.document.media.typst.figure import Figures
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.numbers import Inscriber, formula
 from byhand.document.media.typst.quoting import array, call, content, prose, string, words
-from byhand.document.numerals import localised
 from byhand.document.parts import Number, NumberTable
 from byhand.language import _
 
 
 def worksheet_source(sheet: Worksheet, *, key: bool = False) -> str:
     """The source that the design stands before; with `key`, with the answers in it."""
-    return "\n".join(_Source(sheet, key).lines()) + "\n"
+    return "\n".join(_Source(Copy(sheet, key)).lines()) + "\n"
 
 
 class _Pen(Inscriber):
     """Numbers of a worksheet: given, blank, or answered."""
 
-    def __init__(self, sheet: Worksheet, key: bool) -> None:
+    def __init__(self, copy: Copy) -> None:
         super().__init__(TypstMaths(_("."), finite=True), signs=False)
-        self.sheet = sheet
-        self.key = key
+        self.copy = copy
+        self.words = copy.sheet.tokens
 
     def number(self, number: Number) -> str:
         """One number: a blank, an answer, or what is given."""
-        if number.address in self.sheet.answers:
+        if self.copy.asks(number.address):
             return self.blank(number.address)
-        given = self.sheet.tokens.get(number.address)
+        given = self.words.get(number.address)
         return super().number(number) if given is None else words(given)
 
     def axes(self, table: NumberTable) -> str:
         """The axes of a table; a length that is asked for is a question mark."""
-        return super().axes(table) if self.key else axes_asked(table, self.sheet.sizes)
+        return self.copy.axes(table)
 
     def blank(self, address: str) -> str:
         """A line to write on, or in the key what belongs there."""
-        if self.key:
-            return f"answer({string(localised(self.sheet.answers[address]))})"
-        return "blank(width: 22mm)" if address in self.sheet.tokens else "blank()"
+        if (answer := self.copy.answer(address)) is not None:
+            return f"answer({string(answer)})"
+        return "blank(width: 22mm)" if address in self.words else "blank()"
 
 
 class _Source:
     """One source as it is written."""
 
-    def __init__(self, sheet: Worksheet, key: bool) -> None:
-        self.sheet = sheet
-        self.key = key
-        self.pen = _Pen(sheet, key)
+    def __init__(self, copy: Copy) -> None:
+        self.copy, self.sheet = copy, copy.sheet
+        self.pen = _Pen(copy)
         self.workings = Inscriber(self.pen.maths, signs=False)
-        self.figures = Figures(sheet.book.spine)
+        self.figures = Figures(self.sheet.book.spine)
 
     def lines(self) -> Iterator[str]:
         """The whole source."""
         sheet, book = self.sheet, self.sheet.book
-        title = words(heading(sheet, self.key))
+        title = words(self.copy.title)
         body = [self.passage(passage, at) for at, passage in enumerate(book.passages, 1)]
         for questions in sheet.questions:
             body.append(self.questions(questions, len(body) + 1))
         yield from self.figures.definitions()
         yield f"#show: it => book(title: {title}, language: {string(book.language)}, it)"
-        said = array(prose(text) for text in instructions(sheet, self.key))
-        asks = "none" if self.key else words(_("name"))
+        said = array(prose(text) for text in self.copy.instructions)
+        asks = "none" if self.copy.key else words(_("name"))
         yield "#" + call("worksheet-head", words(f"byhand · {book.model}"), title, said, asks)
         yield from body
 
@@ -84,9 +77,8 @@ class _Source:
             found.append(f"par({prose(' '.join(passage.sentences))})")
         found += [formula(law, self.pen) for law in passage.formulas]
         found.append(call("beside", array(parts.draw(x, self.pen) for x in passage.show)))
-        for worked in workings_in(self.sheet, passage) if self.key else ():
-            assert worked.working is not None
-            found.append(call("solution", self.workings.working(worked.working)))
+        for worked in self.copy.workings(passage):
+            found.append(call("solution", self.workings.working(worked)))
         figure = self.figures.where(passage.lit) if passage.lit else ("none", "()", '""')
         title = words(passage.title)
         return "#" + call("passage", string(str(number)), title, *figure, content(*found))
@@ -95,7 +87,7 @@ class _Source:
         """A table of which some lines are blank."""
         rows = []
         for line in questions.lines:
-            asked = line.address in self.sheet.answers
+            asked = self.copy.asks(line.address)
             names = content(*(f"linebreak(); #address({string(name)})" for name in line.where))
             value = self.pen.blank(line.address) if asked else words(line.value)
             rows.append(array([content(words(line.label), names), words(line.detail), value]))

@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.plane.shapes import arrow_head, circle, mark, path, rectangle
-from byhand.document.media.html.plane.sheet import Box, Sheet, text_width
+from byhand.document.media.html.plane.sheet import Box, Sheet, hue, text_width
 from byhand.language import _
 
 ROW, NOTE_ROW = 19, 15  # from line to line
@@ -17,7 +17,6 @@ SIZE, NOTE_SIZE = 11.5, 11.0  # of letters
 COLUMNS = 4
 SIGN_WIDE = 24  # a sign and the room behind it
 SAMPLE = Box(0, -7, 18, 7)  # of a region
-MOST_TIED = 3  # tokens of one region that are named
 MOST_REGIONS = 8  # that are named
 
 
@@ -47,18 +46,17 @@ class Key:
         return element("g", *made, class_="key"), y
 
     def _regions(self) -> Iterator[tuple[Markup, str]]:
-        for region in self.sheet.plane.regions[:MOST_REGIONS]:
-            hue = self.sheet.hue(region.token)
-            names = self.sheet.tokens(region.tied or (region.token,), MOST_TIED)
-            hatched = element("g", rectangle(SAMPLE), fill=f"url(#{self.sheet.name}-{hue})")
-            sign = rectangle(SAMPLE, f"tint {hue}") + rectangle(SAMPLE, "edge") + hatched
-            yield sign, _("{token} wins").format(token=names)
+        for region in self.sheet.part.regions[:MOST_REGIONS]:
+            own = hue(region.colour)
+            hatched = element("g", rectangle(SAMPLE), fill=f"url(#{self.sheet.name}-{own})")
+            sign = rectangle(SAMPLE, f"tint {own}") + rectangle(SAMPLE, "edge") + hatched
+            yield sign, _("{token} wins").format(token=region.name)
 
     def _marks(self) -> Iterator[tuple[Markup, str]]:
-        there = self.sheet.part.stops
+        there = self.sheet.part.kinds
         for said, kind in {said: kind for kind, said in there.items()}.items():
             yield mark(kind, (9.0, 0.0)), said
-        if any(way.last is not None for way in self.sheet.geometry.paths):
+        if any(way.whole for way in self.sheet.part.ways):
             yield circle("ring", (9.0, 0.0), 6.5), _("the end, read by the head")
         if self.arrows:
             head = arrow_head((18.0, 0.0), 0.0, 9.0, 4.2)

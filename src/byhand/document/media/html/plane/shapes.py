@@ -7,7 +7,8 @@ from math import atan2, cos, hypot, pi, sin
 
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.plane.sheet import Box
-from byhand.document.media.outlines import Segment, Spot, sides
+from byhand.document.media.outlines import Segment, sides
+from byhand.document.parts.drawn import Spot
 
 SHORTEST_BARBED = 26  # pixels of a line that says where it goes
 

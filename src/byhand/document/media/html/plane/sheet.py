@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import atan2, cos, hypot, pi, sin
 
-from byhand.document.media.outlines import Segment, Spot, distance, sides, within
-from byhand.document.parts import Drawing
-from byhand.document.words import token_label
+from byhand.document.media.outlines import Segment, distance, sides, within
+from byhand.document.parts.drawn import Drawing, Spot
 
 WIDE = 460  # of the drawing; letters are about 12 high, so it can be shown on a telephone
 LEFT, RIGHT, TOP, BELOW = 36, 12, 12, 46  # around the frame
@@ -210,27 +209,19 @@ class Sheet:
     room: Room = field(init=False)
 
     def __post_init__(self) -> None:
-        self.geometry, self.plane, self.name = self.part.geometry, self.part.plane, self.part.name
-        frame = self.plane.frame
-        self.scale = (WIDE - LEFT - RIGHT) / float(frame.width)
-        self.high = float(frame.height) * self.scale
+        across, up = self.part.size
+        self.name = self.part.name
+        self.scale = (WIDE - LEFT - RIGHT) / across
+        self.high = up * self.scale
         self.box = Box(LEFT, TOP, WIDE - RIGHT, TOP + self.high)
         self.room = Room(Box(LEFT + 2, TOP + 2, WIDE - RIGHT - 2, TOP + self.high - 2))
 
     def at(self, x: float, y: float) -> Spot:
         """From the plane to the drawing."""
-        frame = self.plane.frame
-        return (
-            LEFT + (x - float(frame.left)) * self.scale,
-            TOP + (float(frame.top) - y) * self.scale,
-        )
+        left, top = self.part.lower[0], self.part.upper[1]
+        return LEFT + (x - left) * self.scale, TOP + (top - y) * self.scale
 
-    def hue(self, token: int) -> str:
-        """The class of a token's colour: directions have the colours in their order, and what has
-        none of its own comes after."""
-        ids = [each.id for each in self.geometry.directions]
-        return f"c{(ids.index(token) if token in ids else token) % HUES}"
 
-    def tokens(self, ids: Sequence[int], most: int) -> str:
-        """Some tokens in a line."""
-        return ", ".join(token_label(self.geometry.trace.token(id)) for id in ids[:most])
+def hue(colour: int) -> str:
+    """The class of a place in the palette."""
+    return f"c{colour % HUES}"

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from math import degrees, hypot
-from typing import TYPE_CHECKING
 
 from byhand.document.media.html.markup import Markup, element, joined
 from byhand.document.media.html.plane.shapes import (
@@ -21,12 +20,9 @@ from byhand.document.media.html.plane.shapes import (
     pixel,
     text,
 )
-from byhand.document.media.html.plane.sheet import Box, Sheet, text_width
-from byhand.document.media.outlines import Segment, Spot
-from byhand.document.words import token_label
-
-if TYPE_CHECKING:
-    from byhand.explaining.geometry import Path
+from byhand.document.media.html.plane.sheet import Box, Sheet, hue, text_width
+from byhand.document.media.outlines import Segment
+from byhand.document.parts.drawn import Spot, Way
 
 SIZE = 12.5  # of letters
 FEW = 6  # paths that are all drawn strongly
@@ -39,7 +35,7 @@ class Ways:
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
-        self.points = [[sheet.at(*point) for point in path] for path in sheet.plane.points]
+        self.points = [[sheet.at(*point) for _kind, point in way.stops] for way in sheet.part.ways]
         count = len(self.points)
         self.strong = [count <= FEW or i == count - 1 for i in range(count)]
 
@@ -54,14 +50,14 @@ class Ways:
         found: list[list[tuple[Segment, float, str]]] = []
         for own, way, _strong in self._each():
             found.append([])
-            for stop, one, two in zip(own.stops[1:], way, way[1:], strict=False):
+            for (kind, _at), one, two in zip(own.stops[1:], way, way[1:], strict=False):
                 bow, key = 0.0, (pixel(one), pixel(two))
                 if hypot(two[0] - one[0], two[1] - one[1]) < SHORT:
                     continue
                 if used[frozenset(key)] > 1:
                     bow = BOW * (1 + there[key])
                     there[key] += 1
-                found[-1].append(((one, two), bow, stop.kind))
+                found[-1].append(((one, two), bow, kind))
         return found
 
     def lines(self) -> Iterator[Markup]:
@@ -84,21 +80,20 @@ class Ways:
     def marks(self) -> Iterator[Markup]:
         """The signs of the stops, and a ring around each end."""
         for own, way, strong in self._each():
-            drawn = [mark(stop.kind, place) for stop, place in zip(own.stops, way, strict=True)]
-            if own.last is not None:
-                led = own.last.leads
-                hue = "" if led is None or led.id is None else f" {self.sheet.hue(led.id)}"
-                drawn.append(circle(f"ring{hue}", way[-1], 8))
+            drawn = [mark(kind, place) for (kind, _at), place in zip(own.stops, way, strict=True)]
+            if own.whole:
+                won = "" if own.colour is None else f" {hue(own.colour)}"
+                drawn.append(circle(f"ring{won}", way[-1], 8))
             yield self._group(strong, *drawn)
 
-    def _each(self) -> Iterator[tuple[Path, list[Spot], bool]]:
-        return zip(self.sheet.geometry.paths, self.points, self.strong, strict=True)
+    def _each(self) -> Iterator[tuple[Way, list[Spot], bool]]:
+        return zip(self.sheet.part.ways, self.points, self.strong, strict=True)
 
     def take_marks(self) -> None:
         """Takes the room of the marks."""
         for own, way, strong in self._each():
             for i, place in enumerate(way):
-                last = own.last is not None and i == len(way) - 1
+                last = own.whole and i == len(way) - 1
                 if strong or last:
                     size = 18 if last else 9
                     self.sheet.room.take([Box.around(place, size, size)])
@@ -113,12 +108,12 @@ class Ways:
 
     def end_labels(self) -> Iterator[Markup]:
         """Where a way ends: whose it is and what is predicted there."""
-        paths = self.sheet.geometry.paths
+        paths = self.sheet.part.ways
         ends = [
-            way[-1] if way and own.last is not None else None
+            way[-1] if way and own.whole else None
             for own, way in zip(paths, self.points, strict=True)
         ]
-        told = self.sheet.part.ends
+        told = [own.end for own in paths]
         groups = self._together(ends, told)
         for group in sorted(groups, key=lambda group: -max(group)):  # the last position first
             who = [paths[i] for i in group]
@@ -133,13 +128,13 @@ class Ways:
         groups = self._together(starts, [""] * len(starts))
         for group in sorted(groups, key=lambda group: -max(group)):
             if any(self.strong[i] for i in group):
-                who = [self.sheet.geometry.paths[i] for i in group]
+                who = [self.sheet.part.ways[i] for i in group]
                 yield from self._label(starts[group[0]], who, "", "", SIZE, 6)
 
     def _label(
         self,
         at: Spot | None,
-        paths: Sequence[Path],
+        paths: Sequence[Way],
         more: str,
         kind: str,
         size: float,
@@ -148,7 +143,7 @@ class Ways:
     ) -> Iterator[Markup]:
         if at is None:
             return
-        shown = [(token_label(own.token), str(own.position)) for own in paths[-3:]]
+        shown = [(own.token, str(own.position)) for own in paths[-3:]]
         plain = ", ".join(name + "0" * len(below) for name, below in shown) + more
         place = self.sheet.room.beside(at, text_width(plain, size) + 2, size + 2, distance, rings)
         if place is None:
@@ -166,7 +161,7 @@ class Ways:
             for segment, bow, kind in segments if strong else ():
                 outermost[(pixel(segment[0]), pixel(segment[1]), kind)] = segment, bow, kind
         for segment, bow, kind in outermost.values():
-            said = self.sheet.part.stops[kind]
+            said = self.sheet.part.kinds[kind]
             found = self.sheet.room.along(segment, text_width(said, 11), 11, bow)
             if found is not None:
                 (x, y), slope = found

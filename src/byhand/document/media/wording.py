@@ -1,0 +1,103 @@
+"""Words that pages and paper have alike: sentences, heads of tables, cells, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from byhand.document.numerals import localised, short_number, written, written_cell
+from byhand.document.parts import Column, LensTable, Stop, StreamLine, Terms
+from byhand.language import _
+
+SETTLED = "◂"
+MARKS = {
+    "leaves": "↗",
+    "returns": "↙",
+    "stops": "■",
+    "limit": "!",
+    "open": "?",
+    "claim": "✗",
+    "carried": "→",
+    "closing": "=",
+}
+
+
+# ------------------------------------------------------------------ sentences
+
+
+def sentence(text: str) -> str:
+    """With a capital letter, as sentences on a page begin; addresses stay as they are."""
+    first = text.split(" ", 1)[0]
+    as_it_is = first == "byhand" or set(".[`") & set(first.rstrip("."))
+    return text if as_it_is else text[:1].upper() + text[1:]
+
+
+def told(text: str) -> str:
+    """A sentence of a terminal as a page has it: a capital, a full stop, numbers as written."""
+    stopped = text if text.endswith((".", ":", "?", "…")) else text + "."
+    return sentence(written(stopped))
+
+
+def defined_words() -> str:
+    """What stands before a number with letters in it."""
+    return _("Written as what it is, with a letter for each number that has a name of its own:")
+
+
+def left_out_words(what: str) -> str:
+    """What a table or a picture does not show."""
+    return _("left out: {what}").format(what=what)
+
+
+def way_title(line: StreamLine) -> str:
+    """What the way of one position along the stream is called."""
+    return _("The way of position {label}").format(label=line.label)
+
+
+def length_words(stop: Stop) -> str:
+    """How long the vector is at a stop."""
+    return _("length {size}").format(size=short_number(stop.size))
+
+
+# ------------------------------------------------------------------ tables
+
+
+def prediction_heads() -> tuple[str, ...]:
+    """Above the next tokens."""
+    return _("after"), _("next token"), ""
+
+
+def claim_heads() -> tuple[str, ...]:
+    """Above what a document prints."""
+    return _("verdict"), _("where"), _("printed"), _("follows")
+
+
+def term_columns(part: Terms) -> tuple[Column, ...]:
+    """Of a sum: the term, its numbers and a bar."""
+    numbers = (*part.tokens, *([part.compared] if part.compared else ()))
+    return Column(_("term")), *_numbers(numbers), Column("")
+
+
+def lens_columns(part: LensTable) -> tuple[Column, ...]:
+    """Of the lens: the step, who leads, how likely with a bar, and the logits compared."""
+    places = [_("place of {token}").format(token=part.tokens[0])] if part.placed else []
+    first = (Column(_("after")), Column(_("leads")), *_numbers([_("probability")]), Column(""))
+    return *first, *_numbers((*part.tokens, *places))
+
+
+def _numbers(heads: Iterable[str]) -> Iterable[Column]:
+    return (Column(head, "number") for head in heads)
+
+
+def cell_words(column: Column, text: str) -> tuple[str, str]:
+    """How a cell of a grid is written (plain, address, share or prose), and its text; what is no
+    address among addresses is in words."""
+    match column.kind:
+        case "number":
+            return "plain", localised(text)
+        case "address" if text and " " not in text:
+            return "address", text
+        case "formula":
+            return "plain", text
+        case "share" if text:
+            return "share", text
+        case _:
+            return "prose", written_cell(text)
