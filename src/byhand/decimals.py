@@ -8,14 +8,15 @@ out as `Rational` and `Float`, which have `places` and `significant` too.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from byhand.numbers.base import Prediction
+from byhand.errors import Undecided
+from byhand.language import _
+from byhand.numbers.base import Numbers
 from byhand.numbers.written import LONGEST, MOST, asked, point, with_digits
 
 
@@ -103,10 +104,20 @@ class Float(float):
         return self.shortest or float.__repr__(self)
 
 
+def sayable(number: Any, numbers: Numbers) -> Any:
+    """The number itself; Undecided where a system of one's own encloses it and has no `places`.
+
+    Digits of its float would be those of some number in the enclosure, and proven by nobody.
+    """
+    own = not hasattr(number, "places") and not isinstance(number, int)
+    if own and numbers.register(number) == "enclosed":
+        message = _("the value is not known narrowly enough for these decimals")
+        raise Undecided(message, found=str(number))
+    return number
+
+
 def handed_out(entry: Any) -> Any:
     """An entry as a trace hands it out: a number has `places` and `significant`, whatever it is."""
-    if isinstance(entry, Prediction):
-        return replace(entry, margin=handed_out(entry.margin))
     if isinstance(entry, Fraction):
         return Rational(entry)
     if isinstance(entry, float | np.generic) and not isinstance(entry, np.integer):

@@ -100,10 +100,7 @@ class Worked(Shown):
         if self.missing is not None:
             raise self.missing.error(self.address)
         if self.whole:
-            found = self.value[index[0] if isinstance(index, tuple) else index]
-            if isinstance(found, list):
-                return [decimals.handed_out(each) for each in found]
-            return decimals.handed_out(found)
+            return self.value[index[0] if isinstance(index, tuple) else index]
         return decimals.handed_out(_absent_or(self.array[index]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -294,17 +291,17 @@ class Trace(Mapping[str, Any], Shown):
 
     def places(self, address: str, count: int) -> str:
         """The number at an address with so many digits behind the point, whatever its kind."""
-        return decimals.places(self.number(address), count)
+        return decimals.places(decimals.sayable(self.number(address), self.numbers), count)
 
     def significant(self, address: str, count: int) -> str:
         """The number at an address with so many significant digits, whatever its kind."""
-        return decimals.significant(self.number(address), count)
+        return decimals.significant(decimals.sayable(self.number(address), self.numbers), count)
 
     @property
     def next(self) -> list[Prediction] | None:
         """The prediction after each position; None where it was not worked out."""
         worked = self.steps.get("next")
-        return None if worked is None or worked.missing else worked[:]
+        return None if worked is None or worked.missing else worked.value
 
     @property
     def loss(self) -> Any:
