@@ -177,6 +177,45 @@ def test_a_letter_says_what_it_stands_for() -> None:
     assert byhand.trace("tiny")["logits[0,0]"].letters == {}
 
 
+@pytest.mark.parametrize("numbers", KINDS)
+def test_a_count_of_digits_is_a_whole_number_of_any_type(numbers: str) -> None:
+    loss = byhand.trace("journey", numbers=numbers).loss
+    for count in (3, 19, 25):  # 10^19 is beyond NumPy's whole numbers
+        assert loss.places(np.int64(count)) == loss.places(count)
+        assert loss.significant(np.int64(count)) == loss.significant(count)
+    for wrong in (-1, 1001, True, 2.0, "3", None):
+        for say in (loss.places, loss.significant, lambda n: trace_places(numbers, n)):
+            with pytest.raises(UsageError, match="count has a value that does not fit"):
+                say(wrong)
+    with pytest.raises(UsageError, match="count has a value that does not fit"):
+        loss.significant(0)
+
+
+def trace_places(numbers: str, count: Any) -> str:
+    return byhand.trace("tiny", "a b", numbers=numbers).places("logits[0,0]", count)
+
+
+def test_a_large_enclosure_has_an_exponent() -> None:
+    assert byhand.Enclosure(Fraction(10) ** 5000, Fraction(1)).places(2) == "1.00e5000"
+
+
+def test_a_float_of_ones_own_prints_itself() -> None:
+    assert repr(byhand.Float(0.1)) == "0.1"
+    assert byhand.Float(0.1).places(2) == "0.10"
+
+
+@pytest.mark.parametrize("numbers", ["exact", "digits 12", "float32"])
+def test_nobody_writes_into_a_trace(numbers: str) -> None:
+    trace = byhand.trace("tiny", "a b", numbers=numbers)
+    np.asarray(trace["logits"])[:] = 7
+    assert np.asarray(trace["logits"]).tolist() == [[1, -1, 0], [1, -1, 0]]
+
+
+def test_a_step_prints_its_numbers_as_their_format_does() -> None:
+    assert "[[0.04740249, 0.3971432" in repr(byhand.trace("journey", numbers="float32")["logits"])
+    assert repr(byhand.trace("tiny", "a b")["next"]) == "<next 2 exact: [0, 0]>"
+
+
 # ------------------------------------------------------------------ the words of numbers
 
 
@@ -205,6 +244,28 @@ def test_what_does_not_go_together_is_refused(said: dict[str, Any], refusal: str
             function("tiny", **said)
     with pytest.raises(UsageError, match=refusal):
         byhand.book("tiny", out="nowhere", **said)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, {}, b"tiny", np.eye(2), ["tiny"]])
+def test_a_model_is_a_name_a_path_or_a_model(wrong: Any) -> None:
+    for function in (byhand.trace, byhand.count, byhand.open_model):
+        with pytest.raises(UsageError, match="model has a value that does not fit"):
+            function(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"logits", ("logits", 1)])
+def test_an_address_is_a_text(wrong: Any) -> None:
+    trace = byhand.trace("tiny", "a b")
+    assert wrong not in trace
+    assert trace.get(wrong, "none") == "none"
+    with pytest.raises(AddressError, match="this is not an address"):
+        trace[wrong]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, None, "2"])
+def test_a_number_of_tokens_is_whole(wrong: Any) -> None:
+    with pytest.raises(UsageError, match="the number of tokens has a value that does not fit"):
+        byhand.generate("tiny", "c", count=wrong)
 
 
 @pytest.mark.parametrize("wrong", [5, ["a", "b"], b"a b"])
@@ -342,6 +403,25 @@ def test_a_number_system_has_a_name(sloping: byhand.Trace) -> None:
     assert "(slopes)" in repr(sloping)
 
 
+class Within(Slopes):
+    """Slopes that call every entry enclosed, and have no way to say its interval."""
+
+    uniform = None
+    name = "within"
+
+    def register(self, entry: Any) -> str:
+        return "enclosed"
+
+
+def test_entries_of_ones_own_may_be_enclosed(tmp_path: Path) -> None:
+    trace = byhand.trace("tiny", "a b", numbers=Within())
+    assert "byhand" in trace._repr_html_()
+    assert byhand.book("tiny", "a b", out=tmp_path, numbers=Within())[0].exists()
+    for say in (trace.places, trace.significant):
+        with pytest.raises(byhand.Undecided, match="not known narrowly enough"):
+            say("logits[0,0]", 3)
+
+
 # ------------------------------------------------------------------ models from Python
 
 
@@ -396,6 +476,12 @@ SMALL: Mapping[str, Any] = {
         ({"weights": [1]}, "weights", "weights is a table"),
         ({"spec": {"d_mdel": 2}}, "model.d_mdel", "no key 'd_mdel'"),
         ({"spec": [2]}, "model", "model is a table"),
+        ({"weights": {"embed.token": [[1, byhand.Enclosure(Fraction(1), Fraction(1))], [0, 1]]}},
+         "weights.embed.token[0,1]", "cannot be read"),
+        ({"weights": {"embed.token": np.ma.array(np.eye(2), mask=[[0, 1], [0, 0]])}},
+         "weights.embed.token[0,1]", "only an entry of score_table can be masked"),
+        ({"weights": {"embed.token": np.eye(2) * 1j}}, "weights.embed.token[0,0]",
+         "cannot be read"),
         ({"vocabulary": ["no", "no"]}, "vocabulary[1]", "twice"),
         ({"vocabulary": "no"}, "vocabulary", "a list of tokens"),
         ({"text": "maybe"}, "text", "'maybe' is not in the vocabulary"),
@@ -407,6 +493,42 @@ def test_what_is_wrong_with_a_model_is_said_with_its_place(
     with pytest.raises(byhand.ByhandError, match=message) as refused:
         byhand.make_model(**{**SMALL, **given})
     assert refused.value.where == where
+
+
+def test_a_number_of_a_trace_is_a_weight_exactly_or_not_at_all() -> None:
+    trace = byhand.trace("tiny", "a b")
+    named = {"embed.token": trace["probs"][:, :2]}
+    model = byhand.make_model(SMALL["spec"], named, SMALL["vocabulary"])
+    assert str(byhand.trace(model, "no")["embed.token[0,0]"]) == str(trace["probs[0,0]"])
+    model = byhand.make_model(
+        {"d_model": 3, "layers": 0}, {"embed.token": trace["probs"]}, SMALL["vocabulary"]
+    )
+    assert str(byhand.trace(model, "no")["embed.token[0,0]"]) == str(trace["probs[0,0]"])
+    with pytest.raises(ModelFileError, match="cannot be read"):  # its letters are the trace's
+        byhand.make_model(
+            SMALL["spec"],
+            {"embed.token": byhand.trace("journey")["logits"][:2, :2]},
+            SMALL["vocabulary"],
+        )
+
+
+def test_tensors_of_torch_are_weights() -> None:
+    torch = pytest.importorskip("torch")
+    for tensor in (torch.eye(2, dtype=torch.bfloat16) / 10, torch.nn.Parameter(torch.eye(2) / 10)):
+        model = byhand.make_model(SMALL["spec"], {"embed.token": tensor}, SMALL["vocabulary"])
+        assert byhand.trace(model, "no")["embed.token[0,0]"] == Fraction(
+            float(tensor.detach()[0, 0])
+        )
+
+
+def test_names_and_texts_stay_on_one_line() -> None:
+    for name in ("first\nsecond", "long" * 100):
+        model = byhand.make_model(**SMALL, name=name, text="no " * 200)
+        trace = byhand.trace(model)
+        marking = byhand.check(model, {"logits[0,0]": 2})
+        for shown in (model, trace, byhand.count(model), byhand.explain(model), marking):
+            assert "\n" not in repr(shown)
+            assert len(repr(shown)) < 200
 
 
 def test_a_vocabulary_must_have_the_size_of_the_spec() -> None:

@@ -50,7 +50,7 @@ def _write_place(place: int | slice) -> str:
 
 def read_address(text: str) -> Address:
     """The address a text spells; an AddressError if it spells none."""
-    match = _ADDRESS.fullmatch(text)
+    match = _ADDRESS.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise AddressError(
             _("this is not an address"),

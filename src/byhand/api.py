@@ -384,7 +384,7 @@ def book(
         worksheet, blanks=blanks, ask=kinds, decimals=chosen.decimals, seed=seed
     )
     opened = _opened(model)
-    given = (claims,) if isinstance(claims, str | Path) else claims
+    given = claims if claims is None or isinstance(claims, list | tuple) else (claims,)
     with speaking(language):
         edition = make_edition(
             opened,

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from byhand.display import Shown
+from byhand.display import Shown, one_line
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.spec import ModelSpec, Parameter, learned, parameters
@@ -127,7 +127,8 @@ class Inventory(Shown):
 
     def __repr__(self) -> str:
         tensors = sum(len(line.names) for line in self.lines)
-        return f"<Inventory of {self.model}: {self.total:,} parameters in {tensors} tensors>"
+        told = f"{self.total:,} parameters in {tensors} tensor{'s' * (tensors != 1)}"
+        return f"<Inventory of {one_line(self.model)}: {told}>"
 
     def __getitem__(self, address: str) -> int:
         """One number by its address, such as count.block.0; an AddressError where it has none."""

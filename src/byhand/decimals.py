@@ -14,7 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from byhand.numbers.written import LONGEST, point, with_digits
+from byhand.errors import Undecided
+from byhand.language import _
+from byhand.numbers.base import Numbers
+from byhand.numbers.written import LONGEST, MOST, asked, point, with_digits
 
 
 def places(number: Any, count: int) -> str:
@@ -23,13 +26,14 @@ def places(number: Any, count: int) -> str:
     >>> places(Fraction(2, 3), 4), places(0.1, 20)
     ('0.6667', '0.10000000000000000555')
     """
+    count = asked(count, 0)
     if hasattr(number, "places"):
         return str(number.places(count))
     rational = _rational(number)
     if rational is None:
         return str(number)
     if abs(rational) >= 10**LONGEST:
-        return significant(rational, count + 1)
+        return significant(rational, min(count + 1, MOST))
     return point(_nearest(rational * 10**count), count)
 
 
@@ -39,6 +43,7 @@ def significant(number: Any, count: int) -> str:
     >>> significant(Fraction(2, 300), 4), significant(1234.5, 2), significant(99.96, 3)
     ('0.006667', '1.2e3', '100')
     """
+    count = asked(count, 1)
     if hasattr(number, "significant"):
         return str(number.significant(count))
     rational = _rational(number)
@@ -78,7 +83,7 @@ class Float(float):
     (0.1, '0.100000001490', '0.100', 0.10000000149011612)
     """
 
-    shortest: str  # the shortest decimal that reads back to this float of the format
+    shortest = ""  # the shortest decimal that reads back to this float of the format
 
     @classmethod
     def of(cls, number: Any) -> Float:
@@ -96,7 +101,19 @@ class Float(float):
         return significant(float(self), count)
 
     def __repr__(self) -> str:
-        return self.shortest
+        return self.shortest or float.__repr__(self)
+
+
+def sayable(number: Any, numbers: Numbers) -> Any:
+    """The number itself; Undecided where a system of one's own encloses it and has no `places`.
+
+    Digits of its float would be those of some number in the enclosure, and proven by nobody.
+    """
+    own = not hasattr(number, "places") and not isinstance(number, int)
+    if own and numbers.register(number) == "enclosed":
+        message = _("the value is not known narrowly enough for these decimals")
+        raise Undecided(message, found=str(number))
+    return number
 
 
 def handed_out(entry: Any) -> Any:

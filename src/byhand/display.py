@@ -41,6 +41,21 @@ class Shown:
         return None if draw is None else str(draw(self))
 
 
+def one_line(text: str, width: int = 60) -> str:
+    """A name as one line that is not long, for a repr: what cannot be printed is escaped.
+
+    >>> one_line("first\\nsecond"), one_line("a" * 100, 5)
+    ('first\\\\nsecond', 'aaaa…')
+    """
+    return quoted(text, width + 2)[1:-1]
+
+
+def quoted(text: str, width: int = 60) -> str:
+    """The same between quotation marks."""
+    shown = repr(str(text))
+    return shown if len(shown) <= width else shown[: width - 2] + "…" + shown[-1]
+
+
 def save(what: Any, *arguments: Any, **options: Any) -> None:
     """Saves an object with the function registered for its class; a TypeError where none is."""
     write = _found(_SAVED, type(what))

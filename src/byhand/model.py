@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from byhand import display
+from byhand.display import one_line
 from byhand.spec import ModelSpec, size_of
 from byhand.tokens import Tokenizer
 from byhand.weights import Weights
@@ -45,4 +46,4 @@ class Model:
 
     def __repr__(self) -> str:
         size, tokens = size_of(self.spec), len(self.vocabulary)
-        return f"<Model {self.name}: {size:,} parameters, {tokens:,} tokens>"
+        return f"<Model {one_line(self.name)}: {size:,} parameters, {tokens:,} tokens>"

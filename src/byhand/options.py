@@ -56,6 +56,9 @@ class Chosen:
         **spelled: Unpack[Spelled],
     ) -> Chosen:
         """What `numbers`, a device and the options spelled out say together, or a UsageError."""
+        for name in spelled:
+            if name not in Spelled.__annotations__:
+                raise TypeError(f"got an unexpected keyword argument {name!r}")
         said = _read(numbers)
         for name, value in {**spelled, "device": device}.items():
             given = value is not None and value is not False

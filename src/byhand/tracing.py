@@ -17,12 +17,11 @@ import numpy as np
 
 from byhand import decimals, display
 from byhand.address import Address, read_address, within
-from byhand.display import Shown
+from byhand.display import Shown, one_line, quoted
 from byhand.errors import AddressError, ByhandError, InputError, Undecided
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction, nearest_float
-from byhand.options import MOST_DECIMALS, MOST_DIGITS, refuse_unless_whole
 from byhand.plan import Plan, Step
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ class Worked(Shown):
 
     def _in_floats(self) -> np.ndarray[Any, Any]:
         if isinstance(self.array, np.ndarray) and self.array.dtype != np.dtype(object):
-            return self.array.data if isinstance(self.array, np.ma.MaskedArray) else self.array
+            return np.array(np.ma.getdata(self.array))  # a copy: nobody writes into a trace
         absent = ABSENT_AS.get(self.step.op, np.nan)
         flat = [absent if x is ABSENT else nearest_float(x) for _index, x in self.entries()]
         return np.asarray(flat, dtype=np.float64).reshape(self.step.shape)
@@ -176,6 +175,8 @@ class Worked(Shown):
         if self.missing is not None:
             return f"<{self.address} {shape} {self.missing.kind}: {self.missing.cause}>"
         shown = self.value if self.whole else self.array
+        if self.step.op == "argmax":
+            shown = ["?" if found.id is None else found.id for found in self.value]
         return f"<{self.address} {shape} {self.register}: {_short(shown)}>"
 
 
@@ -192,16 +193,15 @@ def weakest(registers: Any) -> str:
 def _short(value: Any, width: int = 60) -> str:
     if isinstance(value, np.ndarray) and value.size > width:  # more than fits, whatever it is
         first = value[(0,) * (value.ndim - 1)][:width]
-        return ("[" * (value.ndim - 1) + _plain(first.tolist()))[: width - 1] + "…"
-    nested = value.tolist() if hasattr(value, "tolist") else value
-    text = _plain(nested)
+        return ("[" * (value.ndim - 1) + _plain(first))[: width - 1] + "…"
+    text = _plain(value)
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value):
         return "[" + ", ".join(map(_plain, value)) + "]"
-    return "·" if value is ABSENT else str(value)
+    return "·" if _absent_or(value) is ABSENT else str(value)
 
 
 @dataclass(frozen=True)
@@ -291,13 +291,11 @@ class Trace(Mapping[str, Any], Shown):
 
     def places(self, address: str, count: int) -> str:
         """The number at an address with so many digits behind the point, whatever its kind."""
-        refuse_unless_whole("count", count, 0, MOST_DECIMALS)
-        return decimals.places(self.number(address), count)
+        return decimals.places(decimals.sayable(self.number(address), self.numbers), count)
 
     def significant(self, address: str, count: int) -> str:
         """The number at an address with so many significant digits, whatever its kind."""
-        refuse_unless_whole("count", count, 1, MOST_DIGITS)
-        return decimals.significant(self.number(address), count)
+        return decimals.significant(decimals.sayable(self.number(address), self.numbers), count)
 
     @property
     def next(self) -> list[Prediction] | None:
@@ -393,6 +391,7 @@ class Trace(Mapping[str, Any], Shown):
         told = f"{len(self.steps)} steps"
         if self.next:
             found = self.next[-1]
-            word = "?" if found.id is None else repr(self.token(found.id))
+            word = "?" if found.id is None else quoted(self.token(found.id), 40)
             told += f", next {word}" + ", proven" * found.proven
-        return f"<Trace of {self.model.name} on {self.text!r} ({self.numbers.name}): {told}>"
+        name, text = one_line(self.model.name), quoted(self.text, 50)
+        return f"<Trace of {name} on {text} ({self.numbers.name}): {told}>"

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from byhand.address import write_index
 from byhand.checking.claims import DIRECTION, Claim, Unmatched
-from byhand.display import Shown
+from byhand.display import Shown, one_line, quoted
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 
@@ -129,7 +129,7 @@ class MarkedText:
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
 
     def __repr__(self) -> str:
-        return f"<{self.text!r} in {self.precision}: {_counted(self.lines)}>"
+        return f"<{quoted(self.text)} in {self.precision}: {_counted(self.lines)}>"
 
     @property
     def first_error(self) -> Marked | None:
@@ -178,7 +178,7 @@ class Marking(Shown):
 
     def __repr__(self) -> str:
         first = f"; first error at {self.first_error.address}" if self.first_error else ""
-        return f"<Marking of {self.model}: {_counted(tuple(self))}{first}>"
+        return f"<Marking of {one_line(self.model)}: {_counted(tuple(self))}{first}>"
 
     def __iter__(self) -> Iterator[Marked]:
         for text in self.texts:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from byhand.display import Shown
+from byhand.display import Shown, one_line, quoted
 from byhand.errors import UsageError
 from byhand.evaluate import Admitted, Progress, pencil_sized, prepare
 from byhand.explaining.asked import tell_doing
@@ -64,8 +64,8 @@ class Explanation(Shown):
 
     def __repr__(self) -> str:
         shown = [self.trace.token(id) for id in self.compared]
-        what = " against ".join(map(repr, shown)) or "nothing known"
-        return f"<Explanation of {self.model.name} at position {self.position}: {what}>"
+        what = " against ".join(map(quoted, shown)) or "nothing known"
+        return f"<Explanation of {one_line(self.model.name)} at position {self.position}: {what}>"
 
     @property
     def model(self) -> Model:

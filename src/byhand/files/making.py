@@ -12,8 +12,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from byhand.display import Shown
 from byhand.expression import Expression, write
 from byhand.files.architecture import read_architecture
 from byhand.files.document import model_of, read_vocabulary
@@ -22,6 +24,7 @@ from byhand.files.writing import float_text
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
+from byhand.options import does_not_fit
 from byhand.spec import ModelSpec
 from byhand.tokens import Tokenizer
 
@@ -59,6 +62,9 @@ def make_model(
     >>> model, byhand.trace(model, "no yes")["logits"]
     (<Model two: 8 parameters, 2 tokens>, <logits 2×2 named: [[1/3, √2/2], [1/2, 2]]>)
     """
+    if name is not None and not isinstance(name, str):
+        raise does_not_fit("name", _("text"), name)
+    notes = (notes,) if isinstance(notes, str) else notes
     said = {"about": about or None, "text": text, "target": target, "end": end}
     entries = {key: _node(value, key) for key, value in said.items() if value is not None}
     entries |= {"weights": _node(weights, "weights"), "notes": _node(list(notes), "notes")}
@@ -85,9 +91,15 @@ def _node(value: Any, key: str) -> Node:
     if isinstance(value, Mapping):
         before = f"{key}." if key else ""
         return Table("", 0, key, {str(k): _node(v, f"{before}{k}") for k, v in value.items()})
+    if isinstance(value, Shown) and hasattr(value, "array"):
+        value = value.array  # a step of a trace: its numbers as they are, not their floats
+    if hasattr(value, "detach"):  # a tensor of torch: of 16 bits, NumPy reads it as float32
+        value = value.detach().cpu()
+        value = value.float() if value.is_floating_point() and value.itemsize < 4 else value
     if hasattr(value, "__array__") and not np.isscalar(value):
-        value = np.asarray(value)
-        if value.ndim and value.dtype.kind not in "OiubU":
+        value = np.asanyarray(value)  # a masked one stays masked
+        masked = isinstance(value, np.ma.MaskedArray)
+        if value.ndim and value.dtype.kind in "fV" and not masked:
             return Array("", 0, key, value)
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -105,10 +117,11 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, Expression):
         return write(value)
+    if isinstance(value, Shown):  # a number of a trace: exactly what it is, or it is refused
+        return str(value)
     if isinstance(value, str | int | np.integer | Fraction | Decimal):
         return str(value)
-    try:
-        number = float(value)
-    except TypeError:  # no number, which is said where it is read
-        return repr(value)
+    if not isinstance(value, float | np.floating | ml_dtypes.bfloat16):
+        return repr(value)  # no number, or one known only nearly: said where it is read
+    number = float(value)
     return float_text(number) if np.isfinite(number) else str(number)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from byhand.errors import UsageError
 from byhand.evaluate import Progress, prepare
 from byhand.generating.generation import Chosen, Generation
@@ -39,7 +41,7 @@ def generate(
     a token that ends a text, or where the model's context is full.  With `digits`, the numbers are
     enclosures, each choice is proven, and so many digits of its probability.
     """
-    if count < 1:
+    if not isinstance(count, int | np.integer) or count < 1:
         raise UsageError(
             _("the number of tokens has a value that does not fit"),
             expected=_("a whole number of at least {low}").format(low=1),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byhand import forward
-from byhand.display import Shown
+from byhand.display import Shown, one_line, quoted
 from byhand.errors import ByhandError, InputError, Undecided
 from byhand.evaluate import Admitted, Progress, work_out
 from byhand.generating.sampling import Sampling
@@ -90,8 +90,11 @@ class Generation(Iterator[Chosen], Shown):
         self._rest = ""
 
     def __repr__(self) -> str:
-        told = f"{len(self.choices)} tokens, " + (f"ended: {self.ended}" if self.ended else "open")
-        return f"<Generation of {self.model.name} ({self.numbers.name}): {self.text!r}, {told}>"
+        count = len(self.choices)
+        told = f"{count} token{'s' * (count != 1)}, "
+        told += f"ended: {self.ended}" if self.ended else "open"
+        name, text = one_line(self.model.name), quoted(self.text)
+        return f"<Generation of {name} ({self.numbers.name}): {text}, {told}>"
 
     @property
     def seed(self) -> int | None:

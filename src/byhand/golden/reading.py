@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.address import read_address, within
+from byhand.display import one_line, quoted
 from byhand.errors import AddressError, InputError, nearest
 from byhand.files.mapped import Stored, open_tensors
 from byhand.files.saved import EXACT, MANIFEST, VALUES, manifest_of, read_json, unexpected
@@ -188,7 +189,7 @@ class SavedTrace(Mapping[str, Any]):
         if found is None:
             raise AddressError(
                 _("there is no step {name}").format(name=repr(name)),
-                hint=nearest(name, [*self.steps, *self._second_names]),
+                hint=nearest(name, list(dict.fromkeys([*self.steps, *self._second_names]))),
             )
         return found
 
@@ -255,7 +256,7 @@ class SavedTrace(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return (
-            f"Saved trace of {self.model} on {self.text!r} ({self.numbers}): "
+            f"Saved trace of {one_line(self.model)} on {quoted(self.text)} ({self.numbers}): "
             f"{len(self.manifest['steps'])} steps in {self.folder}"
         )
 

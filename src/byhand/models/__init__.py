@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
 from byhand.errors import UsageError, nearest
 from byhand.files import read_model, read_spec
 from byhand.language import _
 from byhand.model import Model
+from byhand.options import does_not_fit
 from byhand.spec import ModelSpec
 
 _FOLDER = Path(__file__).parent
@@ -77,6 +79,8 @@ def _checkpoint(path: Path) -> bool:
 
 
 def _find(name_or_path: str | Path) -> Path:
+    if not isinstance(name_or_path, str | PathLike):
+        raise does_not_fit("model", _("a name, a path or a Model"), name_or_path)
     if name_or_path in _BUILT_IN:
         return _FOLDER / f"{name_or_path}.yaml"
     path = Path(name_or_path)

@@ -2,14 +2,41 @@
 
 Only text is made here.  How near the text is to the truth is the affair of whoever chose the
 digits: `exact.decimals` for exact and named values, `enclosed.enclosure` for enclosures.
+How many digits somebody may ask for is said here, once for all of them.
 """
 
 from __future__ import annotations
 
 from math import isinf, isnan
-from typing import SupportsInt
+from operator import index
+from typing import Any, SupportsInt
+
+from byhand.errors import UsageError
+from byhand.language import _, whole
 
 LONGEST = 30  # digits before or after the point, before a number is written with an exponent
+MOST = 1_000  # digits that may be asked for
+
+
+def asked(count: Any, least: int) -> int:
+    """The count of digits as Python's own whole number: powers of NumPy's would overflow.
+
+    A UsageError where it is none from `least` to MOST.
+
+    >>> asked(3, 1)
+    3
+    """
+    try:
+        digits = -1 if isinstance(count, bool) else index(count)
+    except TypeError:
+        digits = -1
+    if least <= digits <= MOST:
+        return digits
+    raise UsageError(
+        _("{name} has a value that does not fit").format(name="count"),
+        expected=_("a whole number from {least} to {most}").format(least=least, most=whole(MOST)),
+        found=repr(count)[:40],
+    )
 
 
 def point(n: SupportsInt, places: int) -> str:

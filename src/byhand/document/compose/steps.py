@@ -66,7 +66,7 @@ class Steps(Tables):
         """How far a token is ahead of the second."""
         if isinstance(margin, Enclosure):
             return margin_cell(margin, min(self.forms.digits, MARGIN_DIGITS))
-        if self.trace.numbers.register(margin) == "enclosed":
+        if hasattr(margin, "interval") and self.trace.numbers.register(margin) == "enclosed":
             return range_cell(margin)
         return self.forms.cell(margin)
 

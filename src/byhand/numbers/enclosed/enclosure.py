@@ -20,7 +20,7 @@ from byhand.errors import Undecided
 from byhand.language import _
 from byhand.numbers.base import Array, Numbers, nearest_float
 from byhand.numbers.enclosed.distance import Apart
-from byhand.numbers.written import with_digits
+from byhand.numbers.written import LONGEST, MOST, asked, with_digits
 
 Real = int | float | Fraction | Decimal | str
 Logs = npt.NDArray[np.float64]
@@ -117,6 +117,7 @@ class Enclosure:
         Fewer digits where fewer are proven.  Where not even one is: the middle and the radius, as
         `0 ± 3e-41`.  A plain "0" is exactly zero.
         """
+        digits = asked(digits, 1)
         if self.mid == 0 and self.rad == 0:
             return "0"
         for count in range(self._most(digits), 0, -1):
@@ -161,7 +162,11 @@ class Enclosure:
 
     def places(self, count: int) -> str:
         """So many digits behind the point: less than one unit of the last place from the real
-        value.  Fewer where fewer are proven; where none is, the middle and the radius."""
+        value.  Fewer where fewer are proven; where none is, the middle and the radius.  Numbers
+        of more than 30 digits before the point come as by `significant`."""
+        count = asked(count, 0)
+        if abs(self.mid) >= 10**LONGEST:
+            return self.significant(min(count + 1, MOST))
         if self.rad != inf:
             for places in range(count, -1, -1):
                 if 2 * Fraction(self.rad) * 10**places < 1:

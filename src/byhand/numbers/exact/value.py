@@ -27,6 +27,7 @@ from byhand.errors import InputError
 from byhand.expression import Expression, write
 from byhand.language import _
 from byhand.numbers.exact import decimals
+from byhand.numbers.written import asked
 
 if TYPE_CHECKING:
     from byhand.numbers.exact.space import Space
@@ -244,7 +245,7 @@ class Value(Shown):
         rational.  Values of more than 30 digits before the point come as by `significant`.
         Raises Undecided where the value is enclosed too widely for it.
         """
-        return decimals.decimal(self, count)
+        return decimals.decimal(self, asked(count, 0))
 
     def decimal(self, places: int) -> str:
         """The older word for `places`."""
@@ -252,7 +253,7 @@ class Value(Shown):
 
     def significant(self, digits: int) -> str:
         """The value with so many significant digits: within one unit of the last, proven."""
-        return decimals.significant(self, digits)
+        return decimals.significant(self, asked(digits, 1))
 
     def interval(self, places: int) -> tuple[str, str]:
         """Decimals (middle, radius): the real value lies within radius of middle, proven."""
