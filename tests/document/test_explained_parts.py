@@ -158,6 +158,12 @@ def test_words_in_a_grid_are_broken_and_what_belongs_together_is_not() -> None:
     assert "\u00a0" not in "".join(found)
 
 
+def test_a_number_wider_than_its_column_begins_a_line_of_its_own() -> None:
+    items = f"1 a 1.0, {together('0 b 0.' + '123456789' * 9)}"
+    cells = [line[5:] for line in shown(table(("head", "looks"), ("h", items)))[2:]]
+    assert [cells[0].strip(), cells[1].strip()[:6]] == ["1 a 1.0,", "0 b 0."]
+
+
 def test_a_cell_that_matters_most_has_a_sign_that_is_explained() -> None:
     grid = table(("", "x"), ("a", "1"), "number", strong=frozenset({(0, 1)}), note="so")
     assert shown(grid)[2:] == ["  a  1*", "  * so"]

@@ -161,7 +161,7 @@ def _row(
 ) -> Iterator[str]:
     """A row of cells; what is wider than its column goes on below."""
     stacks = [
-        [text] if to_right or width_of(text) <= room else list(broken(text, room))
+        [text] if to_right or width_of(text) <= room else list(broken(text, room, apart=True))
         for text, room, to_right in zip(texts, rooms, right, strict=True)
     ]
     for line in zip_longest(*stacks, fillvalue=""):
