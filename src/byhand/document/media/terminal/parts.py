@@ -62,11 +62,11 @@ class Terminal:
         whole = self.piped and any(column.kind == "formula" for column in part.columns)
         yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
-    def finding(self, part: parts.Finding) -> Iterator[str]:
-        """A sentence, and below it what is known about it."""
+    def finding(self, part: parts.Finding, leads: bool = False) -> Iterator[str]:
+        """A sentence, and below it what is known about it; `leads`: strong even by itself."""
         for text in part.lead.split("\n") if part.lead else ():
             for line in list(self.paragraph(text, INDENT)) or [""]:
-                yield self.ink(line, "strong" if part.told else None)
+                yield self.ink(line, "strong" if part.told or leads else None)
         for text in part.told:
             yield from self.paragraph(text, INDENT * 2, f"{INDENT}• ")
 

@@ -37,7 +37,7 @@ def broken(
             width_of(lead + line) > width and len(pieces := _cut(line, width - width_of(lead))) > 1
         ):
             yield _shown(lead, pieces[0])
-            lead, line = indent, pieces[1]
+            lead, line = indent, pieces[1].lstrip(" ")
     yield _shown(lead, line)
 
 
