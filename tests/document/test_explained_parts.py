@@ -22,7 +22,7 @@ from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.json.explanation import document_of
 from byhand.document.media.json.records import write_document
-from byhand.document.media.terminal.ink import width_of
+from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.parts import Terminal
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.parts import (
@@ -139,6 +139,7 @@ def test_wide_signs_count_twice_where_lines_are_broken() -> None:
     assert "".join(told).replace(" ", "").replace("•", "") == "日本語" * 9 + "x" * 30
     assert list(broken("a  b   c", 5)) == ["a  b", "c"]
     assert list(broken(" ", 5)) == []
+    assert list(broken("abcde " + "x" * 8, 5)) == ["abcde", "xxxxx", "xxx"]
     assert list(broken(together("one word") + " more", 9)) == ["one word", "more"]
 
 
@@ -156,6 +157,32 @@ def test_words_in_a_grid_are_broken_and_what_belongs_together_is_not() -> None:
     assert all(width_of(line) <= 60 for line in found)
     assert not any(line.rstrip().endswith(tuple("0123456789")) for line in found)
     assert "\u00a0" not in "".join(found)
+
+
+def test_a_number_wider_than_its_column_begins_a_line_of_its_own() -> None:
+    items = f"1 a 1.0, {together('0 b 0.' + '123456789' * 9)}"
+    cells = [line[5:] for line in shown(table(("head", "looks"), ("h", items)))[2:]]
+    assert [cells[0].strip(), cells[1].strip()[:6]] == ["1 a 1.0,", "0 b 0."]
+
+
+def test_where_formulas_do_not_fit_every_cell_has_a_line() -> None:
+    columns = (Column("component"), Column("formula", "formula"), Column("count", "number"))
+    rows = (("block 0 · MLP", "2·d·d_ff = 2·64·256 = 32,768", "32,768"),)
+    grid = Grid("", columns, rows, (("total", "", "103,680"),))
+    assert list(Terminal(42).lines([grid])) == [
+        "  block 0 · MLP",
+        "    formula  2·d·d_ff = 2·64·256 = 32,768",
+        "    count    32,768",
+        "  " + "─" * 38,
+        "  total",
+        "    count    103,680",
+    ]
+
+
+def test_the_first_sentence_of_a_finding_is_strong_in_a_section_even_by_itself() -> None:
+    section = Section("facts", "Facts", "", (Finding("Nothing is decided."),))
+    shown = list(Terminal(60, Ink(True)).lines([section]))
+    assert "\x1b[1m  Nothing is decided.\x1b[0m" in shown
 
 
 def test_a_cell_that_matters_most_has_a_sign_that_is_explained() -> None:

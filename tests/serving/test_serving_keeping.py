@@ -70,6 +70,7 @@ def test_a_shared_page_stands_by_itself(model: str) -> None:
     assert html.startswith("<!doctype html>")
     assert not re.search(r"https?://(?!www\.w3\.org)", html)
     assert 'id="next-logits"' in html
+    assert f"<title>{model}, by hand</title>" in html  # once
     assert "workings of single numbers are left out" not in html
     for name in ("book.css", "explained.css"):
         assert (HTML / name).read_text("utf-8")[:200] in html

@@ -117,7 +117,8 @@ class _Sheet:
 
     def page(self, page: Page, place: int) -> str:
         """A chapter."""
-        return self.framed(f"{page.title} · {self.book.title}", page.slug, self._page(page, place))
+        title = " · ".join(dict.fromkeys((page.title, self.book.title)))  # a single page has one
+        return self.framed(title, page.slug, self._page(page, place))
 
     def _page(self, page: Page, place: int) -> Iterator[Markup]:
         kicker = _("Page {number} of {count}").format(number=place + 1, count=len(self.book.pages))

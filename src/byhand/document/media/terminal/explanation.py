@@ -64,7 +64,10 @@ def section(terminal: Terminal, part: Section) -> Iterator[str]:
     yield from quiet_lines(part.about, terminal.width, terminal.ink)
     told = False
     for inside in part.parts:
-        shown = list(terminal.part(inside))
+        if isinstance(inside, Finding):
+            shown = list(terminal.finding(inside, leads=True))
+        else:
+            shown = list(terminal.part(inside))
         words = isinstance(inside, Finding | Remark | LeftOut)
         if shown and (not (told and words) or (isinstance(inside, Finding) and inside.lead)):
             yield ""

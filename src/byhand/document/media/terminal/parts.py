@@ -62,11 +62,11 @@ class Terminal:
         whole = self.piped and any(column.kind == "formula" for column in part.columns)
         yield from grid_lines(part, maxsize if whole else self.width, self.ink)
 
-    def finding(self, part: parts.Finding) -> Iterator[str]:
-        """A sentence, and below it what is known about it."""
+    def finding(self, part: parts.Finding, leads: bool = False) -> Iterator[str]:
+        """A sentence, and below it what is known about it; `leads`: strong even by itself."""
         for text in part.lead.split("\n") if part.lead else ():
             for line in list(self.paragraph(text, INDENT)) or [""]:
-                yield self.ink(line, "strong" if part.told else None)
+                yield self.ink(line, "strong" if part.told or leads else None)
         for text in part.told:
             yield from self.paragraph(text, INDENT * 2, f"{INDENT}• ")
 
@@ -83,17 +83,18 @@ class Terminal:
     # ------------------------------------------------------------------ title and stages
 
     def title(self, title: parts.Title) -> Iterator[str]:
-        """What is worked out, and how its signs are read."""
+        """What is worked out, and how its signs are read; with an aside, one of a list."""
+        inner = INDENT * bool(title.aside)
         gap = self.width - width_of(title.name) - width_of(title.aside)
         aside = " " * gap + self.ink(title.aside, "quiet") if title.aside else ""
         yield self.ink(title.name, "strong") + aside
         if title.about:
-            yield from self.paragraph(title.about)
-        if title.facts:
+            yield from self.paragraph(title.about, inner)
+        if title.facts and not title.aside:
             yield ""
         room = max((width_of(name) for name, _fact in title.facts), default=0)
         for name, fact in title.facts:
-            lead = f"{INDENT}{padded(name, room)}  "
+            lead = f"{inner}{INDENT}{padded(name, room)}  "
             yield from self.paragraph(fact, " " * width_of(lead), lead)
         signs = list(legend(title))
         if signs:

@@ -19,7 +19,8 @@ LEAST_WORDS = (24, 12, 6)  # characters of a column of words that is made narrow
 
 def grid_lines(grid: Grid, width: int, ink: Ink) -> Iterator[str]:
     """The lines of a table; columns that do not fit side by side follow in a panel below, and where
-    addresses stand under headings, each row has its numbers below its address."""
+    addresses stand under headings, each row has its numbers below its address.  Formulas are not
+    squeezed: where a row does not fit, each of its cells has a line."""
     yield from quiet_lines(grid.title, width, ink)
     columns = grid.columns[: len(grid.columns) - grid.barred]
     heads, right = [column.head for column in columns], [column.right for column in columns]
@@ -28,6 +29,8 @@ def grid_lines(grid: Grid, width: int, ink: Ink) -> Iterator[str]:
     listed = grid.grouped and columns[0].kind == "address"
     if listed and _below(rooms) <= width < _used(rooms):
         yield from _broken(grid, heads, rows, rooms, right, ink)
+    elif any(column.kind == "formula" for column in columns) and width < _used(rooms):
+        yield from _listed(grid, heads, rows, width, ink)
     else:
         yield from _beside(grid, heads, rows, right, width, ink)
     note = f"{STRONG} {grid.note}" if grid.note and grid.strong else grid.note
@@ -46,8 +49,7 @@ def _beside(
     ink: Ink,
 ) -> Iterator[str]:
     """The columns side by side, in as many panels as they need."""
-    formulas = any(column.kind == "formula" for column in grid.columns)
-    for shown in _panels(heads, [row for row in rows if len(row) > 1], right, width, formulas):
+    for shown in _panels(heads, [row for row in rows if len(row) > 1], right, width):
         rights = [right[at] for at in shown]
         names = [heads[at] for at in shown]
         cells = [[row[at] for at in shown] for row in rows if len(row) > 1]
@@ -81,6 +83,20 @@ def _broken(
             continue
         for line in (INDENT + row[0], *_row(row[1:], rooms[1:], right[1:], INDENT * 3)):
             yield line if at else ink(line, "quiet")
+
+
+def _listed(
+    grid: Grid, heads: Sequence[str], rows: Sequence[Sequence[str]], width: int, ink: Ink
+) -> Iterator[str]:
+    """Each row by its name, and below it every cell that says something, behind its heading."""
+    room = max(map(width_of, heads[1:]))
+    for at, (name, *cells) in enumerate(rows):
+        if at == len(grid.rows):
+            yield ink(INDENT + "─" * (width - 2 * len(INDENT)), "quiet")
+        yield from broken(name, width, INDENT, INDENT * 2)
+        for head, text in zip(heads[1:], cells, strict=False):
+            lead = INDENT * 2 + (padded(head, room) + INDENT) * bool(room)
+            yield from broken(text, width, lead, " " * width_of(lead))
 
 
 def _with_bar(line: str, room: int, share: str, longest: int) -> str:
@@ -118,12 +134,11 @@ def _panels(
     cells: Sequence[Sequence[str]],
     right: Sequence[bool],
     width: int,
-    formulas: bool,
 ) -> Iterator[list[int]]:
-    """The columns in groups that fit side by side, the first one in each; words and formulas are
-    broken rather than put below."""
+    """The columns in groups that fit side by side, the first one in each; words are broken rather
+    than put below."""
     rooms = _rooms(heads, cells)
-    if formulas or not any(right):
+    if not any(right):
         rooms = _narrowed(rooms, right, width)
     panel = [0]
     for at in range(1, len(rooms)):
@@ -161,7 +176,7 @@ def _row(
 ) -> Iterator[str]:
     """A row of cells; what is wider than its column goes on below."""
     stacks = [
-        [text] if to_right or width_of(text) <= room else list(broken(text, room))
+        [text] if to_right or width_of(text) <= room else list(broken(text, room, apart=True))
         for text, room, to_right in zip(texts, rooms, right, strict=True)
     ]
     for line in zip_longest(*stacks, fillvalue=""):

@@ -8,11 +8,14 @@ from byhand.document.media.terminal.ink import width_of
 from byhand.document.words import HARD_SPACE
 
 
-def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator[str]:
+def broken(
+    text: str, width: int, first: str = "", indent: str = "", apart: bool = False
+) -> Iterator[str]:
     """The text in lines of at most so many columns, broken at its blanks.
 
-    A word that is wider than a line is cut where each line ends; blanks within a line stay as they
-    are, hard ones become blanks.  `first` stands before the first line, `indent` before the others.
+    A word that is wider than a line is cut where each line ends; `apart`: it begins a line of its
+    own.  Blanks within a line stay as they are, hard ones become blanks.  `first` stands before the
+    first line, `indent` before the others.
     """
     if not text.strip():
         return
@@ -25,7 +28,7 @@ def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator
             gap = word
             continue
         too_wide = line and width_of(lead + line + gap + word) > width
-        if too_wide and width_of(indent + word) <= width:
+        if too_wide and (apart or width_of(indent + word) <= width):
             yield _shown(lead, line)
             lead, line, gap = indent, "", ""
         line += gap * bool(line) + word
@@ -34,7 +37,7 @@ def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator
             width_of(lead + line) > width and len(pieces := _cut(line, width - width_of(lead))) > 1
         ):
             yield _shown(lead, pieces[0])
-            lead, line = indent, pieces[1]
+            lead, line = indent, pieces[1].lstrip(" ")
     yield _shown(lead, line)
 
 
