@@ -220,3 +220,8 @@ def test_without_typst_the_error_names_what_to_install(monkeypatch: pytest.Monke
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(InputError, match=r"byhand\[pdf\]"):
         typeset("")
+
+
+def test_the_figure_is_told_on_paper_as_on_a_page() -> None:
+    told = "The whole pass; worked out here: block 0 attention scores"
+    assert f'"{told}' in typst_source(make_book("tiny", language="en"))

@@ -17,7 +17,7 @@ from fractions import Fraction
 from math import isqrt
 
 from byhand.document.numerals import in_full
-from byhand.document.parts import Cell, Line, Matrix, WorkingLine
+from byhand.document.parts import Cell, Line, Matrix, Sign, WorkingLine
 from byhand.expression import (
     Call,
     Entry,
@@ -374,10 +374,14 @@ def shortened(cell: Cell, brief: bool = False) -> bool:
 
 def rounded_line(line: Line, brief: bool) -> bool:
     """Whether some number in a line of matrices is not shown in full: then = is ≈."""
-    return any(
-        shortened(cell, brief)
-        for piece in line
-        if isinstance(piece, Matrix)
-        for row in piece.rows
-        for cell in row
-    )
+    matrices = (piece for piece in line if isinstance(piece, Matrix))
+    return any(shortened(cell, brief) for one in matrices for row in one.rows for cell in row)
+
+
+def settled(line: Line) -> tuple[bool, Line]:
+    """Whether a line shows what is named by its decimals, since it would be too wide; and the line
+    with the signs that it then has."""
+    brief = too_wide(line)
+    if not rounded_line(line, brief):
+        return brief, line
+    return brief, tuple(Sign("≈") if piece == Sign("=") else piece for piece in line)

@@ -7,7 +7,7 @@ and where the columns begin, each medium says itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -42,6 +42,15 @@ class Station:
     def adds(self) -> bool:
         """Whether something comes back to the stream here."""
         return self.kind == "stream" and self.label.startswith("+")
+
+    @property
+    def told(self) -> str:
+        """The station for those who hear the page: block 0 attention scores."""
+        if self.kind == "folded" or not self.layers:
+            return self.label
+        where = {"attn": _("attention"), "mlp": _("MLP")}.get(self.trip, "")
+        block = _("block {layer}").format(layer=self.layers[0])
+        return " ".join(filter(None, (block, where, self.label)))
 
     @property
     def feeds(self) -> bool:
@@ -92,6 +101,24 @@ def _folded(layers: Sequence[int]) -> str:
     if len(layers) == 1:
         return _("block {layer}").format(layer=layers[0])
     return _("blocks {first}–{last}").format(first=layers[0], last=layers[-1])
+
+
+def folded(
+    spine: Spine, steps: tuple[str, ...], used: Mapping[Folded, list[Station]]
+) -> tuple[Folded, list[Station], list[Station]]:
+    """How the figure of some steps is folded, its rows, and those that are marked."""
+    lit = set(spine.lit(steps))
+    full = unfolded(spine, lit)
+    rows = used.get(full) or list(stations(spine, full))
+    return full, rows, [row for row in rows if any(node.id in lit for node in row.nodes)]
+
+
+def whole_pass(marked: Sequence[Station]) -> str:
+    """The figure for those who hear it."""
+    if not marked:
+        return _("The whole pass")
+    told = ", ".join(row.told for row in marked)
+    return _("The whole pass; worked out here: {what}").format(what=told)
 
 
 def figure_name(full: Folded) -> str:

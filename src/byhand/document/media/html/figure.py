@@ -23,8 +23,8 @@ from byhand.document.media.stations import (
     Station,
     beside,
     figure_name,
-    stations,
-    unfolded,
+    folded,
+    whole_pass,
 )
 from byhand.language import _
 
@@ -62,7 +62,7 @@ class Figures:
         """The figure with the stations of these steps marked."""
         full, rows, marked = self.folded(steps)
         self.used.setdefault(full, rows)
-        name, label = figure_name(full), _whole_pass(marked)
+        name, label = figure_name(full), whole_pass(marked)
         dots = (_dot(place, row, True) for place, row in enumerate(rows) if row in marked)
         short = ", ".join(dict.fromkeys(_caption(marked)))
         text = _("spoken of here: {what}") if looks_back else _("worked out here: {what}")
@@ -93,7 +93,7 @@ class Figures:
                 "a",
                 drawn,
                 href=found[0],
-                aria_label=_told(row),
+                aria_label=row.told,
                 data_station=" ".join(node.id for node in row.nodes),
                 aria_current="step" if row in marked else None,
             )
@@ -107,10 +107,7 @@ class Figures:
 
     def folded(self, steps: tuple[str, ...]) -> tuple[Folded, list[Station], list[Station]]:
         """How the figure of some steps is folded, its rows, and those that are marked."""
-        lit = set(self.spine.lit(steps))
-        full = unfolded(self.spine, lit)
-        rows = self.used.get(full) or list(stations(self.spine, full))
-        return full, rows, [row for row in rows if any(node.id in lit for node in row.nodes)]
+        return folded(self.spine, steps, self.used)
 
     def svg(
         self,
@@ -130,7 +127,7 @@ class Figures:
             *marks,
             class_="pass",
             role="group" if links else "img",
-            aria_label=_whole_pass(marked),
+            aria_label=whole_pass(marked),
             viewBox=f"0 0 {self.width} {_height(rows)}",
         )
 
@@ -268,27 +265,6 @@ def _dot(place: int, row: Station, lit: bool) -> Markup:
 
 
 # ------------------------------------------------------------------ words and numbers
-
-
-def _name(full: Folded) -> str:
-    return "-".join(("pass", *map(str, full)))
-
-
-def _told(row: Station) -> str:
-    """A station for those who hear the page."""
-    if row.kind == "folded" or not row.layers:
-        return row.label
-    where = {"attn": _("attention"), "mlp": _("MLP")}.get(row.trip, "")
-    block = _("block {layer}").format(layer=row.layers[0])
-    return " ".join(filter(None, (block, where, row.label)))
-
-
-def _whole_pass(marked: Sequence[Station]) -> str:
-    """The figure for those who hear the page."""
-    if not marked:
-        return _("The whole pass")
-    told = ", ".join(map(_told, marked))
-    return _("The whole pass; worked out here: {what}").format(what=told)
 
 
 def _caption(marked: Sequence[Station]) -> Iterator[str]:

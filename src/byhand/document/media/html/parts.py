@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from byhand.document import parts, words
-from byhand.document.mathematics import cell_tree, form_lines, rounded_line, too_wide
+from byhand.document.mathematics import cell_tree, form_lines, settled
 from byhand.document.media.html import explained, strips, tables
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import token
@@ -190,8 +190,7 @@ def _pieces(line: parts.Line, pen: Inscriber) -> Iterator[str]:
 
     Where it would be too wide, what is named is shown by its decimals.
     """
-    brief = too_wide(line)
-    rounded = rounded_line(line, brief)
+    brief, line = settled(line)
     drawn = ""
     for piece in line:
         match piece:
@@ -199,8 +198,7 @@ def _pieces(line: parts.Line, pen: Inscriber) -> Iterator[str]:
                 if text in BREAKS and drawn:
                     yield drawn
                     drawn = ""
-                text = "≈" if text == "=" and rounded else {"·": "⋅"}.get(text, text)
-                drawn += token("mo", text)
+                drawn += token("mo", {"·": "⋅"}.get(text, text))
             case parts.Word(text=text):
                 drawn += token("mtext", text)
             case parts.Matrix(rows=rows):

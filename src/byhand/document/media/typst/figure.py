@@ -18,11 +18,10 @@ from byhand.document.media.stations import (
     Station,
     beside,
     figure_name,
-    stations,
-    unfolded,
+    folded,
+    whole_pass,
 )
 from byhand.document.media.typst.quoting import array, call, string, words, yes
-from byhand.language import _
 
 ROOM = Room(each=22, together=50, alone=44, marked=False)
 LANES = {"attn": "attn", "mlp": "mlp"}
@@ -38,15 +37,10 @@ class Figures:
 
     def where(self, steps: Sequence[str]) -> tuple[str, str, str]:
         """The name of the figure to draw, the places that are lit in it, and the same in words."""
-        lit = set(self.spine.lit(tuple(steps)))
-        full = unfolded(self.spine, lit)
-        rows = self.used.setdefault(full, list(stations(self.spine, full)))
-        places = [k for k, row in enumerate(rows) if any(node.id in lit for node in row.nodes)]
-        told = _("The whole pass")
-        if places:
-            what = ", ".join(rows[k].label for k in places)
-            told = _("The whole pass; worked out here: {what}").format(what=what)
-        return figure_name(full), array(map(str, places)), words(told)
+        full, rows, marked = folded(self.spine, tuple(steps), self.used)
+        self.used.setdefault(full, rows)
+        places = array(str(place) for place, row in enumerate(rows) if row in marked)
+        return figure_name(full), places, words(whole_pass(marked))
 
     def definitions(self) -> Iterator[str]:
         """What `where` named, to stand before the pages."""

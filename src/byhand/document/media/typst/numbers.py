@@ -10,8 +10,7 @@ from byhand.document.mathematics import (
     Written,
     cell_tree,
     in_a_table,
-    rounded_line,
-    too_wide,
+    settled,
     working_lines,
 )
 from byhand.document.media.terminal.layout import MASK
@@ -141,13 +140,11 @@ def formula(law: Formula, pen: Inscriber) -> str:
 
 def line_of(line: Line, pen: Inscriber) -> str:
     """A line; where it would be too wide, what is named is shown by its decimals."""
-    brief = too_wide(line)
-    rounded = rounded_line(line, brief)
+    brief, line = settled(line)
     drawn, told = [], []
     for piece in line:
         match piece:
             case Sign(text=text):
-                text = "≈" if text == "=" and rounded else text
                 drawn.append({"·": "⋅"}.get(text, text))
                 told.append(text)
             case Word(text=text):
