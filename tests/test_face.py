@@ -403,6 +403,17 @@ def test_a_number_system_has_a_name(sloping: byhand.Trace) -> None:
     assert "(slopes)" in repr(sloping)
 
 
+@pytest.mark.parametrize("numbers", KINDS)
+@pytest.mark.parametrize("name", ["tiny", "journey", "abc"])
+def test_a_trace_is_right_about_its_own_model(name: str, numbers: str) -> None:
+    assert byhand.check(name, byhand.trace(name, numbers=numbers)).passed
+
+
+def test_a_book_marks_claims_that_are_a_mapping(tmp_path: Path) -> None:
+    claims = {"logits[1,0]": 2}
+    assert byhand.book("tiny", "a b", out=tmp_path, claims=claims)[0].exists()
+
+
 class Within(Slopes):
     """Slopes that call every entry enclosed, and have no way to say its interval."""
 

@@ -357,7 +357,8 @@ def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
     """What a claimant who wrote this line may have gone on from, as middles and slack.
 
     Either what is written, or what was there before it was rounded: where the line follows, that
-    lies in what was worked out as well.
+    lies in what was worked out as well.  Distances from what is written are computed with: they may
+    be smaller than the last place of the number itself.
     """
     if not np.any(line.slack):
         return line.values, line.slack
@@ -366,13 +367,14 @@ def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
     written, mid = line.values, np.asarray(part.mid, dtype=np.float64)
     room = np.zeros(mid.shape) if rad is None else rad
     with np.errstate(invalid="ignore"):
-        low, high = written - line.slack, written + line.slack
-        least, most = np.fmax(low, mid - room), np.fmin(high, mid + room)
+        away = mid - written
+        room = room + 2.0**-50 * (np.abs(away) + room)  # what these few roundings can be wrong by
+        least, most = np.fmax(-line.slack, away - room), np.fmin(line.slack, away + room)
         follows = least <= most
-        low = np.where(follows, np.minimum(least, written), low)
-        high = np.where(follows, np.maximum(most, written), high)
-        middle = low + (high - low) / 2
-        slack = np.fmax(high - middle, middle - low) * (1 + 2.0**-40)
+        low = np.where(follows, np.minimum(least, 0.0), -line.slack)
+        high = np.where(follows, np.maximum(most, 0.0), line.slack)
+        middle = written + (low + (high - low) / 2)
+        slack = np.fmax(high - (middle - written), middle - written - low) * (1 + 2.0**-40)
     return middle, slack
 
 
