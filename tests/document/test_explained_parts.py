@@ -16,6 +16,7 @@ import byhand
 from byhand.document.compose.explanation import USUAL
 from byhand.document.compose.explanation.numerals import Numerals, short_float
 from byhand.document.compose.explanation.sections import sections, title
+from byhand.document.compose.working import workings
 from byhand.document.explanation import page
 from byhand.document.media.html.explanation_page import section_lines
 from byhand.document.media.html.mathml import Mathml
@@ -183,6 +184,11 @@ def test_the_first_sentence_of_a_finding_is_strong_in_a_section_even_by_itself()
     section = Section("facts", "Facts", "", (Finding("Nothing is decided."),))
     shown = list(Terminal(60, Ink(True)).lines([section]))
     assert "\x1b[1m  Nothing is decided.\x1b[0m" in shown
+
+
+def test_what_a_number_stands_for_is_no_aside() -> None:
+    shown = list(Terminal(60, Ink(True)).lines(workings(byhand.trace("tiny"), "tokens[0]")))
+    assert shown[-1] == "  the token a"
 
 
 def test_a_cell_that_matters_most_has_a_sign_that_is_explained() -> None:

@@ -241,7 +241,7 @@ class Compared:
                     yield replace(part, tables=tuple(self.tables(part)))
                 case Loss():
                     yield part
-                    yield Remark("more", self.beside("loss", (0,)))
+                    yield Remark("value", self.beside("loss", (0,)))
                 case Predictions():
                     yield part
                     yield from map(self.differs, self.comparison.differing)
@@ -277,7 +277,7 @@ class Compared:
             index = tuple(i for i in read.index if isinstance(i, int))
             there = read.name in {step.address for step in self.comparison.steps}
             told = there and not part.missing and not part.cell.masked
-            remarks = (Remark("more", self.beside(read.name, index)),) if told else ()
+            remarks = (Remark("value", self.beside(read.name, index)),) if told else ()
             yield replace(part, remarks=(*part.remarks, *remarks))
 
 

@@ -138,7 +138,7 @@ class Workings:
         if worked.step.op == "given":
             value = worked.value[index[0]] if index else worked.value
             text = self.token(value)
-            return WorkingLine(name, cell=rational_cell(value), remarks=(Remark("more", text),))
+            return WorkingLine(name, cell=rational_cell(value), remarks=(Remark("value", text),))
         if worked.step.op == "argmax":
             return self.next(name, worked, index[0])
         cell = MASKED if worked.missing else self.forms.full(worked.at(index))
@@ -183,7 +183,7 @@ class Workings:
         text = self.token(found.id)
         if self.trace.proof is not None:
             text += ", " + (_("proven") if found.proven else _("not proven"))
-        return WorkingLine(name, cell=rational_cell(found.id), remarks=(Remark("more", text),))
+        return WorkingLine(name, cell=rational_cell(found.id), remarks=(Remark("value", text),))
 
     def token(self, id: int) -> str:
         """A token, named for a sentence."""

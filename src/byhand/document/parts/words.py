@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Remark:
     """A sentence at a step or below a table: leaves, returns, stops, limit, open, more, "closing"
-    (how a sum closes); "claim" where a printed number does not follow, "carried" where it follows
-    from an error."""
+    (how a sum closes), "value" (what a number stands for, or what floats make of it); "claim" where
+    a printed number does not follow, "carried" where it follows from an error."""
 
     kind: str
     text: str
