@@ -1,7 +1,7 @@
-"""Numbers written as decimals: where the point stands, and when an exponent is needed.
+"""The writing of decimals: the place of the point, and exponents where needed.
 
-Only text is made here.  How near the text is to the truth is the affair of whoever chose the
-digits: `exact.decimals` for exact and named values, `enclosed.enclosure` for enclosures.
+Only text is made here.  The digits come from `exact.decimals` for exact and named values, and from
+`enclosed.enclosure` for enclosures; they guarantee the accuracy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A plan with fewer, larger steps: every norm one step, every attention one step.
+"""The fusion of plan steps for training: every norm is one step, every attention one step.
 
-Training needs no number inside a norm or an attention, and torch has both as one operation.  The
-transformer is not written again: the steps of the plan are replaced by one that gives the same.
+Training needs no number inside a norm or an attention, and torch has each as one operation.  The
+transformer is not written again: steps of the plan are replaced by one step with the same result.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ INSIDE = {  # what stands inside a norm, in the order of its steps
 
 
 def fused(plan: Plan) -> Plan:
-    """The same working, without the steps inside norms and attentions.
+    """The same plan, with each norm and each attention as one step.
 
-    The step that is left has the address of the last one it replaces: `.out` of a norm (or
-    `.normalized`, where there is neither gain nor bias), `.mixed` of an attention.  An attention
-    that is plain enough begins with its matrices, others with q, k and v.
+    The new step has the address of the last one it replaces: `.out` of a norm (`.normalized`
+    without gain and bias), `.mixed` of an attention.  A plain attention begins with its matrices,
+    others with q, k and v.
     """
     known = {step.address: step for step in plan}
     instead: dict[str, Step] = {}

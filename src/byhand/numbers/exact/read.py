@@ -1,4 +1,4 @@
-"""What people write becomes a value.  What would go beyond all bounds is refused, not tried."""
+"""The reader of expressions as values.  Values that would be too large are refused."""
 
 from __future__ import annotations
 

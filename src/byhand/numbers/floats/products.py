@@ -1,4 +1,4 @@
-"""Rows times a matrix, as BLAS likes it.
+"""Rows times a matrix, arranged for speed in BLAS.
 
 A few rows (the tokens of a text) meet a large matrix, which is read once from memory.  OpenBLAS,
 which NumPy comes with, first copies the operands of a large product into an order of its own; for

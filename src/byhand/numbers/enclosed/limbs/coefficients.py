@@ -57,7 +57,7 @@ class Tabled:
     series: Callable[[int, int, int], Series]  # (last point, terms, bits)
 
     def last(self, low: int) -> int:
-        """The last point: what the table stands for is less, beyond it, than 2^(low - 6)."""
+        """The last point of the table: beyond it, the function is less than 2^(low - 6)."""
         j = 1
         while self.tail((j + 0.49) / 2**STEP) > low - 6.01:
             j += 1 + j // 64
