@@ -95,7 +95,7 @@ def traces(
     progress: evaluate.Progress | None = None,
     **spelled: Unpack[Spelled],
 ) -> Iterator[Trace]:
-    """The traces of several `texts`, one after another, each as `trace` gives it.
+    """The traces of several `texts`, one after another, with `only` and `heads` as in `trace`.
 
     What texts share is made once: the weights as numbers, and the precision that digits take.  On a
     GPU the pass over texts of one length is prepared once and then repeated.

@@ -188,7 +188,7 @@ def enclosing_numbers(
 def known_to_so_many_decimals(model: Model) -> bool:
     """Whether some weights are rounded decimals: then enclosures stay wide at any precision.
 
-    Where all weights are exact, a radius that did not shrink proves nothing: a softmax of large
+    Where all weights are exact, a radius that did not shrink proves nothing.  A softmax of large
     scores lies between 0 and 1 until the scores are known.
     """
     objects = (tensor.data.flat for tensor in model.weights.values() if not tensor.floats)

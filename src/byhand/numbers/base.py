@@ -185,8 +185,8 @@ class Numbers(ABC):
     ) -> Array:
         """x times a matrix, plus bias.
 
-        An x of three axes (head, pos, d_head) is read with its heads side by side, as
-        `merge_heads` lays them; with `heads`, the result is split into (head, pos, width/heads).
+        An x of three axes (head, pos, d_head) is read with its heads side by side, as `merge_heads`
+        lays them.  With `heads`, the result is split into (head, pos, width/heads).
         """
 
     @abstractmethod

@@ -76,8 +76,8 @@ def _attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | Non
 def _self_attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | None:
     """(an attention from the stream it reads to `mixed` as one step, …), where it is plain.
 
-    Plain: a matrix each for q, k and v, as many key heads as query heads, q and k turned alike or
-    not at all, and nothing added to the scores.
+    A plain attention has one matrix each for q, k and v, and as many key heads as query heads.  q
+    and k are turned alike or not at all, and nothing is added to the scores.
     """
     if scores.op != "scores" or scores.inputs.keys() - {"q", "k"}:
         return None

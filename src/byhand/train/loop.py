@@ -68,8 +68,8 @@ def train(
     """Trains a run to its end; its folder then holds the model, the log and the curve.
 
     The folder is `out`, or runs/NAME beside the RUN.yaml.  With `resume` the run goes on from its
-    last checkpoint and ends with the same weights, optimizer state and log, byte for byte, as if
-    it had never been stopped.  Ctrl-C saves and raises Interrupted.
+    last checkpoint.  It ends with the same weights, optimizer state and log, byte for byte, as a
+    run that was never stopped.  Ctrl-C saves and raises Interrupted.
     """
     run = run if isinstance(run, Run) else read_run(run)
     folder = usual_folder(run) if out is None else Path(out)

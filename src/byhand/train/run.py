@@ -88,9 +88,9 @@ def usual_warmup(steps: int) -> int:
 class Run:
     """Everything that decides the result of a training run.
 
-    With `std`, matrices begin as normal numbers of this standard deviation, fixed by seed and name,
-    biases as 0 and gains as 1; only the buffers of `start` are taken.  Without `std`, the run
-    begins with the weights of `start`.
+    With `std`, matrices begin as normal numbers of this standard deviation, fixed by seed and name.
+    Biases begin as 0 and gains as 1, and only the buffers of `start` are taken.  Without `std`, the
+    run begins with the weights of `start`.
     """
 
     name: str

@@ -39,8 +39,8 @@ def evaluate(
 ) -> Value:
     """The value of an expression, exactly.
 
-    Raises ExpressionError for a division by zero, a root or logarithm that does not exist, an
-    unknown name and, where `bounded`, for numbers too large to write down.
+    Raises ExpressionError for a division by zero, a root or logarithm that does not exist, or an
+    unknown name.  With `bounded`, numbers too large to write down raise it too.
     """
     return _Evaluation(space, binding, bounded).value(tree)
 

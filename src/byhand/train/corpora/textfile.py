@@ -1,8 +1,8 @@
 """A UTF-8 text file as a corpus of characters.
 
-The tokens are all characters of the file in the order of their code points, so that the same
-characters have the same ids however the text is arranged.  Nothing is normalised: upper and lower
-case, combining accents and all kinds of line ends are kept.
+The tokens are all characters of the file in the order of their code points.  So the ids do not
+depend on the order of the text.  Nothing is normalised: upper and lower case, combining accents and
+all kinds of line ends are kept.
 """
 
 from __future__ import annotations

@@ -92,9 +92,9 @@ class Combination:
     def held_out(self) -> bool:
         """Whether it is held out: nearly a seventh are, one person further back with each verb.
 
-        No two verbs of a conjugation leave out the same person and tense, so that every ending
-        is seen with two other stems of its class; and no verb leaves out a form that is written
-        as another of its own (caminamos is present and past).
+        No two verbs of a conjugation leave out the same person and tense, so that every ending is
+        seen with two other stems of its class.  No verb leaves out a form that is spelled like
+        another of its own (caminamos is present and past).
         """
         return (self.verb + self.person - 2 * self.tense) % 7 == 6 and not self.tells_apart
 

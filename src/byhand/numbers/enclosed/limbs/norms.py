@@ -2,8 +2,8 @@
 
 The plan writes a norm as mean, centered, variance, std, normalized.  Step by step, radii would grow
 as if these were independent; but the real `normalized` is a function of the real x alone.  So every
-value remembers which one it was made of (`Origin`), together with `local`: how far its midpoint may
-be from the operation done exactly on the *midpoints* of its source.  Then
+value remembers its source (`Origin`), together with `local`.  `local` bounds the distance of its
+midpoint from the exact operation on the *midpoints* of its source.  Then
 
     |real - midpoint| <= |f(real source) - f(midpoints of the source)| + local
 

@@ -1,8 +1,8 @@
 """The operations of a transformer on enclosed arrays of limbs, with their radius rules.
 
 Midpoints are digits in limbs (`limbs`), products are exact (`products`), functions carry a written
-error (`functions`).  The distance of real values from midpoints is bounded by one Euclidean ball
-for each row (token, or token and head), and entry by entry where that is tighter (`values`).  Each
+error (`functions`).  One Euclidean ball for each row (token, or token and head) bounds the distance
+of real values from midpoints.  Bounds of entries are used where they are tighter (`values`).  Each
 operation says how the radius grows and why; `numbers/README.md` has the rules in one place.
 
 Two things happen to a radius in every operation:

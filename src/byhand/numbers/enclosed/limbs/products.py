@@ -17,11 +17,11 @@ multiply-add.  It is asserted for every product; where it fails, the rows are cu
 
 The checksum.  Beside each tile of a slice stand two columns, lo + 2^22·hi = the sum of its columns.
 The rows are multiplied by them in a product of their own; after the carry Σ_j y_j = lo + 2^22·hi
-must hold exactly, limb by limb, in every row.  A BLAS that is not what it claims (float32 inside,
-Strassen, a thread that did not write its rows) is found out: an error comes of it, no wrong digit.
+must hold exactly, limb by limb, in every row.  A BLAS that breaks its promise (float32 inside,
+Strassen, a thread that did not write its rows) gives an error, never a wrong digit.
 
-What is left out.  Pairs of limb and slice far below the wanted grid are not multiplied; what they
-could have given is bounded by the same norms and returned, to be added to the radius.
+What is left out.  Pairs of limb and slice far below the wanted grid are not multiplied.  The same
+norms bound their sum, and the bound is returned, to be added to the radius.
 """
 
 from __future__ import annotations
