@@ -1,4 +1,4 @@
-"""`python -m byhand` is the demo: `tiny` worked out on "a b"; with arguments, the command line."""
+"""The demo of `python -m byhand`: `tiny` on "a b"; with arguments, the command line."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""`byhand.trace`, `byhand.explain` and the like: a whole job in one call, from a name on.
+"""The functions of byhand, such as `byhand.trace`: each does a whole job in one call.
 
-What the functions share.  `model` is a built-in name, a model file, the folder of a checkpoint or a
-Model.  `text` is the model's own unless given.  `numbers` is "exact", "digits 12" (so many
-significant digits of every number, proven), "decimals 3" (every line rounded, as with a pencil),
-"float64", "float32", "bfloat16", "float16", or a number system of one's own; unless given, exact up
-to 2,000 parameters and floats above.  `exact=True`, `digits=12`, `decimals=3` and `float="float32"`
-say the same, as on the command line.  With a `device` the work is done with torch: "cpu", "cuda",
-"cuda:1".  What does not go together is refused in the words of the command line.
+The functions share some arguments.  `model` is a built-in name, a model file, the folder of a
+checkpoint or a Model.  `text` is the model's own unless given.  `numbers` is "exact", "digits 12"
+(12 proven significant digits of every number), "decimals 3" (every line rounded, as with a pencil),
+a float format, or a number system.  The formats are "float64", "float32", "bfloat16" and "float16".
+Without `numbers`, models of up to 2,000 parameters are exact and larger ones floats.  `exact=True`,
+`digits=12`, `decimals=3` and `float="float32"` say the same, as on the command line.  With a
+`device` the work is done with torch: "cpu", "cuda", "cuda:1".  Options that exclude each other are
+refused in the words of the command line.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ def trace(
 ) -> Trace:
     """Every number from the text to the next token.
 
-    `numbers` is "exact", "digits 12", "decimals 3", "float32" and the like, or a number system; the
-    model decides unless it is given.  `target` is the token that should come next, or its id, and
-    asks for the loss.  `only` asks for some steps (the others are worked out as far as they are
-    needed), `heads` for each head's own part of the attention output.
+    `numbers` is "exact", "digits 12", "decimals 3", "float32" and the like, or a number system;
+    without it, the size of the model decides.  `target` is the token that should come next, or its
+    id, and asks for the loss.  `only` asks for some steps and works out what they need; `heads`
+    asks for each head's own part of the attention output.
 
-    With digits, `trace.proof` says whether everything asked for is proven: the steps of `only`,
-    else all steps up to 2,000 parameters and the logits, next tokens and loss above.
+    With digits, `trace.proof` says whether everything asked for is proven.  That is the steps of
+    `only`; without `only` all steps, or above 2,000 parameters the logits, next tokens and loss.
 
     >>> import byhand
     >>> byhand.trace("journey", target="mat")
@@ -94,11 +95,10 @@ def traces(
     progress: evaluate.Progress | None = None,
     **spelled: Unpack[Spelled],
 ) -> Iterator[Trace]:
-    """The traces of several `texts`, one after another, each as `trace` gives it with the same
-    `only` and `heads`.
+    """The traces of several `texts`, one after another, with `only` and `heads` as in `trace`.
 
-    What texts share is made once: the weights as numbers, the precision that digits take, and, on a
-    GPU, the pass over texts of one length, which is prepared once and then repeated.
+    What texts share is made once: the weights as numbers, and the precision that digits take.  On a
+    GPU the pass over texts of one length is prepared once and then repeated.
 
     >>> import byhand
     >>> [len(trace.tokens) for trace in byhand.traces("tiny", ["a b", "c", "b a"])]
@@ -132,7 +132,7 @@ def numbers_for(model: Model, chosen: Chosen | None = None, *, many: bool = Fals
     """The number system asked for; where nothing is said, the one that suits the model.
 
     `many` says that many passes of a position each will use the same weights, so that converting
-    them once pays.  Of floats that are compared with proven digits, the system of the digits.
+    them once pays.  Where floats are compared with proven digits, this is the system of the digits.
     """
     chosen = chosen or Chosen()
     if chosen.system is not None:
@@ -166,7 +166,7 @@ def _opened(model: str | Path | Model) -> Model:
 
 
 def _word(model: Model, name: str, token: str | int | None) -> str | None:
-    """A token as people write it, which may be said by its id."""
+    """A token as people write it, given as a text or as its id."""
     if token is None or isinstance(token, str):
         return token
     vocabulary = model.vocabulary
@@ -197,9 +197,9 @@ def generate(
 ) -> Generation:
     """How a text goes on: an iterator of chosen tokens, each with its probability.
 
-    The most probable token each time; with a `temperature`, `top_k` or `top_p`, one that is drawn,
-    the same for the same `seed`.  The numbers are chosen as for `trace`; with digits each choice
-    is proven, and so many digits of its probability, or an Undecided says why not.
+    The most probable token is chosen; with a `temperature`, `top_k` or `top_p`, one is drawn, the
+    same for the same `seed`.  The numbers are chosen as for `trace`.  With digits, each choice and
+    the digits of its probability are proven, or an Undecided says why not.
 
     >>> import byhand
     >>> [(chosen.token, chosen.probability) for chosen in byhand.generate("tiny", "c", count=2)]
@@ -236,13 +236,13 @@ def check(
 ) -> Marking:
     """Somebody else's numbers for a model, marked line by line.
 
-    `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files),
-    mappings of names to arrays, or what `byhand.capture` recorded; names are byhand's,
-    TransformerLens's or Hugging Face's.  The loss is judged by the `target`.  `precision` is what
-    the claimant worked in ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); unless
-    given, the claims tell.  Without `suspects`, no cause is looked for.  Without any claims, those
-    of the document that a built-in model comes from are checked.  Claims are judged in numbers that
-    bound every rounding, so that there is no choice of `numbers`.
+    `claims` are files (YAML, JSON, CSV, xlsx, npz, safetensors, a folder of golden files), mappings
+    of names to arrays, or what `byhand.capture` recorded.  Names are byhand's, TransformerLens's or
+    Hugging Face's.  The loss is judged by the `target`.  `precision` is what the claimant worked in
+    ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
+    Without `suspects`, no cause is looked for.  Without any claims, those of the document that a
+    built-in model comes from are checked.  Claims are judged in numbers that bound every rounding,
+    so `numbers` cannot be chosen.
 
     >>> import byhand
     >>> marking = byhand.check("tiny", {"logits[1]": ["1", "-1", "1/2"]}, text="a b")
@@ -285,10 +285,10 @@ def explain(
 ) -> Explanation:
     """Why this token comes next: attribution, lens, circuits, geometry, facts, health.
 
-    The last `position` and the token predicted there, against its strongest rival, unless
-    others are named; `alone` takes the logit by itself.  `neurons` and `keys` divide MLPs and
-    heads further; `length` is that of the longest texts in the table of every text.  The numbers
-    are chosen as for `trace`.
+    It explains the token predicted at the last `position`, against its strongest rival, unless
+    others are named; `alone` takes the logit by itself.  `neurons` and `keys` divide MLPs and heads
+    further.  `length` is that of the longest texts in the table of all texts.  The numbers are
+    chosen as for `trace`.
 
     >>> import byhand
     >>> found = byhand.explain("tiny", "a b")
@@ -332,7 +332,7 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
     if isinstance(model, ModelSpec):
         return count_parameters(model)
     if not isinstance(model, Model) and is_checkpoint(model):
-        return count_parameters(open_spec(model))  # the config alone tells
+        return count_parameters(open_spec(model))  # reads no weights
     opened = _opened(model)
     return count_parameters(opened.spec, opened.weights)
 
@@ -357,15 +357,15 @@ def book(
     progress: evaluate.Progress | None = None,
     **spelled: Unpack[Spelled],
 ) -> tuple[Path, ...]:
-    """Writes the book of a model and a text into the folder `out`; returns the files, first the
-    page to open.
+    """Writes the book of a model and a text into `out`; returns the files, first the page to open.
 
-    The `target` asks for the loss.  `claims` is somebody's working (a file, or several), marked in
-    the book: of a built-in model the document it comes from, unless `claims` is empty.  `at` are
-    addresses whose numbers are shown however large the model is.  With `pdf` and `xlsx` the book is
-    also typeset, and a spreadsheet of live formulas.  A `worksheet` has so many `blanks`, which
-    `ask` for "values", "shapes", "counts" or some of them; another `seed` chooses others.  The
-    numbers are chosen as for `trace`, the `language` is "en", "es" or the one spoken.
+    The `target` asks for the loss.  `claims` is somebody's working (one file or several), marked in
+    the book.  Without `claims`, a built-in model marks the document it comes from; empty `claims`
+    mark nothing.  `at` are addresses whose numbers are shown however large the model is.  `pdf` and
+    `xlsx` add a typeset book and a spreadsheet of live formulas.  A `worksheet` has as many
+    questions as `blanks` says; they `ask` for "values", "shapes", "counts" or some of these.
+    Another `seed` chooses other questions.  The numbers are chosen as for `trace`; the `language`
+    is "en", "es" or the one spoken.
 
     >>> import byhand, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

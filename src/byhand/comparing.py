@@ -1,7 +1,7 @@
-"""What floats made of it: a trace in floats beside a proven one of the same text.
+"""The comparison of a trace in floats with a proven trace of the same text.
 
-For each step: how far its numbers are from the true ones, in units of the last place of the format,
-and how many decimal digits are right.  What is compared is what both traces hold.
+For each step it tells the error of its numbers, in units of the last place of the format, and how
+many decimal digits are right.  Steps that only one trace holds are left out.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SMALLEST, LARGEST = 5e-324, sys.float_info.max
 class StepComparison:
     """How near the floats of one step are to the true values.
 
-    Errors are what is proven: at least so many units, at most so many digits.  Where the enclosures
-    are narrow, as they are where digits beyond the format's were asked for, they are the errors.
+    `ulps` is a proven lower bound of the error; the digits are proven upper bounds.  Narrow
+    enclosures, with more digits than the format has, make these bounds the errors themselves.
 
     >>> import byhand
     >>> floats, proven = (byhand.trace("tiny", numbers=each) for each in ("float32", "digits 12"))
@@ -40,14 +40,14 @@ class StepComparison:
     """
 
     address: str
-    entries: int  # that were compared; masked ones are not
+    entries: int  # the number of entries compared; masked ones are not
     ulps: float  # the largest error, in units of the last place that the true value has
-    at: tuple[int, ...]  # where it is
-    fewest_digits: float  # decimal digits that are right, of the worst entry; ∞: it is the number
-    usual_digits: float  # of the median entry
+    at: tuple[int, ...]  # the index of the largest error
+    fewest_digits: float  # right decimal digits of the worst entry; ∞: all entries are right
+    usual_digits: float  # right decimal digits of the median entry
     unclear: int  # entries whose enclosure is too wide to tell a unit of the last place
-    most_ulps: float = inf  # no error is larger, as far as the enclosures tell
-    missed_zeros: tuple[tuple[int, ...], ...] = ()  # entries that are truly 0 but not in floats
+    most_ulps: float = inf  # an upper bound of every error, in units of the last place
+    missed_zeros: tuple[tuple[int, ...], ...] = ()  # entries that are truly 0 and not 0 in floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,14 @@ def _step(rounded: Worked, true: Worked, form: Any) -> StepComparison:
     numbers: Enclosing = true.numbers  # type: ignore[assignment]
     _sizes, radii = numbers.magnitudes(true.value)
     apart = numbers.apart(true.value, found)
-    # a zero has no last place to count in: what came out instead is told apart
+    # a zero has no last place: nonzero floats at true zeros are listed apart
     missed = present & (apart.sizes == 0) & (apart.least > 0) & np.isfinite(apart.least)
     ranked = present & ~missed if (present & ~missed).any() else present
     ulps = np.where(ranked, apart.ulps(form.bits, form.least), 0.0)
     worst = np.unravel_index(int(np.argmax(ulps)), ulps.shape)
     digits = np.sort(apart.digits()[ranked])
     units = np.maximum(apart.tops - 1, form.least) - (form.bits - 1)
-    with np.errstate(over="ignore"):  # a float is at most a diameter further away than at least
+    with np.errstate(over="ignore"):  # upper bound: the lower bound plus the diameter
         most = np.where(ranked, ulps + np.exp2(radii - units + 1), 0.0)
     return StepComparison(
         true.address,
@@ -145,8 +145,8 @@ def _step(rounded: Worked, true: Worked, form: Any) -> StepComparison:
 
 
 def ulps_between(true: Enclosure, found: Any, form: Any) -> tuple[float, float]:
-    """(at least, at most): how far a float is from the true value, in units of the last place of
-    the format at the size of the true value.  Both are 0 only where it is the true value.
+    """Lower and upper bound of a float's error, in units of the last place of the format at the
+    size of the true value.  Both are 0 only where the float is the true value.
     """
     number = float(found)
     if not isfinite(number):
@@ -183,7 +183,7 @@ def _ratio(error: Fraction, unit: Fraction) -> float:
 
 
 def _tokens(floats: Trace, proven: Trace) -> tuple[tuple[Differing, ...], int]:
-    """Where the next tokens differ; what is not proven is not compared."""
+    """The positions whose next tokens differ, and how many proven ones were compared."""
     differing = []
     count = 0
     pairs = zip(floats.next or (), proven.next or (), strict=False)

@@ -9,9 +9,9 @@
     ... ]
     '4·d² = 16,384'
 
-A tied head has no parameters of its own.  Without biases means without those of attention, MLP
-and head: a norm's gain and bias belong together.  Buffers (slopes, given angles, score tables)
-are no parameters and stand apart.
+A tied head has no parameters of its own.  "Without biases" leaves out the biases of attention, MLP
+and head; a norm's bias belongs to its gain and is counted.  Buffers (slopes, given angles, score
+tables) are not parameters and are listed apart.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ PARTS = ("embedding", "position", "attention", "mlp", "norm", "head")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One component: the tensors of a part of one layer, without or with their biases alone."""
+    """One component: the tensors of one part of a layer, either the biases alone or the others."""
 
     address: str  # count.block.0.attention, count.block.0.mlp.bias, count.embedding, …
     part: str  # a word of PARTS
     kind: str  # "matrix", "bias", "norm", "buffer"
     layer: int | None  # None outside the blocks
-    names: tuple[str, ...]  # of the tensors
+    names: tuple[str, ...]  # the names of the tensors
     formula: str  # 4·d²
     symbols: tuple[tuple[str, int], ...]  # what the letters of the formula stand for: d is 64
     count: int
@@ -86,7 +86,7 @@ class Inventory(Shown):
     total: int
     without_biases: int
     norms: int
-    unique: int  # tensors that refer to another are that other
+    unique: int  # the number of tensors; shared ones count once
     shared: tuple[tuple[str, str], ...]  # a tensor, and the one whose parameters it has
 
     @property
@@ -144,7 +144,7 @@ class Inventory(Shown):
 
 
 def count(spec: ModelSpec, weights: Weights | None = None) -> Inventory:
-    """The inventory of a model; with its weights, shared tensors are known and counted once."""
+    """The inventory of a model; given its weights, shared tensors are counted once."""
     own = learned(spec)
     shared = tuple(
         (p.name, tensor.same_as)

@@ -1,9 +1,9 @@
-"""Decimals of any number that a trace holds: so many places, or so many significant digits.
+"""Decimals of any number of a trace, with a given count of places or significant digits.
 
-A number of the exact system and an enclosure have `places` and `significant` themselves, and say no
-digit that is not proven.  The rationals of a pencil and the floats of a format are Python's own, or
-NumPy's; they are rounded from the number that they are, half away from zero.  A trace hands them
-out as `Rational` and `Float`, which have `places` and `significant` too.
+Exact numbers and enclosures have their own `places` and `significant`, which give proven digits
+only.  The rationals of a pencil and the floats of a format are Python's or NumPy's.  Their exact
+value is rounded half away from zero.  A trace hands them out as `Rational` and `Float`, which have
+`places` and `significant` too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from byhand.numbers.written import LONGEST, MOST, asked, point, with_digits
 
 
 def places(number: Any, count: int) -> str:
-    """The number with so many digits behind the point.
+    """The number with `count` digits behind the point.
 
     >>> places(Fraction(2, 3), 4), places(0.1, 20)
     ('0.6667', '0.10000000000000000555')
@@ -38,7 +38,7 @@ def places(number: Any, count: int) -> str:
 
 
 def significant(number: Any, count: int) -> str:
-    """The number with so many significant digits.
+    """The number with `count` significant digits.
 
     >>> significant(Fraction(2, 300), 4), significant(1234.5, 2), significant(99.96, 3)
     ('0.006667', '1.2e3', '100')
@@ -76,7 +76,7 @@ class Rational(Fraction):
 
 
 class Float(float):
-    """A float of a trace, of whatever format; it prints itself as that format does.
+    """A float of a trace, of any format; it prints itself as that format does.
 
     >>> tenth = Float.of(np.float32(0.1))
     >>> tenth, tenth.places(12), tenth.significant(3), float(tenth)
@@ -87,7 +87,7 @@ class Float(float):
 
     @classmethod
     def of(cls, number: Any) -> Float:
-        """The float of any format as one of Python's, which holds each of them exactly."""
+        """A float of any format as a Python float, which holds it exactly."""
         found = cls(float(number))
         found.shortest = str(number)
         return found
@@ -117,7 +117,7 @@ def sayable(number: Any, numbers: Numbers) -> Any:
 
 
 def handed_out(entry: Any) -> Any:
-    """An entry as a trace hands it out: a number has `places` and `significant`, whatever it is."""
+    """An entry as a trace hands it out: every kind of number has `places` and `significant`."""
     if isinstance(entry, Fraction):
         return Rational(entry)
     if isinstance(entry, float | np.generic) and not isinstance(entry, np.integer):

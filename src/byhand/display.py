@@ -1,8 +1,8 @@
-"""The registry of what draws an object as HTML and what saves it, by class, imported when used.
+"""The registry of functions that draw an object as HTML or save it, by class.
 
-A trace shows itself and saves itself without importing what does so.  The two tables below name a
-function for a class, as "module:function"; it is imported when it is called for.  A class that is
-not in a table is drawn or saved as its bases are.
+The two tables below name a function for a class, as "module:function".  The function is imported
+when it is first called, so a trace imports no drawing code.  A class that is not in a table is
+drawn or saved like its bases.
 
 >>> import byhand
 >>> byhand.trace("tiny", "a b")._repr_html_()[:19]
@@ -32,7 +32,7 @@ _SAVED = {  # class → the function that writes one of its objects to a path
 
 
 class Shown:
-    """Something that a notebook shows as the registered function draws it, else as its repr."""
+    """A base for objects that a notebook shows as the registered function draws them."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """Files and folders that appear whole or not at all: written beside their place, then renamed.
 
-`write_whole` writes one file, `write_all` several, `folder_draft` gives a folder to write into.
-Whoever reads meanwhile sees the old one or the new.
+`write_whole` writes one file, `write_all` several, `folder_draft` gives a folder to write into.  A
+reader sees the old file or the new one, never a part.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from byhand.language import _
 def write_whole(
     path: Path, content: bytes | Callable[[Path], None], *, make_folder: bool = False
 ) -> Path:
-    """Writes a file whole, or leaves all as it was; an OutputError says why it cannot be.
+    """Writes a file whole, or leaves everything as it was; an OutputError says why.
 
-    `content` is what to write, or writes it to the path it gets.  A link stays one, and a pipe or
-    a device (/dev/stdout) is written into: renaming would put a file in its place.
+    `content` is the bytes to write, or a function that writes them to a path.  A link stays a link.
+    A pipe or a device (/dev/stdout) is written into: renaming would put a file in its place.
     """
     with writing(path):
         if make_folder:
@@ -47,10 +47,10 @@ def write_all(files: Mapping[str, bytes], folder: Path) -> tuple[Path, ...]:
 
 @contextmanager
 def draft_of(target: Path, name: str = "") -> Iterator[Path]:
-    """A path beside the target; what is written there takes its place, or is gone after an error.
+    """A path beside the target; the file written there replaces the target, or is removed on error.
 
-    What the system says against it is raised as it is.  `name` is the draft's; without one it has
-    a name that nothing else has.
+    An OSError is raised as it is.  `name` is the name of the draft; without it, the draft has a
+    unique name.
     """
     draft = target.parent / (name or f".{target.name}-{token_hex(4)}")
     try:
@@ -64,12 +64,11 @@ def draft_of(target: Path, name: str = "") -> Iterator[Path]:
 
 @contextmanager
 def folder_draft(target: Path, replaceable: Callable[[Path], bool]) -> Iterator[Path]:
-    """A folder to write into; at the end it takes the target's place, or is gone after an error.
+    """A folder to write into; at the end it replaces the target, or is removed on error.
 
-    What is at the target stays there until then; only an empty folder, or what is `replaceable`,
-    makes room.
+    The target stays there until then.  Only an empty folder, or a `replaceable` one, is replaced.
     """
-    if target.is_symlink():  # what it leads to is replaced, not the link
+    if target.is_symlink():  # the link stays: its target is replaced
         target = target.resolve()
     draft = target.parent / f".{target.name}-{token_hex(4)}"
     try:
@@ -86,7 +85,7 @@ def folder_draft(target: Path, replaceable: Callable[[Path], bool]) -> Iterator[
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """What the system says against writing becomes an OutputError."""
+    """Turns an OSError of the block into an OutputError."""
     try:
         yield
     except OSError as error:
@@ -119,7 +118,7 @@ def _refuse_what_is_not_ours(target: Path, replaceable: Callable[[Path], bool]) 
 
 
 def _put_in_place(draft: Path, target: Path) -> None:
-    """Renames the finished draft; what it replaces is moved aside first, and back if that fails."""
+    """Renames the finished draft; the old target is moved aside first, and back if that fails."""
     if not target.exists() or not any(target.iterdir()):
         draft.replace(target)
         return
@@ -132,13 +131,13 @@ def _put_in_place(draft: Path, target: Path) -> None:
             aside.rename(target)
         raise
     finally:
-        if target.exists():  # else the old one stays aside rather than nowhere
+        if target.exists():  # else the old target is kept aside
             _remove(aside)
 
 
 def _remove(folder: Path) -> None:
-    """What is left of a folder goes, if there is anything."""
+    """Removes a folder with its contents, if it exists."""
     if folder.exists():
-        from shutil import rmtree  # only now: it brings half of the compressors along
+        from shutil import rmtree  # slow to import: it loads the compressors
 
         rmtree(folder, ignore_errors=True)

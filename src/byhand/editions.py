@@ -1,4 +1,4 @@
-"""A book as a whole job: what it needs is worked out, and its pages are composed.
+"""The making of a book: what it needs is worked out, and its pages are composed.
 
     model, text → Edition → Book
 
@@ -47,7 +47,7 @@ WINDOWS = {
     TOY: Window(rows=8, columns=8, heads=4),
     LARGE: Window(rows=8, columns=8, heads=2, weights=0),
 }
-NOTEBOOK = Window(rows=8, columns=8, heads=2)  # of what is too large to be shown whole
+NOTEBOOK = Window(rows=8, columns=8, heads=2)  # shown of values too large to be shown whole
 
 
 # ------------------------------------------------------------------ what a book is made from
@@ -65,13 +65,13 @@ def make_edition(
     digits: int | None = None,
     progress: evaluate.Progress | None = None,
 ) -> Edition:
-    """Works out what the book of a model and a text needs.
+    """The edition of a model and a text: everything that its book needs, worked out.
 
-    `called` is what the reader calls an opened model.  `claims` are files of claims to be marked;
-    without any, those of the document that a built-in model comes from, as long as the text is
-    its own; an empty sequence marks none.  `at` are addresses whose numbers are shown however
-    large the model is.  `numbers` are the model's usual ones unless given; with `digits`, so many
-    significant digits are proven.
+    `called` is the reader's name for an opened model.  `claims` are files of claims to be marked;
+    an empty sequence marks none.  Without `claims`, a built-in model with its own text marks the
+    document it comes from.  `at` are addresses whose numbers are shown however large the model is.
+    `numbers` are the model's usual ones unless given; with `digits`, that many significant digits
+    are proven.
     """
     opened = model if isinstance(model, Model) else models.open_model(model)
     name = called or models.called(model)
@@ -83,7 +83,7 @@ def make_edition(
 
         trace = prove(job, digits, progress=progress)
     asked = tuple(at)
-    for address in asked:  # an AddressError now rather than after long work
+    for address in asked:  # raises an AddressError before the long work
         shape_at(read_address(address), trace.plan, opened.weights)
     sources = _own_document(opened, trace) if claims is None else tuple(claims)
     if not sources:
@@ -117,8 +117,7 @@ def edition_of(
 ) -> Edition:
     """The edition of a finished trace.
 
-    `window` is used where the model is too large for everything; without `workings` no number
-    has one.
+    `window` limits what is shown of a large model; without `workings` no number has a working.
     """
     inventory = count(trace.model.spec, trace.model.weights)
     scale = scale_of(inventory, trace)
@@ -146,7 +145,7 @@ def edition_of(
 
 
 def scale_of(inventory: Inventory, trace: Trace) -> str:
-    """How much a book can show: pencil, toy or large."""
+    """The scale of a book, which says how much it shows: pencil, toy or large."""
     entries = sum(prod(step.shape) for step in trace.plan)
     if inventory.total <= evaluate.PENCIL_SIZED and entries <= PENCIL_ENTRIES:
         return PENCIL
@@ -154,7 +153,7 @@ def scale_of(inventory: Inventory, trace: Trace) -> str:
 
 
 def command_on(called: str, text: str | None) -> str:
-    """What stands behind `byhand trace` to get the same: the model, and the text if not its own."""
+    """The arguments of `byhand trace` for the same trace: the model, and any text but its own."""
     return quote(called) if text is None else f"{quote(called)} {quote(text)}"
 
 
@@ -179,7 +178,7 @@ def _own_document(model: Model, trace: Trace) -> tuple[Any, ...]:
 
 
 def printed_end(claims: Claims) -> PrintedEnd | None:
-    """What the printed end of the stream leads to: its address, p(target) and the loss, exactly.
+    """What follows exactly from the printed end of the stream: its address, p(target), the loss.
 
     None where the last row that the logits are made of is not printed, or is the true one, or
     where a weight is unknown.
@@ -207,7 +206,7 @@ def printed_end(claims: Claims) -> PrintedEnd | None:
 
 
 def _as_known(value: Any) -> str:
-    """Four decimals; of what is known only within a range, the range."""
+    """A value with four decimals; where only a range is known, the range."""
     if value.register == "enclosed":
         return " ± ".join(value.interval(4))
     return str(value.decimal(4))

@@ -1,7 +1,7 @@
-"""The door of the command line: `byhand …` and `python -m byhand …` come in here.
+"""The entry point of the command line, for `byhand …` and `python -m byhand …`.
 
-What must hold before the first command is imported, and after the last one has ended: Ctrl-C is
-quiet, and the three standard streams are there.  What is said and done is in `byhand.cli`.
+It guarantees that Ctrl-C is quiet and that the three standard streams are open.  This holds before
+the first command is imported and after the last one has ended.  The commands are in `byhand.cli`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOMENT = 0.05  # seconds
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs one command line, and ends the process with its exit status."""
-    listens = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not in a background
+    listens = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else in background
     if listens:
         signal.signal(signal.SIGINT, _leave)
     _open_the_closed()
@@ -31,21 +31,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         status = commands.run(sys.argv[1:] if arguments is None else arguments)
-    except KeyboardInterrupt:  # again, while the first one was being told
+    except KeyboardInterrupt:  # a second one, while the first was being reported
         status = INTERRUPTED
     if listens:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to tell
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to report
     sys.exit(status)
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    """An exception in the middle of an import would show where it was, or get lost there."""
+    """Ends the process at once: an exception during an import would print a trace, or get lost."""
     os._exit(INTERRUPTED)
 
 
 def _not_lost(dropped: sys.UnraisableHookArgs) -> None:
-    """An interruption that falls into a callback is dropped by Python; it comes again when the
-    callback is over."""
+    """Raises an interruption again that Python has dropped because it fell into a callback."""
     if not issubclass(dropped.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(dropped)
         return
@@ -55,8 +54,9 @@ def _not_lost(dropped: sys.UnraisableHookArgs) -> None:
 
 
 def _open_the_closed() -> None:
-    """A stream that the caller has closed leads nowhere from here on.  Else the next file opened
-    would take its number, and what a library writes on stderr would stand in that file."""
+    """Opens the standard streams that the caller has closed, on the null device.  Else the next
+    file opened would take their number, and a library's output on stderr would go into that
+    file."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""What can go wrong, as people see it.  No arithmetic lives here.
+"""The errors that people see, and their messages.  No arithmetic lives here.
 
     ByhandError
     ├── InputError              the call or the input is wrong          exit status 2

@@ -25,7 +25,7 @@ from byhand.tracing import Missing, Trace, Worked
 from byhand.weights import Tensor, Weights
 
 PENCIL_SIZED = 2_000  # parameters up to which exact numbers are the usual ones
-CORNER = 64  # positions to which a table of scores is admitted at least
+CORNER = 64  # rows and columns of a table of scores that are admitted at least
 
 Progress = Callable[[Step], None]
 Sink = Callable[[Worked], None]
@@ -42,7 +42,7 @@ class Job:
     text: str
     tokens: tuple[int, ...]
     target: int | None = None
-    asked: tuple[str, ...] = ()  # the steps asked for; none: all of the plan
+    asked: tuple[str, ...] = ()  # the steps asked for; empty: all of the plan
 
     def work(
         self,
@@ -52,12 +52,11 @@ class Job:
         sink: Sink | None = None,
         weights: Admitted | None = None,
     ) -> Trace:
-        """The trace.  `sink` sees each step as it is worked out; what is not in `keep` is dropped
-        after its last reader.  `weights` are the model's, where they were admitted before.
+        """The trace.  `sink` sees each step as it is worked out; steps that are not in `keep` are
+        dropped after their last reader.  `weights` are the model's, if they were admitted before.
 
         Unless `keep` says otherwise, rounded and enclosed numbers are kept where they were asked
-        for.  Exact and named ones are all kept: a letter stands for the number at another step's
-        address.
+        for.  Exact and named ones are all kept: a letter may stand for a number of another step.
         """
         if keep is None and self.asked and self.numbers.uniform:
             keep = self.asked
@@ -75,7 +74,7 @@ class Job:
         return self.traced(steps)
 
     def instead(self) -> dict[str, Any]:
-        """What `work_out` is to put in the place of steps: `given`, `revise`; here nothing."""
+        """Arguments of `work_out` that replace steps (`given`, `revise`): none by default."""
         return {}
 
     def traced(self, steps: Mapping[str, Worked]) -> Trace:
@@ -102,10 +101,10 @@ def prepare(
     at: Iterable[str] = (),
     head_outputs: bool = False,
 ) -> Job:
-    """The whole working of one text, or of just the steps asked for and what they need.
+    """The job of one text: all steps, or just the steps asked for and what they need.
 
-    Without a text, the model's own; without numbers, exact ones; a target asks for the loss.
-    `only` asks for steps, `at` for steps together with what they read.
+    Without a text, the model's own is taken; without numbers, exact ones.  A target asks for the
+    loss.  `only` asks for steps, `at` for steps together with what they read.
     """
     if text is None and model.text is None:
         raise InputError(
@@ -147,7 +146,7 @@ def trace(
 def pencil_sized(model: Model) -> bool:
     """Whether exact numbers are the usual ones: a model file of up to 2,000 parameters.
 
-    Its buffers may be large: of a table of scores only what a text reaches is worked with.
+    Its buffers may be large: only the part of a table of scores that a text reaches is used.
     """
     return size_of(model.spec) <= PENCIL_SIZED and model.family is None
 
@@ -161,7 +160,7 @@ def usual_format(model: Model) -> str:
 
 
 def _holds(tensor: Tensor) -> bool:
-    """Whether float32 holds every entry that is not a float already."""
+    """Whether the entries are floats, or float32 holds all known ones exactly."""
     if tensor.floats:
         return True
     known = (x for x in tensor.data.flat if x is not ABSENT and not isinstance(x, Unknown))
@@ -181,14 +180,13 @@ def work_out(
     sink: Sink | None = None,
     revise: Revise | None = None,
 ) -> dict[str, Worked]:
-    """The plan's steps with their values, in order.  What cannot be known is marked missing.
+    """The plan's steps with their values, in order.  Steps that cannot be known are marked missing.
 
-    `given` holds, by address, values that stand in for what a step would give (a Worked one is
-    taken as it is); with `plan.only([address], given=…)` a single step is worked out again from
-    given inputs.  With `keep`, other values are dropped as soon as nothing reads them any more,
-    and weights likewise, unless they come admitted; `sink` sees each step before that.  `revise`
-    may put another value in the place of a step's, once it is worked out or given: what reads the
-    step goes on from that.
+    `given` holds values, by address, that replace those of steps (a Worked one is taken as it is).
+    With `plan.only([address], given=…)` a single step is worked out again from given inputs.  With
+    `keep`, other values are dropped after their last reader; `sink` sees each step before that.
+    Weights are dropped likewise, unless they come admitted.  `revise` may replace the value of a
+    step, once it is worked out or given; later steps read the new value.
     """
     ids = {"tokens": tuple(tokens), "target": target}
     instead = {plan[address].address: value for address, value in (given or {}).items()}
@@ -266,7 +264,7 @@ def check_reach(plan: Plan, weights: Weights) -> None:
 
 def _check_reach(step: Step, weights: Weights) -> None:
     if step.op != "scores" or not step.inputs.get("table", "").startswith(WEIGHT):
-        return  # an edited plan may work its table out: softmax looks at what comes of it
+        return  # an edited plan may compute its table: softmax checks that one
     table = weights[step.inputs["table"].removeprefix(WEIGHT)].data
     settings = step.attributes
     for head in range(step.shape[0]):
@@ -301,10 +299,10 @@ class Admitted:
         self.weights = weights
         self.numbers = numbers
         self.values: dict[str, Any] = {}
-        self._tables: dict[str, tuple[int, Any]] = {}  # how far each is admitted, and what it is
+        self._tables: dict[str, tuple[int, Any]] = {}  # name → (rows admitted, values)
 
     def unknown(self, name: str) -> bool:
-        """Whether some entry of a tensor has a value that nobody has said."""
+        """Whether some entry of a tensor is Unknown."""
         data = self.weights[name].data
         return data.dtype == np.object_ and any(isinstance(x, Unknown) for x in data.flat)
 
@@ -314,8 +312,9 @@ class Admitted:
         return self.values[name]
 
     def table(self, name: str, reach: int) -> Any:
-        """A table of scores, at least as far as positions reach: the rest of a large one is not
-        read.  A text that goes on finds it admitted to twice its length."""
+        """A table of scores, at least its first `reach` rows and columns: the rest of a large one
+        is not read.  The number of rows is a power of two, so that a growing text rarely admits it
+        again."""
         admitted, value = self._tables.get(name, (0, None))
         if admitted < reach:
             data = self.weights[name].data

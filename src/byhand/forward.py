@@ -36,10 +36,10 @@ def plan(
 ) -> Plan:
     """The steps of one forward pass over `length` tokens, in spine order.
 
-    `past` counts the tokens before these, whose keys and values are given (a cache), `positions`
-    go on from there unless given, and `mask` (True where a query may look at a key) comes on top
-    of each block's causal mask: all data, so that caches and padding need no pass of their own.
-    `target` asks for the loss, `head_outputs` for each head's own part of the attention output.
+    `past` counts earlier tokens, whose keys and values are given (a cache).  `positions` go on from
+    there unless given.  `mask`, True where a query may look at a key, is added to each block's
+    causal mask.  All of it is data, so caches and padding need no pass of their own.  `target` asks
+    for the loss, `head_outputs` for each head's own part of the attention output.
     """
     places = tuple(range(past, past + length)) if positions is None else tuple(positions)
     allowed = None if mask is None else tuple(map(tuple, mask))
@@ -48,7 +48,7 @@ def plan(
 
 @lru_cache(maxsize=8)
 def _plan(run: Pass, target: bool) -> Plan:
-    """A plan is data that nobody changes: whoever works out texts of one length shares it."""
+    """The plan of a pass, cached: a plan never changes, so texts of one length share it."""
     spec, length, past = run.spec, run.length, run.past
     w = Sheet(pos=length, query=length, key=past + length, past=past)
     w.sizes |= {"d": spec.d_model, "vocab": spec.vocab, "one": 1}
@@ -74,7 +74,7 @@ def _plan(run: Pass, target: bool) -> Plan:
 
 
 def _embed(w: Sheet, run: Pass) -> str:
-    """The table's row of each token, plus the row of its position where the model has such."""
+    """The embedding of each token, plus that of its position where the model has one."""
     spec = run.spec
     token = w.line(
         "embed.token",
@@ -104,7 +104,7 @@ def _embed(w: Sheet, run: Pass) -> str:
 
 
 def _unembed(w: Sheet, spec: ModelSpec, stream: str) -> None:
-    """The stream read against every token of the vocabulary."""
+    """The logits: the stream times the unembedding, one logit for each token of the vocabulary."""
     w.line(
         "logits",
         "linear",
@@ -317,7 +317,7 @@ def _rotate(w: Sheet, run: Pass, at: str, attn: AttentionSpec, name: str, x: str
 
 
 def _after_past(w: Sheet, at: str, name: str, x: str) -> str:
-    """The keys or values of the tokens before, which are given, and then those of these tokens."""
+    """The given keys or values of earlier tokens, followed by those of these tokens."""
     past = w.line(f"{at}.past_{name}", "given", "from before", ("kv_head", "past", "d_head"))
     both = {"x": past, "y": x}
     return w.line(f"{at}.all_{name}", "join", "past, then new", ("kv_head", "key", "d_head"), both)
@@ -327,7 +327,7 @@ def _after_past(w: Sheet, at: str, name: str, x: str) -> str:
 
 
 def _mlp(w: Sheet, run: Pass, at: str, mlp: MlpSpec, x: str) -> str:
-    """Each position on its own: out of d into d_ff, bent, and back."""
+    """Each position on its own: from d to d_ff, through the activation, and back to d."""
     w.sizes["d_ff"] = mlp.d_ff
     spec, wide = run.spec, ("pos", "d_ff")
     bent, name = "", "hidden"

@@ -1,4 +1,4 @@
-"""Which language byhand speaks.  Messages are written in English and translated by gettext.
+"""The language of messages.  They are written in English and translated by gettext.
 
 >>> from byhand.language import _, speak
 >>> speak("es"); _("hint")
@@ -20,7 +20,7 @@ _catalogue = NullTranslations()
 
 
 def speak(language: str) -> None:
-    """From now on, messages come in this language (one of LANGUAGES)."""
+    """Sets the language of all further messages (one of LANGUAGES)."""
     global _catalogue
     folder = Path(__file__).parent / "locale"
     _catalogue = translation("byhand", folder, [language], fallback=True)
@@ -33,7 +33,7 @@ def spoken() -> str:
 
 @contextmanager
 def speaking(which: str | None) -> Iterator[str]:
-    """Speaks a language (or goes on with the one spoken), and then the one before again."""
+    """Speaks a language inside the block (None: the one spoken), and afterwards the old one."""
     global _catalogue
     before = _catalogue
     if which is not None:
@@ -63,5 +63,5 @@ def later(message: str) -> str:
 
 
 def whole(count: int) -> str:
-    """A whole number with its thousands set apart, as the language does: 4,096 or 4 096."""
+    """A whole number with thousands separated as the language does: 4,096 or 4 096."""
     return f"{count:,}".replace(",", _(","))

@@ -1,7 +1,7 @@
-"""The shortfall of an attempt at a proof, and how many more bits it may take.
+"""The shortfall of an attempt at a proof, and how many more bits the next attempt needs.
 
-`proving` works a job out with more and more bits; here one attempt is measured: which numbers
-lack digits, which next tokens are not proven, and by how much.
+`proving` works a job out with more and more bits.  Here one attempt is measured: which numbers lack
+digits, which next tokens are not proven, and how many bits are missing.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from byhand.numbers.enclosed.enclosure import (
 from byhand.proof import Unproven
 from byhand.tracing import Trace, Worked
 
-GUARD = 6  # bits beyond what was missing, so that the next attempt is the last
-LEAST_STEP = 32  # bits more, where it is not clear how many are missing
-MOST_REPORTED = 20  # of what is undecided
-MOST_CANDIDATES = 1_000  # that are looked through for the foremost two
+GUARD = 6  # bits added to the missing ones, so that the next attempt is the last
+LEAST_STEP = 32  # bits added where it is unclear how many are missing
+MOST_REPORTED = 20  # undecided things that are reported
+MOST_CANDIDATES = 1_000  # tokens that are searched for the two largest logits
 
 
 @dataclass
 class Shortfall:
     """What an attempt left unproven."""
 
-    entries: dict[str, Any] = field(default_factory=dict)  # by step: a mask of its entries
-    positions: list[int] = field(default_factory=list)  # of next tokens
+    entries: dict[str, Any] = field(default_factory=dict)  # address → mask of unproven entries
+    positions: list[int] = field(default_factory=list)  # whose next token is not proven
     count: int = 0
-    bits: float = 0  # that are missing, as far as can be told
-    radius: float = -inf  # log2 of the largest one
-    near_zero: bool = False  # a number may be zero or two may be tied: what is missing is unclear
+    bits: float = 0  # the number of missing bits, as far as it is known
+    radius: float = -inf  # log2 of the largest radius
+    near_zero: bool = False  # a number may be zero, or two tied: `bits` is a guess
 
     def add_token(self, position: int, distance: Enclosure) -> None:
-        """A next token that is not proven; the foremost two logits have this distance."""
+        """Adds a next token that is not proven; `distance` is that of the two largest logits."""
         self.positions.append(position)
         self.count += 1
         self.near_zero = True
@@ -54,7 +54,7 @@ class Shortfall:
             self.bits = max(self.bits, radius - binary_size(abs(distance.mid)) + 1)
 
     def add_number(self, number: Enclosure, digits: int) -> None:
-        """A number of which so many digits are not proven."""
+        """Adds a number whose digits are not proven."""
         middle, radius = binary_size(abs(number.mid)), binary_size(number.rad)
         self.count += 1
         self.near_zero = self.near_zero or middle <= radius < inf
@@ -63,12 +63,12 @@ class Shortfall:
         self.bits = max(self.bits, missing if isfinite(middle) else 0)
 
     def add_guess(self) -> None:
-        """Something else that is not proven: nobody knows how many bits it takes."""
+        """Adds something else that is not proven: how many bits it needs is unknown."""
         self.count += 1
         self.near_zero = True
 
     def stalled(self, before: Shortfall | None) -> bool:
-        """Whether more precision has not helped: the weights themselves are not known better."""
+        """Whether more precision did not help: the weights themselves are not known better."""
         if before is None or not self.count or self.count != before.count:
             return False
         return -inf < before.radius - 1 < self.radius < inf
@@ -78,12 +78,12 @@ class Shortfall:
         if not isfinite(self.bits):
             return 2 * bits
         more = ceil(self.bits) + GUARD
-        if self.near_zero:  # then this is a guess: if it fails, the next one is bolder
+        if self.near_zero:  # a guess: if it fails, the next one is larger
             more = max(more, bits // 4 if before is None else bits // 2, LEAST_STEP)
         return bits + more
 
     def reported(self, trace: Trace) -> Iterator[Unproven]:
-        """The first of what is unproven, the next tokens before the numbers."""
+        """The first MOST_REPORTED unproven things, next tokens before numbers."""
         room = MOST_REPORTED
         for position in self.positions[:room]:
             found: Prediction = trace.steps["next"].value[position]
@@ -99,12 +99,12 @@ class Shortfall:
 
 
 def shortfall(trace: Trace, asked: Sequence[str], digits: int) -> Shortfall:
-    """What of the asked steps is not proven, and how many bits that takes."""
+    """What is not proven of the asked steps, and how many bits are missing."""
     short = Shortfall()
     for address in asked:
         worked = trace.steps[address]
         if worked.missing is not None:
-            continue  # an unknown weight: no precision helps, and asking for it says so
+            continue  # an unknown weight: no precision helps
         if worked.step.op == "argmax":
             _add_tokens(short, trace, worked)
         else:
@@ -139,7 +139,7 @@ def _add_tokens(short: Shortfall, trace: Trace, worked: Worked) -> None:
 def distance_of_foremost(
     steps: Mapping[str, Worked], position: int, candidates: Sequence[int]
 ) -> Enclosure:
-    """How far the two foremost logits are from each other; everything, where nothing is known."""
+    """The distance of the two largest logits; an infinite enclosure where it is not known."""
     logits = steps.get("logits")
     if logits is None or logits.missing is not None:
         return EVERYTHING

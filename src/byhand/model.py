@@ -1,4 +1,4 @@
-"""A model: what it is, its weights, and how text becomes its tokens."""
+"""A model: its architecture, its weights and its tokenizer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Model:
     target: str | None = None  # the token the default text should continue with
     about: str = ""
     source: str = ""  # where it was read from, for messages
-    family: str | None = None  # whose module names a checkpoint has: "gpt2", "llama", "gpt_neox"
+    family: str | None = None  # of a checkpoint's module names: "gpt2", "llama", "gpt_neox"
     ends: tuple[int, ...] = ()  # ids of tokens that end a text
     notes: tuple[str, ...] = field(default=())  # what is known about it, shown with the trace
 

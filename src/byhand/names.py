@@ -2,17 +2,17 @@
 
 `ROWS` is the whole knowledge, one row a step; docs/names.md is printed from it.  A name stands for
 what the library computes at that place, up to the order of the axes, which the row tells.  Which
-step that is can depend on the model (`mlp.hook_pre` is the gate of a gated MLP, parallel blocks
-have no `hook_resid_mid`), so every question comes with the spec, and with what the plan knows:
-its addresses and aliases, each with the address of its step.
+step that is can depend on the model: `mlp.hook_pre` is the gate of a gated MLP, and parallel blocks
+have no `hook_resid_mid`.  So every function takes the spec and `known`, the addresses and aliases
+of the plan, each with the address of its step.
 
     steps(spec, known)              every foreign name that has a step here → the step's address
     matching(pattern, spec, known)  the addresses a foreign name, group or pattern with * stands for
     names(style, spec, known)       the steps' addresses → their names in one style, one to one
 
 A plan asks `steps` where it does not know a name itself, and `matching` where a pattern fits none
-of its own names.  What is written under another style takes `names(…).get(address, address)`: a
-step that the library has no name for keeps its own; values and axes stay as they are.
+of its own names.  To write another style, use `names(…).get(address, address)`: a step without a
+name in the library keeps its own.  Values and axes stay as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Row:
     """One step and its names.
 
     Several addresses, separated by blanks, are alternatives: a model has one of them.  Of several
-    names the first is the one byhand writes; it reads them all.
+    names, byhand writes the first and reads all.
     """
 
     address: str
@@ -49,17 +49,18 @@ class Row:
     gpt_neox: str = ""
     remark: str = ""
     when: str = ""  # what must be true of the block: pre, post, gated, plain, middle, parallel
-    transformer_bridge: str = ""  # TransformerLens from 4.0 on; by its hooks of before too
+    transformer_bridge: str = ""  # TransformerLens from 4.0 on, which has its older hooks too
 
     def names(self, style: str) -> tuple[str, ...]:
-        """Its names in one style, the one byhand writes first."""
+        """The names of the step in one style, first the one that byhand writes."""
         return tuple(getattr(self, style).split())
 
 
 def _norm_rows(at: str, hooks: str, what: str, flat: str = "") -> tuple[Row, Row]:
-    """What TransformerLens hooks inside a norm: before gain and bias.
+    """The rows of TransformerLens's hooks inside a norm, before gain and bias.
 
-    Up to 2.x, what a LayerNorm hooks is after them: `checking.matches.names` tells which it is.
+    Up to 2.x, a LayerNorm is hooked after gain and bias; `checking.matches.names` tells which it
+    is.
     """
     one = "TransformerLens keeps a last axis of 1"
     return (
@@ -214,8 +215,8 @@ def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
 def matching(pattern: str, spec: ModelSpec, known: Mapping[str, str]) -> tuple[str, ...]:
     """The addresses of the steps that a foreign name, group or pattern with * stands for.
 
-    A name is that one step, though others may lie under it: `transformer.h.0` is what block 0
-    gives, `blocks.0` all of its hooks.
+    A name stands for one step even if others lie under it: `transformer.h.0` is the output of block
+    0, `blocks.0` all of its hooks.
     """
     found = steps(spec, known)
     if pattern in found:

@@ -1,8 +1,8 @@
-"""Which options go together: one refusal for Python and for the command line, in the same words.
+"""The options that exclude each other: the same refusals for Python and the command line.
 
-`Chosen` is what somebody said about the numbers of a job: in Python `numbers="digits 12"`, or
-`digits=12` as the command line has it.  Here nothing is opened and nothing is worked out: what
-cannot be is refused before that.
+`Chosen` holds the options about the numbers of a job: in Python `numbers="digits 12"`, or
+`digits=12` as on the command line.  Nothing is opened or worked out here: wrong options are refused
+before that.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Spelled(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What the user said about the numbers; nothing said leaves it to the model.
+    """The options about the numbers; without any, the model decides.
 
     >>> Chosen.of("digits 12") == Chosen(digits=12), Chosen.of("bfloat16").float
     (True, 'bfloat16')
@@ -45,7 +45,7 @@ class Chosen:
     decimals: int | None = None
     float: str | None = None
     device: str | None = None
-    dashes: str = ""  # before the names of options, as they are called where they were said
+    dashes: str = ""  # "--" where messages name options of the command line
     system: Numbers | None = None  # a number system that was handed in
 
     @classmethod
@@ -88,7 +88,7 @@ class Chosen:
         return self.digits is not None and self.float is not None
 
     def refuse_comparison(self, hint: str | None = None) -> None:
-        """A UsageError where floats and proven digits were asked for at once."""
+        """Raises a UsageError where floats and proven digits were asked for at once."""
         both = {"digits": self.compares, "float": self.compares}
         refuse_together(both, self.dashes, hint)
 
@@ -100,7 +100,7 @@ def _read(numbers: Any) -> dict[str, Any]:
     words = ("exact", "digits 12", "decimals 3", *FORMATS)
     error = does_not_fit("numbers", ", ".join(words), numbers)
     if not isinstance(numbers, str):
-        from byhand.numbers.base import Numbers  # only now: the command line has words alone
+        from byhand.numbers.base import Numbers  # not needed by the command line
 
         if isinstance(numbers, Numbers):
             return {"system": numbers}
@@ -117,13 +117,13 @@ def _read(numbers: Any) -> dict[str, Any]:
 
 
 def whole_or_text(said: str | None) -> Any:
-    """The whole number that a text says in plain digits; else the text, for who refuses it."""
+    """The whole number that a text spells in plain digits; else the text itself, to be refused."""
     plain = said is not None and said.isascii() and said.isdigit() and len(said) < 10
     return int(said) if plain and said is not None else said
 
 
 def refuse_numbers(said: Mapping[str, Any]) -> None:
-    """A UsageError where somebody says in which numbers claims are to be checked."""
+    """Raises a UsageError where numbers are chosen for checking claims."""
     for name, value in said.items():
         if name not in ("numbers", "device", *Spelled.__annotations__):
             raise TypeError(f"check() got an unexpected keyword argument {name!r}")
@@ -135,7 +135,7 @@ def refuse_numbers(said: Mapping[str, Any]) -> None:
 
 
 def refuse_together(said: Mapping[str, bool], dashes: str = "", hint: str | None = None) -> None:
-    """A UsageError where two options are both said that exclude each other."""
+    """Raises a UsageError where two options are given that exclude each other."""
     if all(said.values()):
         one, other = (dashes + name for name in said)
         raise UsageError(
@@ -145,7 +145,7 @@ def refuse_together(said: Mapping[str, bool], dashes: str = "", hint: str | None
 
 
 def refuse_against_alone(against: str | int | None, alone: bool, dashes: str = "") -> None:
-    """A logit by itself is compared with no other."""
+    """Raises a UsageError where `against` and `alone` are both given."""
     refuse_together({"alone": alone, "against": against is not None}, dashes)
 
 
@@ -155,7 +155,7 @@ def no_comparison_of_tokens() -> str:
 
 
 def refuse_unless_whole(name: str, value: Any, least: int, most: int, dashes: str = "") -> None:
-    """A UsageError where a value is not a whole number within its range."""
+    """Raises a UsageError where a value is not a whole number within its range."""
     if value is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""What one forward pass is given besides numbers: the model, the positions, who may look at whom.
+"""The data of one forward pass besides numbers: the model, the positions and the mask.
 
 `forward.plan` writes a plan for a pass.  The data is checked here, before a line is written.
 """
@@ -19,7 +19,7 @@ Mask = Sequence[Sequence[bool]]
 
 @dataclass(frozen=True)
 class Pass:
-    """The model and the data a plan is written for; data that does not fit is an InputError."""
+    """The model and the data of a plan; data that does not fit is an InputError."""
 
     spec: ModelSpec
     length: int
@@ -47,7 +47,7 @@ class Pass:
         return (*range(self.past), *self.positions)
 
     def mask(self, causal: bool, window: int | None = None) -> tuple[tuple[bool, ...], ...]:
-        """True where a query may look at a key; each may look at one at least."""
+        """True where a query may look at a key; every query may look at one key at least."""
         if (causal, window) not in self._masks:
             self._masks[causal, window] = self._mask(causal, window)
         return self._masks[causal, window]

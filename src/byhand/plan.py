@@ -77,7 +77,7 @@ class Plan:
         return {**{step.address: step.address for step in self.steps}, **self.aliases}
 
     def in_style(self, style: str) -> Mapping[str, str]:
-        """What each step is called in a style of `names.STYLES`, or by byhand where it has none."""
+        """The name of each step in a style of `names.STYLES`, or its address where it has none."""
         found = names.names(style, self.spec, self.known)
         return {step.address: found.get(step.address, step.address) for step in self.steps}
 
@@ -100,7 +100,7 @@ class Plan:
         return tuple(step.address for step in self.steps if step.address in found)
 
     def only(self, addresses: Iterable[str], given: Iterable[str] = ()) -> Plan:
-        """The plan with just these steps and what they need; what `given` ones need is not."""
+        """The plan of just these steps and what they need, but not what `given` steps need."""
         needed = {self[address].address for address in addresses}
         known = {self[address].address for address in given}
         for step in reversed(self.steps):
@@ -128,7 +128,7 @@ class Sheet:
         reads: Mapping[str, str | None] | None = None,
         **attributes: Any,
     ) -> str:
-        """Writes one step and returns its address; what is None is left out."""
+        """Writes one step and returns its address; inputs and attributes of None are left out."""
         inputs = {role: read for role, read in (reads or {}).items() if read is not None}
         settings = {name: value for name, value in attributes.items() if value is not None}
         shape = tuple(self.sizes[axis] for axis in axes)
@@ -136,7 +136,7 @@ class Sheet:
         return address
 
     def also(self, alias: str, address: str) -> str:
-        """A second name for a step; returns the step's own."""
+        """Gives a step a second name; returns the step's address."""
         if alias != address:
             self.aliases[alias] = address
         return address

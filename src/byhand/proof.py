@@ -13,8 +13,8 @@ class Unproven:
 
     address: str  # "logits[3,17]": digits of this number; "next[3]": the token after a position
     asked: str  # "digits" or "next"
-    enclosure: Enclosure  # of the number; of next: of the distance between the foremost two logits
-    candidates: tuple[int, ...] = ()  # of next: the ids that may be the largest
+    enclosure: Enclosure  # of the number; for next, of the distance of the two largest logits
+    candidates: tuple[int, ...] = ()  # for next: the ids that may be the largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Proof:
 
     digits: int
     bits: int  # the working precision it took
-    undecided: tuple[Unproven, ...] = ()  # the first of them
-    count: int = 0  # how many there are
+    undecided: tuple[Unproven, ...] = ()  # the first unproven things
+    count: int = 0  # how many unproven things there are
     by_exact: tuple[str, ...] = ()  # addresses that exact arithmetic settled: zeros and ties
 
     @property

@@ -1,11 +1,11 @@
-"""Proofs of digits: a job is worked out with more bits until what was asked is proven.
+"""Proofs of digits: a job is worked out with more bits until the digits asked for are proven.
 
-What is asked: the steps that `--only` and `--at` name; else every step of a pencil-sized model, and
-the logits, the next tokens and the loss of a larger one.  Each of their numbers is to have so many
-significant digits, each next token is to be proven.  Precision starts low and is raised by what
-the enclosures turn out to lack.  About what no precision shows, exact arithmetic is asked where the
-model is small enough: a zero is a zero, a tie is a tie.  Of a larger model it shows the ties of
-tokens that have the same weights in the head.  The rest is reported as undecided.
+The steps to prove are those that `--only` and `--at` name.  Else they are every step of a
+pencil-sized model, or the logits, the next tokens and the loss of a larger one.  Each of their
+numbers gets the asked significant digits, and each next token a proof.  Precision starts low and is
+raised by the bits that the enclosures lack.  No precision proves a zero or a tie; exact arithmetic
+does, where the model is small enough.  In a larger model, tokens with the same weights in the head
+are proven tied.  The rest is reported as undecided.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 
-START = 32  # bits to begin with, beyond those of the digits
+START = 32  # bits of the first attempt, beyond those of the digits
 A_BLOCK = (
     8  # and for each block: entry by entry it takes about three for each doubling of the width
 )
-ASK_EXACT = 512  # bits after which a number that may still be zero is taken to the exact numbers
+ASK_EXACT = 512  # bits after which exact numbers decide whether a number is zero
 SMALL = 2_500_000  # parameters times positions up to which balls are faster than limbs
-USUAL_LENGTH = 16  # positions, where nobody has said
-MANY = 440  # bits that limbs should not begin with
+USUAL_LENGTH = 16  # positions that are assumed unless given
+MANY = 440  # bits of a first attempt for which balls are used instead of limbs
 
 
 def prove(
@@ -60,7 +60,7 @@ def prove(
     """The trace of a job in enclosures as narrow as was asked; `trace.proof` says what is proven.
 
     The job's numbers are those of `enclosing_numbers`; `limit` is the most bits that are tried.
-    `sink` sees the steps once they are as they stay.
+    `sink` sees the final steps only.
     """
     return Prover(job, digits, limit=limit).prove(job, progress=progress, sink=sink)
 
@@ -70,8 +70,8 @@ def prove_texts(
 ) -> Iterator[Trace]:
     """The proven traces of jobs of one model (`repeating.prepare_texts`), one after another.
 
-    Weights are admitted once, a text begins at the precision that proved the one before, and on a
-    GPU the passes of texts that share a plan are repeated.
+    Weights are admitted once.  A text begins at the precision that proved the one before.  On a GPU
+    the passes of texts that share a plan are repeated.
     """
     if jobs:
         prover = Prover(jobs[0], digits)
@@ -86,8 +86,8 @@ class Prover:
         self.digits = check_digits(digits)
         assert isinstance(job.numbers, Enclosing), job.numbers
         self.most = job.numbers.limit if limit is None else limit
-        self.bits = min(job.numbers.bits, self.most)  # to begin with
-        self.found = False  # whether so many have proven a job
+        self.bits = min(job.numbers.bits, self.most)  # of the first attempt
+        self.found = False  # whether `bits` have proven a job
         self.passes = Passes(Admitted(job.model.weights, job.numbers))
         self.bounded = known_to_so_many_decimals(job.model)
 
@@ -99,7 +99,7 @@ class Prover:
         sink: Sink | None = None,
         times: int = 1,
     ) -> Trace:
-        """The job's trace, proven as far as can be; `times` as in `repeating.Passes`."""
+        """The job's trace, proven as far as possible; `times` as in `repeating.Passes`."""
         asked, settled = asked_steps(job), dict[str, None]()
         exactly = _Exactly(job, settled) if pencil_sized(job.model) else None
         before: Shortfall | None = None
@@ -127,9 +127,9 @@ class Prover:
         return trace
 
     def _attempt(self, job: Job, bits: int, progress: Progress | None, times: int) -> Trace:
-        """The job worked out once; the logits are kept too, which tell how close next tokens are.
+        """The job worked out once; the logits are kept too, for the distances of next tokens.
 
-        Only a precision that has proven a job is worth a preparation.
+        A pass is prepared for repetition only at a precision that has proven a job.
         """
         keep = {*job.asked, "logits"} if "next" in job.asked else None
         assert isinstance(job.numbers, Enclosing)
@@ -139,9 +139,9 @@ class Prover:
 
 
 def check_digits(digits: Any) -> int:
-    """The number of digits, be it Python's or NumPy's; refuses one that makes no sense."""
+    """The number of digits as a Python integer; an error where it is not one from 1 on."""
     if hasattr(digits, "__index__") and not isinstance(digits, bool):
-        count = as_int(digits)  # a NumPy integer would overflow without a word
+        count = as_int(digits)  # a NumPy integer would overflow silently
         if 1 <= count <= MOST_DIGITS:
             return count
     raise UsageError(
@@ -156,10 +156,10 @@ def check_digits(digits: Any) -> int:
 def enclosing_numbers(
     model: Model, digits: int, *, device: str | None = None, positions: int = USUAL_LENGTH
 ) -> Enclosing:
-    """The system that proves so many digits of this model, at the precision to start with.
+    """The number system for proving digits of this model, at the precision to start with.
 
     Balls for weights that are not all floats, for small models and for very many digits; limbs for
-    the others, and on a device.  `positions` are worked out at a time: one where a text goes on.
+    the others, and on a device.  `positions` are worked out at a time: one in generation.
     """
     digits = check_digits(digits)
     objects = [
@@ -186,17 +186,17 @@ def enclosing_numbers(
 
 
 def known_to_so_many_decimals(model: Model) -> bool:
-    """Whether some weights are printed decimals: then enclosures stay wide at any precision.
+    """Whether some weights are rounded decimals: then enclosures stay wide at any precision.
 
-    Where all are exact, a radius that stays as it was proves nothing: a softmax of large scores is
-    between 0 and 1 until they are known.
+    Where all weights are exact, a radius that did not shrink proves nothing.  A softmax of large
+    scores lies between 0 and 1 until the scores are known.
     """
     objects = (tensor.data.flat for tensor in model.weights.values() if not tensor.floats)
     return any(isinstance(entry, Printed) for data in objects for entry in data)
 
 
 def asked_steps(job: Job) -> tuple[str, ...]:
-    """The steps of which something is to be proven."""
+    """The steps whose numbers or tokens are to be proven."""
     if job.asked:
         wanted: Collection[str] = job.asked
     elif pencil_sized(job.model):
@@ -217,7 +217,7 @@ def same_logits(logits: Step, weights: Mapping[str, Tensor], tokens: Sequence[in
             rows = data.T if logits.attributes["layout"] == "in_out" else data
             first = rows[tokens[0]]
             if data.dtype == object and not all(map(_known, np.ravel(first))):
-                return False  # two numbers that are printed alike need not be equal
+                return False  # equal rounded decimals need not be equal numbers
             if not all(np.array_equal(rows[token], first) for token in tokens[1:]):
                 return False
     return True
@@ -228,13 +228,13 @@ def _known(weight: Any) -> bool:
 
 
 def tied(found: Prediction) -> Prediction:
-    """The prediction, now that all its candidates are known to have the same logit."""
+    """The prediction, proven: all its candidates have the same logit."""
     zero = Enclosure(Fraction(0), Fraction(0))
     return Prediction(min(found.candidates), zero, proven=True, tied=found.candidates)
 
 
 def _with_ties(trace: Trace, positions: Sequence[int], settled: dict[str, None]) -> Trace:
-    """The trace with the ties of tokens that have the same weights in the head."""
+    """The trace with proven ties of tokens that have the same weights in the head."""
     worked, logits = trace.steps["next"], trace.plan["logits"]
     value = list(worked.value)
     for position in positions:
@@ -246,11 +246,11 @@ def _with_ties(trace: Trace, positions: Sequence[int], settled: dict[str, None])
 
 
 class _Exactly:
-    """The same job in exact numbers, worked out when first needed: what is zero, what is tied?"""
+    """The same job in exact numbers, worked out when first needed, to prove zeros and ties."""
 
     def __init__(self, job: Job, settled: dict[str, None]) -> None:
         self.job = job
-        self.settled = settled  # the addresses of what has been settled, added to here
+        self.settled = settled  # addresses proven here; new ones are added
 
     @cached_property
     def trace(self) -> Trace:

@@ -1,4 +1,4 @@
-"""The files of an edition: its pages, and where wanted a PDF, a spreadsheet, a worksheet."""
+"""The files of an edition: its pages, and on request a PDF, a spreadsheet or a worksheet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PDF, XLSX = "book.pdf", "book.xlsx"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is made of an edition besides its pages."""
+    """The files that are made of an edition besides its pages."""
 
     pdf: bool = False
     xlsx: bool = False
@@ -31,16 +31,16 @@ class Wanted:
 
 
 def publish(edition: Edition, folder: str | Path, wanted: Wanted) -> tuple[Path, ...]:
-    """Writes what is wanted into a folder and returns the paths, the index of the pages first.
+    """Writes the wanted files into a folder and returns their paths, the index page first.
 
-    All of it is made before the first file is written: what cannot be made leaves nothing behind.
+    All files are made before the first one is written: an error leaves nothing behind.
     """
     target = Path(folder)
     return write_all(files_of(edition, wanted, target), target)
 
 
 def files_of(edition: Edition, wanted: Wanted, folder: Path) -> dict[str, bytes]:
-    """File name → contents, in the language spoken; they are to lie in the folder."""
+    """File name → contents, in the language spoken; `folder` is where the files will lie."""
     from byhand.document.media.html import pages
 
     book = bind(edition, spoken())
@@ -72,7 +72,7 @@ def spreadsheet_of(trace: Trace) -> bytes:
 
 
 def seen_from(folder: Path, called: str) -> str:
-    """What a model is called by somebody who is in a folder: its name, or the way to its file."""
+    """A model's name for a command that is run in a folder: its name, or the path to its file."""
     if called in models.builtin_names() or not Path(called).exists():
         return called
     return os.path.relpath(called, folder)
@@ -87,10 +87,10 @@ def questioning(
     seed: int | None,
     dashes: str = "",
 ) -> Questioning | None:
-    """What a worksheet asks for; None where none is wanted.
+    """The questions that a worksheet asks; None where none is wanted.
 
-    A UsageError says what does not fit: before anything is worked out.  `dashes` stand before the
-    names of options.
+    Wrong options are a UsageError, before anything is worked out.  `dashes` stand before the names
+    of options.
     """
     if worksheet:
         from byhand.document.compose.worksheet.sheet import Questioning

@@ -1,10 +1,10 @@
-"""Several texts of one model: weights are admitted once, and passes on a GPU are repeated.
+"""Traces of several texts of one model: weights are admitted once, GPU passes repeated.
 
 Texts that share a plan (one length, one mask) take the same steps.  On a GPU their pass is prepared
-once, with every decision of the host noted, and then runs as one graph for each further text
-(`numbers.enclosed.gpu.repeated_pass`).  What a decision claims is compared with the numbers of each
-text; where it does not hold, that text is worked out as usual.  So every enclosure contains the
-real value, prepared or not; a repeated one may be a little wider or narrower than a single one.
+once, and every decision of the host is noted.  For each further text it runs as one graph
+(`numbers.enclosed.gpu.repeated_pass`).  The bounds behind each decision are checked for each text;
+where one fails, that text is worked out as usual.  So every enclosure contains the real value,
+prepared or not; a repeated one may be a little wider or narrower than a single one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from byhand.tracing import Trace, Worked
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass
 
-FEWEST = 3  # texts of one plan that are worth a preparation, which takes as long as two passes
-ROOM = 64.0  # short texts of trained models differ by more than benchmarks' texts do
-PREPARED = 2  # plans that are kept prepared at a time: each holds the memory of a pass
+FEWEST = 3  # texts of one plan that are worth preparing, which takes as long as two passes
+ROOM = 64.0  # factor between texts: short ones differ by more than the texts of benchmarks
+PREPARED = 2  # plans kept prepared at a time: each holds the memory of a pass
 
 
 def can_repeat(numbers: Numbers) -> bool:
@@ -60,8 +60,8 @@ class Passes:
         progress: Progress | None = None,
         times: int = 1,
     ) -> Trace:
-        """The trace of a job, as `Job.work` gives it; `times` counts the jobs of this very plan
-        object that are still to come, this one included."""
+        """The trace of a job, as `Job.work` gives it; `times` counts the remaining jobs that share
+        its plan object, this one included."""
         ready = self._ready(job, keep, times) if can_repeat(job.numbers) else None
         if ready is None:
             return job.work(progress=progress, keep=keep, weights=self.weights)
@@ -75,7 +75,7 @@ class Passes:
         return job.traced(steps)
 
     def _ready(self, job: Job, keep: Collection[str] | None, times: int) -> _Prepared | None:
-        """The prepared pass of a job's plan, made where that is worth it; None where it is not."""
+        """The prepared pass of a job's plan, made if enough jobs share it; None otherwise."""
         bits = job.numbers.bits  # type: ignore[attr-defined]
         for ready in self._prepared:
             if ready.plan is job.plan and (ready.bits, ready.keep) == (bits, keep):
@@ -87,7 +87,7 @@ class Passes:
         ]
         if len(wanted) >= PREPARED:
             return None
-        self._prepared = wanted  # what is over, or of another precision, gives its memory back
+        self._prepared = wanted  # finished plans and other precisions are freed
         ready = _Prepared(job.plan, bits, keep, self._prepare(job, keep), times)
         self._prepared.append(ready)
         return ready if ready.again.repeats else None
@@ -107,8 +107,8 @@ def prepare_texts(
 ) -> list[Job]:
     """The jobs of several texts, as `prepare` makes them; texts of one length share their plan.
 
-    They share their numbers as well, unless exact ones: there a letter stands for a number of its
-    own text.
+    They share their number system as well, except an exact one: its letters stand for numbers of
+    one text.
     """
     jobs: list[Job] = []
     plans: dict[Any, Plan] = {}

@@ -1,9 +1,9 @@
-"""What a model is: its architecture, without a single weight.
+"""The architecture of a model, without a single weight.
 
 `ModelSpec` is the whole description that `forward.plan` reads; the parameter inventory
-(`parameters`) follows from it.  Specs are made by `files.read_model` and by the readers of
-checkpoints, and check themselves when made: an impossible combination is refused with what was
-expected and what was found.  The words are those of model files.
+(`parameters`) follows from it.  `files.read_model` and the readers of checkpoints make specs.  A
+spec checks itself when it is made: an impossible combination is an error that says what was
+expected and found.  The names are those of model files.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def over_root(width: int) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class NormSpec:
-    """A normalisation: √(variance + eps) or √(mean square + eps) below the line."""
+    """A norm: division by √(variance + eps) or by √(mean square + eps)."""
 
     kind: str = "layernorm"
     eps: Fraction = Fraction(0)
@@ -188,7 +188,7 @@ class BlockSpec:
 
     @property
     def trips(self) -> tuple[tuple[str, NormSpec], ...]:
-        """The side-trips that it has, "attn" and "mlp", each with its norm."""
+        """The side-trips of the block, "attn" and "mlp", each with its norm."""
         both = (("attn", self.attention, self.attn_norm), ("mlp", self.mlp, self.mlp_norm))
         return tuple((name, norm) for name, there, norm in both if there)
 
@@ -286,7 +286,7 @@ def learned(spec: ModelSpec) -> tuple[Parameter, ...]:
 
 
 def size_of(spec: ModelSpec) -> int:
-    """How many parameters a model has.  A model is small or large by this, and by nothing else."""
+    """How many parameters a model has.  This alone decides whether a model is small or large."""
     return sum(parameter.size for parameter in learned(spec))
 
 

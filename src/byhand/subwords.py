@@ -1,9 +1,9 @@
-"""Pieces of words: the tokenizer.json of a Hugging Face folder, through the `tokenizers` library.
+"""Subword tokens: the tokenizer.json of a Hugging Face folder, read by the `tokenizers` library.
 
-`open_tokenizer` reads the file, `Subwords` is the `tokens.Tokenizer` it makes.  The file is the
-authority for what becomes of a text, special tokens such as a leading <s> included; what cuts or
-changes the text for training's sake (truncation, padding, dropout) is switched off, and `notes`
-says so.  The library is an extra (`byhand[hf]`) and imported only when a file is opened.
+`open_tokenizer` reads the file, `Subwords` is the `tokens.Tokenizer` it makes.  The file decides
+how a text becomes tokens, including special ones such as a leading <s>.  Settings for training
+(truncation, padding, dropout) are switched off, and `notes` says so.  The library is an extra
+(`byhand[hf]`) and imported only when a file is opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import tokenizers
 
 FILE = "tokenizer.json"
-# What a folder may hold instead: the makings of a tokenizer.json.
+# Files that a folder may hold instead, of which a tokenizer.json can be made.
 FORERUNNERS = ("vocab.json", "merges.txt", "tokenizer.model", "spiece.model", "vocab.txt",
                "tekken.json")  # fmt: skip
 VISIBLE = {"\n": "↵", "\t": "⇥"}
@@ -37,8 +37,8 @@ _NUMBERED = re.compile(r"<([0-9]{1,9})>")
 def open_tokenizer(folder: Path, vocab: int) -> Subwords | None:
     """The tokenizer of a folder for a model of `vocab` embeddings; None where it has none.
 
-    A file that is no tokenizer is an InputError that names it; so is a folder with only the
-    makings of one, which says how to make it.
+    A file that is no tokenizer is an InputError that names it.  So is a folder with only the files
+    to make one from; the error says how.
     """
     path = folder / FILE
     if not path.exists():
@@ -77,10 +77,9 @@ def _load(path: Path, text: str) -> tokenizers.Tokenizer:
 
 @contextmanager
 def _told_as(refusal: Callable[[str], InputError]) -> Iterator[None]:
-    """What the library raises, as an error of byhand's.
+    """Turns what the library raises into an error of byhand.
 
-    It raises Exception itself, nothing narrower; and where its Rust code panics, an error that is
-    no Exception.
+    The library raises plain Exception; where its Rust code panics, a BaseException.
     """
     try:
         yield
@@ -116,7 +115,7 @@ class Subwords:
 
     @cached_property
     def tokens(self) -> Sequence[str]:
-        """Each token as people read it, by id: `piece`, made when asked for."""
+        """Each token as people read it, by id: `piece`, made on demand."""
         return Lazy(self._vocab, self.piece)
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -141,13 +140,13 @@ class Subwords:
             return self._library.decode(list(ids), skip_special_tokens=True)
 
     def special(self, id: int) -> bool:
-        """Whether the token is a sign for the model and no part of the text; true of padding."""
+        """Whether the token is a sign for the model and not part of the text; true of padding."""
         if id in self._added:
             return self._added[id].special
         return self._library.id_to_token(id) is None
 
     def piece(self, id: int) -> str:
-        """The token's own text for people: a blank is a blank, ↵ a new line, <0xE2> a byte.
+        """The token's text for people: a blank is a blank, ↵ a new line, <0xE2> a byte.
 
         Special tokens stand as they are written; <50280> is an id that the tokenizer lacks.
         """
@@ -160,14 +159,14 @@ class Subwords:
         if not self._spelling.is_byte(token):
             return _shown(own)
         character = own.decode("latin-1")
-        alone = self._library.token_to_id(character) is None  # no token of its own besides
+        alone = self._library.token_to_id(character) is None  # not a token itself
         return VISIBLE.get(character, token) if alone else token
 
     def id(self, token: str) -> int:
         """The id of one token: as `piece` shows it, as plain text, or as the file writes it.
 
-        A plain text counts if it is one token, alone or else after a blank; where it is several,
-        a TextError shows them.
+        A plain text must be one token, alone or after a blank; if it is several, a TextError shows
+        them.
         """
         for id in self._candidates(token) if token else ():
             if id is not None and id < self._vocab:
@@ -226,7 +225,7 @@ class Subwords:
 
 
 def _readable(text: str) -> str:
-    """The text itself; half of a surrogate pair is no text that a tokenizer reads."""
+    """The text itself; a TextError where it holds half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -244,7 +243,7 @@ def _readable(text: str) -> str:
 
 
 def _switch_off(library: tokenizers.Tokenizer) -> Iterator[str]:
-    """Takes away what would cut, lengthen or shuffle a text, and says so."""
+    """Removes settings that would cut, lengthen or shuffle a text, and yields a note on each."""
     if library.truncation is not None:
         yield _("{file} cuts texts after {count} tokens: switched off").format(
             file=FILE, count=library.truncation["max_length"]

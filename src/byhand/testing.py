@@ -1,4 +1,4 @@
-"""For the test suite of a port: its numbers follow, or the test says which line does not and why.
+"""The assertion for the test suite of a port: every claimed number follows from the model.
 
     from byhand.testing import assert_follows
 
@@ -32,11 +32,10 @@ def assert_follows(
     """Raises an AssertionError unless every line of the claims follows from the lines above it.
 
     `model` is as for `byhand.trace`; `claims` is a file, a mapping from names to arrays, a capture,
-    or a list of them.  `precision` is what the port works in; without it, the format of its
-    arrays.  A line that cannot be judged fails the test too, as does a step that has another shape:
-    what was not tested should not pass.  With `allow_unjudged` such lines pass if they are as near
-    to what is expected as rounding usually leaves them, and something else is judged.  Names that
-    stand for nothing are warned of.
+    or a list of them.  `precision` is what the port works in; without it, the format of its arrays.
+    A line that cannot be judged fails the test too, as does a step of another shape: what was not
+    tested should not pass.  With `allow_unjudged` such lines pass if their error is usual for
+    rounding and some other line is judged.  Unknown names give a warning.
 
     >>> found = assert_follows("tiny", {"embed.token": [[1.0, 0.0], [0.0, 1.0]]}, "a b")
     >>> found.follows

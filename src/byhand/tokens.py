@@ -1,9 +1,8 @@
 """Text and tokens: what every tokenizer offers, and the vocabularies that need no library.
 
 `Tokenizer` is what byhand asks of a tokenizer.  `Vocabulary` (words or characters) and `Ids`
-(numbers, for a checkpoint without a tokenizer) live here; pieces of words, read from a
-tokenizer.json, live in `subwords`.  How long a text may be is not known here: that is
-`ModelSpec.context`, which `too_long` checks.
+(numbers, for a checkpoint without a tokenizer) live here; subwords, read from a tokenizer.json,
+live in `subwords`.  The longest text is `ModelSpec.context`, which `too_long` checks.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from byhand.errors import TextError, nearest
 from byhand.language import _
 
 KINDS = ("words", "characters")
-WINDOW = 64  # as many ids are read anew, at most, to see what one more adds
-MANY = 10_000  # above this, no near names are looked for: it would take seconds
+WINDOW = 64  # ids that are decoded again, at most, to find the text of one more
+MANY = 10_000  # tokens above which no near names are searched: it would take seconds
 
 
 class Tokenizer(Protocol):
@@ -47,7 +46,7 @@ class Tokenizer(Protocol):
 
 
 class Lazy(Sequence[str]):
-    """The text of each id from 0 to size - 1, made when asked for: 128,000 cost nothing."""
+    """The text of each id from 0 to size - 1, made on demand."""
 
     def __init__(self, size: int, text: Callable[[int], str]) -> None:
         self._size = size
@@ -188,17 +187,17 @@ class Ids:
 
 
 class Continuation:
-    """The text that ids add to a text, one after the other, as it becomes certain.
+    """The text that further ids add to a text, handed out as soon as it is certain.
 
-    What a tokenizer makes of an id depends on its neighbours: a blank before a word may belong to
-    the word's own token, and a character may be spread over several tokens.  So the text is that
-    of all ids less what was handed out before, and held back while it ends within a character.
+    The text of an id depends on its neighbours.  A blank before a word may belong to the word's own
+    token, and a character may be spread over several tokens.  So all ids are decoded, and the text
+    handed out before is taken off.  The rest is held back while it ends within a character.
     """
 
     def __init__(self, tokenizer: Tokenizer, ids: Iterable[int]) -> None:
         self._tokenizer = tokenizer
         self._ids = list(ids)
-        self._start = 0  # the ids before it have no say in what is to come
+        self._start = 0  # ids before it do not change the text to come
         self._settled = len(self._ids)  # the ids whose text was handed out
         self._shown = tokenizer.decode(self._ids)
 
@@ -208,7 +207,7 @@ class Continuation:
         return self._hand_out(at_the_end=False)
 
     def rest(self) -> str:
-        """What is still held back: the bytes that are no character, as the tokenizer shows them."""
+        """The text still held back: bytes that are no character, as the tokenizer shows them."""
         return self._hand_out(at_the_end=True)
 
     def _hand_out(self, at_the_end: bool) -> str:
@@ -216,7 +215,7 @@ class Continuation:
         if text.endswith(INCOMPLETE) and not at_the_end:
             return ""
         known = self._shown
-        if not text.startswith(known):  # what was no character yet may be one now
+        if not text.startswith(known):  # an incomplete character is complete now
             known = known.rstrip(INCOMPLETE)
         if text.startswith(known):
             new = text[len(known) :]
@@ -229,14 +228,14 @@ class Continuation:
         return new
 
     def _forget(self) -> None:
-        """Starts later, where the last ids alone say the same: each id is to cost the same."""
+        """Moves the start on where the last ids give the same text, so that no id costs more."""
         start = self._settled - WINDOW // 4
         text = self._tokenizer.decode(self._ids[start:])
         if text and INCOMPLETE not in text and self._shown.endswith(text):
             self._start, self._shown = start, text
 
 
-INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for bytes that are no character
+INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # a decoder's sign for bytes that are no character
 
 
 def sample(tokens: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-"""The trace: every step of a plan with its value, and what can be asked of it.
+"""The trace: every step of a plan with its value, and the questions it can answer.
 
-`evaluate` makes traces, `document` shows them.  Here a value is looked up by its address, has its
-register, and is known to have left the exact numbers (a boundary) or come back to them.
+`evaluate` makes traces, `document` shows them.  A value is looked up by its address and has a
+register.  A trace also knows where rows leave the exact numbers (a boundary) and come back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Missing:
     message: str = ""
 
     def error(self, address: str) -> ByhandError:
-        """The error for asking after the value of a step that is missing."""
+        """The error for reading the value of a missing step."""
         if self.kind == "undecided":
             return Undecided(self.message, where=self.cause)
         return InputError(
@@ -104,10 +104,10 @@ class Worked(Shown):
         return decimals.handed_out(_absent_or(self.array[index]))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """The ids as int64, floats as they are, of other numbers the nearest float64: of an
-        enclosure, that of its midpoint.  A masked score is -∞ and a masked share 0.
+        """Ids as int64, floats as they are, other numbers as the nearest float64; for an enclosure,
+        that of its midpoint.  A masked score is -∞ and a masked attention weight 0.
 
-        The error that says why, where a step is missing, an id or a number not known.
+        Raises the error that says why where a step is missing, or an id or a number is unknown.
         """
         if self.missing is not None:
             raise self.missing.error(self.address)
@@ -131,7 +131,7 @@ class Worked(Shown):
         return _absent_or(self.array[index])
 
     def entries(self) -> Iterator[tuple[tuple[int, ...], Any]]:
-        """Every entry with its index; masked ones are ABSENT.  None where the step is missing."""
+        """Every entry with its index; masked ones are ABSENT.  Empty where the step is missing."""
         if self.missing is None and not self.whole:
             for index in product(*map(range, self.step.shape)):
                 yield index, self.at(index)
@@ -181,7 +181,7 @@ class Worked(Shown):
 
 
 def _absent_or(entry: Any) -> Any:
-    """NumPy's way to say that an entry is masked, in byhand's."""
+    """The entry; ABSENT where NumPy has it masked."""
     return ABSENT if entry is np.ma.masked else entry
 
 
@@ -191,7 +191,7 @@ def weakest(registers: Any) -> str:
 
 
 def _short(value: Any, width: int = 60) -> str:
-    if isinstance(value, np.ndarray) and value.size > width:  # more than fits, whatever it is
+    if isinstance(value, np.ndarray) and value.size > width:  # too many to fit
         first = value[(0,) * (value.ndim - 1)][:width]
         return ("[" * (value.ndim - 1) + _plain(first))[: width - 1] + "…"
     text = _plain(value)
@@ -234,7 +234,7 @@ class Trace(Mapping[str, Any], Shown):
 
     @property
     def digits(self) -> int | None:
-        """The significant digits that were to be proven; None where none were asked for."""
+        """How many significant digits were to be proven; None where no proof was asked for."""
         return None if self.proof is None else self.proof.digits
 
     def __getitem__(self, address: str) -> Any:
@@ -265,7 +265,7 @@ class Trace(Mapping[str, Any], Shown):
         return self.steps.values()
 
     def __contains__(self, address: object) -> bool:
-        """Whether a step was worked out, or an address has a value."""
+        """Whether the step was worked out; with an index, whether the entry has a value."""
         if not isinstance(address, str):
             return False
         try:
@@ -277,7 +277,7 @@ class Trace(Mapping[str, Any], Shown):
     def number(self, address: str) -> Any:
         """The one number at an address; a step that holds one needs no index.
 
-        An AddressError where several stand there, or none: a token, or what is masked.
+        An AddressError where the address holds several numbers or none: a token, or a masked entry.
         """
         found = self[address]
         if isinstance(found, Worked) and not found.whole and found.step.shape == (1,):
@@ -311,7 +311,7 @@ class Trace(Mapping[str, Any], Shown):
 
     @property
     def undecided(self) -> tuple[Unproven, ...]:
-        """What was to be proven and is not, or the first of it."""
+        """The first things that were to be proven and are not."""
         return () if self.proof is None else self.proof.undecided
 
     def token(self, id: int) -> str:
@@ -322,7 +322,7 @@ class Trace(Mapping[str, Any], Shown):
     def crossings(self) -> tuple[Crossing, ...]:
         """Where each position leaves the exact numbers and where it comes back, in spine order."""
         found: list[Crossing] = []
-        if self.numbers.uniform:  # never exact, so there is nothing to leave
+        if self.numbers.uniform:  # never exact: there is no boundary
             return ()
         for worked in self.values():
             found.extend(self._crossings_at(worked, {crossing.position for crossing in found}))
@@ -334,7 +334,7 @@ class Trace(Mapping[str, Any], Shown):
         for position, register in enumerate(worked.row_registers):
             own = [row for row in self._rows_read(worked, position) if row[1] == position]
             if not own and position in crossed:
-                continue  # a second table of weights: what it is added to has left before
+                continue  # a second embedding: the sum's other term has left before
             before = weakest(self.steps[address].row_registers[row] for address, row in own)
             if before == "exact" and register not in ("exact", "rounded"):
                 yield Crossing(worked.address, position, returns=False)
@@ -366,7 +366,7 @@ class Trace(Mapping[str, Any], Shown):
         return frozenset(beyond)
 
     def _seen(self, worked: Worked, position: int) -> Iterator[int]:
-        """The keys that a position looks at, with any of its heads."""
+        """The keys that a position looks at with any head."""
         shares = worked if worked.step.op == "scores" else self.steps[worked.step.inputs["weights"]]
         heads, _queries, keys = shares.step.shape
         for key in range(keys):

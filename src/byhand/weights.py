@@ -1,8 +1,8 @@
-"""Named tensors of weights, as the exact numbers they are.
+"""Weights: named tensors of exact numbers.
 
-"0.2" is 1/5 and a float32 is the dyadic rational it is.  A tensor's data is either a NumPy float
-array (every entry the dyadic rational it holds) or an object array of Fraction, Expression
-(`sqrt(2)/2`), Printed, Unknown, or ABSENT (`masked`).  Nothing here computes with them.
+"0.2" is 1/5 and a float32 is the dyadic rational it is.  A tensor's data is a NumPy float array, or
+an object array.  Objects are Fraction, Expression (`sqrt(2)/2`), Printed, Unknown, or ABSENT
+(`masked`).  Nothing here computes with them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tensor:
         dtype: np.dtype[Any],
         same_as: str | None = None,
     ) -> Tensor:
-        """A tensor whose data `opening` gives, called once and only when the data is needed."""
+        """A tensor whose data `opening` gives; it is called once, when the data is first needed."""
         tensor = cls(name, np.empty(0, dtype), same_as)
         tensor.shape = shape
         tensor._data, tensor._open = None, opening
@@ -53,7 +53,7 @@ class Tensor:
 
     @property
     def data(self) -> Data:
-        """The entries as a read-only array, which is opened when it is first read."""
+        """The entries as a read-only array, opened when first read."""
         if self._data is None:
             assert self._open is not None
             self._data = _read_only(self._open())
@@ -102,7 +102,7 @@ class Weights(Mapping[str, Tensor]):
 
     @property
     def finer_than_float32(self) -> bool:
-        """Whether a tensor holds float64, of which float32 would lose bits."""
+        """Whether a tensor holds float64, which float32 would round."""
         return any(tensor.dtype == np.float64 for tensor in self._tensors.values())
 
     def __repr__(self) -> str:

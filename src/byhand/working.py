@@ -1,4 +1,4 @@
-"""How one number of a step comes about, as an expression of the numbers it reads.
+"""The working of one number of a step, as an expression of the numbers it reads.
 
 `block.0.attn.scores[0,1,1]` is `(q[0,1,0]·k[0,1,0] + q[0,1,1]·k[0,1,1])/√2`: a tree whose leaves
 are the addresses of other entries.  The tree holds no value: the terminal writes the values in,
@@ -39,8 +39,8 @@ HALF = Number(Fraction(1, 2))
 class Working:
     """The entries of a plan as expressions of each other.
 
-    `given` holds the ids of the steps that are given (tokens, target); `absent` says whether an
-    entry is masked, which a table of scores decides together with the mask.
+    `given` holds the ids of given steps (tokens, target).  `absent` says whether an entry is
+    masked, by the mask or by a table of scores.
     """
 
     plan: Plan
@@ -48,7 +48,7 @@ class Working:
     absent: Callable[[str, Index], bool]
 
     def of(self, address: str, index: Index) -> Expression | None:
-        """The expression of one entry; None for what is masked, given or chosen (argmax)."""
+        """The expression of one entry; None where the entry is masked, given or chosen (argmax)."""
         step = self.plan[address]
         if step.op in ("given", "argmax") or self.absent(step.address, index):
             return None

@@ -1,7 +1,7 @@
-"""A worksheet as a whole job: the pass in pencil numbers, the sheet and its key, their files.
+"""The making of a worksheet: the pass in pencil numbers, the sheet, its key, their files.
 
-A pencil rounds every line to so many decimals.  Where a pass is too large for a pencil, only its
-shapes and counts are asked for.
+A pencil rounds every line to a few decimals.  Where a pass is too large for a pencil, the sheet
+asks only for shapes and counts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def make_worksheet(
 ) -> Worksheet:
     """The worksheet of a trace, in the language spoken; the same `asking` gives the same sheet.
 
-    `called` is what the model is called by those who check the sheet, `book` the book of the trace
-    where there is one already.
+    `called` is the model's name for those who check the sheet.  `book` is the book of the trace, if
+    it exists already.
     """
     places = None
     if VALUES in asking.which and _by_hand(trace):
@@ -41,7 +41,7 @@ def make_worksheet(
 
 
 def _by_hand(trace: Trace) -> bool:
-    """Whether the pass is small enough for somebody to work in it with a pencil."""
+    """Whether the pass is small enough to be worked out with a pencil."""
     entries = sum(prod(step.shape) for step in trace.plan)
     parameters = count(trace.model.spec, trace.model.weights).total
     return entries <= TOY_ENTRIES and parameters <= TOY_PARAMETERS
@@ -50,7 +50,7 @@ def _by_hand(trace: Trace) -> bool:
 def _with_a_pencil(trace: Trace, decimals: int | None) -> tuple[Trace, int]:
     """The same pass in pencil numbers, and their decimals.
 
-    Where none are asked for, so many that no divisor and no probability is rounded to 0.
+    Unless given, there are enough decimals that no divisor and no probability is rounded to 0.
     """
     for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
         pencil = Pencil(places)
@@ -66,8 +66,8 @@ def _with_a_pencil(trace: Trace, decimals: int | None) -> tuple[Trace, int]:
 def worksheet_files(sheet: Worksheet, *, pdf: bool = False) -> dict[str, bytes]:
     """File name → contents, in the language spoken.
 
-    The sheet and its key are pages for a browser, with `pdf` also typeset; beside them lies the
-    claims file to fill in, and the same filled in as the key.
+    The sheet and its key are pages for a browser, with `pdf` also typeset.  Beside them lie the
+    claims file to fill in, and the same file filled in as the key.
     """
     from byhand.document.media.html.worksheet import worksheet_page
 

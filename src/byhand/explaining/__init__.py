@@ -1,7 +1,7 @@
-"""What the numbers say: attribution, lens, circuits, geometry, facts, inputs, health.
+"""Explanations of a trace: attribution, lens, circuits, geometry, facts, inputs, health.
 
-`explain` works a text out and gives an `Explanation`, which holds the trace and what is asked of
-it; each further thing is worked out when it is first looked at.  How it is shown is not here.
+`explain` works a text out and gives an `Explanation`, which holds the trace and the question.  Each
+part of the answer is worked out when it is first read.  How it is shown is not here.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from byhand.explaining.lens import Lens
     from byhand.explaining.norm_places import NormPlaces
 
-FEW_POSITIONS = 4  # of a text whose facts are all told
-FEW_TEXTS = 64  # that are looked at unasked
-MANY_TOKENS = 128  # of a vocabulary beyond which no parts are taken out after every text
+FEW_POSITIONS = 4  # positions up to which the facts of all are told
+FEW_TEXTS = 64  # texts up to which the table of all texts is made unasked
+MANY_TOKENS = 128  # size of a vocabulary beyond which that table has no ablations
 SMALL_VOCABULARY = 12  # tokens up to which the terms of every logit are worked out
 
 
@@ -43,8 +43,8 @@ SMALL_VOCABULARY = 12  # tokens up to which the terms of every logit are worked 
 class Explanation(Shown):
     """A trace, and what it says of one position.
 
-    `token` is the token whose logit is explained and `against` the one it is compared with; None
-    where it stands alone, or where nothing is known of the logits.
+    `token` is the token whose logit is explained, `against` the one it is compared with.  They are
+    None where there is no comparison, or where the logits are unknown.
 
     >>> import byhand
     >>> found = byhand.explain("tiny", "a b")
@@ -58,7 +58,7 @@ class Explanation(Shown):
     against: int | None = None
     neurons: bool = False
     keys: bool = False
-    length: int | None = None  # of the longest texts that `inputs` looks at; None: as it chooses
+    length: int | None = None  # of the longest texts in `inputs`; None: it chooses
     progress: Progress | None = field(default=None, repr=False, compare=False)
     _circuits: dict[int, Circuits] = field(default_factory=dict, init=False, repr=False)
 
@@ -79,20 +79,20 @@ class Explanation(Shown):
 
     @property
     def missing(self) -> Missing | None:
-        """Why nothing can be said of the logits: a weight is unknown, say."""
+        """Why the logits have no value, such as an unknown weight; None where they have one."""
         return self.trace.steps["logits"].missing
 
     @cached_property
     def weights(self) -> Admitted:
-        """The model's weights as numbers of the trace, admitted once for all that is explained."""
+        """The model's weights in the number system of the trace, admitted once."""
         return Admitted(self.model.weights, self.trace.numbers)
 
     # ------------------------------------------------------------------ where the logit comes from
 
     @cached_property
     def attribution_table(self) -> Attribution | None:
-        """The terms of the logits, of all tokens or of those that are compared; None if the logits
-        are not known."""
+        """The terms of the logits, of all tokens or of the compared ones; None if the logits are
+        unknown."""
         if self.token is None or self.missing is not None:
             return None
         small = len(self.model.vocabulary) <= SMALL_VOCABULARY
@@ -100,7 +100,7 @@ class Explanation(Shown):
 
     @cached_property
     def attribution(self) -> Attribution | None:
-        """The terms of what is explained: the token's logit, or its lead over the other's."""
+        """The terms of the token's logit, or of its lead over the other token's logit."""
         if self.token is None or (table := self.attribution_table) is None:
             return None
         if self.against is None:
@@ -125,13 +125,13 @@ class Explanation(Shown):
 
     @property
     def _admitted(self) -> Admitted | None:
-        """The weights, where something has needed all of them; a single pass spares memory."""
+        """The weights if they were admitted already, else None, to save memory."""
         return self.__dict__.get("weights")
 
     @cached_property
     def stream(self) -> Attribution | None:
-        """The terms of the stream at its end, before the final norm, entry by entry; None if it is
-        not known."""
+        """The terms of the residual stream before the final norm, entry by entry; None if
+        unknown."""
         from byhand.explaining.sources import final_stream
 
         if self.trace[final_stream(self.trace.plan)].missing is not None:
@@ -144,7 +144,7 @@ class Explanation(Shown):
         return tuple(id for id in (self.token, self.against) if id is not None)
 
     def foremost(self, most: int | None = None) -> Foremost | None:
-        """The terms that matter most, at most so many, the others added up."""
+        """The `most` largest terms, and the sum of the others."""
         from byhand.explaining.foremost import foremost
 
         return None if self.attribution is None else foremost(self.attribution, most)
@@ -153,7 +153,7 @@ class Explanation(Shown):
 
     @cached_property
     def lens(self) -> Lens:
-        """What the model would say after each step, at the position explained."""
+        """What the model would predict after each step, at the position explained."""
         from byhand.explaining.lens import look
 
         return look(
@@ -182,7 +182,7 @@ class Explanation(Shown):
         )
 
     def foremost_heads(self, most: int) -> tuple[tuple[int, int], ...]:
-        """The heads that add most to what is explained, in spine order."""
+        """The `most` heads that add most to the explained logit or lead, in spine order."""
         from byhand.explaining.foremost import sizes
 
         if len(self.heads) <= most or self.attribution is None:
@@ -207,7 +207,7 @@ class Explanation(Shown):
         return self._circuits[layer]
 
     def shares(self, layer: int, head: int) -> Floats:
-        """Floats near the shares of attention at the position explained; NaN where masked."""
+        """Floats near the attention weights at the position explained; NaN where masked."""
         from byhand.explaining.approximations import floats_near
 
         weights = self.trace.steps[f"block.{layer}.attn.weights"].value
@@ -218,7 +218,7 @@ class Explanation(Shown):
 
     @cached_property
     def facts(self) -> Facts:
-        """How the predictions come about, checked by taking steps away."""
+        """How the prediction comes about, checked by ablation."""
         from byhand.explaining.facts import facts
 
         return facts(
@@ -238,12 +238,12 @@ class Explanation(Shown):
 
     @property
     def few_positions(self) -> bool:
-        """Whether the text is so short that the facts of every position are told."""
+        """Whether the text has so few positions that the facts of all are told."""
         return len(self.trace.tokens) <= FEW_POSITIONS
 
     @property
     def few_texts(self) -> bool:
-        """Whether there are so few texts that every one of them is looked at unasked."""
+        """Whether there are so few texts that the table of all of them is made unasked."""
         spec = self.model.spec
         longest = spec.context if self.length is None else self.length
         if longest is None or longest > FEW_TEXTS or not self.small:
@@ -253,8 +253,8 @@ class Explanation(Shown):
 
     @cached_property
     def inputs(self) -> Table:
-        """Every text up to a length, with its prediction and the parts it needs: of a model beyond
-        a pencil's size the side-trips, of a large vocabulary no parts."""
+        """Every text up to a length, with its prediction and the parts it needs.  A model above
+        pencil size has only its side-trips as parts, a large vocabulary none."""
         from byhand.explaining.ablation import side_trips
         from byhand.explaining.inputs import table
 
@@ -286,7 +286,7 @@ class Explanation(Shown):
 
     @cached_property
     def health(self) -> Health:
-        """Sizes, entropies, ranks, dead units: rounded."""
+        """Sizes, entropies, ranks and dead units, in rounded numbers."""
         from byhand.explaining.health import health
 
         tell_doing(self.progress, _("how the layers are doing"))
@@ -317,13 +317,13 @@ def explain(
     only: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Explanation:
-    """What the numbers say of a text.
+    """The explanation of a text.
 
-    The last position, the token predicted there and its strongest rival, unless others are named;
-    `alone` looks at the logit by itself.  `neurons` and `keys` divide MLPs and heads further;
-    `length` is that of the longest texts in the table of every text.  The numbers are exact where
-    none are given; those of `enclosing_numbers` with `digits`.  `only` names the steps that are
-    needed, where not all are.  `progress` sees every step, and is told what it is for.
+    It is about the last position, the token predicted there and its strongest rival, unless others
+    are named; `alone` explains the logit by itself.  `neurons` and `keys` divide MLPs and heads
+    further.  `length` is that of the longest texts in the table of all texts.  The numbers are
+    exact unless given, and those of `enclosing_numbers` with `digits`.  `only` names the steps that
+    are needed, where not all are.  `progress` sees every step and its purpose.
     """
     refuse_against_alone(against, alone)
     job = prepare(model, text, numbers, only=only)
@@ -334,7 +334,7 @@ def explain(
             expected=_("a whole number from {least} to {most}").format(least=0, most=last),
             found=str(position),
         )
-    refuse_unless_whole("position", position, 0, last)  # a number of another kind
+    refuse_unless_whole("position", position, 0, last)  # refuses 1.5
     place = last if position is None else position
     wanted = None if token is None else model.vocabulary.id(token)
     rival = None if against is None else model.vocabulary.id(against)
@@ -355,7 +355,7 @@ def explain(
 
 
 def predicted(trace: Trace, position: int) -> int | None:
-    """The token predicted, or the first that it may be; None where that is not known at all."""
+    """The predicted token, or the first candidate; None where nothing is known."""
     if trace.next is None:
         return None
     found = trace.next[position]
@@ -365,12 +365,12 @@ def predicted(trace: Trace, position: int) -> int | None:
 
 
 def strongest_other(trace: Trace, position: int, token: int) -> int | None:
-    """The token with the largest logit but one: it is only shown, so floats may choose it."""
+    """The token with the largest logit besides `token`, chosen by floats: no proof rests on it."""
     import numpy as np
 
     from byhand.explaining.approximations import floats_near
 
-    worked = trace.steps.get("logits")  # not there where no section needs them
+    worked = trace.steps.get("logits")  # absent where no section needs them
     if len(trace.model.vocabulary) < 2 or worked is None or worked.missing is not None:
         return None
     if trace.next is not None:

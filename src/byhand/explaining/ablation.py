@@ -1,9 +1,9 @@
 """Ablation: a part of the model taken out, and the text worked out again without it.
 
-A side-trip, the position table, the token table or a bias is taken out of the plan, whose other
-steps are rewired; of a head or a neuron the entries become 0.  What is left is worked out as every
-plan is, in any number system, and proven as every job is.  What follows from it is said elsewhere
-(`facts`, `inputs`); nothing here judges.
+A side-trip, the position table, the token table or a bias is taken out of the plan, and the other
+steps are rewired.  The entries of a head or a neuron become 0.  The rest is worked out like every
+plan, in any number system, and proven like every job.  `facts` and `inputs` say what follows from
+it; nothing here judges.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from byhand.tracing import Trace, Worked
 class Part:
     """A part of the model that can be taken out.
 
-    `index` is that of a head or a neuron; `name` is the bias's own, as weights are called.
+    `index` is that of a head or a neuron; `name` is the weight name of a bias.
     """
 
     kind: str  # "token" "position" "attn" "head" "mlp" "neuron" "bias"
@@ -73,7 +73,7 @@ def heads(spec: ModelSpec) -> tuple[Part, ...]:
 
 
 def usual_parts(spec: ModelSpec) -> tuple[Part, ...]:
-    """What is asked after unless somebody says otherwise: positions, side-trips, single heads."""
+    """The parts that are tried unless others are named: positions, side-trips, single heads."""
     places = () if spec.position == "none" else (Part("position"),)
     single = heads(spec)
     trips = []
@@ -96,7 +96,7 @@ def part_at(spec: ModelSpec, address: str) -> Part:
 
 
 def _every_part(spec: ModelSpec, address: str) -> Iterator[Part]:
-    if spec.position != "none":  # else the stream would have nothing left
+    if spec.position != "none":  # else the stream would be empty
         yield Part("token")
         yield Part("position")
     yield from side_trips(spec)
@@ -125,7 +125,7 @@ class AblatedTrace(Trace):
 class AblatedJob(Job):
     """A job whose plan lacks some parts; `silent` are the heads and neurons whose entries are 0.
 
-    `known` are values of steps that come before all that is taken out.
+    `known` holds values of steps before every part that is taken out.
     """
 
     silent: tuple[Part, ...] = ()
@@ -141,7 +141,7 @@ class AblatedJob(Job):
 
     @cached_property
     def silence(self) -> dict[str, list[tuple[int, int]]]:
-        """By step: the axis and the index of what is 0 there."""
+        """Address → (axis, index) pairs of the entries that are 0 there."""
         found: dict[str, list[tuple[int, int]]] = {}
         for part in self.silent:
             assert part.index is not None
@@ -197,7 +197,7 @@ def ablate(
     """The text of a trace worked out again without some parts, in the same numbers.
 
     Parts may be named by their addresses; `only` asks for some steps.  Where the trace was proven,
-    so is this one, as far as it can be.  `weights` are the model's, where they were admitted.
+    so is this one, as far as possible.  `weights` are the model's, if they were admitted before.
 
     >>> import byhand
     >>> from byhand.explaining.ablation import ablate
@@ -220,7 +220,7 @@ def ablate(
 
 
 def unchanged(trace: Trace, job: AblatedJob) -> dict[str, Worked]:
-    """The steps that read nothing of what is taken out, as the trace has them."""
+    """The steps that do not depend on the parts taken out, as the trace has them."""
     same: dict[str, Worked] = {}
     for step in job.plan:
         reads = (read for read in step.reads if not read.startswith(WEIGHT))
@@ -233,7 +233,7 @@ def unchanged(trace: Trace, job: AblatedJob) -> dict[str, Worked]:
 
 
 def without(plan: Plan, part: Part) -> Plan:
-    """The plan without a part; heads and neurons stay in it and are silent."""
+    """The plan without a part; heads and neurons stay in it, with entries of 0."""
     match part.kind:
         case "attn" | "mlp":
             at = f"block.{part.layer}.{part.kind}"
@@ -249,7 +249,7 @@ def without(plan: Plan, part: Part) -> Plan:
 
 
 def _bridged(plan: Plan, add: str, role: str, gone: str = "") -> Plan:
-    """The plan without a sum: who reads it reads one of its terms, and the other is not needed."""
+    """The plan without a sum: its readers read one of its terms, and the other term is dropped."""
     if add not in plan.known:
         return plan  # not among the steps asked for
     step = plan[add]

@@ -1,6 +1,6 @@
-"""Floats near the values of any number system: to order and to measure, never to prove.
+"""Floats near the values of any number system, for ordering and measuring, not for proofs.
 
-What has to be proven is decided by `lens.rank` or by the number system itself.
+Proofs are made by `lens.rank` or by the number system itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BITS = 64  # of the balls whose middles are rounded to floats
 def floats_near(numbers: Numbers, value: Any) -> Floats:
     """Floats near the numbers, NaN where an entry is absent."""
     if hasattr(value, "digits"):
-        limbs: Any = numbers  # entry by entry they would be too many
+        limbs: Any = numbers  # too many to convert one by one
         value = limbs.enclosed(value)
         engine = value.digits.engine
         near: Floats = np.array(engine.to_numpy(value.approx), dtype=np.float64)
@@ -48,7 +48,7 @@ def near_entry(entry: Any) -> float:
     elif hasattr(entry, "ball"):
         return float(entry.ball(BITS).mid())
     try:
-        return float(getattr(entry, "mid", entry))  # an enclosure may be as wide as it likes
+        return float(getattr(entry, "mid", entry))  # of an enclosure of any width
     except OverflowError:  # a Fraction beyond the range
         return float("inf") if entry > 0 else float("-inf")
 
@@ -70,7 +70,7 @@ def absent(numbers: Numbers, value: Any) -> Flags:
 
 
 def bounds(numbers: Numbers, value: Any) -> tuple[Floats, Floats] | None:
-    """Floats proven to be below and above each entry, for enclosures; None of other numbers."""
+    """Floats proven to be below and above each entry of enclosures; None for other numbers."""
     if not isinstance(numbers, Enclosing):
         return None
     near = floats_near(numbers, value)
@@ -84,7 +84,7 @@ def bounds(numbers: Numbers, value: Any) -> tuple[Floats, Floats] | None:
 
 
 def room_around(numbers: Numbers, value: Any) -> Floats:
-    """How far an entry may lie from the float near it: of ranges and enclosures; else 0."""
+    """How far an entry may lie from the float near it, for ranges and enclosures; else 0."""
     near = floats_near(numbers, value)
     found = bounds(numbers, value)
     if found is not None:
@@ -100,7 +100,7 @@ def room_around(numbers: Numbers, value: Any) -> Floats:
 
 
 def _radius(entry: Any) -> float:
-    """Of an exact-or-named number: not 0 only where weights are known within a range."""
+    """The radius of an exact-or-named number: 0, unless weights are known only within ranges."""
     if entry is ABSENT or entry.register != "enclosed":
         return 0.0
     return float(entry.ball(BITS).rad())

@@ -1,7 +1,7 @@
-"""What is asked of an explanation: places that must lie inside, and who is told what goes on.
+"""Checks of the places asked for, and reports of what the work is for.
 
-A progress sees every step that is worked out.  One that also is a `Watcher` is told what the steps
-are for: an explanation works one text out many times.
+A progress sees every step that is worked out.  A `Watcher` also hears what the steps are for: an
+explanation works one text out many times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from byhand.language import _
 
 
 def check_inside(places: Iterable[int], count: int, outside: str, least: int = 0) -> None:
-    """An AddressError, which says what is outside, unless each place is below the count."""
+    """Raises an AddressError, `outside`, unless least ≤ place < count for each place."""
     for place in places:
         if not least <= place < count:
             raise AddressError(
@@ -27,13 +27,13 @@ def check_inside(places: Iterable[int], count: int, outside: str, least: int = 0
 
 @runtime_checkable
 class Watcher(Protocol):
-    """Somebody who wants to know what the steps are for."""
+    """A progress that is also told what the steps are for."""
 
     def doing(self, what: str, done: int, of: int) -> None:
-        """`what` is worked on: so many pieces of so many are done."""
+        """Hears that `what` is worked on and that `done` of its `of` pieces are done."""
 
 
 def tell_doing(progress: Progress | None, what: str, done: int = 0, of: int = 1) -> None:
-    """Says what the next steps are for."""
+    """Tells a Watcher what the next steps are for."""
     if isinstance(progress, Watcher):
         progress.doing(what, done, of)

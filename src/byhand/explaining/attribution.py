@@ -1,8 +1,8 @@
 """Direct attribution: each logit as the sum of what every part of the model wrote into it.
 
-The scale of each norm on the way is the one this input has; with it the way from a source to the
-logits is linear, so the terms add up to the logits.  `remainder` is what the trace has less what
-the terms add up to, worked out in the trace's own numbers; `closes` says what is known of it:
+The scale of each norm is held at its value for this input.  Then the path from a source to the
+logits is linear, so the terms add up to the logits.  `remainder` is the trace's value less the sum
+of the terms, in the trace's own numbers; `closes` says what is known of it:
 
     "exact"    it is 0, by algebra
     "proven"   every enclosure of it holds 0; `radius` says how narrow they are (of exact numbers
@@ -10,7 +10,7 @@ the terms add up to, worked out in the trace's own numbers; `closes` says what i
     "rounded"  it is what rounding left; `relative` says how much that is
     "open"     a term is missing, or it is not 0
 
-A term is direct: what a head wrote for later blocks to read is theirs.
+A term is direct: the effect of a head through later blocks is part of their terms.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.enclosure import SLACK, Enclosing
 from byhand.tracing import Missing, Trace
 
-FINEST = 4096  # bits of the enclosures by which exact numbers are told apart
+FINEST = 4096  # bits of the finest enclosures that tell exact numbers apart
 MOST = 200_000_000  # numbers that a table of terms may have
 
 
@@ -62,13 +62,13 @@ class Attribution:
     of: str  # "logits" | "stream"
     trace: Trace
     positions: tuple[int, ...]
-    columns: tuple[int, ...]  # token ids; of the stream: entries of d
-    terms: tuple[Term, ...]  # as they enter along the spine
-    value: Any  # what the trace has: (position, column); None where that is missing
+    columns: tuple[int, ...]  # token ids; for the stream, entries of d
+    terms: tuple[Term, ...]  # in spine order
+    value: Any  # of the trace: (position, column); None where it is missing
     total: Any  # the terms added up; None where one is missing
-    remainder: Any  # value less total; None where that is not known
+    remainder: Any  # value less total; None where one of them is unknown
     closes: str  # "exact" | "proven" | "rounded" | "open"
-    against: tuple[int, ...] = ()  # of a difference: the token that is taken away
+    against: tuple[int, ...] = ()  # for a difference: the token whose logit is subtracted
     limits: tuple[
         tuple[str, int], ...
     ] = ()  # norms (and position) that took 0/0 for 0: terms are 0
@@ -105,7 +105,7 @@ class Attribution:
 
     @cached_property
     def radius(self) -> float:
-        """The remainder is proven not to be larger; infinite where nothing is proven of it."""
+        """A proven upper bound of the remainder; infinite where nothing is proven."""
         if self.closes == "exact":
             return 0.0
         if self.closes != "proven":
@@ -127,9 +127,9 @@ class Attribution:
 
     @cached_property
     def reaches(self) -> tuple[Floats, Floats]:
-        """Floats near each known term's length, and near how far it goes along the total.
+        """Floats near each known term's length, and near its component along the total.
 
-        Of one position.  The second add up to the total's length, as far as floats do.
+        It takes one position.  The components add up to the total's length, up to rounding.
         """
         values = [term.value for term in self.terms if term.missing is None]
         near = np.array([floats_near(self.numbers, value)[0] for value in values])
@@ -151,7 +151,7 @@ class Attribution:
         return changed._each(lambda value: self.numbers.take_rows(value, place))
 
     def difference(self, a: int, b: int) -> Attribution:
-        """How each term tells logit a from logit b: one column, a less b."""
+        """The terms of logit a less logit b: one column."""
         for token in (a, b):
             if token not in self.columns:
                 raise AddressError(_("token {token} was not attributed").format(token=token))
@@ -166,7 +166,7 @@ class Attribution:
         )
 
     def _each(self, function: Any) -> Attribution:
-        """A linear function of every value: what is left stays as it was known."""
+        """A linear function of every value; what is known of the remainder still holds."""
 
         def of(value: Any) -> Any:
             return None if value is None else function(value)
@@ -193,11 +193,11 @@ def attribute(
 ) -> Attribution:
     """The terms of the logits of a trace, or of its final stream (`of` "stream").
 
-    All positions and all tokens, unless some are asked for: then only their rows and their columns
-    of the unembedding are touched.  `neurons` tells the units of each MLP apart, `keys` what each
-    head read at each position; without `heads`, an attention is one term.  `of` the stream,
-    `tokens` are entries of it.  Not `closing`, the terms are not added up.  The trace must have its
-    steps; it needs no head outputs.  `weights` are the model's, where admitted before.
+    It takes all positions and tokens, unless some are asked for; then it reads only their rows and
+    columns of the unembedding.  `neurons` makes each MLP unit a term, `keys` each position that a
+    head reads.  Without `heads`, an attention is one term.  For the stream, `tokens` are entries of
+    it.  Without `closing`, the terms are not added up.  The trace must have its steps; it needs no
+    head outputs.  `weights` are the model's, if admitted before.
     """
     plan, numbers = trace.plan, trace.numbers
     end = final_stream(plan) if of == "stream" else plan["logits"].address
@@ -254,7 +254,7 @@ def _terms(parts: Iterable[Part], numbers: Numbers, count: int) -> Iterator[Term
 
 
 def _in_order(terms: Iterable[Term]) -> Iterator[Term]:
-    """Along the spine, and those of one address by their index: keys come head by head."""
+    """The terms in spine order, and those of one address by their index: keys head by head."""
     for _address, group in groupby(terms, key=lambda term: term.source.address):
         yield from sorted(group, key=lambda term: term.source.index)
 
@@ -266,7 +266,7 @@ def _picked(part: Part, numbers: Numbers, columns: Sequence[int]) -> Part:
 
 
 def _total(parts: Sequence[Part], numbers: Numbers, count: int) -> Any:
-    """All rows added up, one half of the sources to the other; None where one is missing."""
+    """The sum of all rows, by repeated halving; None where one is missing."""
     if any(part.missing is not None for part in parts):
         return None
     rows = stacked(numbers, parts)
@@ -283,7 +283,7 @@ def _total(parts: Sequence[Part], numbers: Numbers, count: int) -> Any:
 
 
 def _less(numbers: Numbers, x: Any, y: Any) -> Any:
-    """x - y: no step of a transformer subtracts, so y is taken -1 times."""
+    """x - y, as x + (-1)·y: number systems have no subtraction."""
     minus = numbers.admit(np.full(y.shape[-1], -1.0, dtype=np.float32))
     return numbers.add(x, numbers.affine(y, gain=minus))
 
@@ -298,7 +298,7 @@ def _closes(numbers: Numbers, remainder: Any) -> tuple[str, Any]:
     signs = [_differs(entry) for entry in remainder.flat]
     if True in signs:
         return "open", remainder
-    if None in signs:  # then the finest enclosures hold 0, and that is all that is known
+    if None in signs:  # undecided: the finest enclosures hold 0
         return "proven", remainder
     return "exact", numbers.admit(np.zeros(remainder.shape, dtype=np.float32))
 
@@ -312,15 +312,15 @@ def _differs(entry: Any) -> bool | None:
 
 
 def _size(entry: Any) -> float:
-    """A bound of an exact-or-named value, from an enclosure as fine as proofs use."""
+    """An upper bound of an exact-or-named value's size, from an enclosure as fine as proofs use."""
     if entry.fraction == 0:
         return 0.0
     above = float(abs(entry.ball(FINEST)).upper())
-    return max(above * (1 + 2.0**-50), 5e-324)  # which may have been too small for a float
+    return max(above * (1 + 2.0**-50), 5e-324)  # it may be below the floats
 
 
 def _holds_zero(numbers: Enclosing, remainder: Any) -> bool:
-    """Whether every enclosure holds 0: by logarithms, and entry by entry where they are close."""
+    """Whether every enclosure holds 0, by logarithms; close cases entry by entry."""
     sizes, radii = numbers.magnitudes(remainder)
     sure = (sizes < radii - 2 * SLACK) | np.isneginf(sizes)
     if sure.all():
@@ -349,7 +349,7 @@ def _within(asked: Sequence[int] | None, count: int, outside: str) -> tuple[int,
 def _check_size(
     trace: Trace, positions: Sequence[int], columns: Sequence[int], neurons: bool, keys: bool
 ) -> None:
-    """Refuses a table of more terms than a machine would like to hold."""
+    """Raises an error for a table of more than MOST numbers."""
     spec = trace.plan.spec
     count = 3
     for block in spec.blocks:

@@ -1,4 +1,4 @@
-"""The explanations that a book tells, position by position; of a large model, with few runs."""
+"""The explanations in a book, position by position; a large model is run only a few times."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
     from byhand.explaining.facts import Facts
     from byhand.explaining.geometry import Geometry
 
-MOST_WAYS = 4  # positions of a large model whose ways are drawn
-MOST_CHECKS = 2  # parts of a large model that are taken away: each is a run of its own
+MOST_WAYS = 4  # positions of a large model whose paths are drawn
+MOST_CHECKS = 2  # ablations of a large model: each is a run of its own
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """What a trace says, worked out when it is asked for; `large`: as little as can be told."""
+    """The explanations of a trace, worked out on demand; with `large`, as few as possible."""
 
     trace: Trace
     large: bool = False
 
     def at(self, position: int) -> Explanation:
-        """What is said of a position: the token predicted there, against its strongest rival."""
+        """The explanation of a position: the token predicted there, against its strongest rival."""
         kind = _Sparing if self.large else Explanation
         token = predicted(self.trace, position)
         rival = None if token is None else strongest_other(self.trace, position, token)
         return kind(self.trace, position, token, rival)
 
     def facts(self, positions: Sequence[int]) -> Facts:
-        """The facts of some positions, every part taken away."""
+        """The facts of some positions, with every part ablated in turn."""
         from byhand.explaining.facts import facts
 
         return facts(self.trace, list(positions))
 
     def few_facts(self, position: int) -> Facts:
-        """The facts of one position, with only the parts that matter most taken away."""
+        """The facts of one position, with only the most important parts ablated."""
         from byhand.explaining.facts import facts
 
         parts = tuple(dict.fromkeys(_parts_that_matter(self.at(position))))[:MOST_CHECKS]
@@ -49,11 +49,11 @@ class Chapter:
 
 
 class _Sparing(Explanation):
-    """The explanation of a large model, in which the ways of a few positions are followed."""
+    """The explanation of a large model, with the paths of a few positions."""
 
     @cached_property
     def geometry(self) -> Geometry:
-        """The ways of the last positions."""
+        """The paths of the last MOST_WAYS positions."""
         from byhand.explaining.geometry import geometry_of
 
         first = max(0, self.position + 1 - MOST_WAYS)
@@ -64,7 +64,7 @@ class _Sparing(Explanation):
 
 
 def _parts_that_matter(found: Explanation) -> Iterator[Part]:
-    """The side-trip after which another token led last, then those that add most directly."""
+    """The last side-trip that changed the leading token, then those that add most directly."""
     from byhand.explaining.ablation import Part
     from byhand.explaining.foremost import sizes
 

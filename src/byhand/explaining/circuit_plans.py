@@ -1,6 +1,7 @@
-"""The plans of QK and OV: over a list of tokens instead of a text, the block reading the embedding.
+"""The plans of QK and OV, over a list of tokens instead of a text.
 
-Each is made of `forward.plan`'s own lines: other positions, another mask, steps left out, rewired.
+The block reads the embedding.  Each plan is made from lines of `forward.plan`, with other
+positions, another mask, and steps left out or rewired.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from byhand.spec import ModelSpec
 
 
 def scores_plan(spec: ModelSpec, layer: int, count: int, places: tuple[int, int]) -> Plan:
-    """Of every token against every token; where they stand apart, keys first, then queries."""
+    """The scores of every token against every token; at two places, keys come before queries."""
     query, key = places
     positions = (key,) * count + (query,) * count if query != key else (key,) * count
     plan = forward.plan(spec, len(positions), positions=positions)
@@ -24,7 +25,7 @@ def scores_plan(spec: ModelSpec, layer: int, count: int, places: tuple[int, int]
 def head_outputs_plan(spec: ModelSpec, layer: int, count: int, key: int) -> Plan:
     """Each head's output where each token looks at itself alone.
 
-    No table of scores is asked: what may not see itself may be seen from elsewhere.
+    It has no table of scores: a token that may not see itself may be seen by other tokens.
     """
     alone = tuple(tuple(one == other for other in range(count)) for one in range(count))
     plan = forward.plan(spec, count, positions=(key,) * count, mask=alone, head_outputs=True)
@@ -32,7 +33,7 @@ def head_outputs_plan(spec: ModelSpec, layer: int, count: int, key: int) -> Plan
 
 
 def unembedding_plan(spec: ModelSpec, layer: int, rows: int, norms: Sequence[str]) -> Plan:
-    """From a head's output to logits: the plan's own lines, without scales and biases."""
+    """The lines from a head's output to the logits, without scales and biases."""
     whole = forward.plan(spec, rows, positions=(0,) * rows)
     entering = whole[f"block.{layer}.attn.out"]
     lines: list[Step] = [replace(entering, op="given", inputs={}, attributes={})]
@@ -66,7 +67,7 @@ def norms_passed(spec: ModelSpec, layer: int) -> tuple[str, ...]:
 
 
 def _without_tables(plan: Plan) -> Plan:
-    """The plan whose scores have no table added to them."""
+    """The plan without tables of scores."""
     steps = (
         replace(step, inputs={role: read for role, read in step.inputs.items() if role != "table"})
         if step.op == "scores"
@@ -77,7 +78,7 @@ def _without_tables(plan: Plan) -> Plan:
 
 
 def _reading_embedding(plan: Plan, layer: int, wanted: str) -> Plan:
-    """The steps that a step of a block needs, the block reading the embedding."""
+    """The steps that `wanted` needs, where its block reads the embedding."""
     source, entering = plan["stream.0"].address, plan[f"stream.{layer}"].address
     before = plan.only([source]).steps
     known = {step.address for step in before} | {entering}

@@ -1,7 +1,7 @@
-"""QK and OV: which token a head looks at from which, and what it writes when it does.
+"""QK and OV: which token a head looks at from which token, and what it then writes.
 
-A plan over a list of tokens instead of a text: every token stands at the same place, nothing but
-the block's own mask is between them, and the block reads the embedding.
+Both come from a plan over a list of tokens instead of a text.  Every token stands at the same
+place, only the block's own mask applies, and the block reads the embedding.
 
     QK   the scores of that plan.  In block 0 they are the scores of a real text wherever its tokens
          stand at these places.
@@ -12,7 +12,7 @@ the block's own mask is between them, and the block reads the embedding.
          those of what the head writes directly.  A bias of v is inside its head; that of the output
          matrix belongs to none.
 
-In later blocks the embedding stands in for what earlier blocks would have made of it.
+In later blocks the embedding replaces the output of the earlier blocks.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from byhand.plan import WEIGHT, Plan
 from byhand.tracing import Missing, Trace, Worked
 
 WHOLE_VOCABULARY = 128  # tokens up to which every pair is worked out
-MOST_ROWS = 16  # tokens of a text that are looked at, where the vocabulary is larger
-SHOWN = 8  # of the most and of the least written tokens of each row, there
+MOST_ROWS = 16  # tokens of the text that are rows, where the vocabulary is larger
+SHOWN = 8  # of the most and of the least written tokens of each such row
 
 Pairs = tuple[tuple[int, int], ...]  # of tokens
 Near = tuple[Floats, Floats]  # floats near some numbers, and the room around them
@@ -58,7 +58,7 @@ class Table:
     rows: tuple[int, ...]  # QK: the tokens that look; OV: the tokens looked at
     columns: tuple[int, ...]  # QK: the tokens looked at; OV: the tokens written
     entries: Any  # (row, column): numbers of the number system, ABSENT or masked where masked
-    strongest: tuple[tuple[int, ...], ...] = ()  # of each row the foremost columns, as token ids
+    strongest: tuple[tuple[int, ...], ...] = ()  # token ids of each row's largest columns
 
     def at(self, row: int, column: int) -> Any:
         """The number for two tokens."""
@@ -77,8 +77,8 @@ class HeadCircuits:
     positions: tuple[int, int]  # where the query and the key stand
     qk: Table
     ov: Table
-    looks: Pairs = ()  # from which token it looks most at which
-    writes: Pairs = ()  # having read which token it writes which
+    looks: Pairs = ()  # (token that looks, token it looks at most)
+    writes: Pairs = ()  # (token read, token written most)
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class Circuits:
     """Every head of a layer; none where the layer has no attention or `missing` says why."""
 
     layer: int
-    positions: tuple[int, int]  # where query and key are to stand; each head has its own
+    positions: tuple[int, int]  # where query and key should stand; heads may differ
     heads: tuple[HeadCircuits, ...]
     numbers: Numbers
-    stands_in: bool  # the embedding stands in for the block's true input: every block but the first
+    stands_in: bool  # the embedding replaces the block's input: all blocks but the first
     norms: tuple[str, ...]  # the norms that OV passes, without their scales
     left_out: int = 0  # tokens of the vocabulary that were not taken as rows
     missing: Missing | None = None
@@ -99,7 +99,7 @@ class Circuits:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """What a reader has to know to read the tables."""
+        """The remarks that a reader needs for the tables."""
         told = list(self._places())
         if self.stands_in:
             told.append(
@@ -119,7 +119,7 @@ class Circuits:
         return tuple(told)
 
     def _places(self) -> Iterator[str]:
-        """Where query and key stand, by head where the heads may look at different places."""
+        """Where query and key stand; head by head where they differ."""
         apart: dict[tuple[int, int], list[str]] = {}
         for each in self.heads:
             apart.setdefault(each.positions, []).append(str(each.head))
@@ -142,11 +142,11 @@ def circuits(
 ) -> Circuits:
     """QK and OV of every head of a layer, in the numbers of the trace.
 
-    `positions` is where the query and the key stand: without, both at the last place of the text,
-    or the key at the last one that the head may look at from there.  `tokens` are the rows, and the
-    columns of QK: without, the whole vocabulary; where that is large, the last tokens of the text,
-    and as columns of OV those it writes most and least.  `weights` are the model's, where they were
-    admitted before.
+    `positions` is where the query and the key stand.  By default the query stands at the last place
+    of the text, and the key at the last place that the head may look at from there.  `tokens` are
+    the rows, and the columns of QK; by default the whole vocabulary.  A large vocabulary has the
+    last tokens of the text as rows, and the tokens written most and least as columns of OV.
+    `weights` are the model's, if they were admitted before.
     """
     model, numbers = trace.model, trace.numbers
     check_inside([layer], len(model.spec.blocks), _("there is no such layer"))
@@ -178,7 +178,7 @@ def circuits(
 def _stands(
     scene: _Scene, last: int, asked: tuple[int, int] | None
 ) -> dict[tuple[int, int], list[int]]:
-    """Where query and key stand: as asked, or the key at the last place that a head may look at."""
+    """(query, key) → heads: as asked, or the key at the last place that a head may look at."""
     scores = forward.plan(scene.model.spec, last + 1)[f"block.{scene.layer}.attn.scores"]
     heads = range(scores.shape[0])
     if asked is not None or "table" not in scores.inputs:
@@ -194,7 +194,7 @@ def _stands(
 
 @dataclass(frozen=True)
 class _Scene:
-    """What is looked at: a block, tokens, and the numbers."""
+    """The block, the tokens and the number system that the tables are about."""
 
     model: Model
     layer: int
@@ -206,7 +206,7 @@ class _Scene:
     def heads(
         self, positions: tuple[int, int], some: Sequence[int], norms: Sequence[str]
     ) -> list[HeadCircuits] | Missing:
-        """The tables of some heads, query and key standing here; or why there are none."""
+        """The tables of some heads for these places of query and key; or why there are none."""
         query, key = positions
         scores, written = self.scores(query, key), self.head_outputs(key)
         for worked in (scores, written):
@@ -224,7 +224,7 @@ class _Scene:
         return self._work_out(plan, self.tokens * (plan.length // count))
 
     def head_outputs(self, key: int) -> Worked:
-        """Each head's output where each token looks at itself alone, with the whole of 1."""
+        """Each head's output where each token looks at itself alone, with attention weight 1."""
         plan = head_outputs_plan(self.model.spec, self.layer, len(self.tokens), key)
         return self._work_out(plan, self.tokens)
 
@@ -298,7 +298,7 @@ def _rows(trace: Trace, tokens: Iterable[int] | None) -> tuple[int, ...]:
 
 
 def _columns(written: Any) -> tuple[int, ...]:
-    """Every token, or of a large vocabulary those that a row writes most or least."""
+    """Every token; of a large vocabulary, the tokens that a row writes most or least."""
     vocab = written.shape[1]
     if vocab <= WHOLE_VOCABULARY:
         return tuple(range(vocab))

@@ -1,9 +1,9 @@
-"""Facts: how each prediction comes about, and whether that holds when a step is taken away.
+"""Facts: how each prediction comes about, checked by taking each step away.
 
-A fact is data.  For each step it has what is *said* to happen without it (the logits less what the
-step adds directly: the largest of the rest) and what *does* happen (the text worked out without
-it, see `ablation`).  The two can differ, because later steps read what this one writes; then the
-fact says so.  The sentences are written in `render.explained.telling`.
+A fact is data.  For each step it has two predictions without that step.  The *said* one is the
+largest of the logits less what the step adds directly.  The *found* one is that of the text worked
+out without the step (`ablation`).  They can differ, because later steps read what this one writes;
+then the fact says so.  The sentences are written in `document`.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from byhand.explaining.turning import Turning, Turns
 from byhand.numbers.base import Prediction
 from byhand.tracing import Missing, Trace
 
-MOST_PARTS = 64  # that are taken away one by one, heads included
+MOST_PARTS = 64  # parts that are taken away one by one, heads included
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One step taken away at one position: what was said of it, and what happens."""
+    """One step taken away at one position: the prediction said and the prediction found."""
 
     part: Part
-    contribution: Any  # to the lead over the rival; in the trace's numbers
+    contribution: Any  # of the step to the lead over the rival, in the trace's numbers
     said: Prediction  # the largest of the logits less what the step adds directly
     found: Prediction  # of the text worked out without the step
 
     @property
     def as_said(self) -> bool | None:
-        """Whether it happens as said; None where one of the two is undecided."""
+        """Whether the two predictions agree; None where one is undecided."""
         if self.said.id is None or self.found.id is None:
             return None
         return self.said.id == self.found.id
@@ -60,7 +60,7 @@ class Fact:
 
     @cached_property
     def needed(self) -> tuple[Check, ...]:
-        """The steps without which the prediction is another one."""
+        """The steps without which the prediction changes."""
         told = self.prediction.id
         return tuple(
             check for check in self.checks if None not in (told, check.found.id)
@@ -74,7 +74,7 @@ class Facts:
 
     trace: Trace
     facts: tuple[Fact, ...]
-    missing: Missing | None = None  # the prediction could not be worked out, for this reason
+    missing: Missing | None = None  # why the prediction could not be worked out
 
 
 def facts(
@@ -88,9 +88,10 @@ def facts(
 ) -> Facts:
     """How each prediction of a trace comes about, checked by taking each part away.
 
-    All positions, unless some are named.  `parts` are the position table, the side-trips and, where
-    there are several and not too many, the heads.  The trace must have all its steps.  The lens
-    over these positions and the model's weights may be given, where they are there already.
+    It takes all positions, unless some are named.  `parts` are by default the position table, the
+    side-trips and, where there are several and not too many, the heads.  The trace must have all
+    its steps.  The lens over these positions and the model's weights may be given, if they exist
+    already.
     """
     missing = trace["next"].missing
     if missing is not None:
@@ -125,6 +126,6 @@ def facts(
 
 
 def _usual(trace: Trace) -> tuple[Part, ...]:
-    """The usual parts, without the single heads where a model has many."""
+    """The usual parts; without single heads where a model has many."""
     parts = usual_parts(trace.model.spec)
     return parts if len(parts) <= MOST_PARTS else tuple(p for p in parts if p.kind != "head")

@@ -1,7 +1,7 @@
-"""What matters most: the terms of a sum, the others added up, and the entries of a table's rows.
+"""The largest terms of a sum, with the sum of the others, and the largest entries of table rows.
 
-Terms and entries are ordered by floats near them: to show the strongest, not to prove it.  Of
-ranges, as printed weights give them, nothing is said that their room leaves open.
+Terms and entries are ordered by floats near them, which proves nothing.  Ranges, which rounded
+weights give, are ordered only where they do not overlap.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from byhand.explaining.approximations import Floats, floats_near
 from byhand.explaining.attribution import Attribution, Term
 from byhand.numbers.base import Numbers
 
-LARGEST = 1e300  # of a size: many of them still have a sum
-FOREMOST = 3  # columns of each row
-MOST_ROWS = 6  # that say most
-ALIKE = 1e-9  # of the row's spread: two entries that are nearer have no order worth telling
+LARGEST = 1e300  # the largest size: a sum of many is still finite
+FOREMOST = 3  # largest columns listed for each row
+MOST_ROWS = 6  # clearest rows that are listed
+ALIKE = 1e-9  # of the row's spread: two entries that are nearer count as equal
 
 
 @dataclass(frozen=True)
 class Foremost:
-    """Some terms, largest first or as the spine has them, and what all the others add up to.
+    """Some terms, largest first or in spine order, and the sum of all the others.
 
-    `sizes` are finite floats near the terms and near `rest`: they serve to draw and to order.
+    `sizes` are finite floats near the terms and near `rest`, for drawing and ordering.
     """
 
     terms: tuple[Term, ...]
     sizes: tuple[float, ...]
-    others: tuple[Term, ...] = ()  # which `rest` adds up
+    others: tuple[Term, ...] = ()  # the terms whose sum is `rest`
     rest: Any = None  # a value (1, 1) of the numbers
     rest_size: float = 0.0
 
 
 def foremost(attribution: Attribution, most: int | None = None) -> Foremost:
-    """Of an attribution with one position and one column at most so many terms."""
+    """The `most` largest terms of an attribution with one position and one column."""
     terms = tuple(term for term in attribution.terms if term.missing is None)
     numbers = attribution.trace.numbers
     near = [size for size, term in zip(sizes(attribution), attribution.terms, strict=True)
@@ -59,8 +59,8 @@ def foremost(attribution: Attribution, most: int | None = None) -> Foremost:
 
 
 def sizes(attribution: Attribution) -> list[float]:
-    """A finite float near each term of an attribution with one position and one column; 0 where it
-    is missing or no number."""
+    """A finite float near each term of an attribution with one position and column; 0 where the
+    term is missing or NaN."""
     numbers = attribution.trace.numbers
     return [
         0.0 if term.missing is not None else _size(numbers, term.value)
@@ -77,8 +77,8 @@ def _size(numbers: Numbers, value: Any) -> float:
 
 
 def strongest_of(near: Floats, room: Floats, columns: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Of each row the columns with the largest entries, as token ids; masked ones are none, and a
-    row whose entries are all alike, or may be, has none."""
+    """The columns with the largest entries of each row, as token ids.  Masked entries are left out;
+    a row whose entries are all alike, or may be, has none."""
     found = []
     for row, around in zip(near, room, strict=True):
         known = np.flatnonzero(~np.isnan(row))
@@ -98,9 +98,9 @@ def _alike(row: Floats, room: Floats) -> bool:
 
 
 def clearest(near: Floats, room: Floats) -> list[tuple[int, int]]:
-    """The foremost column of the rows in which it is furthest ahead of the row's middle.
+    """(row, largest column) of the rows whose largest entry is furthest above the row's middle.
 
-    Rows whose two foremost entries are alike, or may be, or that are not finite, say nothing.
+    Rows whose two largest entries are alike, or may be, and rows that are not finite are left out.
     """
     found = []
     for place, (row, around) in enumerate(zip(near, room, strict=True)):

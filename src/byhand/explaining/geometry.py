@@ -1,10 +1,10 @@
-"""The stream as a point that moves: where each step takes it, and where the tokens lie.
+"""The residual stream as a moving point, among the directions of the tokens.
 
-A row of the unembedding is a token's direction; the stream's last point is read against all of
-them, and the token whose region it lies in is the prediction.  `geometry_of` follows every
-position of a trace from its embedding to the end and says, at each stop, what the model's own tail
-would predict from there (proven where the trace's numbers prove it).  Angles, lengths and places
-in a picture are floats near the trace's numbers.  Nothing is drawn here.
+A row of the unembedding is a token's direction.  The stream's last point lies in the region of one
+token: the prediction.  `geometry_of` follows every position of a trace from its embedding to the
+end.  At each stop it says what the model's own tail would predict, proven where the trace's numbers
+prove it.  Angles, lengths and places in a picture are floats near the trace's numbers.  Nothing is
+drawn here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Direction:
     token: str
     row: tuple[float, ...]
     bias: float
-    exact: tuple[Fraction, ...] | None  # the row as the rational numbers it is, where it is
+    exact: tuple[Fraction, ...] | None  # the row in rational numbers; None where it is not rational
     exact_bias: Fraction | None
     register: str = "exact"  # "enclosed" where the row is only known as printed
 
@@ -67,7 +67,7 @@ class Stop:
     layer: int | None
     position: int
     near: tuple[float, ...]  # floats near the trace's own numbers
-    leads: Prediction | None  # what the model's tail says from here; None where it was not asked
+    leads: Prediction | None  # of the model's tail from here; None where it was not worked out
     angles: tuple[float | None, ...]  # in degrees, to each direction; None where one is zero
     cosines: tuple[float | None, ...]
 
@@ -91,12 +91,12 @@ class Move:
 
     @property
     def length(self) -> float:
-        """The length of what was added."""
+        """The length of the update."""
         return length_of(self.update)
 
     @property
     def cosine(self) -> float | None:
-        """Of the angle between what is added and the stream it is added to."""
+        """The cosine of the angle between the update and the stream that it is added to."""
         return cosine(np.array(self.update), np.array(self.before.near))
 
     @property
@@ -107,7 +107,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Path:
-    """The way of one position, from its embedding to the end of the stream."""
+    """The path of one position, from its embedding to the end of the stream."""
 
     position: int
     token: str
@@ -116,7 +116,7 @@ class Path:
 
     @property
     def moves(self) -> tuple[Move, ...]:
-        """What was added between each stop and the next."""
+        """The moves between each stop and the next."""
         return tuple(Move(before, after) for before, after in pairwise(self.stops))
 
     @property
@@ -142,12 +142,12 @@ class Geometry:
 
     @cached_property
     def planes(self) -> tuple[Plane, ...]:
-        """One plane of two dimensions, three of three; of more, the one that keeps most."""
+        """One plane for two dimensions, three for three; for more, the plane that keeps most."""
         return planes_of(self)
 
     @property
     def every_direction(self) -> tuple[Direction, ...]:
-        """Of all tokens, shown or not."""
+        """The directions of all tokens, shown or not."""
         if not self.left_out:
             return self.directions
         return tuple(directions_of(self.trace, range(self.trace.model.spec.vocab)))
@@ -159,11 +159,11 @@ class Geometry:
 def geometry_of(
     trace: Trace, *, positions: Sequence[int] | None = None, tokens: Sequence[int] | None = None
 ) -> Geometry:
-    """The paths of these positions and the directions of these tokens; without, of all.
+    """The paths of these positions and the directions of these tokens; by default of all.
 
-    Of a large vocabulary only the tokens that the text has or gets as its next ones are taken.
-    What the tail says at every stop is worked out in up to three dimensions; in more, the last
-    stop's prediction is the trace's own.
+    Of a large vocabulary, only the tokens of the text and the predicted ones are taken.  In up to
+    three dimensions the tail is worked out at every stop; in more, only the last stop has a
+    prediction, the trace's own.
     """
     wanted = range(len(trace.tokens)) if positions is None else [int(p) for p in positions]
     check_inside(wanted, len(trace.tokens), _("the position lies outside the text"))
@@ -178,7 +178,7 @@ def geometry_of(
 
 
 def _shown(trace: Trace, positions: Sequence[int]) -> list[int]:
-    """All tokens of a small vocabulary; else the next ones and the text's, the last first."""
+    """All tokens of a small vocabulary; else the predicted ones and the text's, last first."""
     vocab = trace.model.spec.vocab
     if vocab <= MOST_SHOWN:
         return list(range(vocab))
@@ -212,7 +212,7 @@ def directions_of(trace: Trace, tokens: Sequence[int]) -> Iterator[Direction]:
 
 
 def _rational(entry: Any) -> Fraction | None:
-    """A weight as the rational number it is, or is printed as; None where it is not one."""
+    """A weight as a rational number, or as the rounded decimal it is known as; None if neither."""
     if isinstance(entry, Printed):
         return entry.value
     if isinstance(entry, Fraction):
@@ -263,7 +263,7 @@ def _path(
             return Path(position, token, tuple(made), worked.missing)
         row = floats_near(trace.numbers, trace.numbers.take_rows(worked.value, [position]))[0]
         near = tuple(map(float, row))
-        if not all(map(isfinite, near)):  # a float that overflowed has no place
+        if not all(map(isfinite, near)):  # overflowed
             return Path(position, token, tuple(made), Missing("undecided", address))
         predictions = leads.get(address)
         made.append(
@@ -287,7 +287,7 @@ def _path(
 def _leads(
     trace: Trace, stops: Sequence[tuple[str, str, int | None]]
 ) -> dict[str, list[Prediction] | None]:
-    """What the tail predicts from each stop, were the stream to end there."""
+    """The tail's predictions from each stop, as if the stream ended there."""
     plan = forward.plan(trace.model.spec, len(trace.tokens))
     tail, last = tail_of(plan)
     found: dict[str, list[Prediction] | None] = {}

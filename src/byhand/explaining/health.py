@@ -1,13 +1,13 @@
-"""How the pass is doing, layer by layer: sizes of the stream and of what is added to it.
+"""The health of a pass, layer by layer: sizes of the stream and of its updates, attention, units.
 
 Everything is measured on a trace in float64, whatever its numbers are, and is `rounded`; nothing is
-worked out again.  What is undefined (the direction of a zero vector, the entropy's share where a
-query has a single key) is None, and so is what comes out of numbers that are not finite.
+worked out again.  Undefined values are None, such as the direction of a zero vector or the
+entropy's share for a single key.  So are values of numbers that are not finite.
 
 A pattern's entropy is -Σ p·ln p over the keys a query sees, in nats.  Its effective rank is e to
-the entropy of its singular values, divided by their sum: 1 where every query looks alike, the
-number of queries where each looks at a key of its own.  What is measured of queries (the share on
-the first key, on their own, on a single one) is measured of those that see more than one key.
+the entropy of its singular values, divided by their sum.  It is 1 where all queries look alike, and
+the number of queries where each looks at a key of its own.  Mean shares of queries count only
+queries that see more than one key.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from byhand.explaining.approximations import Flags, Floats, absent, floats_near
 from byhand.explaining.projections import cosine
 from byhand.tracing import Trace, Worked
 
-QUIET = 1e-3  # of the layer's largest: a unit that stays below it at every position is dead
-SATURATED = 0.99  # of a row of attention, on a single key
+QUIET = 1e-3  # of the layer's largest: a unit below it at every position is dead
+SATURATED = 0.99  # the attention weight of one key above which a query is saturated
 BENT = 0.01  # how near act(x)/x is to 0 (flat) or to 1 (linear)
 LONGEST = 256  # positions up to which the ranks of a pattern are worked out
 
@@ -33,16 +33,16 @@ class Size:
 
     address: str
     rms: tuple[float | None, ...]  # for each position
-    mean: float | None  # of these
+    mean: float | None  # over the positions
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What a side-trip adds to the stream, beside the stream it is added to."""
+    """The update of a side-trip, compared with the stream it is added to."""
 
-    size: Size  # of what is added
-    ratio: tuple[float | None, ...]  # its rms / the rms of the stream before, for each position
-    cosine: tuple[float | None, ...]  # of the angle between the two; None where one is zero
+    size: Size  # of the update
+    ratio: tuple[float | None, ...]  # rms of the update / rms of the stream, for each position
+    cosine: tuple[float | None, ...]  # of the angle between them; None where one is zero
     mean_ratio: float | None
     mean_cosine: float | None
 
@@ -58,9 +58,9 @@ class Pattern:
     mean_share_of_most: float | None
     effective_rank: float | None  # None: a text of more than LONGEST positions, or not finite
     numerical_rank: int | None
-    first: float | None  # the mean share on the first key, of the queries that have a choice
-    own: float | None  # the mean share on the query's own position, of these
-    saturated: float | None  # the share of these queries with more than SATURATED on one key
+    first: float | None  # mean share on the first key, over queries that see several keys
+    own: float | None  # mean share on the query's own position, over the same queries
+    saturated: float | None  # fraction of the same queries with more than SATURATED on one key
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class Units:
     count: int
     exact_zero: bool  # dead is: 0 at every position (relu); else: below QUIET of the largest
     dead: tuple[int, ...]
-    flat: float | None  # of all units and positions, the share with |act(x)| <= BENT·|x|
+    flat: float | None  # fraction of units and positions with |act(x)| <= BENT·|x|
     linear: float | None  # … with |act(x) - x| <= BENT·|x|
 
 
 @dataclass(frozen=True, slots=True)
 class LayerHealth:
-    """One block; what is None is not in the block, or is missing."""
+    """One block; None stands for what the block does not have or what is missing."""
 
     layer: int
     stream: Size | None  # what leaves the block
@@ -173,7 +173,7 @@ def _layer(trace: Trace, layer: int) -> LayerHealth:
 
 
 def _update(read: _Reader, at: str) -> Update | None:
-    """What `add` adds (y) beside what it is added to (x)."""
+    """The update y of a step `add`, compared with the stream x it is added to."""
     if f"{at}.add" not in read.trace.plan.known:
         read.missing[f"{at}.add"] = None
         return None
@@ -255,7 +255,7 @@ def _ranks(shares: Floats) -> tuple[float | None, int | None]:
 def measure_units(
     address: str, activation: str, entering: Floats, bent: Floats, units: Floats
 ) -> Units:
-    """Units (pos, d_ff) whose activation made `bent` of what was entering."""
+    """The measures of units (pos, d_ff), whose activation turned `entering` into `bent`."""
     sizes = np.abs(units)
     zero = activation == "relu"
     largest = float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
@@ -275,6 +275,6 @@ def measure_units(
 
 
 def mean_of_known(found: Iterable[float | None]) -> float | None:
-    """The mean of what is known; None where nothing is."""
+    """The mean of the numbers that are not None; None where there are none."""
     known = [x for x in found if x is not None]
     return float(np.mean(known)) if known else None

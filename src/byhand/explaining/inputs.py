@@ -1,8 +1,8 @@
-"""Inputs: every text up to a length, what the model predicts after it, and which parts that needs.
+"""Inputs: every text up to a length, the model's prediction after it, and the parts it needs.
 
-`text_passes` works many texts out at once.  Every prediction is proven: in enclosures first, and
-what those leave open by `proving.prove`, with more bits and by exact arithmetic; what is not proven
-is undecided, and counts as nothing else.
+`text_passes` works many texts out at once.  Every prediction is proven in enclosures.  What they
+leave open goes to `proving.prove`, with more bits and exact arithmetic.  A prediction that is not
+proven then counts as undecided, never as right.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from byhand.numbers.base import Prediction
 from byhand.proving import prove
 from byhand.tracing import Missing, Trace
 
-MOST_TEXTS = 2_000  # of the longest length, where nobody says how long texts are to be
-LONGEST = 8  # tokens, where neither the caller nor the model says
-LONGEST_UNASKED = 64  # tokens, where there is but one token to make texts of
-LIMIT = 100_000  # texts of all lengths together that are worked out at all
-COUNTED = 15  # digits of a number of texts that is told in full
+MOST_TEXTS = 2_000  # texts of the longest length, where no length is given
+LONGEST = 8  # tokens, where neither the caller nor the model gives a length
+LONGEST_UNASKED = 64  # tokens, where the texts are made of one token only
+LIMIT = 100_000  # texts of all lengths together
+COUNTED = 15  # digits up to which a number of texts is written in full
 TOGETHER = 64  # positions worked out at once: more cost more than they share
-OPEN_TOGETHER = 8  # and of texts that need more than enclosures at the first try
+OPEN_TOGETHER = 8  # the same for texts that the first enclosures leave open
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One text, the token predicted after it, and what it would be without each part."""
+    """One text, the token predicted after it, and the token predicted without each part."""
 
     tokens: Text
     prediction: Prediction  # its id is None where it is undecided
     without: tuple[Prediction, ...]  # one for each part of the table
-    suffix: int | None  # among the texts of its length, so many last tokens decide; None: undecided
+    suffix: int | None  # last tokens that decide, among texts of its length; None: undecided
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class Ending:
     """The texts that end with one token."""
 
     token: int
-    usual: int | None  # what comes after most of them, the lowest id of several; None: undecided
+    usual: int | None  # the commonest prediction, the lowest id of several; None: undecided
     texts: int
-    others: tuple[Row, ...]  # the texts after which it does not come, or is not proven to
+    others: tuple[Row, ...]  # the texts without that prediction, or without its proof
 
 
 @dataclass(frozen=True)
 class Table:
-    """Every text up to a length, with its prediction; or, where `missing`, why there is none."""
+    """Every text up to a length, with its prediction; `missing` says why there is none."""
 
     model: Model
     length: int
@@ -70,7 +70,7 @@ class Table:
     unread: tuple[int, ...] = ()  # lengths at which a position may look at no key: no rows
 
     def needed(self, row: Row) -> tuple[Part, ...]:
-        """The parts without which the prediction after this text is another one, proven."""
+        """The parts without which the prediction after this text provably changes."""
         told = row.prediction.id
         return tuple(
             part
@@ -79,7 +79,7 @@ class Table:
         )
 
     def undecided(self, row: Row) -> tuple[Part, ...]:
-        """The parts of which it is not known whether the prediction needs them."""
+        """The parts for which it is undecided whether the prediction needs them."""
         if row.prediction.id is None:
             return self.parts
         pairs = zip(self.parts, row.without, strict=True)
@@ -92,9 +92,9 @@ class Table:
 
     @cached_property
     def suffix(self) -> int | None:
-        """How many last tokens decide the prediction, however long the text is.
+        """How many last tokens decide the prediction, for texts of any length in the table.
 
-        As many as the longest texts have, where nothing less does; None where some prediction is
+        It is the longest length where no shorter suffix decides; None where some prediction is
         undecided.
         """
         for count in range(self.length + 1):
@@ -105,7 +105,7 @@ class Table:
 
     @cached_property
     def endings(self) -> tuple[Ending, ...]:
-        """For each last token what comes after it, and after which texts it does not."""
+        """For each last token, the usual prediction after it and the texts with another one."""
         groups: dict[int, list[Row]] = defaultdict(list)
         for row in self.rows:
             groups[row.tokens[-1]].append(row)
@@ -130,12 +130,11 @@ def table(
 ) -> Table:
     """Every text of up to `length` tokens with its prediction, proven, and the parts it needs.
 
-    Without a length, the model's context, as far as the longest length has no more than 2,000
-    texts; more than 100,000 texts in all are refused.  `tokens` are those the texts are made of,
-    all unless some are named.  `parts` are those that are taken out in turn: the position table,
-    each side-trip and, where there are several, each head.  Lengths that the model cannot read,
-    since a table of scores leaves a position no key there, are left out.  A `device` works the
-    enclosures out.  `progress` sees every step, and is told what it is for.
+    The default length is the model's context, or less, so that the longest length has at most 2,000
+    texts.  More than 100,000 texts in all are refused.  `tokens` are those the texts are made of,
+    by default all.  `parts` are taken out in turn: the position table, each side-trip and, where
+    there are several, each head.  Lengths at which a table of scores leaves some position no key
+    are left out.  A `device` works the enclosures out.  `progress` sees every step and its purpose.
 
     >>> from byhand.explaining.inputs import table
     >>> found = table("abc")
@@ -169,7 +168,7 @@ def table(
 def _readable(model: Model, longest: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The lengths at which every position may look at some key, and the others.
 
-    Where there is none, the error that the longest texts give.
+    Where there is none, the error of the longest texts is raised.
     """
     if not any(block.attention and block.attention.score_table for block in model.spec.blocks):
         return tuple(range(1, longest + 1)), ()
@@ -247,7 +246,7 @@ def _few_enough(size: int, longest: int) -> int:
 
 
 def _count(size: int, longest: int) -> str:
-    """How many texts there are, or a power of ten that they are more than."""
+    """The number of texts as a text, or a power of ten that it exceeds."""
     if size == 1:
         return whole(longest)
     digits = int(longest * log10(size) - 1e-6)  # not more, whatever the logarithm's rounding
@@ -266,7 +265,7 @@ def _predictions(
     device: str | None,
     progress: Progress | None,
 ) -> dict[Text, Prediction] | Missing:
-    """The prediction after each text, by a model that lacks some parts."""
+    """The prediction after each text, by the model without some parts."""
     found: dict[Text, Prediction] = {}
     jobs = TextPasses(model, parts, device)
     what = _("every text")
@@ -314,7 +313,7 @@ def _last(text: Text, count: int) -> Text:
 
 
 def _agree(rows: Iterable[tuple[Hashable, Row]]) -> dict[Hashable, bool]:
-    """By key: whether all the rows that have it predict the same, none of them undecided."""
+    """Key → whether all rows with this key predict the same token and none is undecided."""
     seen: dict[Hashable, set[int | None]] = defaultdict(set)
     for key, row in rows:
         seen[key].add(row.prediction.id)

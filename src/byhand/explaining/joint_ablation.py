@@ -1,10 +1,10 @@
-"""Predictions without parts of the model, several parts at once.
+"""Ablations of several parts in one pass.
 
-Without a part, everything before it is as the trace has it, and everything after it runs through
-the same matrices as without any other part.  So copies of the text lie side by side in one pass and
-do not see each other, each lacks a part of its own, and the pass begins where the first of them
-differs.  Only the positions asked for are unembedded.  What a number system with letters works out,
-and what is not silent entries but another plan (a bias), is worked out by itself.
+An ablation changes nothing before its part, and all ablations run through the same matrices after
+it.  So copies of the text lie side by side in one pass and do not see each other.  Each copy lacks
+a part of its own, and the pass begins where the first copy differs.  Only the positions asked for
+are unembedded.  Ablations in a number system with letters, and those that need another plan (a
+bias), are worked out one by one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def predictions_without(
 ) -> list[Found]:
     """For each part, the prediction after each of these positions without it.
 
-    Where the trace is proven and one of these is not, all of that text is proven anew.
+    Where the trace is proven and one of these predictions is not, its text is proven again.
     """
     found: list[Found] = []
     for some in _groups(trace, parts):
@@ -59,7 +59,7 @@ def predictions_without(
 
 
 def _groups(trace: Trace, parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """Neighbours that are worked out together."""
+    """Neighbouring parts that are worked out together."""
     most = max(MOST_ROWS // len(trace.tokens), 1) if trace.numbers.uniform else 1
     group: list[Part] = []
     for part in parts:
@@ -95,14 +95,14 @@ def _alone(
     weights: Admitted,
     progress: Progress | None,
 ) -> Found:
-    """One part: what comes before it is taken from the trace."""
+    """The predictions without one part; the steps before it are taken from the trace."""
     whole = ablated(job_of(trace, ("next",)), (part,))
     end = whole.plan[_end(whole.plan)].address
     job = replace(whole, plan=whole.plan.only([end]), asked=(end,))
     job = replace(job, known=unchanged(trace, job))
     stream = job.work(weights=weights, progress=progress).steps[end]
     tail = tail_of(trace.plan.spec, len(positions), ("next",))
-    if part.kind == "bias":  # which may be one of the end's own
+    if part.kind == "bias":  # it may belong to the head
         tail = without(tail, part)
     last = end_at(trace.numbers, stream, positions, tail, weights, progress)["next"]
     return (UNDECIDED,) * len(positions) if last.missing else tuple(last.value)
@@ -129,7 +129,7 @@ class _Together:
         self.known = self._known()
 
     def _known(self) -> Mapping[str, Worked] | None:
-        """What the pass begins with, a copy for each part; None where the trace lacks it."""
+        """The values that the pass begins with, copied for each part; None if some are missing."""
         changed: set[str] = set()
         first: dict[str, None] = {}
         for step in self.trace.plan.only([self.end]):
@@ -175,7 +175,7 @@ class _Together:
         return [told[copy * each : (copy + 1) * each] for copy in range(count)]
 
     def _silenced(self, worked: Worked) -> Worked:
-        """The same with zeros where a copy lacks its part."""
+        """The step with zeros where a copy lacks its part."""
         lacking = self.silent.get(worked.address)
         if lacking is None or worked.missing is not None:
             return worked
@@ -192,7 +192,7 @@ class _Together:
 
 
 def _silent(plan: Plan, part: Part) -> tuple[str, tuple[int, int] | None] | None:
-    """The step whose zeros leave the part out, and the axis and index of those; None: no such."""
+    """The step in which zeros remove the part, with their axis and index; None: no such step."""
     at = f"block.{part.layer}"
     if part.kind in ("attn", "mlp"):
         return plan[f"{at}.{part.kind}.out"].address, None

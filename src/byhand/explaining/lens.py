@@ -1,9 +1,8 @@
-"""The logit lens: what the model would say if it ended after each step.
+"""The logit lens: what the model would predict if it ended after each step.
 
-The residual stream, as it stands after the embedding, after each attention and after each MLP,
-goes through the plan's own end (final norm, unembedding, softmax, argmax).  The last row is the
-trace's own end.  Only the positions asked for are worked out.  A token's rank, how many are ahead
-of it, is proven where that can be.
+The residual stream after the embedding, after each attention and after each MLP goes through the
+plan's own end: final norm, unembedding, softmax, argmax.  The last row is the trace's own end.
+Only the positions asked for are worked out.  A token's rank is proven where possible.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from byhand.spec import ModelSpec
 from byhand.tracing import Missing, Trace, Worked
 
 ENDING = ("logits", "probs", "next")
-MOST = 4_000_000  # logits in all, beyond which only the last position is looked at unasked
+MOST = 4_000_000  # logits in all, beyond which the default is the last position alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,11 @@ class Rank:
     token: int
     least: int | None
     most: int | None
-    proven: bool  # of the model's numbers themselves, not of rounded ones
+    proven: bool  # for the model's true numbers, not for rounded ones
 
     @property
     def place(self) -> int | None:
-        """The place, where it is decided."""
+        """The place; None where it is undecided."""
         return self.least if self.least == self.most else None
 
 
@@ -98,17 +97,17 @@ class Lens:
     stops: tuple[Stop, ...]
     positions: tuple[int, ...]
     rows: tuple[LensRow, ...]
-    left_out: tuple[int, ...] = ()  # positions not looked at since nobody asked and there are many
+    left_out: tuple[int, ...] = ()  # positions that were left out because there are too many
 
     def __iter__(self) -> Iterator[LensRow]:
         return iter(self.rows)
 
     def of_position(self, position: int) -> tuple[LensRow, ...]:
-        """How the answer after one position builds up."""
+        """The rows of one position, step by step."""
         return tuple(row for row in self.rows if row.position == position)
 
     def of_step(self, address: str) -> tuple[LensRow, ...]:
-        """What every position says after one step."""
+        """The rows of one step, position by position."""
         own = self.trace.plan[address].address
         return tuple(row for row in self.rows if row.step == own)
 
@@ -134,7 +133,7 @@ def look(
     weights: Admitted | None = None,
     progress: Progress | None = None,
 ) -> Lens:
-    """The lens over a trace, at these positions; ranks of these tokens.
+    """The lens over a trace, at these positions, with the ranks of these tokens.
 
     Without positions: all of them, or the last alone where there would be very many logits.
     Without tokens: the one the model predicts after the position, and the target.  `weights` are
@@ -176,9 +175,9 @@ def stops_of(plan: Plan) -> tuple[Stop, ...]:
 
 
 def tail_of(spec: ModelSpec, rows: int, ending: Sequence[str] = ENDING) -> Plan:
-    """The end of the plan for so many rows: from the last stream to the next token.
+    """The end of the plan for `rows` rows: from the last stream to the next token.
 
-    Nothing in it depends on where a row stands, so that rows of any positions may go through it.
+    It does not depend on positions, so rows of any positions may go through it.
     """
     whole = forward.plan(spec, rows, positions=(0,) * rows)
     return whole.only(ending, given=[f"stream.{len(spec.blocks)}"])
@@ -239,7 +238,7 @@ def _positions(
 
 
 def _usual_tokens(trace: Trace, position: int, length: int) -> tuple[int, ...]:
-    """What the model predicts there, and the target after the last position."""
+    """The token predicted there; after the last position, also the target."""
     found = () if trace.next is None else (trace.next[position].id,)
     target = (trace.target,) if position == length - 1 else ()
     return tuple(dict.fromkeys(token for token in (*found, *target) if token is not None))
@@ -268,7 +267,7 @@ def rank(numbers: Numbers, logits: Any, row: int, token: int) -> Rank:
 
 
 def _rank_of_rounded(numbers: Numbers, logits: Any, entries: Any, token: int) -> Rank:
-    """Rounded numbers are compared as they are, and prove nothing."""
+    """The rank among rounded numbers, which is not proven."""
     if entries.dtype != object:
         entries = floats_near(numbers, logits)[0]  # no float format is finer than float64
         if np.isnan(entries).any():

@@ -1,8 +1,8 @@
-"""The same weights with the norms before the side-trips and after them, side by side.
+"""Pre-norm and post-norm runs of the same weights, side by side.
 
-What changes is the spec alone: `norm_place` of every block that has norms.  The final norm stays
-where it is.  The weights were trained (or set) for one place only, so that the comparison shows
-what the place of a norm does to the sizes of the stream, not which place is better.
+Only `norm_place` of the blocks that have norms changes; the final norm stays where it is.  The
+weights were made for one place.  So the comparison shows how the place of a norm changes the sizes
+of the stream, not which place is better.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PlaceRun:
     """The text worked out with every norm of the blocks in one place."""
 
     place: str  # "pre" | "post"
-    own: bool  # this is how the model has it
+    own: bool  # whether this is the model's own place
     trace: Trace
     health: Health
 
@@ -37,7 +37,7 @@ class PlaceRun:
 
 @dataclass(frozen=True)
 class NormPlaces:
-    """The runs; where one or both cannot be, `reason` says why."""
+    """The runs; `reason` says why one or both are missing."""
 
     own: str | None  # "pre", "post", "mixed"; None: the blocks have no norms
     runs: tuple[PlaceRun, ...]
@@ -49,7 +49,7 @@ def norm_places(
 ) -> NormPlaces:
     """The text worked out with pre-norm and with post-norm blocks of the same weights.
 
-    Without numbers, in float64: what is shown are sizes.
+    The default numbers are float64.
     """
     own = _own_place(model.spec)
     if own is None:
@@ -68,7 +68,7 @@ def norm_places(
 
 
 def with_norms(spec: ModelSpec, place: str) -> ModelSpec:
-    """The spec with every norm of its blocks in this place; a SpecError where that cannot be."""
+    """The spec with every norm of its blocks in this place; a SpecError where it is impossible."""
     blocks = (replace(block, norm_place=place) if _normed(block) else block
               for block in spec.blocks)  # fmt: skip
     return replace(spec, blocks=tuple(blocks))

@@ -1,10 +1,10 @@
-"""The way of each source to the logits: linear, with every norm's scale as it is at this input.
+"""The path of each source to the logits: linear, with every norm's scale held at this input.
 
-Sources are rows, stacked source by source, of the positions asked for alone.  A norm that the
-stream passes centres each row by its own mean, divides it by the standard deviation that the
-*whole* stream has in the trace, and multiplies it by the gain; its bias is a source of its own.
-Everything is done by the operations of the trace's number system, so a term is exact, named,
-enclosed or rounded as the trace is.  Nothing is folded into weights.
+Sources are rows, stacked source by source, of the positions asked for.  A norm centres each row by
+its own mean.  It divides the row by the standard deviation that the *whole* stream has in the
+trace, and multiplies it by the gain.  The norm's bias is a source of its own.  Everything is done
+by the operations of the trace's number system, so a term is exact, named, enclosed or rounded as
+the trace is.  Nothing is folded into weights.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from byhand.tracing import Missing, Trace
 
 @dataclass(frozen=True)
 class Part:
-    """Some sources and their rows, (source · position, width): or why there are none."""
+    """Some sources and their rows, (source · position, width), or why there are none."""
 
     sources: tuple[Source, ...]
     value: Any
@@ -35,15 +35,15 @@ class Part:
 
 @dataclass
 class Way:
-    """The sources of one trace at some positions, on their way along the spine."""
+    """The sources of one trace at some positions, carried along the spine."""
 
     trace: Trace
     positions: tuple[int, ...]
     weights: Admitted
     neurons: bool = False
     keys: bool = False
-    heads: bool = True  # each by itself; else an attention is one source
-    sparing: bool = True  # weights are forgotten as soon as their step is done
+    heads: bool = True  # each head is a source; else each attention is one
+    sparing: bool = True  # weights are dropped as soon as their step is done
     limits: list[tuple[str, int]] = field(default_factory=list)  # norms that took 0/0 for 0
 
     @property
@@ -52,7 +52,7 @@ class Way:
         return self.trace.numbers
 
     def parts(self, stages: Sequence[Stage], columns: Sequence[int] | None) -> list[Part]:
-        """What has entered by the last stage; of a matrix that is passed, only these columns."""
+        """All parts after the last stage; of the last matrix, only these columns are used."""
         parts: list[Part] = []
         for stage in stages:
             if stage.enters:
@@ -105,7 +105,7 @@ class Way:
         yield self._part(sources, lambda: self._through(step, self._rows(mixed.address)))
 
     def _by_key(self, step: Step, mixed: Step) -> Iterator[Part]:
-        """What each head read at each key: its share of that key times the value there."""
+        """What each head read at each key: its attention weight times the value there."""
         address = head_out(step) + ".key"
         layer = layer_of(address)
         shares, v = (self.trace.plan[mixed.inputs[role]] for role in ("weights", "v"))
@@ -159,7 +159,7 @@ class Way:
     # ------------------------------------------------------------------- passing
 
     def _passed(self, step: Step, parts: list[Part], columns: Sequence[int] | None) -> list[Part]:
-        """All parts after a step that the stream goes through: those that are known, at once."""
+        """All parts after a step that the stream goes through; known parts are done at once."""
         known = [part for part in parts if part.missing is None]
         sources = tuple(source for part in known for source in part.sources)
         if not sources:
@@ -175,7 +175,7 @@ class Way:
         return self._in_order(whole, parts)
 
     def _in_order(self, whole: Part, parts: list[Part]) -> list[Part]:
-        """The parts as they came, where some of them are missing."""
+        """The parts in their order, with the missing ones at their places."""
         done, start = [], 0
         for part in parts:
             count = len(part.sources) * len(self.positions)
@@ -197,7 +197,7 @@ class Way:
         return self._linear(step, x, columns)
 
     def _divided(self, step: Step, x: Any) -> Any:
-        """Every row by the scale of its position; where that is 0, the row is 0."""
+        """Every row divided by the scale of its position; where the scale is 0, the row is 0."""
         numbers, count = self.numbers, len(self.positions)
         sources = x.shape[0] // count
         by = numbers.take_rows(self._value(step.inputs["by"]), self.positions * sources)
@@ -223,7 +223,7 @@ class Way:
     # ------------------------------------------------------------------- values
 
     def _part(self, sources: Sequence[Source], value: Any) -> Part:
-        """The part, or why it is missing."""
+        """The part of these sources; where a value is missing, the part that says why."""
         self.numbers.notes.clear()
         try:
             return Part(tuple(sources), value())

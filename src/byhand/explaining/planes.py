@@ -1,9 +1,9 @@
-"""Pictures of a Geometry: a plane, its frame, the points in it, and who wins where.
+"""Pictures of a Geometry: a plane, its frame, its points, and the region of each token.
 
-The regions of two dimensions are exact polygons where the head reads the stream itself and its
-weights are rational; through a final norm, or with weights such as sqrt(2), the model's own tail is
-worked out on a grid in floats.  Of three dimensions a picture shows the cut through the end of the
-last path.  A picture always says which of them it has.
+In two dimensions the regions are exact polygons where the head reads the stream itself and its
+weights are rational.  With a final norm, or with weights such as sqrt(2), the model's own tail is
+worked out on a grid in floats.  In three dimensions a picture shows the cut through the end of the
+last path.  A picture always says which of these it shows.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ class Plane:
 
     projection: Projection
     frame: Frame
-    points: tuple[tuple[tuple[float, float], ...], ...]  # for each path, of each stop
+    points: tuple[tuple[tuple[float, float], ...], ...]  # of each stop of each path
     arrows: tuple[tuple[float, float], ...]  # of each direction
     origin: tuple[float, float]  # where the zero vector lies
     regions: tuple[Region, ...] = ()
-    drawn_from: str = ""  # "exact" "printed" "grid"; empty where there are no regions
+    drawn_from: str = ""  # "exact", "printed" or "grid"; empty where there are no regions
     never: tuple[int, ...] = ()  # tokens that win nowhere in the plane (on a grid: were not seen)
-    cut: Cut | None = None  # of three dimensions: where in space the regions are
+    cut: Cut | None = None  # in three dimensions: where the regions are
 
 
 def planes_of(geometry: Geometry) -> tuple[Plane, ...]:
-    """One plane of two dimensions, three of three, else the one that keeps most; none of one."""
+    """One plane for two dimensions, three for three, none for one; else the one that keeps most."""
     rows = [stop.near for path in geometry.paths for stop in path.stops]
     if geometry.width < 2 or not rows:
         return ()
@@ -76,7 +76,7 @@ def planes_of(geometry: Geometry) -> tuple[Plane, ...]:
 
 
 def _side(geometry: Geometry, points: Floats, hidden: int) -> Plane:
-    """The two other coordinates, with who wins in the cut through the end of the last path."""
+    """The plane of the two other coordinates, with the regions in the cut through the last end."""
     one, other = (axis for axis in range(3) if axis != hidden)
     plane = _plane(geometry, coordinate_plane(points, one, other))
     last = geometry.paths[-1].last
@@ -99,7 +99,7 @@ def _plane(geometry: Geometry, projection: Projection) -> Plane:
 
 
 def _with_regions(geometry: Geometry, plane: Plane) -> Plane:
-    """The plane with who wins where, as exactly as it can be said."""
+    """The plane with the regions of the tokens, exact where possible."""
     trace, vocab = geometry.trace, geometry.trace.model.spec.vocab
     if not geometry.final_norm and vocab <= MOST_EXACT:
         every = geometry.every_direction
@@ -125,7 +125,7 @@ def _with_regions(geometry: Geometry, plane: Plane) -> Plane:
 
 
 def _as_row(direction: Direction, cut: Cut | None) -> Row | None:
-    """The logit as it depends on the two coordinates of the picture."""
+    """The logit as a function of the two coordinates of the picture; None if not rational."""
     if direction.exact is None or direction.exact_bias is None:
         return None
     shown, bias = list(direction.exact), direction.exact_bias
@@ -155,13 +155,13 @@ def frame_of(points: Sequence[tuple[float, float]]) -> Frame:
 
 
 def tail_of(plan: Plan) -> tuple[Plan, str]:
-    """From the last of the stream to the next token; and the address of that last."""
+    """The plan from the end of the stream to the next token, and the address of that end."""
     last = plan[f"stream.{len(plan.spec.blocks)}"].address
     return plan.only(["next"], given=[last]), last
 
 
 def _grid_logits(trace: Trace, xs: Floats, ys: Floats, cut: Cut | None) -> Floats | None:
-    """The tail in floats at the points of a grid: (row, column, token); None: it is missing."""
+    """The tail's logits in floats on a grid, (row, column, token); None if missing."""
     from byhand.numbers.floats import Floats as Rounding
 
     across, up = np.meshgrid(xs, ys)

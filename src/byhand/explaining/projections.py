@@ -1,7 +1,7 @@
-"""From many dimensions to two: coordinate planes, and the plane that keeps most of some points.
+"""Projections to two dimensions: coordinate planes, and the plane that keeps most of some points.
 
-Everything here is floats, rounded: pictures are drawn from it and nothing is proven by it.  What a
-projection leaves out is always said, as the share of the squared distances that it projects away.
+Everything here is in floats: it serves pictures, not proofs.  A projection always says what share
+of the squared distances it loses.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main_plane(points: Floats) -> Projection:
     axes[: min(2, len(right))] = right[:2]
     if len(right) < 2:
         axes[1] = _across(axes[0])
-    for axis in axes:  # of the two ways to point, the one with the largest entry positive
+    for axis in axes:  # the sign that makes the largest entry positive
         if axis[np.abs(axis).argmax()] < 0:
             axis *= -1
     whole = float(squares.sum())
@@ -91,7 +91,7 @@ def _entry(place: int) -> str:
 
 
 def _largest(points: Floats) -> float:
-    """The size of the largest entry, by which squares are kept within range; 1 of zeros."""
+    """The size of the largest entry, for scaling before squaring; 1 where all are zero."""
     return float(np.max(np.abs(points), initial=0.0)) or 1.0
 
 

@@ -1,9 +1,9 @@
-"""Where in the plane each token wins: the regions of a head with two inputs.
+"""The regions of the plane in which each token wins, for a head with two inputs.
 
-A token's logit is w·x + b.  It wins where it is above every other, which is an intersection of
-half-planes: a convex polygon, found here in rational numbers and nothing else.  Where the way from
-the stream to the logits is not linear, the logits are known on a grid only, and the regions are
-drawn between its points.  Nothing here knows a model or a trace.
+A token's logit is w·x + b.  It wins where it is above every other: an intersection of half-planes,
+so a convex polygon.  It is found in rational numbers alone.  Where the logits are not a linear
+function of the stream, they are known on a grid only, and regions are drawn between its points.
+Nothing here knows a model or a trace.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Row:
 class Region:
     """Where one token wins inside the frame.
 
-    An exact region is one convex polygon, anticlockwise, with rational corners: every point inside
-    it has this token as its argmax, every point outside has not.  A sampled one is what lies
-    between the points of a grid: outlines that may have holes (drawn even-odd).
+    An exact region is one convex polygon, anticlockwise, with rational corners.  The token is the
+    argmax at every point inside it and at no point outside.  A sampled region lies between the
+    points of a grid; its outlines may have holes (drawn even-odd).
     """
 
     token: int
@@ -142,11 +142,11 @@ def twice_area(outline: Sequence[Point]) -> Fraction:
 
 
 def _wins_somewhere(rows: Sequence[Row], token: int) -> bool:
-    """Whether the token has a region in the whole plane, of which some lies in a quarter of it.
+    """Whether the token has a region in the whole plane; each quarter of the plane is tried.
 
     A quarter is a cone of (x, y, w) with its far corners at w = 0, so that clipping needs no frame.
-    The sum of the edges that are left lies inside them, if they have an inside: there the token is
-    above every other, and it is around there too.
+    If the remaining edges have an inside, their sum lies in it.  There, and around there, the token
+    is above every other.
     """
     own = rows[token]
     others = [row for row in dict.fromkeys(rows) if row != own]
@@ -193,7 +193,7 @@ def _sum(edges: Sequence[Cone]) -> Cone:
 def sampled_regions(logits: Logits, xs: Sequence[float], ys: Sequence[float]) -> tuple[Region, ...]:
     """The regions between the points of a grid: logits[row, column] are those at (x, y).
 
-    Inside a cell a token's lead over the others is taken to run straight from corner to corner.
+    Inside a cell a token's lead over the others is interpolated linearly between the corners.
     """
     tokens = logits.shape[2]
     if tokens == 1:
@@ -215,7 +215,7 @@ def sampled_regions(logits: Logits, xs: Sequence[float], ys: Sequence[float]) ->
 
 
 def _same_columns(logits: Logits) -> list[list[int]]:
-    """For each token, all that have its logits at every point of the grid."""
+    """The tokens grouped by equal logits at every point of the grid."""
     groups: dict[bytes, list[int]] = {}
     for token in range(logits.shape[2]):
         groups.setdefault(np.ascontiguousarray(logits[:, :, token]).tobytes(), []).append(token)

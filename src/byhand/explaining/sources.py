@@ -1,8 +1,8 @@
-"""Who adds to the residual stream: the spine of a plan, walked from its end to the embedding.
+"""The sources of the residual stream, found by walking the spine of a plan from its end.
 
-The spine is read off the plan itself, so edited plans and every kind of model (post-norm, parallel
-blocks, no final norm, no output matrix) need no cases here.  No number is known in this module:
-`path` carries the sources along, `attribution` adds them up.
+The spine is read off the plan itself, so edited plans and all kinds of models need no special cases
+here.  No number is known in this module: `path` carries the sources along, `attribution` adds them
+up.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from byhand.address import write_index
 from byhand.plan import WEIGHT, Plan, Step
 
-PASSES = ("affine", "center", "linear", "normalize")  # what the stream itself goes through
+PASSES = ("affine", "center", "linear", "normalize")  # operations that the stream passes through
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """One part of the residual stream, or of the logits, with its address.
 
-    kind "token" and "position" are rows of the embedding; "head" is one head through its slice of
-    the output matrix (the bias of its values is inside: its shares add up to 1), "key" the part of
-    it that it read at one position; "mlp" is an MLP without its bias, "neuron" one unit of it;
-    "bias" is a bias that is added to the stream or to the logits, "norm" the bias of a norm that
-    the stream passes; "step" is a step that was given and stands for all that came before it.
+    The kinds "token" and "position" are rows of the embedding.  "head" is one head through its
+    slice of the output matrix, with the bias of its values, since attention weights add up to 1.
+    "key" is the part of a head that comes from one position.  "mlp" is an MLP without its bias,
+    "neuron" one unit of it.  "bias" is a bias added to the stream or to the logits, "norm" the bias
+    of a norm on the stream.  "step" is a given step, which stands for all steps before it.
     """
 
     address: str  # "block.0.attn.head_out", "weight.block.0.mlp.out_bias"
@@ -70,7 +70,7 @@ def final_stream(plan: Plan) -> str:
 
 
 def bias_of(step: Step) -> Source | None:
-    """The source that a step's bias is, where it has one."""
+    """The source of a step's bias; None where it has no bias."""
     address = step.inputs.get("bias")
     if address is None:
         return None

@@ -1,8 +1,8 @@
-"""Passes over many texts at once, which do not see each other.
+"""Passes over many texts at once, masked from each other.
 
-A plan takes positions and mask as data.  A causal model's texts form a tree: each position is one
-text, and looks at what the text begins with.  Where a model looks ahead, texts lie side by side.
-Texts are grouped so that most passes share one plan, which a GPU then repeats (`repeating`).
+A plan takes positions and mask as data.  The texts of a causal model form a tree: each position is
+one text and looks at its prefixes.  Where a model looks ahead, texts lie side by side.  Texts are
+grouped so that most passes share one plan, which a GPU then repeats (`repeating`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Node(NamedTuple):
 
 
 class TextPasses:
-    """The passes of a model that lacks some parts: texts that lie alike share a plan."""
+    """The passes of a model without some parts; texts with the same layout share a plan."""
 
     def __init__(self, model: Model, parts: Sequence[Part], device: str | None) -> None:
         self.model, self.parts, self.device = model, parts, device
@@ -74,7 +74,7 @@ class TextPasses:
 
 
 def nodes_of(model: Model, texts: Sequence[Text]) -> list[Node]:
-    """The positions of a pass: of causal texts, what they begin with is worked out once."""
+    """The positions of a pass; causal texts share their common prefixes."""
     begun = [Node(text[: n + 1], text) for text in texts for n in range(len(text))]
     if not model.spec.causal:
         return begun
@@ -82,9 +82,10 @@ def nodes_of(model: Model, texts: Sequence[Text]) -> list[Node]:
 
 
 def groups(model: Model, texts: Sequence[Text], size: int) -> Iterator[list[Text]]:
-    """Sorted texts that are worked out together, of about so many positions.
+    """Groups of sorted texts, each of about `size` positions, to be worked out together.
 
-    Of a causal model: all texts that begin alike, as far as they fit, so that passes look alike.
+    For a causal model a group holds all texts with one prefix, if they fit, so that passes share a
+    plan.
     """
     if len(texts) <= size and len(nodes_of(model, texts)) <= size:
         yield from [list(texts)] if texts else []
@@ -103,7 +104,7 @@ def groups(model: Model, texts: Sequence[Text], size: int) -> Iterator[list[Text
 
 
 def chunks(model: Model, texts: Sequence[Text], size: int) -> Iterator[list[Text]]:
-    """Texts that are worked out together, of about so many positions."""
+    """Groups of texts, each of about `size` positions, to be worked out together."""
     some: list[Text] = []
     weight = 0
     for text in texts:

@@ -1,10 +1,10 @@
-"""Turning: how the stream of each position comes to its prediction, step by step.
+"""Turns: the steps at which the leading token of each position changes.
 
 After the embedding and after each side-trip the stream is read as if the model ended there
-(`lens`): the leaders of these readings tell which step turned the stream towards which token.
-Beside that stands what each step adds, directly, to the lead of the prediction over its nearest
-rival (`attribution`), and what the prediction would be without just that.  Sentences are
-made elsewhere; whether they hold is tried in `facts`.
+(`lens`).  The leaders of these readings tell which step turned the stream towards which token.
+Each step also has its direct addition to the lead of the prediction over its nearest rival
+(`attribution`), and the prediction without that addition.  Sentences are made elsewhere; `facts`
+tests them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ UNDECIDED = Prediction(None, None, proven=False)
 class Reading:
     """One position's stream after a step, read as if the model ended there."""
 
-    part: Part | None  # the side-trip that was added last; None: the embedding, nothing yet
+    part: Part | None  # the side-trip that was added last; None: the embedding alone
     address: str  # of the stream that is read
     leader: Prediction  # its id is None where it is undecided
-    lead: Any  # of the final prediction over its rival here, a number of the trace; None: unknown
+    lead: Any  # of the final prediction over its rival at this step; None: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Change:
     part: Part
     old: int  # the token that led before the step
     new: int  # the token that leads after it
-    before: Any  # the lead of the new one over the old one before the step: not above 0
-    after: Any  # and after it: not below 0
+    before: Any  # lead of the new token over the old before the step: not above 0
+    after: Any  # the same lead after the step: not below 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +71,32 @@ class Turning:
 
     position: int
     prediction: Prediction
-    rival: int | None  # whose logit is the nearest at the end; None where there is none
+    rival: int | None  # the token with the nearest logit at the end; None where there is none
     readings: tuple[Reading, ...]  # the embedding first, in spine order; the last is the end
-    turned: int | None  # the reading from which on the prediction leads; None where undecided
-    changes: tuple[Change, ...]  # of the leader, in spine order; none at what is undecided
+    turned: int | None  # index of the reading from which the prediction leads; None: undecided
+    changes: tuple[Change, ...]  # of the leader, in spine order; undecided readings have none
     contributions: tuple[Contribution, ...]  # of every part and bias: they add up to the lead
 
     @property
     def lead(self) -> Any:
-        """Of the prediction over its rival, at the end."""
+        """The lead of the prediction over its rival, at the end."""
         return self.readings[-1].lead
 
     @property
     def foremost(self) -> Contribution | None:
-        """What adds most to the lead; None where nothing adds to it."""
+        """The contribution that adds most to the lead; None where none adds to it."""
         most = max(self.contributions, key=_size, default=None)
         return most if most is not None and most.near > 0 else None
 
     @property
     def against(self) -> Contribution | None:
-        """What takes most from the lead; None where nothing does."""
+        """The contribution that takes most from the lead; None where none does."""
         least = min(self.contributions, key=_size, default=None)
         return least if least is not None and least.near < 0 else None
 
 
 class Turns:
-    """The turnings of a trace, with the terms they were made of.
+    """The turnings of a trace, with the terms that they are made of.
 
     The trace must have its steps, and a prediction (`trace.next`).
     """
@@ -140,7 +140,7 @@ class Turns:
 
     @cached_property
     def rivals(self) -> tuple[int | None, ...]:
-        """The nearest other token at each position, told by floats: no claim rests on it."""
+        """The nearest other token at each position, chosen by floats: no proof rests on it."""
         assert self.trace.next is not None
         near = floats_near(self.numbers, self.attribution.value)
         found: list[int | None] = []
@@ -182,9 +182,8 @@ class Turns:
     def term(self, part: Part) -> Any:
         """What the part adds to the logits, directly: (position, vocab), or None for nothing.
 
-        Raises Undecided where a piece of it is not known.
-        The bias of a side-trip's output goes with the side-trip, that of a head's values with the
-        head.
+        Raises Undecided where a piece of it is not known.  The bias of a side-trip's output belongs
+        to the side-trip, that of a head's values to the head.
         """
         terms = [term for term in self.attribution.terms if _belongs(term.source, part)]
         if any(term.missing is not None for term in terms):
@@ -214,8 +213,8 @@ class Turns:
         return self._made[part]
 
     def without_each(self, parts: Sequence[Part]) -> list[tuple[Prediction, ...]]:
-        """The prediction at each position if a part's own term were missing and no other, for each
-        part.  Where all numbers are of one kind, at once."""
+        """For each part, the prediction at each position from the logits less the part's own term.
+        Where all numbers are of one kind, they are worked out at once."""
         if not self.numbers.uniform:
             return [self._largest([part])[0] for part in parts]
         return self._largest(parts)
@@ -239,7 +238,7 @@ class Turns:
         return [found[part] for part in parts]
 
     def _rests(self, terms: Sequence[Any]) -> list[tuple[Prediction, ...]]:
-        """The largest of the logits less each term."""
+        """For each term, the predictions from the logits less that term."""
         numbers, count = self.numbers, len(self.positions)
         all_terms = numbers.stack_rows(terms) if len(terms) > 1 else terms[0]
         logits = numbers.take_rows(self.attribution.value, list(range(count)) * len(terms))
@@ -252,7 +251,7 @@ class Turns:
 
 
 def _belongs(source: Source, part: Part) -> bool:
-    """Whether a source of the attribution is (a piece of) the part."""
+    """Whether a source of the attribution belongs to the part."""
     at = f"block.{part.layer}"
     match part.kind:
         case "token" | "position":
@@ -273,7 +272,7 @@ def _belongs(source: Source, part: Part) -> bool:
 
 
 def _whole(turns: Turns) -> tuple[Part, ...]:
-    """The parts that the logits are the sum of: embeddings, side-trips, and biases of their own."""
+    """The parts whose terms add up to the logits: embeddings, side-trips, and separate biases."""
     sources = [term.source for term in turns.attribution.terms]
     trips = side_trips(turns.trace.model.spec)
     parts: dict[Part, None] = {}
@@ -290,7 +289,7 @@ def _owners(source: Source, trips: Sequence[Part]) -> Iterator[Part]:
 
 
 def _leads_from(readings: Sequence[Reading], id: int | None) -> int | None:
-    """The first reading of those at the end in which the token leads; None where undecided."""
+    """The index of the reading from which on the token leads; None where undecided."""
     if id is None:
         return None
     first = len(readings) - 1

@@ -98,6 +98,6 @@ def _power(base: Fraction | None, exponent: Fraction | None) -> Fraction | None:
         return Fraction(1)
     if abs(base) <= 1 and base.denominator == 1:  # however large the exponent is
         return abs(base) if exponent.numerator % 2 == 0 else base
-    if (_bits(base) - 1) * abs(exponent.numerator) > _MOST_BITS:  # it has at least so many
+    if (_bits(base) - 1) * abs(exponent.numerator) > _MOST_BITS:  # its least size in bits
         raise too_large(write(Power(Number(base), Number(exponent))))
     return _within_digits(base**exponent.numerator)

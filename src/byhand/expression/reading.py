@@ -98,7 +98,7 @@ class _Reader:
             self.fail(_("{word} is missing").format(word=repr(word)), start, found)
 
     def deeper(self, read: Callable[[], Expression]) -> Expression:
-        """What `read` finds one level further in."""
+        """The result of `read`, one level deeper."""
         if self.depth == DEEPEST_NESTING:
             _kind, found, start = self.tokens[self.at]
             message = _("nested more than {count} deep").format(count=DEEPEST_NESTING)

@@ -1,4 +1,4 @@
-"""The trees themselves: what an expression is made of, and how to walk one."""
+"""The classes of expression trees, and functions that walk a tree."""
 
 from __future__ import annotations
 

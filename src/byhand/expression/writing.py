@@ -19,7 +19,7 @@ from byhand.expression.trees import (
 
 _PIECE_DIGITS = 3_900
 _PIECE = 10**_PIECE_DIGITS
-_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly a piece of text holds together
+_SUM, _PRODUCT, _POWER, _ATOM = range(4)  # how tightly a text binds
 
 
 def write(tree: Expression) -> str:
@@ -71,7 +71,7 @@ def _write(tree: Expression) -> tuple[str, int]:
 
 
 def _write_whole(n: int) -> tuple[str, int]:
-    """Digits; in pieces where there are more than Python agrees to write at once."""
+    """The digits and how tightly they bind; in pieces beyond Python's limit of digits."""
     if n.bit_length() < 13_000:
         return str(n), _ATOM
     high, low = divmod(n, _PIECE)
@@ -79,7 +79,7 @@ def _write_whole(n: int) -> tuple[str, int]:
 
 
 def _is_fraction(tree: Expression) -> bool:
-    """What is bracketed above a line although it need not be: (3/2)/(1/2), but 1/2/3/4/5."""
+    """Whether a tree gets brackets as a numerator for clarity: (3/2)/(1/2), but 1/2/3/4/5."""
     match tree:
         case Number(value=v):
             return v.denominator != 1

@@ -1,4 +1,4 @@
-"""Generation: a text that goes on, one token after the other, each at the cost of one position.
+"""Generation: the continuation of a text, token by token, each at the cost of one position.
 
 `generation` works the tokens out and chooses the most probable ones, `proven` proves each choice,
 and `sampling` draws instead.
@@ -34,12 +34,12 @@ def generate(
     digits: int | None = None,
     progress: Progress | None = None,
 ) -> Generation:
-    """The text's next tokens, at most `count`, worked out as they are asked for.
+    """The text's next tokens, at most `count`, each worked out when it is asked for.
 
-    Each is the most probable one; a temperature, a top k or a top p asks for drawing instead.
-    Without a text, the model's own; without numbers, exact ones.  It ends after `count` tokens, at
-    a token that ends a text, or where the model's context is full.  With `digits`, the numbers are
-    enclosures, each choice is proven, and so many digits of its probability.
+    Each is the most probable one; with a temperature, a top k or a top p it is drawn instead.  The
+    default text is the model's own, and the default numbers are exact.  It ends after `count`
+    tokens, at a token that ends a text, or where the model's context is full.  With `digits`, the
+    numbers are enclosures, and each choice and the digits of its probability are proven.
     """
     if not isinstance(count, int | np.integer) or count < 1:
         raise UsageError(

@@ -1,7 +1,7 @@
-"""A throw of the dice in enclosures: which token it draws, if that is proven.
+"""Draws in enclosures: the token that a random number draws, where it is proven.
 
-The chances are the real ones: e^(logit/temperature), of the top k, of the top p, each a set of
-numbers here.  Order and edges are those of `sampling`, which does the same with floats.
+The chances e^(logit/temperature), of the top k and of the top p, are enclosures of the real ones.
+Order and edge cases are those of `sampling`, which does the same with floats.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Drawn:
     """A token that is proven to be drawn."""
 
     id: int
-    chance: float  # with which it was drawn
+    chance: float  # of being drawn
     rank: int  # 1: no token is more probable
 
 
@@ -38,7 +38,7 @@ def draw(logits: list[Enclosure], sampling: Sampling, throw: Fraction, bits: int
 
 
 class _Draw:
-    """One draw: orders are told by the logits, sums by the shares e^(logit/temperature)."""
+    """One draw: logits give the order, the shares e^(logit/temperature) give the sums."""
 
     def __init__(self, logits: list[Enclosure], sampling: Sampling) -> None:
         self.sampling = sampling
@@ -76,7 +76,7 @@ class _Draw:
         )
 
     def _top_k(self) -> list[int] | None:
-        """The k largest, and whatever ties with the last of them; falling."""
+        """The k largest and those tied with the last of them, in falling order; None: undecided."""
         order, k = self.falling, self.sampling.top_k
         if k is None or k >= len(order):
             return order
@@ -86,7 +86,7 @@ class _Draw:
         return order[:count] if self._apart(order, count) else None
 
     def _apart(self, order: list[int], count: int) -> bool:
-        """Whether the first so many are proven to be larger than all the others."""
+        """Whether the first `count` are proven to be larger than all the others."""
         lowest = min((self.lower[id] for id in order[:count]), default=inf)
         return all(self.upper[id] < lowest for id in order[count:])
 
@@ -106,7 +106,7 @@ class _Draw:
                 return None
             if not self._sum(inside) * p.denominator >= whole:
                 return None
-        for id in inside:  # without the smallest, whichever it is, there would be too little
+        for id in inside:  # without the smallest, p would not be reached
             if not self._larger(id, last):
                 rest = self._sum([other for other in inside if other != id])
                 if not rest * p.denominator < whole:
@@ -114,8 +114,7 @@ class _Draw:
         return inside
 
     def _edge_is_known(self, order: list[int], count: int) -> bool:
-        """Whether the first so many are proven to come first; where some of a known tie are among
-        them, by their ids."""
+        """Whether the first `count` are proven to come first; a proven tie is ordered by ids."""
         edge = order[count - 1]
         end = count
         while end < len(order) and self._tied(order[end], edge):
@@ -126,7 +125,7 @@ class _Draw:
         return self._apart(order, start) and self._apart(order, end)
 
     def _reached(self, ids: list[int], throw: Fraction) -> int | None:
-        """The first id at which the running sum is proven to exceed the throw's part."""
+        """The first id at which the running sum exceeds the throw's part; None where not proven."""
         goal = self._sum(ids) * arb(fmpq(throw.numerator, throw.denominator))
         total = arb(0)
         for id in ids:
@@ -138,7 +137,7 @@ class _Draw:
         return None
 
     def _rank(self, id: int) -> int | None:
-        """One more than there are larger logits."""
+        """The rank of a token: 1 plus the number of larger logits; None where not proven."""
         larger = 0
         for other in range(len(self.shares)):
             if self._larger(other, id):

@@ -1,8 +1,8 @@
-"""A generation: the prompt worked out once, then one position a token, keys and values kept.
+"""A generation: the prompt is worked out once, then one position for each token.
 
-Nothing here knows numbers: the plan after a past (`forward.plan(…, past=…)`) is worked out like
-any other plan, with the keys and values of before given to it.  So the cache holds in every number
-system, the exact one included, where each token comes with a proof.
+Keys and values are kept in a cache.  The plan after a past (`forward.plan(…, past=…)`) is worked
+out like any other plan, with the earlier keys and values given.  So the cache works in every number
+system; in the exact one each token comes with a proof.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class Chosen:
 
     position: int  # where it stands in the text
     id: int
-    token: str  # as the vocabulary has it
-    text: str  # what it adds to the text; empty for an end, and within a character
-    probability: Any  # that the model gives it, in the numbers of the system
-    proven: bool = False  # it is the most probable one, or the one drawn, whatever floats would say
-    tied: tuple[int, ...] = ()  # all ids that share the largest logit, where there are several
+    token: str  # as in the vocabulary
+    text: str  # the text it adds; empty for an end token, and within a character
+    probability: Any  # by the model, in its number system
+    proven: bool = False  # that it is the most probable token, or the one drawn
+    tied: tuple[int, ...] = ()  # all ids with the largest logit, if there are several
     margin: Any = None  # largest logit minus the next smaller one; None where it was drawn
     rank: int = 1  # 1: no token is more probable
-    chance: float | None = None  # with which it was drawn; None where it was not
+    chance: float | None = None  # of being drawn; None where it was not drawn
 
 
 class Generation(Iterator[Chosen], Shown):
-    """Tokens that come as they are asked for; `choices` are those that have come.
+    """An iterator of tokens, worked out on demand; `choices` are those chosen so far.
 
     >>> from byhand.generating import generate
     >>> from byhand.models import open_model
@@ -61,7 +61,7 @@ class Generation(Iterator[Chosen], Shown):
     ('c a a', 'count')
     """
 
-    digits: int | None = None  # that are proven of each probability, where some are
+    digits: int | None = None  # proven digits of each probability; None: no proof
 
     def __init__(
         self,
@@ -79,10 +79,10 @@ class Generation(Iterator[Chosen], Shown):
         self.count = count
         self.sampling = sampling
         self.choices: list[Chosen] = []
-        self.ended: str | None = None  # "count", "end token" or "context", once it has
+        self.ended: str | None = None  # "count", "end token" or "context" at the end
         self.progress = progress  # may be another one for each token
         self._weights = Admitted(model.weights, numbers)
-        self._cache: dict[str, Worked] = {}  # what a later plan is given, by address
+        self._cache: dict[str, Worked] = {}  # the `given` of later plans, by address
         self._cached = 0  # tokens whose keys and values are in the cache
         self._causal = model.spec.causal
         self._dice = sampling.dice() if sampling else None
@@ -98,18 +98,18 @@ class Generation(Iterator[Chosen], Shown):
 
     @property
     def seed(self) -> int | None:
-        """What draws the same tokens again; None where none are drawn."""
+        """The seed that draws the same tokens again; None where none are drawn."""
         return self.sampling.seed if self.sampling else None
 
     @property
     def last(self) -> int:
-        """The position of the last token there can be."""
+        """The last position that a token can have."""
         last, context = len(self.prompt) + self.count - 1, self.model.spec.context
         return last if context is None else min(last, context)
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The prompt and what has been chosen so far."""
+        """The ids of the prompt and of the choices so far."""
         return (*self.prompt, *(chosen.id for chosen in self.choices))
 
     @property
@@ -119,7 +119,7 @@ class Generation(Iterator[Chosen], Shown):
 
     @property
     def text(self) -> str:
-        """The whole text: the prompt and what was added."""
+        """The whole text: the prompt and the text added."""
         return self.model.vocabulary.decode(self.prompt) + self.added
 
     def __next__(self) -> Chosen:
@@ -142,7 +142,7 @@ class Generation(Iterator[Chosen], Shown):
         if len(self.choices) >= self.count:
             return COUNT
         if chosen.position == self.last:
-            return CONTEXT  # the token stands just beyond it, where nothing can be read
+            return CONTEXT  # the last token stands just beyond it
         return None
 
     # ------------------------------------------------------------------ working out
@@ -155,7 +155,7 @@ class Generation(Iterator[Chosen], Shown):
             done = self._pass(tokens, wanted, cached=False)
         else:
             before = len(tokens) - 1
-            if before > self._cached:  # of these only keys and values will be read
+            if before > self._cached:  # only their keys and values will be read
                 self._pass(tokens[:before], ())
             done = self._pass(tokens, wanted)
         for name in wanted:
@@ -166,7 +166,7 @@ class Generation(Iterator[Chosen], Shown):
     def _pass(
         self, tokens: tuple[int, ...], wanted: tuple[str, ...], *, cached: bool = True
     ) -> dict[str, Worked]:
-        """Works out what is not in the cache yet, and puts its keys and values there."""
+        """The wanted steps; keys and values of new positions are cached."""
         new = tokens[self._cached :]
         plan = forward.plan(self.model.spec, len(new), past=self._cached)
         kept = keys_and_values(plan) if cached else {}

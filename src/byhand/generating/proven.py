@@ -1,12 +1,12 @@
-"""A generation in enclosures: every choice is proven, at whatever precision that takes.
+"""A generation in enclosures: every choice is proven, at whatever precision it needs.
 
-The precision is kept from one token to the next, and so are the keys and values.  Where a choice is
-not proven, the precision is raised and the text is worked out again from its start: what was chosen
-before stays, since it was proven.  Where no precision helps, an Undecided says how close it was.
+The precision, the keys and the values are kept from one token to the next.  Where a choice is not
+proven, the precision is raised and the text is worked out again from its start.  Earlier choices
+stay, since they were proven.  Where no precision helps, an Undecided says how close it was.
 
-On a GPU a pass over the whole text that is repeated takes less time than one over a single position
-that is not: the text is filled up to a multiple of BLOCK tokens, which no position before them
-sees, and the same pass serves until it is full.
+On a GPU, a repeated pass over the whole text is faster than a new pass over one position.  So the
+text is filled up to a multiple of BLOCK tokens, which no earlier position sees.  The same pass
+serves until the text has reached that length.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from byhand.tracing import Worked
 
 Found = Chosen | ByhandError  # a token, or why it is not proven
 BLOCK = 32  # tokens by which a text that is worked out on a GPU grows
-AHEAD = 16  # bits more than a token needs, so that the next ones need no other start
+AHEAD = 16  # spare bits, so that the next tokens need no new start
 
 
 class ProvenGeneration(Generation):
-    """A generation whose choices are proven, with so many digits of their probabilities.
+    """A generation whose choices are proven, with digits of their probabilities.
 
     `numbers` is a system of enclosures; it changes as the precision is raised, up to `limit` bits.
     """
@@ -53,7 +53,7 @@ class ProvenGeneration(Generation):
         self._bounded = known_to_so_many_decimals(self.model)
         self._passes = Passes(self._weights)
         self._plans: dict[int, Plan] = {}  # by the length that texts are filled up to
-        self._throw: float | None = None  # of the token in hand: one, however often it is tried
+        self._throw: float | None = None  # one for each token, whatever the precision
 
     @property
     def bits(self) -> int:
@@ -106,14 +106,14 @@ class ProvenGeneration(Generation):
         return {name: last_row(trace, name, len(tokens) - 1) for name in wanted}
 
     def _raise_to(self, bits: int) -> None:
-        """From the start again, with more bits."""
+        """Starts again with more bits."""
         assert isinstance(self.numbers, Enclosing)
         self.numbers = self.numbers.at(bits)
         self._cache = {}
         self._cached = 0
 
     def _chosen(self, id: int, probability: Enclosure, short: Shortfall, **more: Any) -> Found:
-        """The token, if its probability has digits enough; else why not, with what is missing."""
+        """The token if the digits of its probability are proven; else the error with the reason."""
         if probability.proves(self.asked):
             token = self.model.vocabulary.tokens[id]
             return Chosen(len(self.tokens), id, token, self._adds(id), probability, True, **more)
@@ -157,7 +157,7 @@ class ProvenGeneration(Generation):
 
     def _drawn(self, done: dict[str, Worked], throw: float, short: Shortfall) -> Found:
         """The token that this throw draws."""
-        from byhand.generating.draws import draw  # the most probable token has no need of it
+        from byhand.generating.draws import draw  # not needed for greedy choices
 
         assert self.sampling is not None
         logits = done["logits"]

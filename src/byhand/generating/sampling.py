@@ -1,9 +1,9 @@
-"""Drawing a token: temperature, then the top k, then the top p, then a throw of the dice.
+"""The drawing of a token: temperature, then the top k, then the top p, then a random number.
 
-Order and edges are those everybody knows from `transformers`, and its code is what the tests
-compare with.  Probabilities are float64s here, whatever the numbers of the model are; exact ones
-are worked out exactly, temperature included, and rounded once.  A tie at the edge of the top p is
-decided for the lowest id.
+Order and edge cases are those of `transformers`, which the tests compare with.  Probabilities are
+float64s here, whatever the numbers of the model are.  Exact ones are worked out exactly,
+temperature included, and rounded once.  A tie at the edge of the top p is decided for the lowest
+id.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from byhand.tracing import Worked
 
 Floats = npt.NDArray[np.float64]
 Rational = Fraction | int | float
-LARGEST_SEED = 2**32  # of a seed nobody gave: short enough to be typed again
+LARGEST_SEED = 2**32  # of a seed chosen here: short enough to be typed again
 UNIT = 2.0**-53
-COLDEST, HOTTEST = 5e-324, 1.7e308  # what float64 divides by; beyond, the limit is the same
+COLDEST, HOTTEST = 5e-324, 1.7e308  # temperatures of float64; beyond, the result is the same
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Sampling:
         return Dice(self.seed)
 
     def chances(self, logits: Worked, probs: Worked) -> Floats:
-        """The probability of being drawn that each token has after the last position."""
+        """The probability of each token to be drawn after the last position."""
         order, shares = self._shares(logits, probs)
         allowed = np.ones(len(shares), dtype=bool)
         if self.top_k is not None:
@@ -82,7 +82,7 @@ class Sampling:
         return shares
 
     def _shares(self, logits: Worked, probs: Worked) -> tuple[Floats, Floats]:
-        """Softmax of the logits over the temperature, after something in the same order."""
+        """Softmax of logits/temperature, and keys that order the tokens as the logits do."""
         numbers = logits.numbers
         if numbers.uniform != "rounded":
             row = probs.value[-1:]
@@ -128,7 +128,7 @@ def _divided(numbers: Numbers, row: Any, divisor: Fraction) -> Any:
 
 
 def _of_one(shares: Floats) -> Floats:
-    """The shares of a whole that is 1."""
+    """The shares divided by their sum."""
     total: np.float64 = np.cumsum(shares)[-1]
     return shares / total
 
@@ -136,19 +136,19 @@ def _of_one(shares: Floats) -> Floats:
 class Dice:
     """Throws that follow from a seed alone.
 
-    NumPy promises that the bits of PCG64 stay what they are; what a Generator makes of them may
-    change.  So the bits are used, in the way that Generator.random uses them today.
+    NumPy promises that the bits of PCG64 never change; what a Generator makes of them may change.
+    So the bits are used directly, as Generator.random uses them today.
     """
 
     def __init__(self, seed: int) -> None:
         self._bits = np.random.PCG64(seed)
 
     def throw(self) -> float:
-        """A number of at least 0 and below 1."""
+        """A random number of at least 0 and below 1."""
         return (int(self._bits.random_raw()) >> 11) * UNIT
 
     def draw(self, chances: Floats) -> int:
-        """An id, drawn with these chances; one without a chance is never drawn."""
+        """An id, drawn with these chances; an id with chance 0 is never drawn."""
         reached = np.cumsum(chances)
         return int(np.searchsorted(reached, self.throw() * reached[-1], side="right"))
 

@@ -1,8 +1,8 @@
-"""Enclosures as floats: a float64 for every number, and a radius that covers its rounding too.
+"""Enclosures as floats: a float64 for every number, and a radius that covers its rounding.
 
-A program that reads golden files works in floats; what it is told must still be true there.  So
-the radius is that of the enclosure plus what was lost between its midpoint and the float, rounded
-up: the true value lies within `radius` of `value`, both taken as the float64 they are.
+A program that reads golden files works in floats.  So the radius is that of the enclosure plus the
+distance of its midpoint from the float, rounded up.  The true value lies within `radius` of
+`value`, both as float64.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def in_floats(worked: Worked, absent: float) -> tuple[Floats, Floats]:
 
 
 def _whole_arrays(worked: Worked, absent: float) -> tuple[Floats, Floats]:
-    """The same of limbs, which are too many to be looked at one by one: a value may be a few units
-    of its last place from the midpoint, and the radius says so."""
+    """The same for limbs, whole arrays at a time: a value may be a few units of its last place from
+    the midpoint, which the radius includes."""
     from byhand.numbers.enclosed.limbs.arithmetic import APPROX
     from byhand.numbers.enclosed.limbs.radii import plus, times
     from byhand.numbers.enclosed.limbs.values import NEAR
@@ -52,9 +52,9 @@ def _whole_arrays(worked: Worked, absent: float) -> tuple[Floats, Floats]:
 
 
 def printed_radii(worked: Worked) -> Floats | None:
-    """The radii of a step in exact numbers some of which are ranges; None where none is.
+    """The radii of a step in exact numbers, some of which are ranges; None where none is a range.
 
-    Of the others, the radius is the rounding to float64.
+    The radius of the others is their rounding to float64.
     """
     if worked.whole or worked.numbers.uniform is not None or worked.step.op == "argmax":
         return None
@@ -80,7 +80,7 @@ def _radius(entry: Any) -> float:
 
 
 def pair(entry: Enclosure) -> tuple[float, float]:
-    """(value, radius): the float64 nearest to the midpoint, and how far the true value can be."""
+    """(value, radius): the float64 nearest to the midpoint, and a bound of the true distance."""
     value = nearest_float(entry.mid)
     if value in (inf, -inf) or entry.rad == inf:
         return value, inf

@@ -1,7 +1,6 @@
-"""What manifest.json says: which facts of a trace stand beside its numbers, and under what names.
+"""The contents of manifest.json: facts about a trace, and the names of its steps.
 
-The numbers themselves are in values.safetensors, so nothing here grows with them: a step of a
-large model costs a few lines.
+The numbers themselves are in values.safetensors, so a step of a large model takes a few lines here.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
 from byhand.version import __version__
 
-RADIUS = ".rad"  # behind the name of a step: the tensor of its radii
+RADIUS = ".rad"  # suffix of the tensor of a step's radii
 BYHAND = "byhand"  # the style of names that needs no translation
 
 
@@ -25,14 +24,14 @@ BYHAND = "byhand"  # the style of names that needs no translation
 
 
 class Names:
-    """What each step is called in the files: its address, or its name in another style."""
+    """The names of the steps in the files: addresses, or names in another style."""
 
     def __init__(self, plan: Plan, style: str = BYHAND) -> None:
         self.style = style
         self._names = plan.in_style(style)
 
     def __getitem__(self, address: str) -> str:
-        """The name of a step; what has none in this style, and every weight, keeps its address."""
+        """The name of a step; weights and steps without a name keep their address."""
         return self._names.get(address, address)
 
 
@@ -40,7 +39,7 @@ class Names:
 
 
 def heading(trace: Trace, names: Names, exact: bool) -> dict[str, Any]:
-    """What is known before any number is."""
+    """The facts that are known before the steps are worked out."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -62,13 +61,13 @@ def outcome(trace: Trace) -> dict[str, Any]:
 
 
 def aliases(plan: Plan, steps: Iterable[str], names: Names) -> dict[str, str]:
-    """The second names of the steps that are there."""
+    """The aliases of these steps."""
     there = set(steps)
     return {alias: names[to] for alias, to in plan.aliases.items() if to in there}
 
 
 def step_facts(worked: Worked) -> dict[str, Any]:
-    """A step of which every entry has the same register: all but its numbers."""
+    """The facts about a step whose entries all have the same register, without its numbers."""
     record = step_record(worked.step)
     record["register"] = worked.register
     if worked.missing is not None:
@@ -81,8 +80,8 @@ def step_facts(worked: Worked) -> dict[str, Any]:
 def finished(
     record: Mapping[str, Any], form: Form | None, names: Names, radius: bool = False
 ) -> dict[str, Any]:
-    """The record under its name in the files, with the format of its numbers; and, where it has
-    one, the name of the tensor of its radii."""
+    """The record with the step's name in the files and the format of its numbers; with `radius`,
+    also the name of the tensor of its radii."""
     address = record["address"]
     styled = {} if names.style == BYHAND else {"byhand": address}
     return {
@@ -99,7 +98,7 @@ def finished(
 
 
 def as_json(document: Mapping[str, Any]) -> bytes:
-    """The text of a JSON file of ours: one line a step, a token or a value."""
+    """The bytes of a JSON file with one line for each step, token or value."""
 
     def text(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,4 +1,4 @@
-"""Reading golden files back: the numbers as views of the file, so that opening costs nothing."""
+"""The reader of golden files: numbers are views of the file, so that opening costs nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SavedStep:
     """
 
     address: str
-    byhand: str  # its address, where `address` is its name in another style
+    byhand: str  # its address; `address` may be a name in another style
     op: str
     reads: tuple[str, ...]
     axes: tuple[str, ...]
@@ -47,12 +47,12 @@ class SavedStep:
 
     @cached_property
     def values(self) -> npt.NDArray[Any] | None:
-        """The numbers, as a read-only view of the file; None where it was not worked out."""
+        """The numbers, as a read-only view of the file; None where the step was not worked out."""
         return None if self.dtype is None else self._trace._array(self)
 
     @cached_property
     def radius(self) -> npt.NDArray[Any] | None:
-        """Of enclosures: how far each true value is from its float in `values`, at most."""
+        """For enclosures, a bound of each true value's distance from its float in `values`."""
         return None if self._radius is None else self._trace._array(self, self._radius)
 
     @property
@@ -125,7 +125,7 @@ class SavedTrace(Mapping[str, Any]):
 
     @cached_property
     def _exact(self) -> dict[str, Any]:
-        """What exact.json says; nothing where the trace has none."""
+        """The contents of exact.json; empty where the trace has none."""
         if self.manifest.get("exact", EXACT) is None:
             return {"letters": {}, "values": {}}
         exact = read_json(self.folder / EXACT)
@@ -173,7 +173,7 @@ class SavedTrace(Mapping[str, Any]):
 
     @cached_property
     def _second_names(self) -> dict[str, str]:
-        """Aliases and addresses → what the step is called in the files."""
+        """Alias or address → the step's name in the files."""
         own = {step.byhand: step.address for step in self.steps.values()}
         return {**self.manifest["aliases"], **own}
 
@@ -246,7 +246,7 @@ class SavedTrace(Mapping[str, Any]):
         text = self.exact(address) if step.exact is not None else ""
         if text is None:
             raise AddressError(_("{name} is masked: absent, not a number").format(name=address))
-        if isinstance(text, dict):  # an enclosure as it is; the form of a printed number has none
+        if isinstance(text, dict):  # the written enclosure; the form of a rounded number has none
             if text["rad"] != "inf":
                 return Enclosure(Fraction(text["mid"]), Fraction(text["rad"]))
             return EVERYTHING
@@ -262,7 +262,7 @@ class SavedTrace(Mapping[str, Any]):
 
 
 def _table(nested: Any, depth: int) -> npt.NDArray[Any] | None:
-    """Nested lists as an array of what is in them at that depth; None if their lengths differ."""
+    """Nested lists as an array of the items at that depth; None if their lengths differ."""
     shape: list[int] = []
     level = [nested]
     for _axis in range(depth):
@@ -293,7 +293,7 @@ def open_trace(folder: str | Path) -> SavedTrace:
 
 
 def shipped_names() -> tuple[str, ...]:
-    """The built-in models that come with a golden file of their default text."""
+    """The built-in models that come with golden files of their default text."""
     return tuple(sorted(path.name for path in SHIPPED.iterdir()))
 
 
@@ -325,7 +325,7 @@ STEP_KEYS: Kinds = {
 
 
 def _check(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Refuses a manifest in which something is missing or is not what it should be."""
+    """Raises an InputError for a manifest with missing or wrong contents."""
     later = {"names": BYHAND, "exact": None}  # keys that not every trace has
     _check_keys(path, "", {**later, **manifest}, {**KEYS, "names": str, "exact": (str, NOTHING)})
     for place, token in enumerate(manifest["tokens"]):

@@ -1,4 +1,4 @@
-"""Writing golden files: a finished trace, or one that is saved while it is worked out."""
+"""The writer of golden files, for a finished trace or for a job that is saved as it runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from byhand.numbers.base import Numbers, Unknown
 from byhand.plan import WEIGHT
 from byhand.tracing import ABSENT_AS, Trace, Worked
 
-if TYPE_CHECKING:  # a job works itself out: nothing is worked out here
+if TYPE_CHECKING:  # nothing is worked out here
     from byhand.evaluate import Job, Progress
 
 IDS = np.dtype(np.int64)
-SMALL = ("tokens", "target", "next", "loss")  # kept whatever is asked for
+SMALL = ("tokens", "target", "next", "loss")  # always kept
 MOST_TEXT = 50_000  # enclosures that are also written as text
 METADATA = {"format": FORMAT, "version": str(VERSION)}
 
@@ -31,8 +31,8 @@ METADATA = {"format": FORMAT, "version": str(VERSION)}
 def save(trace: Trace, folder: str | Path, *, names: str = BYHAND, exact_text: bool = True) -> None:
     """Writes a trace as a folder, whole or not at all; an older trace there is replaced.
 
-    Where steps were asked for, just those.  `names` is the style of their names.  Exact values
-    are also written as text, unless `exact_text` says no.
+    Where some steps were asked for, only those are written.  `names` is the style of their names.
+    Exact values are also written as text, unless `exact_text` says no.
     """
     target, called = Path(folder), Names(trace.plan, names)
     with folder_draft(target, is_trace) as draft:
@@ -48,11 +48,11 @@ def save_working(
     keep: Collection[str] = (),
     digits: int | None = None,
 ) -> Trace:
-    """Works a job out and saves it on the way, whole or not at all; the trace has what is kept.
+    """Works a job out and saves it on the way, whole or not at all; the trace holds `keep`.
 
-    Floats go to the disk as they come and are dropped after their last reader, so that memory
-    stays near one layer.  Exact numbers and the pencil's are kept, all of them, as `save` does.
-    With `digits`, the job is in enclosures, and so many significant digits are to be proven.
+    Floats go to the disk as they come and are dropped after their last reader, so that memory stays
+    near one layer.  Exact numbers and the pencil's are all kept, as by `save`.  With `digits`, the
+    job is in enclosures, and that many significant digits are to be proven.
     """
     target, called = Path(folder), Names(job.plan, names)
     format = _format(job.numbers)
@@ -71,7 +71,7 @@ def save_working(
 
 
 def _write(trace: Trace, target: Path, draft: Path, called: Names, exact_text: bool) -> None:
-    """All files of a trace that is there."""
+    """Writes all files of a finished trace."""
     asked = set(trace.asked or trace.steps)
     steps = [worked for worked in trace.values() if worked.address in asked]
     arrays, radii = _arrays(worked for worked in steps if worked.missing is None)
@@ -105,7 +105,7 @@ def _stream(
     progress: Progress | None,
     keep: Collection[str],
 ) -> Trace:
-    """All files of a job in floats, each step written when it is worked out."""
+    """Writes all files of a job in floats, each step when it is worked out."""
     asked = set(job.asked) or {step.address for step in job.plan}
     missing = _missing(job)
     forms = {
@@ -152,7 +152,7 @@ def _format(numbers: Numbers) -> np.dtype[Any] | None:
 
 
 def _missing(job: Job) -> set[str]:
-    """The steps that need an unknown weight: floats leave nothing else open."""
+    """The steps that need an unknown weight: in floats, no others are missing."""
     missing: set[str] = set()
     for step in job.plan:
         for read in step.reads:
@@ -172,8 +172,8 @@ def _missing(job: Job) -> set[str]:
 def _arrays(
     steps: Iterable[Worked],
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
-    """The numbers of some steps, and the radii of those that are enclosed, or made of weights that
-    are known to their printed decimals alone."""
+    """The numbers of some steps, and the radii of those that are enclosed or come from rounded
+    weights."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     radii: dict[str, npt.NDArray[Any]] = {}
     for worked in steps:
@@ -204,7 +204,7 @@ def _facts(
     exact: bool = False,
     told: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The manifest; without what is `told` of it, the outcome is one of floats or enclosures."""
+    """The manifest; unless the outcome is `told`, it is taken from floats or enclosures."""
     steps = {record["address"]: record for record in records}
     return {
         **manifest.heading(trace, called, exact=exact),
@@ -244,7 +244,7 @@ def _exact_facts(
 
 
 def _without_forms(told: dict[str, Any]) -> dict[str, Any]:
-    """The predictions and the loss in decimals alone: the letters of forms are defined nowhere."""
+    """The predictions and the loss in decimals, without forms, whose letters are undefined."""
     for prediction in told["next"] or ():
         if prediction["margin"] is not None:
             prediction["margin"]["value"] = None

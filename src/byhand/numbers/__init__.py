@@ -1,1 +1,1 @@
-"""The number systems in which a plan can be worked out, each behind the boundary in `base`."""
+"""The number systems in which a plan can be worked out, each with the interface of `base`."""

@@ -1,9 +1,9 @@
-"""The boundary every number system stands behind: the operations of a transformer, by name.
+"""The interface of every number system: the operations of a transformer, by name.
 
 A step of the plan names one of these methods; its inputs arrive as keyword arguments under their
 roles, its attributes as further keyword arguments.  A number system knows no addresses, no models
-and no files.  Values travel in arrays; which kind of array is the system's own affair, as long as
-it can be indexed like a NumPy array.  A masked score or weight is `ABSENT`.
+and no files.  Values are arrays of any kind that can be indexed like a NumPy array.  A masked score
+or weight is `ABSENT`.
 
 Axes, in this order: scores and weights (head, query, key); q, k, v and mixed (head, pos, d_head);
 everything else (pos, width).  A matrix is stored as its model writes it: layout "in_out" is x·W,
@@ -31,7 +31,7 @@ REGISTERS = ("exact", "named", "enclosed", "rounded")  # from the strongest to t
 def nearest_float(entry: Any) -> float:
     """`float(entry)`, rounded to nearest; beyond the range infinite, as floats are.
 
-    Of a named value, proven wherever it can be told from the middle between two floats.
+    For a named value this is proven, unless it lies too near the middle between two floats.
     """
     try:
         return float(entry)
@@ -41,7 +41,7 @@ def nearest_float(entry: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A weight entry whose value nobody has said."""
+    """A weight entry whose value is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Prediction:
 
 @dataclass(repr=False)
 class Numbers(ABC):
-    """One number system.  `notes` collects what operations have to say; the reader clears it.
+    """One number system.  `notes` collects the notes of operations; the reader clears it.
 
     docs/number-systems.md makes one that works out slopes, in NumPy.
 
@@ -87,13 +87,13 @@ class Numbers(ABC):
     <Pencil: decimals 3>
     """
 
-    uniform: ClassVar[str | None] = None  # the register of every entry, where all have the same
+    uniform: ClassVar[str | None] = None  # the register of all entries, if they share one
     notes: list[Note] = field(default_factory=list, init=False)
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """As `--json` says it: "exact", "decimals 2", …"""
+        """The name in JSON: "exact", "decimals 2", …"""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.name}>"
@@ -105,7 +105,7 @@ class Numbers(ABC):
         """The array of weights: entries are Fraction, Expression, Printed, ABSENT, or floats."""
 
     def admit_frequencies(self, data: Any) -> Array:
-        """Given frequencies of RoPE: multiplied by large positions, so floats keep them finer."""
+        """Given frequencies of RoPE; floats keep them finer, for products with large positions."""
         return self.admit(data)
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Numbers(ABC):
     # ----------------------------------------------------------------------- parts of values
 
     def take_rows(self, x: Array, places: Sequence[int]) -> Array:
-        """The rows at these places along the last axis but one; of one axis, the entries."""
+        """The rows at these places along the last axis but one; with one axis, the entries."""
         return x[..., list(places), :] if x.ndim > 1 else x[list(places)]
 
     def take_columns(self, x: Array, places: Sequence[int]) -> Array:
@@ -185,8 +185,8 @@ class Numbers(ABC):
     ) -> Array:
         """x times a matrix, plus bias.
 
-        An x of three axes (head, pos, d_head) is read with its heads side by side, as
-        `merge_heads` lays them; with `heads`, the result is split into (head, pos, width/heads).
+        An x of three axes (head, pos, d_head) is read with its heads side by side, as `merge_heads`
+        lays them.  With `heads`, the result is split into (head, pos, width/heads).
         """
 
     @abstractmethod

@@ -45,7 +45,7 @@ def find_device(name: str) -> torch.device:
 
 
 def from_numpy(array: Data) -> Tensor:
-    """A copy as a tensor; bfloat16, which torch does not take from NumPy, by its bits."""
+    """A copy of the array as a tensor; bfloat16 is copied by its bits."""
     if array.dtype == BFLOAT16:
         return torch.tensor(array.view(np.int16)).view(torch.bfloat16)
     return torch.tensor(array)

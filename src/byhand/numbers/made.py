@@ -1,8 +1,8 @@
-"""Arrays that remember what they were made of.
+"""Arrays that remember the operation and the value they were made from.
 
-A root of a mean square bounds every entry of its row, and a share is never 0: that is known of the
-operations together, and not of each entry by itself.  Where entries are known only within wide
-ranges, number systems ask here.  A part or a copy of such an array has forgotten it.
+A root of a mean square bounds every entry of its row, and a share is never 0.  Such facts follow
+from operations together, not from single entries.  Number systems use them where entries are known
+only within wide ranges.  A part or a copy of such an array does not remember.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ class Made(np.ndarray[Any, Any]):
 
 
 def made(entries: Any, by: str, of: Any, eps: Fraction = ZERO) -> Made:
-    """These entries, which this operation has made of this value."""
+    """The entries as an array that remembers its operation and its source."""
     result: Made = entries.view(Made)
     result.by, result.of, result.eps = by, of, eps
     return result
 
 
 def made_of(value: Any, by: str) -> Any:
-    """What this operation has made the value of; None where another one did, or nobody knows."""
+    """The source from which this operation made the value; None if that is not known."""
     return value.of if isinstance(value, Made) and value.by == by else None
 
 
 def centered(entries: Any, x: Any, mean: Any) -> Any:
-    """The entries x - mean; remembered as such where that is the mean of x, not a given one."""
+    """The entries x - mean; remembered as centred if `mean` was made from x, not given."""
     return made(entries, "center", x) if made_of(mean, "mean") is x else entries
 
 

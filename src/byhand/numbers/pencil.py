@@ -1,8 +1,8 @@
-"""The pencil number system: what a person gets who rounds every line to so many decimals.
+"""The pencil number system: every line is rounded to so many decimals, as by hand.
 
-Every operation is worked out exactly from the rounded numbers above it, and each entry of the
-result is then rounded, half away from zero; that the rounding is right is proven.  Values are
-Fractions.  Weights that are rational stay as they are given, others are rounded on the way in.
+Every operation is worked out exactly from the rounded numbers above it.  Then each entry of the
+result is rounded, half away from zero; the rounding is proven right.  Values are Fractions.
+Weights that are rational stay as they are given, others are rounded on the way in.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Pencil(Numbers):
 
     @property
     def name(self) -> str:
-        """As `--json` says it: "decimals 2"."""
+        """The name in JSON: "decimals 2"."""
         return f"decimals {self.decimals}"
 
     # ------------------------------------------------------------------- values in and out
 
     def admit(self, data: Any) -> Array:
-        """Rational weights as they are given, others rounded; of a printed one, what is printed."""
+        """Rational weights and rounded decimals as they are given; others rounded."""
         exact = Exact()
         entries = np.asarray(data)
         shape = entries.shape
@@ -118,7 +118,7 @@ class Pencil(Numbers):
         return self._quotients(x, by)
 
     def argmax(self, x: Array) -> list[Prediction]:
-        """The largest of the rounded numbers: never proven of the model itself."""
+        """The largest of the rounded numbers; for the model itself it is never proven."""
         predictions = []
         for row in x:
             best = max(row)

@@ -1,9 +1,8 @@
 """The operations of a transformer on torch tensors: for large models, other devices, training.
 
-Nothing is changed in place and no value is read on the
-way, so gradients flow from every step to what was admitted as a tensor.  bfloat16 and float16
-products are torch's own; norms, softmax, sums, activations and RoPE are done in float32 and each
-entry of the result is rounded once.
+Nothing is changed in place and no value is read on the way, so gradients flow from every step to
+the admitted tensors.  bfloat16 and float16 products are torch's own; norms, softmax, sums,
+activations and RoPE are done in float32 and each entry of the result is rounded once.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class Tensors(Numbers):
         return Masked(tensor, torch.tensor(np.ma.getmaskarray(values), device=self.device))
 
     def admit_frequencies(self, data: Any) -> Array:
-        """In float64, whatever the format: position 1000 would show 1000 times the rounding."""
+        """The frequencies in float64: at position 1000 their rounding counts 1000 times."""
         if isinstance(data, Tensor):
             return data.to(self.device, torch.float64)
         with np.errstate(all="ignore"):
@@ -124,9 +123,9 @@ class Tensors(Numbers):
         return torch.cat([part.reshape(-1, part.shape[-1]) for part in parts])
 
     def _give(self, result: Tensor, *made_of: Array | None) -> Tensor:
-        """The result in the format; notes its first entry that is not finite though they are.
+        """The result in the format; notes the first infinite or NaN entry of finite inputs.
 
-        While gradients are kept nothing is noted: to look at a value would wait for the device.
+        While gradients are kept nothing is noted: reading a value would wait for the device.
         """
         result = result.to(self.kind)
         if not result.requires_grad and not _finite(result) and all(map(_finite, made_of)):
@@ -345,6 +344,6 @@ def _turns(
     width: int,
     base: Fraction,
 ) -> tuple[Tensor, Tensor]:
-    """(cos, sin) of position · frequency; remembered, since all layers turn alike."""
+    """(cos, sin) of position · frequency; cached, since all layers share them."""
     cos, sin = turns(positions, width, base, None)
     return torch.tensor(cos).to(device, kind), torch.tensor(sin).to(device, kind)

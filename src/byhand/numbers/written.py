@@ -1,4 +1,4 @@
-"""Numbers written as decimals: where the point stands, and when an exponent is needed.
+"""The writing of decimals: the place of the point, and exponents where needed.
 
 Only text is made here.  How near the text is to the truth is the affair of whoever chose the
 digits: `exact.decimals` for exact and named values, `enclosed.enclosure` for enclosures.

@@ -1,7 +1,7 @@
-"""Training: the data, what a network has to beat on it, and the network's own learning.
+"""Training: the data, the baseline to beat, and the training of a network.
 
 `corpora` has the texts and `ngram` the baseline; neither needs torch.  `TorchModel` is the plan as
-a torch module, `train` makes a run of a RUN.yaml; they are imported when first asked for.
+a torch module, `train` carries out a RUN.yaml; they are imported when first used.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def __getattr__(name: str) -> Any:
 
 
 def check_installed(*packages: str) -> None:
-    """An InputError that says how to install what training needs and is not there."""
+    """Raises an InputError that says how to install missing packages."""
     for package in packages:
         try:
             import_module(package)

@@ -1,11 +1,11 @@
-"""The texts that each step learns from, as a function of the seed and the step alone.
+"""The texts of each training step, as a function of the seed and the step alone.
 
-So a run that is taken up again, split over processes or accumulated reads the same texts in the
-same order, and no state of a random generator is ever stored.
+So a run that is resumed, split over processes or accumulated reads the same texts in the same
+order.  No state of a random generator is stored.
 
-A stream is read through windows at random places.  Documents are taken in a random order, each
-once before any is taken again, one to a row.  A row ends with its document: what would come after
-it is not learned.
+A stream is read through windows at random places.  Documents are taken in a random order, each once
+before any is taken again, one to a row.  A row ends with its document: nothing is learned about
+what would follow.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from byhand.train.corpora import Corpus, Document
 
 Rows = NDArray[np.int64]
 
-NOTHING = -100  # the target where none is said; torch takes no loss there
-AT_ONCE = 4096  # tokens of the held-out split worked out in one go
-_WINDOWS, _DOCUMENTS = 1, 2  # what is drawn for: different words for the same seed
+NOTHING = -100  # the target where there is none; torch takes no loss there
+AT_ONCE = 4096  # tokens of the held-out split in one batch
+_WINDOWS, _DOCUMENTS = 1, 2  # purposes of draws: they give different words for one seed
 
 
 def words(seed: int, purpose: int, number: int, count: int) -> NDArray[np.uint64]:
-    """So many random 64-bit words, the same for ever: Philox 4×64 keyed by seed and number."""
+    """`count` random 64-bit words that never change: Philox 4×64 keyed by seed and number."""
     source = np.random.Philox(key=[seed, number], counter=[0, 0, 0, purpose])
     return source.random_raw(count)
 
@@ -62,7 +62,7 @@ class Texts:
         return int(self._tokens[rows].sum())
 
     def take(self, rows: Rows) -> tuple[Tensor, Tensor]:
-        """(row, pos): the ids, and what comes next at each place, or NOTHING."""
+        """(row, pos): the ids, and the next id at each place, or NOTHING."""
         index = torch.from_numpy(rows).to(self.device, non_blocking=True)
         return self._inputs[index], self._targets[index]
 
@@ -84,20 +84,20 @@ class Texts:
 
 
 def share(rows: Rows, part: int, parts: int) -> Rows:
-    """One of so many nearly equal parts of the rows."""
+    """One of `parts` nearly equal parts of the rows."""
     return rows[len(rows) * part // parts : len(rows) * (part + 1) // parts]
 
 
 @lru_cache(maxsize=4)
 def _shuffled(seed: int, number: int, count: int) -> Rows:
-    """All rows in a random order, another one in each round."""
+    """All rows in a random order that depends on the round `number`."""
     return np.argsort(words(seed, _DOCUMENTS, number, count), kind="stable")
 
 
 def _windows(
     documents: Sequence[Document], context: int, device: torch.device
 ) -> tuple[Tensor, Tensor, Rows]:
-    """Every window of the documents laid end to end (views: one text), and which lie within one."""
+    """Inputs and targets of every window of the joined documents, and which lie in one document."""
     text = torch.tensor([id for document in documents for id in document], device=device)
     view = text.unfold(0, context + 1, 1)
     starts, begin = [], 0
@@ -108,7 +108,7 @@ def _windows(
 
 
 def _padded(documents: Sequence[Document]) -> tuple[Tensor, Tensor]:
-    """A document a row, as wide as the longest."""
+    """Inputs and targets with one document in each row, padded to the longest."""
     width = max(map(len, documents)) - 1
     inputs = torch.zeros((len(documents), width), dtype=torch.int64)
     targets = torch.full((len(documents), width), NOTHING)

@@ -1,13 +1,13 @@
-"""Checkpoints: all a run needs to go on to the bit, each in a folder that appears whole.
+"""Checkpoints: all that a run needs to resume to the bit, each in a folder that appears whole.
 
     checkpoints/index.json                      which is the last and which the best
     checkpoints/step-000200/weights.safetensors     the parameters by name
     checkpoints/step-000200/optimizer.safetensors   first.NAME and second.NAME, AdamW's moments
     checkpoints/step-000200/state.json              step, tokens, best, log, the run, and SHA-256s
 
-A folder is written as a draft, brought to the disk and renamed; a draft left behind by a crash is
-swept away.  The last two are kept, and the best that each of them knows.  What is random in a run
-is a function of the step, so no generator's state is stored.
+A folder is written as a draft, synced to the disk and renamed; drafts that a crash left behind are
+removed.  The last two checkpoints are kept, and the best one that each of them refers to.  All
+randomness is a function of the step, so no generator's state is stored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from byhand.train.folder import (
 INDEX, WEIGHTS, MOMENTS, STATE = (
     "index.json", "weights.safetensors", "optimizer.safetensors", "state.json",
 )  # fmt: skip
-KEPT = 2  # the last ones
+KEPT = 2  # last checkpoints that are kept
 _NAME = re.compile(r"step-([0-9]{6,})")
 
 
@@ -58,7 +58,7 @@ class Best:
 
 @dataclass(frozen=True)
 class State:
-    """Where a run stands, but for its numbers."""
+    """The state of a run, without its weights and moments."""
 
     step: int
     tokens: int
@@ -77,7 +77,7 @@ class Checkpoints:
     # ------------------------------------------------------------------- finding
 
     def steps(self) -> list[int]:
-        """The steps of which there is a checkpoint, from the first."""
+        """The steps that have a checkpoint, in order."""
         found = (_NAME.fullmatch(entry.name) for entry in self.folder.iterdir())
         return sorted(int(match[1]) for match in found if match)
 
@@ -86,7 +86,7 @@ class Checkpoints:
         return self.folder / f"step-{step:06d}"
 
     def sweep(self) -> None:
-        """Takes away what a crash has left half written or half removed."""
+        """Removes folders that a crash has left half written or half removed."""
         with saving(self.folder):
             self.folder.mkdir(exist_ok=True)
             for entry in self.folder.iterdir():
@@ -99,7 +99,7 @@ class Checkpoints:
     # ------------------------------------------------------------------- saving
 
     def save(self, state: State, flat: Flat) -> None:
-        """One more checkpoint; when this returns, it is on the disk."""
+        """Writes a checkpoint; when this returns, it is on the disk."""
         target = self.at(state.step)
         with saving(target):
             with draft_of(target, f".{target.name}{DRAFT}") as draft:
@@ -114,7 +114,7 @@ class Checkpoints:
             self.tidy(state)
 
     def tidy(self, state: State) -> None:
-        """What follows a checkpoint; done again when a run is taken up, should it be missing."""
+        """Writes the index and prunes; repeated when a run is resumed, in case of a crash."""
         best = None if state.best is None else self.at(state.best.step).name
         index = as_json({"last": self.at(state.step).name, "best": best})
         path = self.folder / INDEX
@@ -133,7 +133,7 @@ class Checkpoints:
         return {**facts, "sha256": digest_of(facts)}
 
     def _prune(self, state: State) -> None:
-        """Removes what nothing that is kept needs."""
+        """Removes the checkpoints that are neither kept nor the best of a kept one."""
         last = self.steps()[-KEPT:]
         needed = set(last)
         for step in last:
@@ -147,21 +147,21 @@ class Checkpoints:
                 shutil.rmtree(gone)
 
     def _best_at(self, step: int) -> Best | None:
-        """The best that an earlier checkpoint knows; None also where it cannot be read."""
+        """The best evaluation known to an earlier checkpoint; None where it cannot be read."""
         try:
             return read_state(self.at(step), self.identity)[0].best
-        except InputError:  # it is refused when it is asked for, not while a run goes on
+        except InputError:  # refused when it is loaded, not during a run
             return None
 
     # ------------------------------------------------------------------- loading
 
     def last(self) -> State | None:
-        """Where the newest checkpoint stands; None where there is none."""
+        """The state of the newest checkpoint; None where there is none."""
         steps = self.steps()
         return read_state(self.at(steps[-1]), self.identity)[0] if steps else None
 
     def load(self, step: int, flat: Flat) -> State:
-        """Takes over the numbers of a checkpoint, which must be whole and of this run."""
+        """Loads the numbers of a checkpoint, which must be whole and of this run."""
         folder = self.at(step)
         state, files = read_state(folder, self.identity)
         into = {WEIGHTS: flat.by_name(flat.values), MOMENTS: moments(flat)}
@@ -170,7 +170,7 @@ class Checkpoints:
         return state
 
     def load_best(self, state: State, flat: Flat) -> None:
-        """Takes over the weights that did best."""
+        """Loads the weights with the lowest held-out loss."""
         assert state.best is not None
         folder = self.at(state.best.step)
         _state, files = read_state(folder, self.identity)
@@ -189,7 +189,7 @@ def moments(flat: Flat) -> dict[str, Tensor]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
-    """Writes a safetensors file to the disk; its SHA-256."""
+    """Writes a safetensors file to the disk and returns its SHA-256."""
     arrays = {name: to_numpy(tensor) for name, tensor in tensors.items()}
     forms = {name: Form(array.dtype, array.shape) for name, array in arrays.items()}
     with TensorFile(path, forms, {}) as file:
@@ -201,7 +201,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
 
 @torch.no_grad()
 def read_tensors(path: Path, into: Mapping[str, Tensor], digest: str) -> None:
-    """Copies the tensors of a file whose SHA-256 is known."""
+    """Copies the tensors of a file, whose SHA-256 must be `digest`."""
     try:
         found = _digest(path)
     except OSError as error:
@@ -214,7 +214,7 @@ def read_tensors(path: Path, into: Mapping[str, Tensor], digest: str) -> None:
 
 
 def read_state(folder: Path, identity: Facts) -> tuple[State, Facts]:
-    """What state.json says, if it is whole and of this run; and the SHA-256s of the files."""
+    """The state in state.json, which must be whole and of this run, and the files' SHA-256s."""
     path = folder / STATE
     try:
         facts = json.loads(path.read_bytes())

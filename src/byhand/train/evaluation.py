@@ -15,7 +15,7 @@ from byhand.train.corpora import Question
 
 
 def autocast(format: str, device: torch.device) -> AbstractContextManager[object]:
-    """Where the format is bfloat16: products are done in it, over float32 weights."""
+    """A context in which products are bfloat16 over float32 weights, if that is the format."""
     if format != "bfloat16":
         return nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)
@@ -33,7 +33,7 @@ def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
 def mean_loss(
     model: nn.Module, texts: Iterable[tuple[Tensor, Tensor]], format: str, device: torch.device
 ) -> float:
-    """The loss of a token, over all tokens that are to be predicted."""
+    """The mean loss of all tokens that are to be predicted."""
     total, count = 0.0, 0
     with autocast(format, device):
         for inputs, targets in texts:
@@ -43,21 +43,20 @@ def mean_loss(
 
 
 def perplexity(loss: float) -> float:
-    """e^loss: among how many tokens the model hesitates, as it were."""
+    """e^loss: the number of equally likely tokens that would give the same loss."""
     return math.exp(loss) if loss < 700 else math.inf
 
 
 def finite(number: float) -> float | None:
-    """The number as JSON has it, which knows no infinity."""
+    """The number for JSON; None where it is not finite."""
     return number if math.isfinite(number) else None
 
 
 @torch.no_grad()
 def right_answers(model: nn.Module, questions: Sequence[Question], device: torch.device) -> int:
-    """How many questions get their whole answer, the likeliest token at a time.
+    """How many questions are answered completely, by the likeliest token each time.
 
-    A token that is not the right one ends the matter, so each may be asked for after the right
-    ones before it.
+    A wrong token makes the answer wrong, so each token is predicted after the right ones before it.
     """
     right = 0
     for question in questions:

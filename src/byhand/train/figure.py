@@ -1,4 +1,4 @@
-"""The loss curve of a run as loss.svg and loss.png: training, held-out, and what is to be beaten.
+"""The loss curve of a run as loss.svg and loss.png: training, held-out, and baselines.
 
 A function of the log alone: the same log gives the same files, byte for byte.
 """
@@ -19,12 +19,12 @@ LOOK: Any = {"svg.hashsalt": "byhand", "font.family": "DejaVu Sans"}
 def write_figure(
     folder: Path, title: str, records: Sequence[Mapping[str, Any]], levels: Mapping[str, float]
 ) -> None:
-    """Draws the records of a log; `levels` are losses to compare with, by what they are."""
+    """Draws the records of a log; `levels` are losses to compare with, by their labels."""
     save_figure(folder, (SVG, PNG), lambda: _drawn(title, records, levels))
 
 
 def save_figure(folder: Path, names: Sequence[str], draw: Callable[[], Any]) -> None:
-    """Writes a drawing as files of these names, with nothing in them that depends on the day."""
+    """Writes a drawing as files of these names, without dates in them."""
     import matplotlib
 
     metadata: Any = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}

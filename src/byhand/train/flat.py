@@ -1,12 +1,12 @@
-"""All parameters as one row of numbers, for clipping and AdamW in a few operations.
+"""The parameters of a module as one row of numbers, for clipping and AdamW in few operations.
 
     values    what the module's parameters are views of: matrices first, then biases and gains
     grads     their gradients, and behind them a few places for what processes tell each other
     first     AdamW's running mean of the gradients
     second    and of their squares
 
-Weights are decayed apart from the gradient (decoupled), and tensors of two or more axes alone:
-matrices and the tables of embeddings, as in nanoGPT; biases and gains are not.
+Weight decay is decoupled from the gradient.  Only tensors of two or more axes decay, as in nanoGPT:
+matrices and embeddings, but no biases and gains.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Flat:
     """A module's parameters, gradients and moments, each as one tensor."""
 
     def __init__(self, module: nn.Module, told: int = 0) -> None:
-        """`told` places for other numbers are kept behind the gradients."""
+        """Keeps `told` places behind the gradients for numbers that processes exchange."""
         named = dict(module.named_parameters())
         names = sorted(named, key=lambda name: named[name].dim() < 2)  # stable: matrices first
         self.parameters = [named[name] for name in names]
@@ -58,7 +58,7 @@ class Flat:
         return dict(zip(self.names, self.views(row), strict=True))
 
     def take_gradients(self, loss: Tensor, *, add: bool = False) -> None:
-        """The gradients of a loss, added to those that are there or in their place."""
+        """Stores the gradients of a loss; with `add`, adds them to those that are there."""
         found: Iterable[Tensor] = torch.autograd.grad(loss, self.parameters, materialize_grads=True)
         with torch.no_grad():
             if add:
@@ -68,7 +68,7 @@ class Flat:
 
     @torch.no_grad()
     def clip(self, most: float | None) -> Tensor:
-        """The norm of all gradients together; they are scaled down to have `most` at most."""
+        """The norm of all gradients together, which are then scaled down to norm `most` at most."""
         norm: Tensor = torch.linalg.vector_norm(self.grads)
         if most is not None:
             self.grads.mul_((most / (norm + NEARLY)).clamp_(max=1.0))

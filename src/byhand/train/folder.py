@@ -1,4 +1,4 @@
-"""The folder of a run: its identity, its lock, and files that are there whole or not at all.
+"""The folder of a run: its identity, its lock, and its files.
 
     run.yaml       the run, every setting written out
     manifest.json  what it was made with: versions, data, sizes, and the run in short
@@ -36,7 +36,7 @@ from byhand.version import __version__
 
 RUN, MANIFEST, LOCK = "run.yaml", "manifest.json", ".lock"
 CHECKPOINTS = "checkpoints"
-DRAFT = ".draft"  # how the name of what is not yet in its place ends
+DRAFT = ".draft"  # suffix of unfinished files and folders
 
 Facts = dict[str, Any]
 
@@ -52,7 +52,7 @@ def usual_folder(run: Run) -> Path:
 
 @contextmanager
 def saving(folder: Path) -> Iterator[None]:
-    """What the system says against writing becomes an OutputError: nothing saved before is lost."""
+    """Turns an OSError into an OutputError, which says that earlier checkpoints are safe."""
     try:
         yield
     except OSError as error:
@@ -65,14 +65,14 @@ def saving(folder: Path) -> Iterator[None]:
 
 
 def put_in_place(path: Path, data: bytes) -> None:
-    """The file is there whole and on the disk, or it is as it was."""
+    """Writes a file to the disk, whole or not at all."""
     with draft_of(path, f".{path.name}{DRAFT}") as draft:
         write_bytes(draft, data)
     settle(path.parent)
 
 
 def settle(folder: Path) -> None:
-    """The names in a folder are on the disk."""
+    """Syncs the names in a folder to the disk."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -93,14 +93,14 @@ def digest_of(facts: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# ------------------------------------------------------------------ whose it is
+# ------------------------------------------------------------------ identity
 
 
-WITHOUT_EFFECT = ("checkpoint", "threads")  # settings that decide no number
+WITHOUT_EFFECT = ("checkpoint", "threads")  # settings that change no number
 
 
 def identity(run: Run, start: str) -> Facts:
-    """What decides the numbers of a run, one fact a key; `start` is the digest of its beginning."""
+    """The facts that decide the numbers of a run; `start` is the digest of its first weights."""
     facts: Facts = {
         "data": run.corpus.digest,
         "model": digest_of(model_table(run.spec)),
@@ -115,7 +115,7 @@ def identity(run: Run, start: str) -> Facts:
 
 
 def check_identity(found: Any, expected: Facts, where: Path) -> None:
-    """Refuses what belongs to another run, naming what differs."""
+    """Raises an error where the found identity is another run's, and names the difference."""
     theirs = found if isinstance(found, dict) else {}
     differing = [key for key in expected if theirs.get(key) != expected[key]]
     if not differing:
@@ -136,7 +136,7 @@ def _shown(fact: Any) -> str:
 
 
 def surroundings(run: Run, processes: Processes) -> Facts:
-    """What a run was made with: where it changes, the last bits of the numbers may."""
+    """The versions and the machine of a run: if they change, the last bits of its numbers may."""
     device = processes.device
     return {
         "byhand": __version__,
@@ -165,7 +165,7 @@ class RunFolder:
         return self.path / CHECKPOINTS
 
     def open(self, *, resume: bool, around: Facts) -> list[str]:
-        """Makes the folder, or takes it up again; what is different now than it was then."""
+        """Makes the folder, or opens it again; returns what has changed since the run began."""
         with saving(self.path):
             self._check_place(resume)
             self.path.mkdir(parents=True, exist_ok=True)
@@ -176,13 +176,13 @@ class RunFolder:
         return self._take_up(around)
 
     def close(self) -> None:
-        """Gives the lock of the folder back."""
+        """Releases the lock of the folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def _check_place(self, resume: bool) -> None:
-        """Nothing there, or a run that is to go on."""
+        """Raises an error unless the folder is empty, or holds a run that is to be resumed."""
         path = self.path
         if path.exists() and not path.is_dir():
             raise OutputError(
@@ -208,7 +208,7 @@ class RunFolder:
             )
 
     def _hold(self) -> None:
-        """Keeps other processes out for as long as this one lives."""
+        """Locks the folder for as long as this process lives."""
         try:
             import fcntl
         except ImportError:  # a system without such locks
@@ -225,7 +225,7 @@ class RunFolder:
             ) from None
 
     def _begin(self, around: Facts) -> None:
-        """A folder with its manifest is a run's; so that comes last."""
+        """Writes the files of a new run, the manifest last: it marks the folder as a run."""
         run = self.run
         self.checkpoints.mkdir(exist_ok=True)
         put_in_place(self.path / RUN, run_text(run, self.path).encode())

@@ -1,7 +1,7 @@
-"""A plan with fewer, larger steps: every norm one step, every attention one step.
+"""The fusion of plan steps for training: every norm is one step, every attention one step.
 
-Training needs no number inside a norm or an attention, and torch has both as one operation.  The
-transformer is not written again: the steps of the plan are replaced by one that gives the same.
+Training needs no number inside a norm or an attention, and torch has each as one operation.  The
+transformer is not written again: steps of the plan are replaced by one step with the same result.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ INSIDE = {  # what stands inside a norm, in the order of its steps
 
 
 def fused(plan: Plan) -> Plan:
-    """The same working, without the steps inside norms and attentions.
+    """The same plan, with each norm and each attention as one step.
 
-    The step that is left has the address of the last one it replaces: `.out` of a norm (or
-    `.normalized`, where there is neither gain nor bias), `.mixed` of an attention.  An attention
-    that is plain enough begins with its matrices, others with q, k and v.
+    The new step has the address of the last one it replaces: `.out` of a norm (`.normalized`
+    without gain and bias), `.mixed` of an attention.  A plain attention begins with its matrices,
+    others with q, k and v.
     """
     known = {step.address: step for step in plan}
     instead: dict[str, Step] = {}
@@ -76,8 +76,8 @@ def _attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | Non
 def _self_attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | None:
     """(an attention from the stream it reads to `mixed` as one step, …), where it is plain.
 
-    Plain: a matrix each for q, k and v, as many key heads as query heads, q and k turned alike or
-    not at all, and nothing added to the scores.
+    A plain attention has one matrix each for q, k and v, and as many key heads as query heads.  q
+    and k are turned alike or not at all, and nothing is added to the scores.
     """
     if scores.op != "scores" or scores.inputs.keys() - {"q", "k"}:
         return None

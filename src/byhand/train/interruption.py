@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM during a run: the step is finished and the run saved before it stops."""
+"""Interruptions by Ctrl-C and SIGTERM: the step is finished and the run saved before it stops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Wish:
 
 @contextmanager
 def listening() -> Iterator[Wish]:
-    """The first signal is a wish; a second one stops at once, as it would anyway."""
+    """Records the first signal as a wish; a second one stops the process at once."""
     wish = Wish()
     if threading.current_thread() is not threading.main_thread():  # signals are not for us
         yield wish

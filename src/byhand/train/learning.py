@@ -1,9 +1,8 @@
-"""Torch tensors with a batch in front: the number system in which a model learns.
+"""The number system for training: torch tensors with a batch axis in front.
 
-Every value has one more axis than its step says, the batch, before all others.  Norms and
-attentions come as one operation each (see `fusion`), which torch does in one go; a plain attention
-has one product for q, k and v together.  Nothing is looked at on the way, so gradients flow and the
-device never waits.
+Every value has the batch as an additional first axis.  Norms and attentions are one operation each
+(see `fusion`); a plain attention has one product for q, k and v together.  No value is read on the
+way, so gradients flow and the device never waits.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Learning(Tensors):
     # ------------------------------------------------------------------- the operations
 
     def embed(self, table: Array, ids: Any, *, scale: Expression | None = None) -> Array:
-        """Rows of the table; `ids` are a tensor (batch, pos), or positions, alike in each text."""
+        """Rows of the table; `ids` are a tensor (batch, pos), or positions that all texts share."""
         if not isinstance(ids, Tensor):
             ids = _whole(tuple(ids), self.device)[None]
         rows = functional.embedding(ids, table)
@@ -148,7 +147,7 @@ class Learning(Tensors):
         causal = _is_causal(mask) and table is None and slopes is None
         bias = None if causal else self._bias(table, slopes, mask, queries, keys)
         factor = 1.0 if scale is None else self._constant(scale)
-        if factor < 0:  # torch's own kernels take the largest score before they scale
+        if factor < 0:  # torch's kernels find the largest score before scaling
             q, factor = -q, -factor
         return functional.scaled_dot_product_attention(
             q,
@@ -168,7 +167,7 @@ class Learning(Tensors):
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Tensor:
-        """What is added to the scores: ALiBi, a table, and -∞ where a key is not seen."""
+        """The addend of the scores: ALiBi, the table, and -∞ where a key is not seen."""
         allowed = torch.tensor(mask, device=self.device)
         bias = torch.zeros(allowed.shape, dtype=self.kind, device=self.device)
         if slopes is not None:
@@ -187,7 +186,7 @@ def _by_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def _over(x: Tensor, square: Tensor) -> Tensor:
-    """x/√square; 0 where both are, with a gradient that is 0 there too."""
+    """x/√square; where both are 0, the result and its gradient are 0."""
     empty = square == 0
     return torch.where(empty, 0.0, x / torch.where(empty, 1.0, square).sqrt())
 

@@ -1,8 +1,8 @@
-"""The records of a run on its way: log.jsonl, and event files for TensorBoard.
+"""The records of a run: log.jsonl, and event files for TensorBoard.
 
 A line of log.jsonl depends on the run alone, never on the clock, so that equal runs have equal
-logs, byte for byte.  A checkpoint knows how long the log was and its SHA-256; what was written
-after it is cut off when the run is taken up again.  Times go to timings.jsonl.
+logs, byte for byte.  A checkpoint stores the length and the SHA-256 of the log; later lines are cut
+off when the run is resumed.  Times go to timings.jsonl.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from byhand.errors import InputError
 from byhand.language import _
 
 LOG, TIMINGS, EVENTS = "log.jsonl", "timings.jsonl", "events"
-OFTEN = 1.0  # seconds after which lines are handed to the system
+OFTEN = 1.0  # seconds between writes to the file
 
 
 class Log:
     """log.jsonl, from where a checkpoint left it."""
 
     def __init__(self, folder: Path, size: int = 0, digest: str | None = None) -> None:
-        """The first `size` bytes are kept, if they are those that have this SHA-256."""
+        """Keeps the first `size` bytes, which must have this SHA-256."""
         self.path = folder / LOG
         self._hash = hashlib.sha256()
         self.records: list[dict[str, Any]] = []
@@ -88,15 +88,15 @@ class Log:
 
     def close(self) -> None:
         """Closes the file."""
-        with suppress(OSError):  # what counts was said when it was written
+        with suppress(OSError):  # errors that matter were raised by `write`
             self._file.close()
 
 
 class Events:
     """An event file for TensorBoard, written in this thread, so that a full disk is noticed here.
 
-    A run that is taken up again writes another file, which first says from which step on the
-    earlier ones no longer count.
+    A resumed run writes another file, which first says from which step on the earlier files are
+    void.
     """
 
     def __init__(self, folder: Path, after: int) -> None:

@@ -37,20 +37,20 @@ from byhand.train.run import Run
 from byhand.weights import Tensor as Weight
 from byhand.weights import Weights
 
-LOSS, STOP = 0, 1  # what is told behind the gradients
-SELDOM = 16  # steps after which a GPU is asked how it goes: each time, it waits
+LOSS, STOP = 0, 1  # places of the exchanged numbers behind the gradients
+SELDOM = 16  # steps between two reads of the GPU, each of which makes it wait
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """How a run goes: told after every step, or every few on a GPU."""
+    """The progress of a run, after every step, or after every few on a GPU."""
 
     step: int
     steps: int
     loss: float
     rate: float
     norm: float
-    tokens: int  # predicted so far, in all
+    tokens: int  # number of tokens predicted so far
     validation: float | None  # the last held-out loss
 
 
@@ -65,11 +65,11 @@ def train(
     device: str = "cpu",
     progress: Progress | None = None,
 ) -> Result:
-    """Trains a run to its end and leaves everything it is in its folder.
+    """Trains a run to its end; its folder then holds the model, the log and the curve.
 
     The folder is `out`, or runs/NAME beside the RUN.yaml.  With `resume` the run goes on from its
-    last checkpoint and ends with the same weights, optimizer state and log, byte for byte, as if
-    it had never been stopped.  Ctrl-C saves and raises Interrupted.
+    last checkpoint.  It ends with the same weights, optimizer state and log, byte for byte, as a
+    run that was never stopped.  Ctrl-C saves and raises Interrupted.
     """
     run = run if isinstance(run, Run) else read_run(run)
     folder = usual_folder(run) if out is None else Path(out)
@@ -112,7 +112,7 @@ def _settings(run: Run, device: str) -> Iterator[None]:
 
 @contextmanager
 def _same_bits() -> Iterator[None]:
-    """Only algorithms that give the same each time; asked for on a GPU alone, as it costs time."""
+    """Restricts torch to deterministic algorithms; used on a GPU alone, since it costs time."""
     before = torch.are_deterministic_algorithms_enabled()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it, cuBLAS refuses
     torch.use_deterministic_algorithms(True)
@@ -123,7 +123,7 @@ def _same_bits() -> Iterator[None]:
 
 
 def first_weights(run: Run) -> Weights:
-    """What a run begins with."""
+    """The weights that a run begins with."""
     known: dict[str, Weight] = {} if run.start is None else dict(run.start.weights)
     if run.std is None:
         return Weights(known)
@@ -185,7 +185,7 @@ class _Training:
     # ------------------------------------------------------------------- the beginning
 
     def begin(self, resume: bool) -> State:
-        """Where the run stands: at its beginning, or at its last checkpoint."""
+        """The state of the run: its beginning, or its last checkpoint."""
         state = State(0, 0, None, 0, hashlib.sha256().hexdigest())
         if self.processes.writes:
             around = surroundings(self.run, self.processes)
@@ -209,7 +209,7 @@ class _Training:
     # ------------------------------------------------------------------- the steps
 
     def go_on(self, state: State, wish: Wish) -> Result:
-        """Every step that is left, and then the end."""
+        """Runs the remaining steps and finishes the run."""
         run, clock = self.run, time.perf_counter()
         first = state
         for step in range(first.step + 1, run.steps + 1):
@@ -234,7 +234,7 @@ class _Training:
         return self.finish(state, first.step)
 
     def step(self, step: int, tokens: int, wish: Wish) -> int:
-        """One step of AdamW; the number of tokens predicted up to now, in all."""
+        """Makes one step of AdamW; returns the number of tokens predicted so far."""
         run, flat = self.run, self.flat
         rows = self.texts.rows(step)
         count = self.texts.tokens(rows)
@@ -257,11 +257,11 @@ class _Training:
         return tokens + count
 
     def stops(self, wish: Wish) -> bool:
-        """Whether anyone was asked to stop; all processes hear the same."""
+        """Whether any process was asked to stop; the same answer in all processes."""
         return wish.stop if self.processes.count == 1 else bool(self.flat.told[STOP] > 0)
 
     def tell(self, state: State) -> None:
-        """Logs the steps that wait for it."""
+        """Logs the steps that are not logged yet."""
         numbers = torch.stack([number for *_rest, loss, norm in self.waiting
                                for number in (loss, norm)]).tolist()  # fmt: skip
         for (step, rate, tokens, *_numbers), loss, norm in zip(
@@ -287,7 +287,7 @@ class _Training:
         )
 
     def evaluate(self, state: State) -> State:
-        """The loss on what is held out, and whether it is the best so far."""
+        """The state after an evaluation on the held-out split, with a new best if it is one."""
         if self.log is None or self.events is None:
             return state
         loss = mean_loss(self.model, self.held_out, self.run.format, self.device)
@@ -300,7 +300,7 @@ class _Training:
         return replace(state, best=Best(state.step, loss)) if better else state
 
     def save(self, state: State) -> State:
-        """A checkpoint, unless this step has one."""
+        """Writes a checkpoint, unless this step has one."""
         if self.log is None or self.events is None or self.saved == state.step:
             return state
         self.log.write(settle=True)
@@ -325,7 +325,7 @@ class _Training:
                 )
 
     def finish(self, state: State, began: int) -> Result:
-        """The best weights as a model that can be opened, the curve, and what came of it all."""
+        """Writes the model with the best weights and the curve; returns the result."""
         outcome = None
         if self.log is not None:
             with saving(self.folder.path):

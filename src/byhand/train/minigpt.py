@@ -1,8 +1,8 @@
-"""`MiniGPT`: the locked configuration as a class that refuses to be another model.
+"""`MiniGPT`: the class of one locked configuration, checked by a digest.
 
-What is locked is what is computed: every step of the plan for a full context, with what it reads
-and its settings, and every parameter with its shape.  The digest of that is written here; a
-change of the architecture, or of the forward pass itself, makes the class refuse to be made.
+The digest covers every step of the plan for a full context, with its inputs and settings, and every
+parameter with its shape.  If the architecture or the forward pass changes, making the class is an
+error.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ def digest_of(spec: ModelSpec) -> str:
 class MiniGPT(TorchModel):
     """103,680 parameters: d 64, 4 heads, 2 layers, d_ff 256, 64 tokens, context 32, RoPE, pre-LN.
 
-    Freshly initialised unless weights are given; the initial ones are those of `minigpt-init`,
-    the same for ever.
+    It has the weights given, or those of `minigpt-init`, which never change.
 
     >>> from byhand import MiniGPT  # needs torch
     >>> sum(weight.numel() for weight in MiniGPT().parameters())

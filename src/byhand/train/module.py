@@ -51,7 +51,7 @@ class TorchModel(nn.Module):
     # ------------------------------------------------------------------- parameters
 
     def _register(self, parameter: Parameter) -> None:
-        """Under its name: each part of it but the last a module."""
+        """Registers a parameter under its dotted name; each part but the last is a module."""
         *path, name = parameter.name.split(".")
         home: nn.Module = self
         for part in path:
@@ -69,13 +69,13 @@ class TorchModel(nn.Module):
         return {**dict(self.named_parameters()), **dict(self.named_buffers())}
 
     def kinds(self) -> Iterator[tuple[Parameter, Tensor]]:
-        """Each tensor with what the spec says of it."""
+        """Each tensor with its Parameter in the spec."""
         found = self.tensors()
         return ((parameter, found[parameter.name]) for parameter in parameters(self.spec))
 
     @torch.no_grad()
     def load_weights(self, weights: Weights) -> None:
-        """Takes byhand's weights over, each rounded once where the format is narrower."""
+        """Loads byhand's weights, each rounded once where the format is narrower."""
         for parameter, tensor in self.kinds():
             data = weights[parameter.name].data
             if data.shape != parameter.shape:
@@ -89,7 +89,7 @@ class TorchModel(nn.Module):
             tensor.copy_(value.data if isinstance(value, Masked) else value)
 
     def weights(self) -> Weights:
-        """Byhand's weights: the numbers as they are, in NumPy."""
+        """The parameters and buffers as byhand's Weights, unchanged, in NumPy."""
         return Weights(
             {
                 parameter.name: Weight(parameter.name, np.array(to_numpy(tensor)))
@@ -100,7 +100,7 @@ class TorchModel(nn.Module):
     # ------------------------------------------------------------------- the pass
 
     def plan(self, length: int) -> Plan:
-        """The plan for texts of this length, as far as the logits, in large steps."""
+        """The fused plan for texts of this length, up to the logits."""
         if length not in self._plans:
             whole = forward.plan(self.spec, length)
             self._plans[length] = fused(whole.only(["logits"]))
@@ -123,7 +123,7 @@ class TorchModel(nn.Module):
 
 
 class _Parameters(Admitted):
-    """The module's own tensors, as they are, where the evaluation looks for weights."""
+    """The module's own tensors as the admitted weights of an evaluation."""
 
     def __init__(self, tensors: dict[str, Tensor], numbers: Learning) -> None:
         super().__init__(Weights({}), numbers)

@@ -1,10 +1,10 @@
 """The baseline: an interpolated n-gram model, which a network has to beat.
 
-Jelinek–Mercer: the estimate from a context of k tokens is mixed with the one from k - 1, and so
-on down to the uniform distribution.  How far each is trusted depends on how often its context was
-seen, on average, with each of the tokens that followed it, and is tuned by expectation
-maximisation on the training documents alone (deleted interpolation): a document is predicted from
-the counts of all the others.
+Jelinek–Mercer: the estimate from a context of k tokens is mixed with the one from k - 1, and so on
+down to the uniform distribution.  The weight of each estimate depends on the average count of its
+context with each token that followed.  The weights are tuned by expectation maximisation on the
+training documents alone (deleted interpolation): a document is predicted from the counts of all the
+others.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from byhand.train.corpora.corpus import Document, Question
 Integers = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-PIECES = 10  # a single document is tuned on as so many
+PIECES = 10  # parts of a single document for tuning
 LEVELS = 12  # of trust: average counts from 1, 2, 4, … up to 2048 and more
-SAMPLE = 2**15  # tokens, evenly spaced, that the trust is tuned on: it has but 60 numbers
-ROUNDS, ENOUGH = 200, 1e-7  # of expectation maximisation, and when it stands still
+SAMPLE = 2**15  # evenly spaced tokens for tuning the 60 numbers of trust
+ROUNDS, ENOUGH = 200, 1e-7  # of expectation maximisation, and the change at which it stops
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class _Order:
     contexts: Integers  # sorted keys; empty for the context of no token
     events: Integers  # sorted keys
     counts: Integers  # of each event
-    totals: Integers  # of each context: how often it was followed by anything
-    distinct: Integers  # of each context: by how many different tokens
+    totals: Integers  # of each context: how many tokens followed it
+    distinct: Integers  # of each context: how many different tokens followed it
 
 
 @dataclass(frozen=True)
 class _Places:
-    """Every token of some documents that has one before it, and what came before."""
+    """Every token of some documents but their first, with the tokens before it."""
 
     token: Integers
     before: Integers  # (order - 1, place): the token 1 back, 2 back, …
@@ -53,7 +53,7 @@ class _Places:
 
 
 class NGram:
-    """Gives every token a probability above 0 after every context; they sum to 1."""
+    """An n-gram model: after every context each token has a probability above 0; they sum to 1."""
 
     def __init__(self, vocab_size: int, orders: tuple[_Order, ...], trust: Reals) -> None:
         self.vocab_size = vocab_size
@@ -69,7 +69,7 @@ class NGram:
         orders: int = 5,
         groups: Sequence[Hashable] | None = None,
     ) -> NGram:
-        """Counts contexts of up to `orders` - 1 tokens and tunes how far each is trusted.
+        """The model of contexts of up to `orders` - 1 tokens, with its trust in each tuned.
 
         Documents of the same group are left out together when the others predict them; without
         `groups` each is left out by itself.
@@ -82,7 +82,7 @@ class NGram:
         return cls(vocab_size, counted, _tune(level[:, ::step], own[:, ::step], vocab_size))
 
     def probabilities(self, context: Sequence[int]) -> Reals:
-        """How probable each token is after these, with which a document begins."""
+        """The probability of each token after a context that begins a document."""
         known = _checked(context, self.vocab_size)
         padded = [*[self.vocab_size] * len(self._orders), *known]
         before = np.array(padded[:0:-1][: len(self._orders) - 1], dtype=np.int64)
@@ -90,7 +90,7 @@ class NGram:
         return self._mix(token, np.repeat(before[:, None], self.vocab_size, axis=1))
 
     def log_probabilities(self, document: Document) -> Reals:
-        """The natural logarithm of each token's probability, but for the first, which is given."""
+        """The natural logarithms of the probabilities of all tokens but the first."""
         return np.log(self._probabilities([document]))
 
     def perplexity(self, documents: Sequence[Document]) -> float:
@@ -98,7 +98,7 @@ class NGram:
         return float(np.exp(-np.log(self._probabilities(documents)).mean()))
 
     def accuracy(self, questions: Sequence[Question]) -> float:
-        """The share of questions whose whole answer comes out, the likeliest token at a time."""
+        """The share of questions that are answered completely, by the likeliest token each time."""
         right = 0
         for question in questions:
             known = list(question.prompt)
@@ -112,7 +112,7 @@ class NGram:
         return self._mix(places.token, places.before)
 
     def _mix(self, token: Integers, before: Integers) -> Reals:
-        """How probable each token is after what stands before it."""
+        """The probability of each token after the tokens before it."""
         result = np.full(len(token), 1 / self.vocab_size)
         number = np.zeros(len(token), dtype=np.int64)  # of the context; -1: never seen
         for length, (order, trust) in enumerate(zip(self._orders, self.trust, strict=True)):
@@ -180,7 +180,7 @@ def _count(
 
 
 def _left_out(places: _Places, documents: int, groups: Sequence[Hashable] | None) -> Integers:
-    """Of each place, what is left out together with it."""
+    """The group of each place: places of one group are left out together."""
     if groups is not None:
         known: dict[Hashable, int] = {}
         group = [known.setdefault(name, len(known)) for name in groups]
@@ -193,7 +193,7 @@ def _left_out(places: _Places, documents: int, groups: Sequence[Hashable] | None
 def _without(
     left_out: Integers, counted: tuple[_Order, ...], numbers: list[tuple[Integers, Integers]]
 ) -> tuple[Integers, Reals]:
-    """What all that is not left out with a place says of it: (order, place).
+    """The estimates for each place from all other groups, (order, place).
 
     The level of trust, -1 where the context is not seen, and the order's own estimate.
     """
@@ -220,7 +220,7 @@ def _without(
 
 
 def _tune(level: Integers, own: Reals, vocab_size: int) -> Reals:
-    """The trust (order, level) that makes the left-out places likeliest."""
+    """The trust (order, level) that gives the left-out places the largest probability."""
     orders, count = own.shape
     trust = np.full((orders, LEVELS), 0.5)
     likelihood = -np.inf

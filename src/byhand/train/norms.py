@@ -1,14 +1,14 @@
 """Pre-norm against post-norm at growing depth: the numbers behind "why pre-LN won".
 
-The same block, the same initial weights, the same texts; only the place of the norms differs.
-Measured are, at initialisation, the size of the gradient in each layer, and what becomes of the
-loss in some steps at one learning rate, without a warm-up.  Matrices begin with the deviation
-1/√d, so that a side-trip adds about as much as is there.
+Both have the same block, initial weights and texts; only the place of the norms differs.  Two
+things are measured: the size of each layer's gradient at initialisation, and the loss over some
+steps at one learning rate, without a warm-up.  Matrices begin with the deviation 1/√d, so that an
+update is about as large as the stream.
 
-With the norm inside the side-trip, a deeper stack has smaller gradients in each of its layers:
-each adds less to a stream that has grown.  With the norm after the add, the gradients of the last
-layers stay as large as in a shallow stack, however many layers there are, so the same learning
-rate moves a deep stack further than it can bear; that is what a warm-up is for.
+With the norm inside the side-trip, each layer of a deeper stack has smaller gradients: it adds less
+to a stream that has grown.  With the norm after the add, the gradients of the last layers stay as
+large as in a shallow stack.  So the same learning rate moves a deep stack too far, which a warm-up
+prevents.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SVG, PNG, NUMBERS = "norms.svg", "norms.png", "norms.json"
 
 @dataclass(frozen=True)
 class Curve:
-    """One stack of blocks: where its norms stand, how deep it is, and what was measured."""
+    """One stack of blocks: the place of its norms, its depth, and the measurements."""
 
     place: str
     depth: int
@@ -55,7 +55,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All curves, and how they came about."""
+    """All curves, and the settings that they were made with."""
 
     data: str
     steps: int
@@ -65,7 +65,7 @@ class Comparison:
     curves: tuple[Curve, ...]
 
     def as_data(self) -> dict[str, object]:
-        """As JSON has it."""
+        """The comparison as data for JSON."""
         return asdict(self)
 
 
@@ -81,8 +81,8 @@ def compare_norms(
 ) -> Comparison:
     """Trains minigpt's block in stacks of each depth, once with each place of the norms.
 
-    On one thread, so that the same processor gives the same numbers: deep post-norm stacks are so
-    touchy that the order of a sum can decide whether they learn.
+    It runs on one thread, so that the same processor gives the same numbers.  Deep post-norm stacks
+    are so sensitive that the order of a sum can decide whether they learn.
     """
     steps = STEPS if steps is None else steps
     torch.set_num_threads(1)
@@ -96,7 +96,7 @@ def compare_norms(
 
 
 def stack(place: str, depth: int) -> ModelSpec:
-    """So many of minigpt's blocks; post-norm needs no final norm, its last block ends with one."""
+    """A stack of minigpt blocks; a post-norm stack ends with a norm and needs no final norm."""
     spec = open_spec("minigpt-init")
     block = replace(spec.blocks[0], norm_place=place)
     final = spec.final_norm if place == "pre" else NO_NORM
@@ -104,7 +104,7 @@ def stack(place: str, depth: int) -> ModelSpec:
 
 
 def initial(spec: ModelSpec, seed: int) -> Weights:
-    """Normal numbers: INSIDE the deviation of matrices, TABLES of embeddings; gains 1, biases 0."""
+    """Normal weights: deviation INSIDE in matrices, TABLES in embeddings; gains 1, biases 0."""
     return Weights({p.name: Tensor(p.name, _entries(p, seed)) for p in parameters(spec)})
 
 

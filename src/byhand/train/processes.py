@@ -1,9 +1,8 @@
-"""The processes of a run: the rank of this one, and the few messages they exchange.
+"""The processes of a run: the rank of this one, and the messages that they exchange.
 
-The environment decides, as torchrun and others set it: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
-MASTER_PORT.  What DistributedDataParallel does for a module in many pieces is here one sum over
-one row of numbers a step: all gradients, and behind them the loss and whether someone was asked
-to stop.
+The environment decides, as torchrun sets it: RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR,
+MASTER_PORT.  Each step needs one sum over one row of numbers, in place of DistributedDataParallel.
+The row holds all gradients, the loss, and whether a process was asked to stop.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from byhand.language import _
 from byhand.numbers.devices import find_device
 
 T = TypeVar("T")
-PATIENCE = timedelta(minutes=10)  # how long a silent process is waited for
+PATIENCE = timedelta(minutes=10)  # the wait for a silent process
 
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among its fellows; only the first one writes."""
+    """This process among the others; only the first one writes files."""
 
     rank: int
     count: int
@@ -40,26 +39,26 @@ class Processes:
         return self.rank == 0
 
     def sum(self, row: Tensor) -> None:
-        """Each entry becomes the sum of what all have there."""
+        """Replaces each entry by its sum over all processes."""
         if self.count > 1:
             with _together():
                 distributed.all_reduce(row)
 
     def agree(self, *rows: Tensor) -> None:
-        """Everyone takes over what the first one has."""
+        """Copies the rows of the first process to all processes."""
         if self.count > 1:
             with _together():
                 for row in rows:
                     distributed.broadcast(row, 0)
 
     def tell(self, number: int) -> int:
-        """The first one's number, for everyone."""
+        """The number of the first process, in all processes."""
         told = torch.tensor(number, device=self.device)
         self.agree(told)
         return int(told)
 
     def hand_round(self, thing: T) -> T:
-        """The first one's thing, for everyone."""
+        """The object of the first process, in all processes."""
         if self.count == 1:
             return thing
         hand = [thing]
@@ -70,7 +69,7 @@ class Processes:
 
 @contextmanager
 def _together() -> Iterator[None]:
-    """Where the others can no longer be reached, one of them has failed, and told why."""
+    """Turns a broken connection into an error: another process has failed and said why."""
     try:
         yield
     except RuntimeError as error:  # what torch raises for every backend
@@ -83,7 +82,7 @@ def _together() -> Iterator[None]:
 
 @contextmanager
 def joined(device: str) -> Iterator[Processes]:
-    """This process among those the environment speaks of; alone where it speaks of none."""
+    """This process among those that the environment names; alone where it names none."""
     rank, count, local = (_number(name, usual) for name, usual in (
         ("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0),
     ))  # fmt: skip

@@ -1,7 +1,7 @@
-"""RUN.yaml → Run; every error has its file, line and key.
+"""The reader of RUN.yaml; every error has its file, line and key.
 
-The text is read as model files are (`files.tree`): no anchors, no tags, each key once.  What the
-keys mean, and what they are where they are not given, is said in docs/training.md.
+The text is read like model files (`files.tree`): no anchors, no tags, each key once.
+docs/training.md explains the keys and their defaults.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def builtin_runs() -> tuple[str, ...]:
 
 
 def read_run(path: Path | str, *, steps: int | None = None) -> Run:
-    """The run of a file, or the built-in run of this name; `steps` in place of its own."""
+    """The run of a file, or the built-in run of this name; `steps` replaces its own number."""
     if path in builtin_runs():
         file = RUNS / f"{path}.yaml"
         return replace(_Reader(tree.load(file), file).run(steps), file=None)
@@ -47,7 +47,7 @@ def read_run(path: Path | str, *, steps: int | None = None) -> Run:
 
 @contextmanager
 def _located(root: Table, **instead: Node) -> Iterator[None]:
-    """A SpecError raised inside gets the place of its key."""
+    """Gives a SpecError raised inside the file, line and key it is about."""
     try:
         yield
     except SpecError as error:
@@ -145,7 +145,7 @@ class _Reader:
             ) from None
 
     def named(self, node: Node) -> str | Path | None:
-        """How the model is named; None where its architecture is written out."""
+        """The name or path of the model; None where its architecture is written out."""
         if isinstance(node, Table):
             return None
         name = scalars.text(node)

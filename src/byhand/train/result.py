@@ -28,7 +28,7 @@ MODEL, WEIGHTS = "model.yaml", "model.safetensors"
 
 
 class Outcome(TypedDict):
-    """What is worked out when a run ends."""
+    """The facts that are worked out at the end of a run."""
 
     losses: tuple[float, ...]
     validation: tuple[tuple[int, float], ...]
@@ -43,15 +43,15 @@ class Result:
 
     folder: Path
     steps: int
-    began: int  # the step after which this call took it up; `steps` where nothing was left to do
+    began: int  # the step after which this call resumed; `steps` where nothing was left to do
     tokens: int
-    losses: tuple[float, ...]  # of each step, on what it learned from
-    validation: tuple[tuple[int, float], ...]  # (step, loss on what is held out)
+    losses: tuple[float, ...]  # of each step, on its training texts
+    validation: tuple[tuple[int, float], ...]  # (step, held-out loss)
     baseline: float | None  # the held-out loss of an n-gram model, where there are documents
-    right: int  # of the questions about what is held out
+    right: int  # right answers to the questions about the held-out documents
     questions: int
     model: Model
-    notes: tuple[str, ...] = ()  # what is different now than when the run began
+    notes: tuple[str, ...] = ()  # what has changed since the run began
     first: bool = True  # whether this process is the one that writes
 
     @property
@@ -61,7 +61,7 @@ class Result:
 
     @property
     def loss(self) -> float:
-        """The lowest held-out loss, which the model has."""
+        """The lowest held-out loss, which is the model's."""
         return min(loss for _step, loss in self.validation)
 
     @property
@@ -71,7 +71,7 @@ class Result:
 
     @property
     def uniform(self) -> float:
-        """The loss of one who knows nothing: ln(vocab)."""
+        """The loss of a uniform guess: ln(vocab)."""
         return math.log(self.model.spec.vocab)
 
 
@@ -82,7 +82,7 @@ def conclude(
     records: Sequence[Mapping[str, Any]],
     device: torch.device,
 ) -> Outcome:
-    """Writes the model (with the weights it has now) and the curve; the numbers of the run."""
+    """Writes the model, with its current weights, and the curve; returns the numbers of the run."""
     save_model(run, folder, model)
     baseline = n_gram_loss(run.corpus)
     levels = {} if baseline is None else {"n-gram": baseline}
@@ -110,7 +110,7 @@ def n_gram_loss(corpus: Corpus) -> float | None:
 
 
 def learned_model(run: Run, model: TorchModel, folder: Path) -> Model:
-    """The model as byhand works it out."""
+    """The trained model as a Model of byhand."""
     text = run.corpus.text
     length = len(run.corpus.vocabulary.encode(text))
     return Model(
@@ -124,7 +124,7 @@ def learned_model(run: Run, model: TorchModel, folder: Path) -> Model:
 
 
 def about(run: Run) -> str:
-    """The sentence that the model file says about itself."""
+    """The sentence in the model file that describes the model."""
     return f"Trained on {run.corpus.name} for {run.steps:,} steps."
 
 

@@ -39,7 +39,7 @@ class Misfit(SpecError):
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """AdamW: how far a step goes, how long gradients are remembered, how much matrices shrink."""
+    """The settings of AdamW: learning rate, decay rates of the moments, weight decay."""
 
     lr: float = 1e-3
     betas: tuple[float, float] = (0.9, 0.95)
@@ -57,16 +57,16 @@ class Optimizer:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How the learning rate goes: up in a straight line, then down along half a cosine."""
+    """The learning rate over time: a linear warm-up, then half a cosine down."""
 
     warmup: int = 0
-    end: float = 0.1  # the share of the learning rate that is left at the last step
+    end: float = 0.1  # the share of the learning rate at the last step
 
     def __post_init__(self) -> None:
         _within("schedule.end", self.end, 0 <= self.end <= 1, _("from 0 to 1"))
 
     def share(self, step: int, steps: int) -> float:
-        """The share of the full learning rate at a step, of 1 to `steps`.
+        """The share of the full learning rate at a step from 1 to `steps`.
 
         >>> [round(Schedule(2, 0.1).share(step, 4), 4) for step in (1, 2, 3, 4)]
         [0.5, 1.0, 0.55, 0.1]
@@ -86,11 +86,11 @@ def usual_warmup(steps: int) -> int:
 
 @dataclass(frozen=True)
 class Run:
-    """Everything that decides what a training gives.
+    """Everything that decides the result of a training run.
 
-    With `std`, matrices begin as normal numbers of this standard deviation (the same for ever, by
-    seed and name), biases as 0 and gains as 1, and of `start` only the buffers are taken.
-    Without it, the weights of `start` are where it begins.
+    With `std`, matrices begin as normal numbers of this standard deviation, fixed by seed and name.
+    Biases begin as 0 and gains as 1, and only the buffers of `start` are taken.  Without `std`, the
+    run begins with the weights of `start`.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Run:
     format: str = "float32"
     threads: int = 1
     data: str | Path | None = None  # how a RUN.yaml names the corpus; None: by its own name
-    model: str | Path | None = None  # and the model, where it is named
+    model: str | Path | None = None  # how a RUN.yaml names the model, if it does
     file: Path | None = None  # the RUN.yaml itself
 
     def __post_init__(self) -> None:
@@ -132,11 +132,11 @@ class Run:
 
     @property
     def weights_format(self) -> str:
-        """What the weights are kept in: with bfloat16, products alone are done in that."""
+        """The format of the weights: with bfloat16, only products are done in that."""
         return "float64" if self.format == "float64" else "float32"
 
     def rate(self, step: int) -> float:
-        """The learning rate at a step, of 1 to `steps`."""
+        """The learning rate at a step from 1 to `steps`."""
         assert self.schedule is not None
         return self.optimizer.lr * self.schedule.share(step, self.steps)
 
@@ -213,7 +213,7 @@ class Run:
                 )
 
     def _check_start(self) -> None:
-        """Weights to begin from: all known, each by itself, for the same tokens."""
+        """Checks the weights to begin from: all known, none shared, for the same tokens."""
         hint = _("start from new weights: init: {std: 0.02}")
         if self.start is None:
             raise Misfit(

@@ -1,4 +1,4 @@
-"""RUN.yaml and model files written from a run and a trained model.
+"""The writer of RUN.yaml and of model files, from a run and a trained model.
 
 `run_text` is a RUN.yaml in which nothing is left out, `model_text` a model file whose weights lie
 beside it.  `reading` and `files` read them.
@@ -90,7 +90,7 @@ def written_out(data: Data) -> Any:
 
 
 def _number(value: Fraction | Expression) -> int | float | str:
-    """A number as model files write it, without losing anything."""
+    """A number as model files write it, exactly."""
     if isinstance(value, Number):
         value = value.value
     if not isinstance(value, Fraction):
@@ -102,7 +102,7 @@ def _number(value: Fraction | Expression) -> int | float | str:
 
 
 def _beside(named: str | Path, folder: Path) -> str:
-    """A built-in's name, or the way to a file from this folder."""
+    """A built-in's name, or the path to a file from this folder."""
     if isinstance(named, str):
         return named
     return Path(os.path.relpath(named.resolve(), folder.resolve())).as_posix()

@@ -1,4 +1,4 @@
-"""Allowed: of every number, all that a correct implementation in a float format can make of it.
+"""Allowed: the range of values that correct implementations in a float format may give.
 
 >>> import numpy as np
 >>> from byhand.numbers.allowed import Allowed, Range

@@ -1,7 +1,7 @@
-"""The activations: middles in float64, and what implementations that go step by step round.
+"""The activations: middles in float64, and bounds of the rounding of implementations.
 
-Each function gives f(x) and how far an implementation may be from it before the final rounding,
-our own error included; None: it rounds nothing.  numbers/README.md derives the constants.
+Each function gives f(x) and a bound of an implementation's error before the final rounding, with
+our own error; None: it rounds nothing.  numbers/README.md derives the constants.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from byhand.numbers.allowed.ranges import Data
 from byhand.numbers.floats.activations import ACTIVATIONS
 
 QUICK = 1.702
-ERF = 4.0  # unit roundoffs that erf may be off beyond 4 ulps: torch's fused gelu takes 3 of them
+ERF = 4.0  # unit roundoffs of error that erf may have beyond 4 ulps: torch's fused gelu has 3
 OURS = 16 * OWN  # the float64 functions are within 8 units of the last place
 
 Result = tuple[Data, Data | None]
@@ -88,7 +88,7 @@ def _middle(kind: str, x: Data) -> Data:
 
 
 def _rest(x: Data, y: Data) -> Data:
-    """|y|·(1 - s), where y = x·s and s = 1/(1 + e^-a): what a relative error of e^-a does to y."""
+    """|y|·(1 - s), where y = x·s, s = 1/(1 + e^-a): the effect on y of a relative error of e^-a."""
     share = np.divide(y, x, out=np.full(x.shape, 0.5), where=x != 0)
     rest: Data = np.abs(y) * np.maximum(1 + 16 * OWN - share, 0.0)
     return rest

@@ -1,4 +1,4 @@
-"""Numbers that come from outside, as ranges: weights above all, and the constants of a plan."""
+"""Weights and the constants of a plan, as ranges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KNOWN = {form.dtype: form for form in FORMATS.values()}
 
 
 def admitted(data: Any, p: Precision | None) -> Range:
-    """The numbers as a range; without a precision, as finely as float64 has them."""
+    """The numbers as a range; without a precision, rounded to float64 only."""
     if isinstance(data, np.ma.MaskedArray):
         inner = admitted(data.data, p)
         inner.absent = np.ma.getmaskarray(data)
@@ -36,7 +36,7 @@ def admitted(data: Any, p: Precision | None) -> Range:
 
 
 def _of_objects(values: Data, p: Precision | None) -> Range:
-    """Fractions, expressions, printed decimals: the nearest floats, and how far they are off."""
+    """Fractions, expressions or rounded decimals as the nearest floats, with their errors."""
     flat = values.ravel()
     absent = np.fromiter((x is ABSENT for x in flat), dtype=bool, count=flat.size)
     absent = absent.reshape(values.shape)
@@ -67,7 +67,7 @@ def _is(entry: Any, number: float) -> bool:
 
 @lru_cache(maxsize=256)
 def constant(value: Expression | Fraction) -> tuple[float, float]:
-    """A constant of the plan in float64, and its relative error: 0 where it is that number."""
+    """A constant of the plan in float64, and its relative error: 0 where it is exact."""
     near = float(nearest.constant(value, FORMATS["float64"]))
     if isinstance(value, Fraction):
         return near, 0.0 if Fraction(near) == value else 2 * OWN

@@ -1,4 +1,4 @@
-"""Attention on ranges: scores, shares, and what they mix."""
+"""Attention on ranges: scores, softmax and mixing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from byhand.numbers.allowed.rounding import Rounding, overflowing, quiet
 from byhand.numbers.base import Array
 from byhand.numbers.floats import attention as plain
 
-BLOCK = 64  # keys that a softmax which goes block by block takes at a time, at least
-RESCALED = 24  # roundings of taking sums so far to a new maximum: twice an exponential, a product
-UNKNOWN = 0.3  # a usual error of an exponent from which on nothing is said of its exponential
-SMALL = 2.0**-5  # up to which exponents' errors are bounded by the first terms of the series
+BLOCK = 64  # keys in a block of a blockwise softmax, at least
+RESCALED = 24  # roundings of rescaling sums to a new maximum: two exponentials and a product
+UNKNOWN = 0.3  # usual error of an exponent above which the exponential counts as unknown
+SMALL = 2.0**-5  # error of an exponent up to which first terms of the series bound the effect
 
 
 class Attention(Rounding):
@@ -62,7 +62,7 @@ class Attention(Rounding):
         rad = sizes * relative + 2 * (1 + relative) * width * p.accumulate.least
         if moved is not None:
             rad += moved * (1 + relative)
-        if p.entering_least:  # what is too small for the format meets the other side
+        if p.entering_least:  # lost below the format, times the other side
             rad += (1 + relative) * p.entering_least * (_longest(q) + _longest(k))
         overflowing(rad, sizes, p.accumulate.largest / (1 + relative))
         each = 0.0 if _free_of_rounding(factor, off) else 0.3 * p.work.half  # scaled before
@@ -96,7 +96,7 @@ class Attention(Rounding):
     def _less_distances(
         self, mid: Data, rad: Data, slopes: Range, queries: Sequence[int], keys: Sequence[int]
     ) -> Data:
-        """Scores less slope·distance; `rad` grows by what the product and the slope are off."""
+        """Scores less slope·distance; `rad` grows by the errors of the product and the slope."""
         distance = np.abs(np.subtract.outer(np.asarray(queries), np.asarray(keys)))
         part = wide(slopes.mid)[:, None, None] * distance
         # a slope is 2^(-8i/heads), a power
@@ -169,12 +169,12 @@ def _most(x: Range) -> Data:
 
 
 def _longest(x: Range) -> float:
-    """What the sizes of a row add up to, at most."""
+    """The largest sum of the sizes of a row."""
     return float(_most(x).sum(axis=-1).max(initial=0))
 
 
 def _free_of_rounding(factor: float, off: float) -> bool:
-    """Whether scaling by the factor, or twice by its root, changes no digits: a power of 4."""
+    """Whether scaling by the factor, or twice by its root, is exact: a power of 4."""
     fraction, exponent = frexp(abs(factor))
     return off == 0 and fraction == 0.5 and exponent % 2 == 1
 
@@ -182,7 +182,7 @@ def _free_of_rounding(factor: float, off: float) -> bool:
 def _dot_products(
     q: Range, k: Range, shape: tuple[int, int, int]
 ) -> tuple[Data, Data, Data | None, Data | None]:
-    """q·k and |q|·|k|; and how far q·k moves within the radii of q and k, surely and usually."""
+    """q·k and |q|·|k|; and how far q·k moves within the radii of q and k, at most and usually."""
 
     def dots(left: Data, right: Data) -> Data:
         return plain.dot_products(left, right, np.empty(shape))
@@ -204,7 +204,7 @@ def _dot_products(
 
 
 def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
-    """Softmax of some rows: the shares, their radii and usual errors, not yet stored."""
+    """Softmax of some rows: the shares, their radii and usual errors, before they are stored."""
     scores, absent, radius = wide(x.mid), x.absent, x.radius()
     n = scores.shape[-1]
     if absent is not None:

@@ -1,4 +1,4 @@
-"""Claims against ranges: what share of the allowed error they use; and claims laid over ranges."""
+"""The judging of claims by ranges: the share of the allowed error; and the overlay of claims."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from byhand.numbers.allowed.ranges import CHUNK, UP, Data, Origin, Range, Truths, wide
 
-UNIFORM = 1 / sqrt(3.0)  # the standard deviation of what lies anywhere within its slack
-FEW = 4  # entries from which on a row's mean square says something; fewer count as so many
+UNIFORM = 1 / sqrt(3.0)  # the standard deviation of a uniform error within a slack of 1
+FEW = 4  # entries that a row's mean square is divided by, at least
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Judged:
-    """How the claims about a part of a step lie in their ranges."""
+    """The judgement of the claims about a part of a step."""
 
     shares: Data  # of what is allowed, |claim - mid|/(rad + slack); 0 where nothing was judged
     times: float | None  # the worst row's error in units of the usual one; None: not known
@@ -25,7 +25,7 @@ class Judged:
     claimed: Truths | None = None  # where there is a claim to judge; None: everywhere
     open: Truths | None = None  # where a claim can be neither right nor wrong; None: nowhere
     usual: Data | None = None  # one standard deviation of what rounding does; None: not known
-    share: float = field(init=False)  # the largest: above 1, the claims do not follow
+    share: float = field(init=False)  # the largest share: above 1, the claims do not follow
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", float(self.shares.max(initial=0.0)))
@@ -37,7 +37,7 @@ class Judged:
 
     @property
     def follows(self) -> bool | None:
-        """Whether every claim lies within its range; None where some range says nothing."""
+        """Whether every claim lies within its range; None where some range is unbounded."""
         return None if self.possible and self.open is not None else self.possible
 
     @property
@@ -50,7 +50,7 @@ class Judged:
 def judge(
     value: Range, index: Any, values: Data, slack: Data | float, claimed: Truths | None
 ) -> Judged:
-    """The claims `values` about value[index], each known up to its slack.
+    """The judgement of the claims `values` about value[index], each known up to its slack.
 
     Masked scores are not judged; a masked weight has to be 0, or is left blank as NaN.  Where the
     range has no end, a claim is neither right nor wrong: the judgement is open there.
@@ -89,7 +89,7 @@ def judge(
 def _judge_rows(
     shares: Data, mid: Data, claims: Data, room: Data, spread: Data | None, known: Truths | None
 ) -> float:
-    """The shares of some rows, and how many times the usual error the worst row has; or -1."""
+    """Writes the shares of some rows; returns the worst row's error in usual errors, or -1."""
     claims = wide(claims)
     distance = np.abs(claims - mid)
     ratio = distance / room
@@ -99,7 +99,7 @@ def _judge_rows(
     if known is not None:
         ratio = np.where(known, ratio, 0.0)
     shares[...] = ratio
-    if ratio.max(initial=0.0) > 1:  # 1 + 1e-12 shall not become 1
+    if ratio.max(initial=0.0) > 1:  # 1 + 1e-12 must not become 1
         shares[(shares == 1) & (ratio > 1)] = np.nextafter(np.float32(1), np.float32(2))
     if spread is None:
         return -1.0
@@ -108,7 +108,7 @@ def _judge_rows(
     if known is None and spread.min(initial=1.0) > 0 and spread.max(initial=1.0) < inf:
         worst = np.einsum("ij,ij->i", times, times).max(initial=0.0)
         return float(np.sqrt(worst / max(n, FEW)))
-    usable = (spread > 0) & (spread < inf)  # of a usual error that is NaN or ∞ nothing is said
+    usable = (spread > 0) & (spread < inf)  # NaN or ∞: no usual error is known
     if known is not None:
         usable &= known
     counts = np.count_nonzero(usable, axis=-1)

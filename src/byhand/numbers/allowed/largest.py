@@ -1,4 +1,4 @@
-"""The next token among ranges of logits: which one it is, and where any other one would stand."""
+"""The next token among ranges of logits, and the standing of every other token."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ SURELY = 1 - ldexp(1.0, -52)  # a difference, less what its own rounding may hav
 
 
 class Standing(NamedTuple):
-    """How a token stands among the others, if somebody says that it has the largest logit."""
+    """The judgement of the claim that a token has the largest logit."""
 
     largest: bool | None  # proven, excluded, or left open by rounding
-    share: float  # how far it lies behind, in units of what rounding may do; 0 where it does not
-    times: float | None  # the same in units of what rounding usually does; None: not known
+    share: float  # its distance behind the largest, in units of the allowed error; 0: not behind
+    times: float | None  # the same in units of the usual error; None: not known
 
 
 @dataclass(frozen=True, slots=True)
 class Contest(Prediction):
-    """The next token after one position, with the row of logits that it is the largest of."""
+    """The next token after one position, with its row of logits."""
 
     logits: Range | None = None
 
     def standing(self, token: float) -> Standing:
-        """Whether a token's logit is as large as every other, in all that is allowed.
+        """Whether a token's logit is the largest for all allowed values, or for none.
 
-        It is where its range ends nowhere below another's, and cannot be where another's range lies
-        wholly above; a tie of numbers that are exactly known makes either of them the largest.
+        It is the largest where no other range reaches above it.  It cannot be where another range
+        lies wholly above.  In a tie of exactly known numbers, each of them is the largest.
         """
         assert self.logits is not None
         mid, rad = wide(self.logits.mid), self.logits.radius()
@@ -49,7 +49,7 @@ class Contest(Prediction):
         return Standing(None, 0.0, self._times(own, behind))
 
     def _times(self, own: int, behind: Data) -> float | None:
-        """How far it lies behind the others, in units of what rounding usually does."""
+        """How far it lies behind the others, in units of the usual error."""
         usual = None if self.logits is None else self.logits.usual
         if usual is None:
             return None
@@ -62,7 +62,7 @@ class Contest(Prediction):
 
 
 def contest(logits: Range) -> Contest:
-    """Decided where one range lies above all others, or all are exactly known."""
+    """The next token: decided where one range lies above all others, or all are exactly known."""
     row, radius = wide(logits.mid), logits.radius()
     if radius is None:
         radius = np.zeros(row.shape)

@@ -1,7 +1,8 @@
 """The parts of layernorm and RMSNorm on ranges.
 
-Where a part was not claimed, the next one remembers how it was made: the error of a mean is shared
-by a whole row and meets Σ centred = 0, and a normalised entry may have been x/std - mean/std.
+Where a part was not claimed, the next part knows how it was made.  The error of a mean is shared by
+a whole row, whose centred entries sum to 0.  A normalised entry may have been computed as x/std -
+mean/std.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Norms(Rounding):
     """mean, center, mean_square, root, normalize, affine."""
 
     def _norm_precision(self, centred: bool) -> Precision:
-        """16-bit norms are computed in float32; of float64 ones RMSNorm is, layernorm is not."""
+        """The precision of a norm: float32 for 16-bit formats, and for RMSNorm in float64."""
         if centred and not self.precision.narrow:
             return self.precision
         return self.precision.island
@@ -112,7 +113,7 @@ class Norms(Rounding):
         p = self._norm_precision(centred)
         shift, off = constant(eps)
         under = wide(x.mid) + shift
-        below = under < 0  # of a variance that is claimed to be negative there is no root
+        below = under < 0  # a variance claimed to be negative has no root
         under = np.maximum(under, 0.0)
         mid = np.sqrt(under)
         rad = under * (p.work.half + 2 * OWN) + abs(shift) * (p.work.half + off) * (1 + p.work.half)
@@ -169,7 +170,7 @@ class Norms(Rounding):
     def _over_zero(
         self, top: Data, below: Data, mid: Data, rad: Data, *, exact: bool
     ) -> tuple[Data, Data]:
-        """A row of zeros over zero is zero, the limit eps → 0; of others nothing is said."""
+        """Zero for a row of zeros over zero, the limit eps → 0; else unknown."""
         zero = below == 0
         nothing = zero & ~top.any(axis=-1, keepdims=True)
         for place in map(tuple, np.argwhere(nothing[..., 0])):
@@ -204,7 +205,7 @@ class Norms(Rounding):
 
 
 def _other_ways(std: Data, x: Range, p: Precision, n: int) -> Data:
-    """How far Welford's variance, and where allowed the one-pass one, may be off beyond two passes.
+    """The further error of Welford's variance, and where allowed of the one-pass variance.
 
     With E = u·rms(x)·(0.472·n + 4.7·√(1 + ln n)), a bound of √(mean e²) for the errors e of the
     running means: 2·√2·std·E + E² (README.md).

@@ -1,4 +1,4 @@
-"""The operations of a transformer on ranges: of each result, all that is allowed.
+"""The operations of a transformer on ranges: each result holds all that is allowed.
 
 `norms`, `positions` and `attention` hold the larger ones.
 """
@@ -43,12 +43,12 @@ from byhand.numbers.base import Array, Prediction
 
 
 class Allowed(Norms, Positions, Attention):
-    """All that correct implementations of one precision may give.
+    """The number system of all values that correct implementations of one precision may give.
 
-    `judge` says how claims about a value lie in it, `overlay` lays them over it, so that what
-    follows is worked out from them.  While `rough` is set, long products cost a third, and their
-    ranges may be narrower than what is allowed: a claim within half of such a range follows; of
-    another nothing is said (`products`).
+    `judge` judges claims about a value; `overlay` replaces entries by claims, so that later steps
+    are worked out from them.  While `rough` is set, long products cost a third, and their ranges
+    may be too narrow.  A claim within half of such a range follows; other claims stay open
+    (`products`).
     """
 
     uniform: ClassVar[str | None] = "enclosed"
@@ -76,7 +76,7 @@ class Allowed(Norms, Positions, Attention):
         slack: Data | float = 0.0,
         claimed: Truths | None = None,
     ) -> judged.Judged:
-        """How the claims `values` about value[index], each known up to its slack, lie in it."""
+        """The judgement of the claims `values` about value[index], each known up to its slack."""
         with quiet(all="ignore"):
             return judged.judge(self._read(value), index, values, slack, claimed)
 
@@ -90,7 +90,7 @@ class Allowed(Norms, Positions, Attention):
     ) -> Range:
         """The value with the claimed entries as they are claimed, within their slack.
 
-        Of an entry that is claimed to be infinite or NaN, everything is allowed.
+        For an entry that is claimed to be infinite or NaN, everything is allowed.
         """
         with quiet(all="ignore"):
             laid = judged.overlay(self._read(value), index, values, slack, claimed)
@@ -168,7 +168,7 @@ class Allowed(Norms, Positions, Attention):
         relative += -1 + rows.own
         peak = peaks(data)
         most = np.abs(data) if radius is None else np.abs(data) + radius
-        matrix_radius = None  # how far printed weights may be off
+        matrix_radius = None  # of rounded weights
         if weight.rad is not None:
             columns = weight.rad if layout == "in_out" else weight.rad.T
             matrix_radius = most @ columns
@@ -177,7 +177,7 @@ class Allowed(Norms, Positions, Attention):
         growth, moving = relative * rows.grown, (1 + relative) * rows.grown
         # each product and each partial sum may be flushed to 0, and so may each weight that is read
         lost = 2 * (inputs + 1) * p.accumulate.least + weight.least * most.sum(axis=1)
-        if p.entering_least:  # what is too small for the format loses as much as anything in it
+        if p.entering_least:  # numbers below the format lose up to `entering_least`
             largest = float(np.abs(weight.mid).max(initial=0)) + p.entering_least
             lost = lost + p.entering_least * (most.sum(axis=1) + inputs * largest)
         floor = ((1 + 2 * relative) * rows.floor + (1 + relative) * lost)[:, None]
@@ -299,7 +299,7 @@ class Allowed(Norms, Positions, Attention):
         unit = p.work.half
         rad = np.abs(mid) * (p.function + 8 * unit + 4 * OWN) + 2 * OWN
         off = np.zeros(1) if radius is None else radius[-1:, target]
-        if radius is None or probs.claimed:  # not from them, but like them from the logits
+        if radius is None or probs.claimed:  # computed from the logits, not from `probs`
             n = probs.shape[-1]
             rad += gamma(2 * n, p.rows.half) + self.precision.store.half
             rad += 3 * p.function + (8 + 4 * log(n)) * unit

@@ -25,7 +25,7 @@ class Positions(Rounding):
 
     @quiet(all="ignore")
     def admit_frequencies(self, data: Array) -> Range:
-        """As finely as float64 has them, whatever the format."""
+        """The frequencies as float64 ranges, whatever the format."""
         return data if isinstance(data, Range) else admitted(data, None)
 
     @quiet(all="ignore")
@@ -80,7 +80,7 @@ class Positions(Rounding):
         mid[..., width:] = 0.0
         rad[..., width:] = usual[..., width:] = 0.0
         result = self._stored(mid, rad, usual)
-        if width < x.shape[-1]:  # what is not turned is not touched
+        if width < x.shape[-1]:  # the others are unchanged
             assert result.rad is not None
             result.mid[..., width:] = data[..., width:]
             result.rad[..., width:] = 0.0 if radius is None else radius[..., width:]
@@ -92,7 +92,7 @@ class Positions(Rounding):
 def _tables(
     p: Precision, positions: tuple[int, ...], width: int, base: Fraction, given: Range | None
 ) -> tuple[Data, Data, Data, Data]:
-    """cos and sin of the angles, (pos, width/2) each, and how far an implementation's are off."""
+    """cos and sin of the angles, (pos, width/2) each, and the errors of an implementation's."""
     if given is None:
         return _own_tables(p, positions, width, base)
     return _made(p, positions, width, base, wide(given.mid), given.radius())

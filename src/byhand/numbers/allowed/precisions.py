@@ -1,4 +1,4 @@
-"""The classes of implementations that ranges are proven for: what is rounded where, and how far.
+"""The classes of implementations that ranges are proven for: which results are rounded, and how.
 
 Nothing here computes with numbers of a model.
 """
@@ -26,7 +26,7 @@ class Unit:
     """One rounding: x becomes x·(1 + d) + e with |d| <= half and |e| <= least, or overflows."""
 
     half: float  # half a unit of the last place, relative to the number
-    least: float  # what may be lost below the normal numbers: all, where they are flushed to 0
+    least: float  # largest loss below the normal numbers: all of it where they are flushed to 0
     largest: float  # beyond it a number is infinite
 
 
@@ -42,7 +42,7 @@ TF32 = replace(FLOAT32, half=ldexp(1.0, -10))  # 10 bits behind the point, the r
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What an implementation may round: each stored result, each intermediate one, each addition.
+    """The roundings of an implementation: of stored results, intermediate results and additions.
 
     `inputs` is the rounding of what enters a product (tf32, autocast).  With `islands`, norms,
     softmax and the tables of RoPE are computed in float32 whatever the format.  `one_pass` allows
@@ -65,7 +65,7 @@ class Precision:
 
     @property
     def single(self) -> float:
-        """The roundoff of what functions and sums are computed in: float32 for 16-bit formats."""
+        """The unit roundoff of functions and sums: that of float32 for 16-bit formats."""
         return min(self.work.half, FLOAT32.half) if self.narrow else self.work.half
 
     @property
@@ -82,7 +82,7 @@ class Precision:
 
     @property
     def reach(self) -> float:
-        """The largest intermediate result: what does not fit float16 is kept in float32."""
+        """The largest intermediate result: for float16, intermediates are kept in float32."""
         return FLOAT32.largest if self.narrow else self.work.largest
 
     @property
@@ -92,19 +92,19 @@ class Precision:
 
     @property
     def entering(self) -> float:
-        """The relative error of what enters a product."""
+        """The relative error of the factors of a product."""
         return 0.0 if self.inputs is None else self.inputs.half
 
     @property
     def entering_least(self) -> float:
-        """What a number that enters a product may lose where it is too small for the format, unless
-        that is what may be flushed anyway."""
+        """The loss of a factor that is too small for the format of products; 0 where it may be
+        flushed anyway."""
         if self.inputs is None or self.inputs.least <= self.flushed:
             return 0.0
         return self.inputs.least
 
     def usual_sum(self, count: int, chain: int = CHAIN) -> tuple[float, float]:
-        """Of a sum of so many terms: how much of |sum|, and of √(Σ term²), it is usually off.
+        """The usual error of a sum of `count` terms, as factors of |sum| and of √(Σ term²).
 
         A rounding is off by about 0.35 units, and at most `chain` terms follow one another.
         Partial sums are about (k/n)·sum + √k·term: their squares add up to n·(sum²/3 + n·term²/2).
@@ -114,14 +114,14 @@ class Precision:
 
     @property
     def tables(self) -> Unit:
-        """What angles, sines and cosines are computed in, before they are rounded."""
+        """The rounding of angles, sines and cosines before they are stored."""
         if self.store is NO_ROUNDING:
             return NO_ROUNDING
         return FLOAT64 if self.store is FLOAT64 and not self.islands else FLOAT32
 
     @property
     def island(self) -> Precision:
-        """The same where the working format is float32 whatever the format, if it has islands."""
+        """The precision inside an island, which works in float32; without islands, itself."""
         if not self.islands:
             return self
         accumulate = FLOAT32 if self.accumulate is FLOAT64 else self.accumulate

@@ -1,13 +1,13 @@
-"""Rows times a matrix, with what a bound of the rounding of such a product needs, in one pass.
+"""Rows times a matrix, with the sizes that bound the rounding of the product, in one pass.
 
 The matrix is read once, slab by slab: a slab is widened to float64 for the products and made
 absolute in float32 for their sizes, Σ|x||w|.  There is no full-size copy of the matrix.
 
-Rough products cost a third.  They are float32 throughout, but for the sums of every 192 terms,
-which are added in float64: each such sum is off by at most γ₁₉₂·Σ|x||w| of its terms, whatever BLAS
-does, and so the result by a quarter of what long sums are allowed at least.  Their sizes are those
-of the eighth of the terms whose x are largest: not above the true ones.  So a claim within half of
-what they seem to allow is within ½ + ¼ of what is allowed; of another claim they say nothing.
+Rough products cost a third.  They add 192 terms at a time in float32, and these sums in float64.
+Each such sum has an error of at most γ₁₉₂·Σ|x||w| of its terms, whatever BLAS does.  So the result
+is off by at most a quarter of the least error that long sums are allowed.  Rough sizes count only
+the eighth of the terms whose x are largest, so they are not above the true ones.  A claim within
+half of a rough range is then within ½ + ¼ of what is allowed; other claims stay open.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from byhand.numbers.floats.formats import FLOAT32, FLOAT64, widened
 SLAB = 1 << 18  # entries of the matrix that are widened at a time, at most: 2 MB of float64
 SOME = 1 << 8  # outputs that are finished at a time
 RUN = 192  # terms that rough products add in float32
-CHOSEN = 8  # one in so many terms counts in a rough size
-LONG = 4 * RUN  # terms from which on a product may be rough: its error is a quarter of the allowed
+CHOSEN = 8  # one in 8 terms counts in a rough size
+LONG = 4 * RUN  # terms from which on a product may be rough: its error is then small enough
 SINGLE, TINY = ldexp(1.0, -24), ldexp(1.0, -126)  # float32: unit roundoff, smallest normal number
 
 
@@ -45,10 +45,10 @@ class Part:
 
 
 class Rows:
-    """Rows that are to be multiplied: as they are, as sizes, and with them radii and spreads.
+    """Rows that are to be multiplied: their values, sizes, radii and spreads.
 
-    `own` is how far the products are off, relative to their sizes.  They are rough where that was
-    asked for, the rows are exact and numbers of float32, and the sums are long.
+    `own` bounds the error of the products, relative to their sizes.  They are rough if that was
+    asked for, the rows are exact float32 numbers, and the sums are long.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Rows:
             self.single = single if np.array_equal(single, self.x) else None
         self.squares = None if usual is None else np.square(usual).astype(FLOAT32)
         self.own = (inputs + 2) * OWN
-        self.left_out = 1.0  # how many times a size is larger, about, than what is given for it
+        self.left_out = 1.0  # about the quotient of a true size and a rough one
         if self.single is not None:
             self._choose(self.single)
             return
@@ -74,7 +74,7 @@ class Rows:
         self.grown, self.floor = 1 + 2 * (inputs + 4) * SINGLE, 2 * inputs * TINY
 
     def _choose(self, single: Data) -> None:
-        """The terms that count in rough sizes, which are made smaller by all that was rounded."""
+        """Chooses the terms that count in rough sizes, and lowers them by their rounding."""
         inputs = single.shape[1]
         largest = np.einsum("ij,ij->j", self.x, self.x)
         count = inputs // CHOSEN
@@ -85,11 +85,11 @@ class Rows:
         self.grown, self.floor = 1 - 2 * (count + 4) * SINGLE, 0.0
 
     def times(self, matrix: Data, layout: str) -> Iterator[Part]:
-        """The result, some columns after the others.  Its arrays are used again for the next."""
+        """The result in parts of some columns.  The arrays of a part are reused for the next."""
         yield from self._times_rows(matrix) if layout == "out_in" else self._times_columns(matrix)
 
     def _times_columns(self, matrix: Data) -> Iterator[Part]:
-        """x·W for W (in, out): the sum of what some rows of W give after the others."""
+        """x·W for W (in, out), summed over groups of rows of W."""
         outputs = matrix.shape[1]
         products, sizes, spread = self._room(outputs)
         if self.single is not None:
@@ -148,7 +148,7 @@ class Rows:
 
 
 def _add(total: Data, x: Data, slab: Data, room: Data, first: bool) -> None:
-    """Adds x·slab to the total, by way of some room; the first begins it."""
+    """Adds x·slab to the total, through the buffer `room`; the first one replaces the total."""
     if first and total.dtype == room.dtype:
         np.matmul(x, slab, out=total)
         return
@@ -160,7 +160,7 @@ def _add(total: Data, x: Data, slab: Data, room: Data, first: bool) -> None:
 
 
 def _by_runs(slab: Data, x: Data) -> Data:
-    """slab·x, whose sums of 192 terms are float32 and are added in float64."""
+    """slab·x, with float32 sums of 192 terms that are added in float64."""
     total = np.zeros((len(slab), x.shape[1]))
     for start in range(0, len(x), RUN):
         total += slab[:, start : start + RUN] @ x[start : start + RUN]
@@ -198,10 +198,10 @@ class Slabs:
 
 
 def _single(x: Data) -> Data:
-    """Numbers of float32 or a narrower format, in float32."""
+    """The numbers, of float32 or a narrower format, as float32."""
     return widened(x, FLOAT32)
 
 
 def above(x: Data) -> Data:
-    """Numbers of float32 that are not below these non-negative ones of float64."""
+    """float32 numbers that are not below these non-negative float64 numbers."""
     return np.nextafter(x.astype(FLOAT32), np.float32(np.inf))

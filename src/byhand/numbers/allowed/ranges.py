@@ -1,9 +1,9 @@
 """Ranges, and the arithmetic of their radii.
 
-Radii are float64, computed to the nearest and then made larger: `upward` multiplies by 1 + 2^-32,
-which pays for 2^20 roundings of non-negative terms (each at most a factor 1 + 2^-53, and nothing
-is subtracted without a remark).  ∞ is a radius like others: of such an entry nothing is said, it
-may even be NaN.  So 0·∞ is ∞ here: the implementation's own 0·∞ would be NaN.
+Radii are float64, rounded to nearest and then enlarged.  `upward` multiplies by 1 + 2^-32, which
+covers 2^20 roundings of non-negative terms, each at most a factor 1 + 2^-53.  Every subtraction has
+a comment of its own.  An entry of radius ∞ may be anything, even NaN.  So 0·∞ is ∞ here: the
+implementation's own 0·∞ would be NaN.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ CHUNK = 1 << 15  # entries that are worked on at a time, so that temporaries sta
 
 @dataclass(eq=False, slots=True)
 class Range:
-    """Of each entry, all that is allowed: whatever lies within `rad` of `mid`.
+    """All allowed values of each entry: those within `rad` of `mid`.
 
-    `mid` is what exact arithmetic gives from the middles of what was read, up to an error that is
-    inside `rad`: float64, or for weights whatever float format they came in.  `usual` estimates,
-    without proof, one standard deviation of what implementations give.  None stands for zeros.
-    `absent` marks masked scores and weights.  What is known from outside, weights and claims, may
-    be read as 0 where it is below `least`, the smallest normal number; what is worked out has that
-    in its radius, since it may be 0 as soon as it is stored.
+    `mid` is the exact result for the middles of the inputs, up to an error that `rad` includes.  It
+    is float64, or for weights the float format they came in.  `usual` estimates, without proof, the
+    standard deviation of what implementations give.  None stands for zeros.  `absent` marks masked
+    scores and weights.  Weights and claims below `least`, the smallest normal number, may be read
+    as 0.  Results have this in their radius, since they may become 0 when stored.
     """
 
     mid: Data
     rad: Data | None = None
     usual: Data | None = None
     absent: Truths | None = None
-    relative: float = 0.0  # of weights: a further radius, times |mid|
-    least: float = 0.0  # of weights and claims: below it they may be read as 0
-    claimed: bool = False  # some of it at least: the implementation may have gone on from its own
+    relative: float = 0.0  # for weights: a further radius, relative to |mid|
+    least: float = 0.0  # weights and claims below it may be read as 0
+    claimed: bool = False  # whether some entries are claims
     origin: Origin | None = field(default=None, repr=False)
 
     @property
@@ -65,14 +64,14 @@ class Range:
         return self.each(lambda part: part[index])
 
     def each(self, view: Callable[[Data], Data]) -> Range:
-        """The same entries, or some of them, in another order: `view` is done to each array."""
+        """The range with `view` applied to each of its arrays, such as a slice or a transpose."""
         parts = (self.mid, self.rad, self.usual, self.absent)
         mid, rad, usual, absent = (None if part is None else view(part) for part in parts)
         assert mid is not None
         return Range(mid, rad, usual, absent, self.relative, self.least, self.claimed)
 
     def radius(self) -> Data | None:
-        """`rad`, the relative part, and all that may be read as 0; None: zeros."""
+        """`rad` plus the relative part, and |mid| where it may be read as 0; None: zeros."""
         rad = self.rad
         if self.relative:
             part = np.abs(wide(self.mid)) * (self.relative * UP)
@@ -80,7 +79,7 @@ class Range:
         return self._read_as_zero(rad) if self.least else rad
 
     def _read_as_zero(self, rad: Data | None) -> Data | None:
-        """The radius, as large as the number itself where that may be below `least`."""
+        """The radius, at least |mid| where the number may be below `least`."""
         size = np.abs(wide(self.mid))
         small = size < (self.least if rad is None else self.least + rad)
         if not np.any(size[small] if size.ndim else size * small):
@@ -91,23 +90,23 @@ class Range:
 
 @dataclass(eq=False, slots=True)
 class Origin:
-    """How a value was made, while nobody claims it: some bounds are tighter, or wider, for it."""
+    """How an unclaimed value was made, which makes some bounds tighter or wider."""
 
-    shares: bool = False  # by a softmax: masked entries are 0
-    unstored: bool = False  # still in the working format: not yet rounded to the one it is kept in
-    centred: bool = False  # in a layernorm, not in RMSNorm
+    shares: bool = False  # a softmax made it: masked entries are 0
+    unstored: bool = False  # still in the working format, not yet rounded to the stored one
+    centred: bool = False  # it belongs to a layernorm, not to RMSNorm
     addends: Data | None = None  # of a sum: |x| + |y|
-    shift: Data | None = None  # of centred rows: the part of the radius that all of a row share
+    shift: Data | None = None  # of centred rows: the part of the error that a row shares
     made_of: tuple[Range, Range] | None = None  # of centred rows: x and its mean
 
 
 def wide(x: Data) -> Data:
-    """In float64; the array itself where it is already."""
+    """The array in float64; the array itself where it is float64 already."""
     return widened(x, FLOAT64)
 
 
 def upward(radius: Data) -> Data:
-    """The radius made larger by what computing it may have lost, in place; NaN becomes ∞."""
+    """The radius, enlarged in place to cover the rounding of its computation; NaN becomes ∞."""
     radius *= UP
     if np.isnan(radius.sum()):  # no radius is negative: only a NaN makes the sum NaN
         radius[np.isnan(radius)] = inf
@@ -115,7 +114,7 @@ def upward(radius: Data) -> Data:
 
 
 def plus(*parts: Data | None) -> Data | None:
-    """The sum of those that are there."""
+    """The sum of the parts that are not None."""
     total: Data | None = None
     for part in parts:
         if part is not None:
@@ -124,7 +123,7 @@ def plus(*parts: Data | None) -> Data | None:
 
 
 def quadrature(*parts: Data | None) -> Data | None:
-    """√(Σ part²) of those that are there: how independent errors add up."""
+    """√(Σ part²) of the parts that are not None: how independent errors add up."""
     there = [part for part in parts if part is not None]
     if len(there) < 2:
         return there[0] if there else None
@@ -168,7 +167,7 @@ def gammas(counts: Data, unit: float) -> Data:
 
 
 def peaks(x: Data) -> Data:
-    """√Σx²/Σ|x| of each row, with its axis: 1/√n where all are alike, 1 where one is all."""
+    """√Σx²/Σ|x| of each row, keeping the axis: from 1/√n (equal entries) to 1 (one entry)."""
     data = wide(x)
     lengths = np.sqrt(np.einsum("...i,...i->...", data, data))
     totals = np.abs(data).sum(axis=-1)

@@ -1,4 +1,4 @@
-"""What all operations on ranges share: reading a value, and rounding a result to the format."""
+"""The base of the operations on ranges: reading values, and rounding results to the format."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from byhand.numbers.allowed.ranges import (
 )
 from byhand.numbers.base import Array, Numbers
 
-quiet = np.errstate  # ∞ and NaN are no accidents here: NumPy shall not warn
-LEAST = ldexp(1.0, -1022)  # what our own float64 may lose below the normal numbers
+quiet = np.errstate  # ∞ and NaN are expected here: NumPy must not warn
+LEAST = ldexp(1.0, -1022)  # the largest loss of our own float64 below the normal numbers
 
 
 def overflowing(radius: Data, sizes: Data, largest: float) -> Data:
-    """The radius, in place: ∞ where what is worked out on the way may exceed the largest number."""
+    """The radius, set in place to ∞ where an intermediate result may exceed the largest number."""
     if not sizes.max(initial=0.0) <= largest:
         radius[~(sizes <= largest)] = inf
     return radius
 
 
 class Rounding(Numbers):
-    """Implementations of one precision."""
+    """The rounding of implementations of one precision."""
 
     def __init__(self, format: str | Precision = "float32") -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Rounding(Numbers):
         return data if isinstance(data, Range) else admitted(data, self.precision)
 
     def _read(self, x: Array) -> Range:
-        """A value as an operation reads it: rounded to the format, where it was not yet."""
+        """A value as an operation reads it, rounded to the format if it was not yet."""
         if not isinstance(x, Range):
             return self.admit(x)
         if x.origin is not None and x.origin.unstored:
@@ -65,7 +65,7 @@ class Rounding(Numbers):
         """The result of an operation, rounded to the format.
 
         Before that rounding an implementation is within `rad` of the exact result, and usually
-        within `usual`; `mid` is within `own`·|mid| of it, or what more it is off is in `rad`.
+        within `usual`.  `mid` is within `own`·|mid| of it; any further error is in `rad`.
         `settled`: the usual error is already that of the rounded result.
         """
         store = self.precision.store
@@ -91,8 +91,8 @@ class Rounding(Numbers):
         return Range(mid, room, spread, absent, origin=origin)
 
     def _narrower(self, p: Precision, mid: Data, rad: Data) -> Data:
-        """The radius with the last rounding of an island in a format coarser than what is stored:
-        float32 inside of float64."""
+        """The radius plus the last rounding of an island that is coarser than the stored format:
+        float32 inside float64."""
         if p.work.half <= self.precision.store.half:
             return rad
         return rad + (np.abs(mid) + rad) * p.work.half + p.work.least

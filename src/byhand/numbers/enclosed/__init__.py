@@ -1,4 +1,4 @@
-"""Numbers that are proven: sets that contain the real value, and two kinds of arithmetic on them.
+"""Enclosures: sets that contain the real value, and two kinds of arithmetic on them.
 
     balls/        Arb balls, entry by entry: any weights, small models
     limbs/        arrays of fixed-point numbers with proven radii: floats, models of real size

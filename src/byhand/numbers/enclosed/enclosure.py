@@ -1,7 +1,7 @@
 """The proven set of one number, and the interface of every system of enclosures.
 
-An `Enclosure` is how an entry of either system looks from outside: a midpoint and a radius, both
-rational, and decimals that are proven.  No system computes with it.
+Both systems give an entry to the outside as an `Enclosure`: a rational midpoint and radius, and
+proven decimals.  No system computes with it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from byhand.numbers.written import LONGEST, MOST, asked, with_digits
 
 Real = int | float | Fraction | Decimal | str
 Logs = npt.NDArray[np.float64]
-WIDEST = 2**20  # of a binary exponent: what is smaller or larger is enclosed by what it is not
+WIDEST = 2**20  # the largest binary exponent; more extreme numbers get a wider enclosure
 LOG2_OF_10 = log2(10)
 LOG10_OF_2 = 1 / LOG2_OF_10
-SLACK = 2.0**-20  # far more than logarithms of floats can be wrong by
+SLACK = 2.0**-20  # far above the error of logarithms of floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class Enclosure:
     """
 
     mid: Fraction
-    rad: Fraction | float  # a float only where nothing is known: infinite
+    rad: Fraction | float  # infinite, as a float, where nothing is known
 
     @classmethod
     def of(cls, ball: Any) -> Enclosure:
-        """Returns an enclosure of an Arb ball: the very same set, unless its size is absurd."""
+        """Returns an enclosure of an Arb ball: the same set, unless its size is extreme."""
         if not ball.is_finite():
             return EVERYTHING
         man, exp = map(int, ball.mid().man_exp())
@@ -67,13 +67,13 @@ class Enclosure:
 
     @property
     def exact(self) -> bool:
-        """Whether just one number is left."""
+        """Whether the set holds exactly one number."""
         return self.rad == 0
 
     def contains(self, x: Real | Enclosure) -> bool:
         """Whether a number lies in the set; a string is the decimal or fraction it says.
 
-        Of another enclosure: whether all of its numbers do.
+        For another enclosure: whether all of its numbers do.
         """
         if isinstance(x, Enclosure):
             return self.lower <= x.lower and x.upper <= self.upper
@@ -96,7 +96,7 @@ class Enclosure:
         return nearest_float(self.mid)
 
     def __int__(self) -> int:
-        """The whole number next to the number on the way to 0: proven, or Undecided."""
+        """The number rounded towards 0: proven, or Undecided."""
         if self.rad == inf:
             raise _nothing_known()
         if int(self.lower) != int(self.upper):
@@ -108,14 +108,14 @@ class Enclosure:
     # ------------------------------------------------------------------- decimals
 
     def proves(self, digits: int) -> bool:
-        """Whether so many significant digits are proven, each within one unit of the last place."""
+        """Whether `digits` significant digits are proven, within one unit of the last place."""
         return self.rad == 0 or self._rounded(digits) is not None
 
     def significant(self, digits: int) -> str:
-        """So many significant digits: less than one unit of the last place from the real value.
+        """`digits` significant digits, less than one unit of the last place from the real value.
 
-        Fewer digits where fewer are proven.  Where not even one is: the middle and the radius, as
-        `0 ± 3e-41`.  A plain "0" is exactly zero.
+        It has fewer digits where fewer are proven, and the middle and the radius where none is: `0
+        ± 3e-41`.  A plain "0" is exactly zero.
         """
         digits = asked(digits, 1)
         if self.mid == 0 and self.rad == 0:
@@ -132,7 +132,7 @@ class Enclosure:
         return self.mid < 0
 
     def _most(self, digits: int) -> int:
-        """No more digits than these can be proven."""
+        """An upper bound of the digits that can be proven."""
         if self.rad == 0:
             return digits
         if self.mid == 0 or self.rad == inf:
@@ -179,7 +179,7 @@ class Enclosure:
     def interval(self, digits: int = 20) -> tuple[str, str]:
         """Decimals (middle, radius): every number of the set lies within radius of middle.
 
-        The middle has no digits beyond the radius, and at most so many significant ones.
+        The middle has no digits beyond the radius, and at most `digits` significant ones.
         """
         if self.rad == inf:
             return "0", "∞"
@@ -242,7 +242,7 @@ def rational(x: Any) -> Fraction:
 
 
 def scaled(x: Fraction | float, places: int) -> tuple[int, int]:
-    """x · 10^places as a quotient, not reduced: that would take long where it is far from 1."""
+    """x · 10^places as a quotient, not reduced: reducing extreme numbers takes long."""
     top, bottom = x.as_integer_ratio()
     return (top * 10**places, bottom) if places >= 0 else (top, bottom * 10**-places)
 
@@ -294,14 +294,14 @@ def _written(n: int, places: int) -> str:
 
 
 class Enclosing(Numbers):
-    """What a system of enclosures offers beyond the operations.
+    """The interface of systems of enclosures, beyond the operations.
 
     `bits` is its working precision.  `at` gives the same system at another precision; the weights
     that one of them has admitted serve the other as well.
     """
 
     uniform: ClassVar[str | None] = "enclosed"
-    limit: ClassVar[int]  # the most bits it is worth trying
+    limit: ClassVar[int]  # the largest precision that is tried
     bits: int
 
     @abstractmethod
@@ -322,9 +322,9 @@ class Enclosing(Numbers):
 
     @abstractmethod
     def apart(self, value: Array, floats: Logs) -> Apart:
-        """How far floats are, at least, from the numbers of each entry's set.
+        """Lower bounds of the distances of floats from the set of each entry.
 
-        Less than 1 part in 2^40 below the smallest such distance, where that is not below the
+        A bound is less than 1 part in 2^40 below the smallest distance, unless that is below the
         radius.
         """
 

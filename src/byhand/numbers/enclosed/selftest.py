@@ -1,8 +1,8 @@
-"""Checks of what the proofs assume of a machine, for `byhand selftest`.
+"""Checks of the proofs' assumptions about a machine, for `byhand selftest`.
 
-Assumed are IEEE 754 float64 with rounding to nearest and gradual underflow, and a BLAS that adds up
-products in some order and does nothing else.  Passing is not a proof of that; failing is one of the
-opposite.  While proofs are worked out, every product is guarded by its own checksum.
+The assumptions are IEEE 754 float64 with rounding to nearest and gradual underflow, and a BLAS that
+sums products in some order and does nothing else.  Passing does not prove them; failing disproves
+them.  While proofs are worked out, every product is guarded by its own checksum.
 
 Each check is an independent statement about integers or about enclosures; the answers come from
 Python's integers and fractions, not from the arrays they are compared with.
@@ -207,7 +207,7 @@ def _checksum(engine: Engine, like: Array, random: Any) -> str:
 
 
 def _kernels(like: Array, random: Any) -> str:
-    """A product by kernels has the bits of NumPy; says so where there are none."""
+    """A product by kernels has the bits of NumPy; the text says where there are no kernels."""
     x, y = (
         Digits(random.integers(-(2**21), 2**21 + 1, (count, 700)).astype(float), 30)
         for count in (4, 3)
@@ -302,7 +302,7 @@ def _silu(x: Near) -> Near:
 
 
 def _overlap(device: str | None) -> str:
-    """A small random pass at two precisions: what one proves the other must not deny."""
+    """A small random pass at two precisions, whose enclosures must overlap."""
     coarse, fine = (_small_pass(Limbs(bits, device)) for bits in (70, 160))
     count = 0
     for rough, sharp in zip(coarse, fine, strict=True):

@@ -1,4 +1,4 @@
-"""The functions between the products: softmax of a row, and the smooth activations."""
+"""Softmax of a row, and the smooth activations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from byhand.numbers.exact.value import How, Value
 def softmax_row(space: Space, scores: list[Value]) -> list[Value]:
     """The softmax of one row; the weights add up to exactly 1.
 
-    It is shifted by the lowest score where that is known, which makes for small forms.  Any score
-    serves as well, since the shift cancels.
+    It is shifted by the lowest score if that is known, which keeps forms small.  Any other score
+    would do, since the shift cancels.
     """
     if len(scores) < 2:
         return [space.plain(ONE, How("softmax", scores)) for _score in scores]

@@ -43,7 +43,7 @@ class Angles(Functions):
     """sin, cos and π."""
 
     _angles: dict[object, Multiples]
-    _turns: dict[int, MultipleClass]  # 0: those that could be merged; n: by themselves
+    _turns: dict[int, MultipleClass]  # 0: turns that could be merged; n: the others, by n
 
     def pi(self) -> Value:
         """π."""
@@ -105,7 +105,7 @@ class Angles(Functions):
     def merge(
         self, found: MultipleClass, c: Atom, s: Atom | None, ratio: int, modulus: fmpz_poly | None
     ) -> None:
-        """The names c and s are of an angle `ratio` times finer than those of the class."""
+        """Replaces the names of a class by c and s, of an angle `ratio` times finer."""
         old_cos, old_sin = found.atom, found.other
         found.atom, found.other = c, s
         if old_cos is not None and old_cos is not c:

@@ -1,8 +1,8 @@
-"""Decisions: enclosures prove order and "not equal", algebra alone proves "equal", else Undecided.
+"""Decisions: enclosures prove order and inequality, algebra alone proves equality.
 
-A proof that a value is zero may replace letters by their definitions, multiply by what is proven
-not to be zero, and use e^a · e^b = e^(a+b) for relations between exponents that are guessed
-numerically (LLL) and then proven themselves.  All of it is bounded by `Limits.proof`.
+What neither proves is Undecided.  A proof that a value is zero may replace letters by their
+definitions and multiply by a proven nonzero.  It may use e^a · e^b = e^(a+b) for relations between
+exponents, which are guessed numerically (LLL) and then proven.  `Limits.proof` bounds all of it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def simplest_between(low: fmpq, high: fmpq) -> fmpq:
 
 
 class Decisions(Field):
-    """Signs and what needs one: comparison, division."""
+    """Signs, and the operations that need one: comparison, division."""
 
     _spent = 0  # products of terms in the proof under way
     _depth = 0
@@ -93,7 +93,7 @@ class Decisions(Field):
                 return -1
             if bits == 128:
                 if enclosed and not self.sample_ball(v).contains(0):
-                    break  # for some numbers it is not 0, and algebra is for all of them
+                    break  # not 0 for some numbers of the ranges, so algebra cannot prove 0
                 if self.proves_zero(v):
                     return 0
                 if enclosed:
@@ -146,12 +146,12 @@ class Decisions(Field):
     # ------------------------------------------------------------------- coming back
 
     def settled(self, v: Value) -> Value:
-        """v, or the small rational that it is, where its form does not show it but a proof does."""
+        """v, or the small rational that a proof shows it to be."""
         kinds = [self.atoms[i].kind for i in v.atoms]
         if "letter" not in kinds and kinds.count("exp") + kinds.count("sqrt") < 2:
             return v
         guess = fmpq(0)
-        for bits in (64, 192):  # a coincidence is unlikely at first, and then next to impossible
+        for bits in (64, 192):  # a coincidence is unlikely, then nearly impossible
             found = simplest_fraction(self.ball(v, bits))
             if found is None or max(abs(found.p), found.q) > LARGEST_GUESS:
                 return v
@@ -208,7 +208,7 @@ class Decisions(Field):
     def open_letters(
         self, p: fmpz_mpoly, atoms: tuple[int, ...]
     ) -> tuple[fmpz_mpoly, tuple[int, ...]] | None:
-        """p times a non-zero: its newest letter opened, and all that share its denominator."""
+        """p times a non-zero, with its newest letter and all of the same denominator opened."""
         closed = self.closure(atoms)
         p, atoms = self.reduce(self.move(p, atoms, closed), closed), closed
         degrees = p.degrees()
@@ -250,7 +250,7 @@ class Decisions(Field):
         return self._opened(batch, parts, top, tuple(atoms[k] for k in others), new)
 
     def _below(self, v: Value) -> object:
-        """The same for values of the same denominator."""
+        """A key of the denominator: equal for values of the same denominator."""
         if v.den is None or v.den.is_constant():
             return None
         used = tuple(i for i, e in zip(v.atoms, v.den.degrees(), strict=True) if e)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from byhand.numbers.exact.value import Value
 
 HALF = fmpq(1, 2)
-BEYOND = Fraction(2) ** 1024  # what float64 calls infinite
+BEYOND = Fraction(2) ** 1024  # infinite in float64
 VANISHING = Fraction(1, 2**1075)  # below this, the nearest float64 is 0
 
 
@@ -90,7 +90,7 @@ def settled_tie(v: Value, shift: fmpz, candidate: fmpq) -> fmpz | None:
 
 
 def decimal(v: Value, places: int) -> str:
-    """v with so many decimals, within one unit of the last place (see Value.decimal)."""
+    """v with so many decimals, within one unit of the last place (see Value.places)."""
     if not _can_be_written_out(v):
         return significant(v, places + 1)
     return point(scaled_to_integer(v, fmpz(places), exactly=False), places)
@@ -99,7 +99,7 @@ def decimal(v: Value, places: int) -> str:
 def _can_be_written_out(v: Value) -> bool:
     """Whether v has no more digits before the point than are ever shown.
 
-    Where large numbers cancel, a coarse enclosure is large: a finer one tells.
+    Where large numbers cancel, a coarse enclosure is large, and a finer one decides.
     """
     bits, longest = 64, arb(10) ** LONGEST
     while bits <= v.space.limits.bits:
@@ -171,7 +171,7 @@ def interval(v: Value, places: int) -> tuple[str, str]:
         assert middle is not None
         far = (ball - arb(middle) / unit).abs_upper()
         if far != 0 and far < arb(10) ** -LONGEST:
-            far = arb(10) ** -LONGEST  # a larger radius is a radius too
+            far = arb(10) ** -LONGEST  # a larger radius is valid too
         shift = 1 - decimal_size(far.upper())
         above = (far * arb(10) ** shift).upper().ceil().unique_fmpz()
         assert above is not None

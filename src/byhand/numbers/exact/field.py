@@ -1,8 +1,7 @@
 """The field operations on values, and the normal form they end in.
 
 Equal forms are equal numbers, always: every step is an identity, and every divisor and every
-conjugate used is proven not to be zero.  Different forms may be equal numbers; whether they are is
-the affair of `decide`.
+conjugate used is proven not to be zero.  Different forms may be equal numbers; `decide` finds out.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ class Field(Names):
     def conjugate(
         self, a: Atom, k: int, d: fmpz_mpoly, atoms: tuple[int, ...]
     ) -> fmpz_mpoly | None:
-        """What to multiply d by, so that the k-th atom goes away; None where that is not known."""
+        """A factor of d that removes the k-th atom; None where none is known."""
         gens = self.ring(len(atoms))[1]
         if a.degree == 2 and a.power is not None:
             rest = d.subs({k: 0})  # d = rest + b·s
@@ -169,7 +168,7 @@ class Field(Names):
     def as_narrow(self, value: Value, parts: Sequence[Part]) -> Value:
         """The sum of these parts, no wider than they are.
 
-        Denominators that are known within wide ranges may, multiplied out, be a ball around 0.
+        The product of denominators known only within wide ranges may be a ball around 0.
         """
         if value.den is None or value.den.is_one() or value.register != "enclosed":
             return value

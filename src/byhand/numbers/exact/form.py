@@ -121,7 +121,7 @@ class Form:
     def without_radicand(
         self, i: int, den: fmpz_mpoly, atoms: tuple[int, ...]
     ) -> fmpz_mpoly | None:
-        """den divided by what stands under the root i, where that works out."""
+        """den divided by the radicand of the root i, if that is exact; else None."""
         a = self.space.atoms[i]
         if a.kind != "sqrt" or a.argument is None or a.argument.num is None:
             return None
@@ -134,7 +134,7 @@ class Form:
     def sum_factors(
         self, p: fmpz_mpoly, atoms: tuple[int, ...]
     ) -> tuple[list[list[Term] | Expression], Fraction]:
-        """(factors, c): p = c · product; taken apart where that is shorter to write."""
+        """(factors, c): p = c · product; factored where that is shorter to write."""
         if p.is_constant():
             return [], Fraction(int(p.leading_coefficient()))
         whole, content = self.without_content(terms_of(self.space, p, atoms))

@@ -1,4 +1,4 @@
-"""exp, √, ln, rational powers, tanh, erf and relu of values, with the rules that undo each other.
+"""exp, √, ln, rational powers, tanh, erf and relu of values, with the rules of inverses.
 
 A positive value is split into positive factors v = q · f₁^k₁ · f₂^k₂ · …; then √v and ln v are put
 together from √fᵢ and ln fᵢ, so √2·√3 = √6 and ln(1/v) = -ln v hold by form.  Exponents that are
@@ -30,7 +30,7 @@ def exponent_in(n: fmpz, b: fmpz) -> tuple[int, fmpz]:
     """(k, rest): n = b^k · rest, and b does not divide the rest."""
     if n % b != 0:
         return 0, n
-    k, rest = exponent_in(n // b, b * b)  # by squares: a power of thousands is no long work
+    k, rest = exponent_in(n // b, b * b)  # by squares: fast for powers of thousands
     return (2 * k + 2, rest // b) if rest % b == 0 else (2 * k + 1, rest)
 
 
@@ -328,7 +328,7 @@ class Functions(Decisions):
         ]
 
     def exponential_name(self, x: Value) -> Value:
-        """e^x as a power of one name for all multiples of x with small powers of each other."""
+        """e^x as a power of one name, shared by all multiples of x whose powers stay small."""
         multiples = self._exponents.get(x.key)
         if multiples is None:
             unit = self.plain(ONE) if x.num is None else x.times(1 / abs(x.q))
@@ -358,7 +358,7 @@ class Functions(Decisions):
         return self.power(a).times(MINUS_ONE if minus else ONE, how)
 
     def relu(self, x: Value) -> tuple[Value, bool]:
-        """(max(0, x), decided): where the sign of x is open, it stays a name."""
+        """(max(0, x), decided): where the sign of x is undecided, the result is a name."""
         try:
             return (x if self.sign(x) > 0 else self.plain(fmpq(0))).made(How("relu", x)), True
         except Undecided:

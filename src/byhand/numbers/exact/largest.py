@@ -1,4 +1,4 @@
-"""The largest of several values: which it is, proven, or which ones it may be."""
+"""The largest of several values, proven, or its candidates."""
 
 from __future__ import annotations
 

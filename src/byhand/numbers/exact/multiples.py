@@ -33,10 +33,11 @@ class Multiples:
         self.classes: list[MultipleClass] = []
 
     def find(self, ratio: fmpq, most: int) -> tuple[MultipleClass, int, int]:
-        """(class, k, finer): unit · ratio is k times what the class names when made finer.
+        """(class, k, finer): unit · ratio is k times the value named by the class, made finer.
 
-        A class takes what leaves all its powers within `most`.  Its powers and divisor only grow,
-        so what it once refuses it always refuses: a multiple always finds the same class.
+        A class takes a multiple if all its powers stay within `most`.  Its powers and divisor only
+        grow, so it never takes a multiple that it once refused: a multiple always finds the same
+        class.
         """
         for found in self.classes:
             share = ratio / found.base
@@ -53,5 +54,5 @@ class Multiples:
         return found, 1 if ratio > 0 else -1, 1
 
     def named(self, found: MultipleClass) -> Value:
-        """What the names of a class are of: unit · base / divisor."""
+        """The argument of the names of a class: unit · base / divisor."""
         return self.unit.times(found.base / found.divisor)

@@ -1,11 +1,11 @@
-"""Names and the rings they live in: atoms, letters, merging of names, enclosures.
+"""Names and their polynomial rings: atoms, letters, merging of names, enclosures.
 
-Polynomials are FLINT's, in rings of so many generators; which atom a generator stands for is said
-by the tuple of atoms beside the polynomial, the newest first.  A newer atom may satisfy a relation
-whose other atoms are all older (s² = 2, sin² = 4 - cos²), so a remainder by it lowers its degree.
+Polynomials are FLINT's, in rings of so many generators.  The tuple of atoms beside a polynomial
+says which atom a generator stands for, the newest first.  A newer atom may satisfy a relation whose
+other atoms are all older (s² = 2, sin² = 4 - cos²), so a remainder by it lowers its degree.
 
-Some names are merged when a finer one is met: e^x with e^(x/2), 2cos x with 2cos(x/2).  Values
-keep the form they have; `fine` gives them in the finest names, and every operation starts so.
+Some names are merged when a finer one is met: e^x with e^(x/2), 2cos x with 2cos(x/2).  Values keep
+their form; `fine` rewrites them in the finest names, and every operation begins with it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ ZERO = fmpq(0)
 HALF = fmpq(1, 2)
 CLASSED = ("exp", "cos", "sin", "root")  # found through classes of multiples, not by argument
 SAMPLE_BITS = 128
-MUCH = 16  # times narrower
+MUCH = 16  # how many times narrower a useful ball is
 OVERSIZE = 10**9  # the size of a value whose degrees are over the limit
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much work is done before a value gets a letter, a proof is given up, a ball is final."""
+    """The limits at which a value gets a letter, a proof is given up, and a ball is final."""
 
-    terms: int = 24  # more terms than these, and a value is seen as its letter
+    terms: int = 24  # a value of more terms is used as its letter
     work: int = 2000  # products of terms in one operation
     degree: int = 64  # of one atom; FLINT's gcd cannot be interrupted and hangs on huge degrees
     proof: int = 20_000  # products of terms in one proof that a value is zero
@@ -45,12 +45,12 @@ class Limits:
 
 
 def _within(ball: arb, bound: arb) -> arb:
-    """Returns a ball that contains what both contain."""
+    """Returns a ball that contains the intersection of both."""
     return ball.intersection(bound) if ball.is_finite() else bound
 
 
 class Names(ABC):
-    """The atoms of one space, and enclosures of what is written in them."""
+    """The atoms of one space, and enclosures of polynomials in them."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -59,7 +59,7 @@ class Names(ABC):
         self.order: list[tuple[int, int]] = []  # newer is larger; merged names share the place
         self.finer: dict[int, tuple[tuple[int, ...], fmpz_mpoly]] = {}
         self.epoch = 0  # grows when names are merged
-        self._sampling = False  # whether printed numbers are, for now, numbers of their ranges
+        self._sampling = False  # whether rounded numbers stand for one number of their range
         self._samples: dict[int, arb] = {}
         self._rings: dict[int, tuple[fmpz_mpoly_ctx, tuple[fmpz_mpoly, ...]]] = {}
         self._relations: dict[int, tuple[int, tuple[int, ...], fmpz_mpoly]] = {}
@@ -116,7 +116,7 @@ class Names(ABC):
         return value
 
     def letter(self, v: Value) -> Value:
-        """v under a name of its own from now on (a rational times one atom is one already)."""
+        """v as a letter from now on (a rational times one atom stays as it is)."""
         if v._letter is None:
             v._letter = v
             if not v.rational and not v.is_name:
@@ -128,7 +128,7 @@ class Names(ABC):
         return v._letter
 
     def bounded(self, v: Value, ball: arb) -> Value:
-        """v, which is known to lie in this ball too: from now on seen as a name that knows it."""
+        """v, known to lie in this ball too, as a name with this bound."""
         seen = self.letter(v)
         if seen.num is None:
             return v
@@ -139,13 +139,13 @@ class Names(ABC):
         return seen if v.how is None else seen.made(v.how)
 
     def says_more(self, ball: arb, v: Value) -> bool:
-        """Whether a ball in which v lies says so much more of it than its form does that the form
-        is to be given up: what is worked out from it then forgets what it has in common."""
+        """Whether a ball that holds v is so much narrower than its form that a name should replace
+        the form, though common parts then no longer cancel."""
         form = self.ball(v, 64)
         return bool(ball.is_finite() and not (form.is_finite() and form.rad() <= MUCH * ball.rad()))
 
     def use(self, v: Value) -> Value:
-        """How v enters further work: one rule per value, so that none is seen in two ways."""
+        """v as operands are read: itself or its letter, always the same for one value."""
         if v.num is None:
             return v
         if v._letter is None and v.size > self.limits.terms:
@@ -153,7 +153,7 @@ class Names(ABC):
         return self.fine(v if v._letter is None else v._letter)
 
     def refine(self, coarse: Atom, atoms: tuple[int, ...], image: fmpz_mpoly) -> None:
-        """From now on `coarse` is written as this polynomial in finer atoms."""
+        """Defines `coarse` as this polynomial in finer atoms."""
         context = self.ring
         for a, (old, p) in list(self.finer.items()):
             if coarse.id in old:
@@ -170,7 +170,7 @@ class Names(ABC):
         self.rename()
 
     def rename(self) -> None:
-        """After a merge, atoms are found under the finer names of their arguments too."""
+        """After a merge, registers atoms under the finer names of their arguments too."""
         for a in list(self.atoms):
             v = a.argument
             if v is None or a.kind in CLASSED or not any(i in self.finer for i in v.atoms):
@@ -265,8 +265,8 @@ class Names(ABC):
             return ball
 
     def sample_ball(self, v: Value) -> arb:
-        """Returns a ball that contains v as it would be for some of the numbers that printed ones
-        may be: always the same ones, drawn from their ranges."""
+        """Returns a ball that contains v for one fixed choice of numbers from the ranges of rounded
+        numbers."""
         self._sampling = True
         try:
             return self._form_ball(v, SAMPLE_BITS)

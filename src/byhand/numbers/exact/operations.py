@@ -1,8 +1,8 @@
 """The operations of a transformer on exact-or-named values, as NumPy object arrays of Value.
 
-Each operation is done as a whole where that keeps forms small: centred entries are linear forms of
-the entries themselves and not of a mean that may have become a letter; a variance is one dot
-product; softmax is shifted by its lowest score, which is only a choice of form.
+Each operation is done as a whole where that keeps forms small.  Centred entries are linear forms of
+the entries, not of a mean that may be a letter.  A variance is one dot product.  Softmax is shifted
+by its lowest score, which only changes the form.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def array(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
 
 
 class Exact(Numbers):
-    """Rational numbers and names: nothing is rounded, and nothing undecidable is guessed."""
+    """The system of rational numbers and names: nothing is rounded, and nothing is guessed."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Exact(Numbers):
         return self.space.writer(width)
 
     def admit(self, data: Any) -> Array:
-        """The array of these numbers, exactly: a float is the dyadic rational it is."""
+        """The array of these numbers, exactly: a float is a dyadic rational."""
         entries = np.asarray(data)
         if entries.dtype != object:
             entries = entries.astype(object)
@@ -160,11 +160,11 @@ class Exact(Numbers):
         return made(self._rows(of_row, x), "mean_square", x)
 
     def _as_multiples_of_one_letter(self, row: list[Value]) -> None:
-        """Entries that are multiples of one larger value c are from now on seen as such.
+        """Makes entries that are multiples of one larger value c multiples of a letter from now on.
 
         Then their mean square is a rational times c², as a letter's square, and its root is |c|.
-        Multiplied out, the square of a larger form would not always be known for what it is.  In
-        two dimensions centred entries are c and -c, so a layernorm leaves just their signs.
+        Multiplied out, the square of a larger form would not always be recognised.  In two
+        dimensions centred entries are c and -c, so a layernorm leaves just their signs.
         """
         named = [entry for entry in row if entry.q != 0]
         if named and all(entry.key == named[0].key for entry in named):

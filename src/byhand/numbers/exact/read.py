@@ -1,4 +1,4 @@
-"""What people write becomes a value.  What would go beyond all bounds is refused, not tried."""
+"""The reader of expressions as values.  Values that would be too large are refused."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def evaluate(
 ) -> Value:
     """The value of an expression, exactly.
 
-    Raises ExpressionError for a division by zero, a root or logarithm that does not exist, an
-    unknown name and, where `bounded`, for numbers too large to write down.
+    Raises ExpressionError for a division by zero, a root or logarithm that does not exist, or an
+    unknown name.  With `bounded`, numbers too large to write down raise it too.
     """
     return _Evaluation(space, binding, bounded).value(tree)
 

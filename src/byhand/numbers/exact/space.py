@@ -33,7 +33,7 @@ class Space(Angles):
         self._printed = 0
 
     def rename(self) -> None:
-        """After a merge, what was found under coarse names is found under the finer ones too."""
+        """After a merge, registers atoms and multiples under the finer names too."""
         super().rename()
         for table in (self._exponents, self._angles):
             for multiples in list(table.values()):
@@ -43,11 +43,11 @@ class Space(Angles):
                     table.setdefault(unit.key, multiples)
 
     def printed(self, number: Printed) -> Value:
-        """A number known to lie within half a unit of its last place: each time another name."""
+        """A new name for a rounded number, which lies within half a unit of its last place."""
         return self._known_within(self.value(number.value), fmpq(1, 2) / fmpq(10) ** number.places)
 
     def ranged(self, ball: arb, how: How | None = None) -> Value:
-        """A number of which nothing is known but that it lies in this ball."""
+        """A new name for a number in this ball, about which nothing else is known."""
         known = Enclosure.of(ball)  # of a ball of absurd size, a larger one
         if isinstance(known.rad, float):
             raise Undecided(_("nothing is known of the value: it may be any number"))
@@ -64,7 +64,7 @@ class Space(Angles):
 
     @cached_property
     def own_writer(self) -> Writer:
-        """The writer behind str(value): a letter means the same value every time."""
+        """The writer behind str(value): a letter always means the same value."""
         return self.writer()
 
     def writer(self, width: int = 40) -> Writer:

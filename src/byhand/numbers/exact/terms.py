@@ -1,4 +1,4 @@
-"""A polynomial in names as a list of terms to show: coefficients and factors, rewritten for people.
+"""The terms of a polynomial for display: coefficients and factors, rewritten for people.
 
 Twice-cosines become cosines, products of them multiple angles where that is shorter; logarithms of
 integers are put together, so ln 2 + ln 5 shows as ln 10.  Every rewriting is an identity.
@@ -61,7 +61,7 @@ def positive_first(terms: list[Term]) -> list[Term]:
 
 
 def angles_shown(space: Names, terms: list[Term]) -> list[Term]:
-    """With cosines instead of twice-cosines: as powers or as multiple angles, whichever is less."""
+    """The terms with cosines instead of twice-cosines, as powers or multiple angles if shorter."""
     powers = [(c * 2 ** twos(space, factors), factors) for c, factors in terms]
     linear = multiple_angles(space, terms)
     return linear if len(linear) < len(powers) else powers
@@ -82,7 +82,7 @@ def multiple_angles(space: Names, terms: list[Term]) -> list[Term]:
 
 
 def angle_key(space: Names, a: int) -> object:
-    """The same for names of one angle, and only for those."""
+    """A key of the angle: equal for the names of one angle, and only for those."""
     argument = space.atoms[a].argument
     assert argument is not None
     return argument.key, argument.q.p, argument.q.q

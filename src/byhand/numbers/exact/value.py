@@ -1,4 +1,4 @@
-"""A value and the names it is written in.  How values are combined is the affair of the space.
+"""Values and the names they are written in.  The space does the arithmetic.
 
 A value is  q · num/den:  a rational times a reduced fraction of primitive integer polynomials in
 *atoms*, the names.  A rational number has no polynomials at all.  An atom is one of
@@ -38,7 +38,7 @@ Key = tuple[tuple[int, ...], Terms | None, Terms | None]
 
 
 def spelled(p: fmpz_mpoly) -> Terms:
-    """The same for equal polynomials of one ring, and only for those: what a dict can look up.
+    """A hashable key: equal for equal polynomials of one ring, and only for those.
 
     Not `str(p)`: python-flint 0.9 keeps the memory of every text it writes of a polynomial.
     """
@@ -68,7 +68,7 @@ class Atom:
     def __init__(self, number: int, kind: str) -> None:
         self.id = number
         self.kind = kind
-        self.argument: Value | None = None  # what the function is of; a letter's definition
+        self.argument: Value | None = None  # the function's argument; a letter's definition
         self.wide: dict[Monomial, fmpq] | None = None  # a letter for a sum too wide for a fraction
         self.how: How | None = None  # how a wide sum was made
         self.degree = 0  # n, where this atom's n-th power is a polynomial of lower ones
@@ -77,13 +77,13 @@ class Atom:
         self.turn = 0
         self.radius: fmpq | None = None  # of a printed number
         self.enclosed = False  # depends on a printed number
-        self.bound: arb | None = None  # a ball in which it is known to lie, whatever its form says
+        self.bound: arb | None = None  # a ball in which it is known to lie
         self.ball: arb | None = None
         self.bits = 0
 
 
 class How:
-    """How a value was made, one line of working: shown as worked, never computed with."""
+    """How a value was made, as one line of working: shown, never computed with."""
 
     __slots__ = ("operation", "parts", "position")
 
@@ -154,7 +154,7 @@ class Value(Shown):
 
     @property
     def key(self) -> Key:
-        """The same for values that are visibly rational multiples of each other."""
+        """A key: equal for values whose forms are rational multiples of each other."""
         if self._key is None:
             num = None if self.num is None else spelled(self.num)
             den = None if self.den is None else spelled(self.den)
@@ -230,7 +230,7 @@ class Value(Shown):
         return decimals.float_of(self)
 
     def __int__(self) -> int:
-        """The whole number next to the value on the way to 0: proven, or Undecided."""
+        """The value rounded towards 0: proven, or Undecided."""
         if (fraction := self.fraction) is not None:
             return int(fraction)
         nearest = int(self.rounded(0))
@@ -269,7 +269,7 @@ class Value(Shown):
 
     @property
     def letters(self) -> dict[str, str]:
-        """What the letters of its form stand for, and the letters in those, as text."""
+        """The definitions of the letters in its form, and of the letters in those, as text."""
         from byhand.expression import Name, leaves, write
 
         todo, found = [self.expression()], dict[str, str]()

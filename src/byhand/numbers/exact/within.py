@@ -1,9 +1,8 @@
 """Operations on values that are known only within ranges, where a decision stays open.
 
-A printed 0.0 may be 0: then a variance may be 0 too, and a sum of powers of e may be too wide a
-ball to divide by.  What can still be said is a range (`enclosed.ranges`), and the value becomes a
-name that lies in it.  Nothing here is about numbers that are exact or named: of those, what cannot
-be decided stays undecided.
+A rounded 0.0 may be 0.  Then a variance may be 0 too, and a sum of powers of e may be too wide a
+ball to divide by.  The result is then a range (`enclosed.ranges`), and the value becomes a name
+that lies in it.  This is not for exact or named numbers: their undecided cases stay undecided.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def mean_of_squares(space: Space, row: list[Value], share: fmpq) -> Value:
 
 
 def root(space: Space, x: Value) -> Value:
-    """√x, of x ≥ 0; of one that may be 0, its range."""
+    """√x, for x ≥ 0; where x may be 0, a name with its range."""
     try:
         return space.sqrt(x)
     except Undecided:
@@ -58,9 +57,9 @@ def root(space: Space, x: Value) -> Value:
 def limited(
     space: Space, row: Sequence[Value], found: list[Value], eps: Fraction, *, centered: bool
 ) -> list[Value]:
-    """The entries of a row over the root of its mean square, none beyond what all of them allow.
+    """The entries of a row over the root of its mean square, each within the range of the row.
 
-    `found` are the quotients, none where the root may be 0.
+    `found` are the quotients; it is empty where the root may be 0.
     """
     with ctx.workprec(BITS):
         shift = arb(fmpq(eps.numerator, eps.denominator))
@@ -96,12 +95,12 @@ def _share(ball: arb) -> bool:
 
 
 def _within(space: Space, v: Value, limit: arb) -> Value:
-    """The value, of which the limit is known too."""
+    """The value, bounded by the limit too."""
     return space.bounded(v, limit) if enclosed(v) else v
 
 
 def _bounded(space: Space, v: Value, limit: arb) -> Value:
-    """The value, of which the limit is known too, where that says much more."""
+    """The value, bounded by the limit too if that is much narrower."""
     return space.bounded(v, limit) if enclosed(v) and space.says_more(limit, v) else v
 
 
@@ -119,7 +118,7 @@ def activated(space: Space, kind: str, x: Value) -> Value:
 
 
 def loss(space: Space, share: Value, scores: Sequence[Value] | None, target: int) -> Value:
-    """-ln of a share, which is never 0, though its ball may not show that: the scores do."""
+    """-ln of a share; of an enclosed share, bounded by its scores too."""
     how = How("loss", share)
     found = None
     try:

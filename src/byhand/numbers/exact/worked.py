@@ -1,4 +1,4 @@
-"""How a value was made, as the line a person writes down before simplifying."""
+"""The line of working of a value, as a person writes it before simplifying."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Writing values: as expression trees, with letters for what is too wide to write in place.
+"""The writer of values as expression trees, with letters for wide parts.
 
-A writer gives letters as they are needed and keeps their definitions.  A letter of a value that
-was labelled with its address is named after that: the scores' letters are s1, s2, …  What is
-written reads back to the same value, with `binding` giving the values of letters and entries.
+A writer gives letters as they are needed and keeps their definitions.  A value that was labelled
+with its address gets a letter named after it: the scores' letters are s1, s2, … The text reads back
+to the same value, with `binding` giving the values of letters and entries.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Definition:
     expression: Expression
 
     def decimal(self, places: int = 4) -> str:
-        """Its decimals, proven; middle ± radius where it is only enclosed."""
+        """The proven decimals of the value; middle ± radius where it is only enclosed."""
         return shown_decimal(self.value, places)
 
 
@@ -120,7 +120,7 @@ class Writer:
     # ------------------------------------------------------------------- labels
 
     def label(self, value: Value, entry: Entry) -> None:
-        """`value` is the number at this address; the first label of a value names it."""
+        """Records `value` as the number at this address; the first label of a value names it."""
         self._entries[entry] = value
         meaning = self.opened(value)
         self._labels.setdefault(key_of(meaning), (entry, meaning))
@@ -163,11 +163,11 @@ class Writer:
     # ------------------------------------------------------------------- letters
 
     def letter(self, atom: Atom) -> Expression:
-        """A letter of the space: by the name of what it stands for."""
+        """The writer's letter for a letter of the space."""
         return self.by_letter(self.space.power(atom))
 
     def by_letter(self, value: Value) -> Expression:
-        """A rational times a letter.  Giving it changes nothing in the space."""
+        """The value as a rational times a letter of this writer."""
         value = self.opened(value)
         key = key_of(value)
         found = self._letters.get(key)
@@ -179,7 +179,7 @@ class Writer:
         return times(value.q / found.value.q, Name(found.name))
 
     def opened(self, value: Value) -> Value:
-        """A multiple of one of the space's letters, as the multiple of what that stands for."""
+        """The value; a multiple of a letter of the space, as the multiple of its definition."""
         if value.is_name:
             atom = self.space.atoms[value.atoms[0]]
             if atom.kind == "letter" and atom.argument is not None:
@@ -209,7 +209,7 @@ class Writer:
         }
 
     def _define(self, name: str) -> None:
-        """By the address of what the letter stands for, by its form, or by a line of working."""
+        """Defines a letter by the address of its value, by its form, or by a line of working."""
         letter = self._names[name]
         if letter.entry is not None:
             self._defined[name] = letter.entry
@@ -247,7 +247,7 @@ def digits_of(value: Value) -> int:
 
 
 def key_of(value: Value) -> object:
-    """The same for values that one letter can serve: multiples of each other, or one rational."""
+    """A key: equal for values that share a letter, multiples of each other or one rational."""
     return (value.q.p, value.q.q) if value.num is None else value.key
 
 

@@ -1,6 +1,6 @@
-"""The activations in floats, entry by entry, with as few passes over the array as they need.
+"""The activations in floats, with few passes over the array.
 
-Each writes into `out`, which may not be x itself.
+Each writes into `out`, which must not be x itself.
 
 They are written so that they stay accurate where they are nearly zero: 1 + tanh and 1 + erf would
 cancel there.  `tests/numbers/test_erf.py` measures the bounds that numbers/README.md states.

@@ -1,4 +1,4 @@
-"""Sines and cosines of positions: computed in float64, whatever the format they are meant for."""
+"""Sines and cosines of positions, computed in float64 for every format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def turns_in(
     base: Fraction,
     given: tuple[bytes, Kind] | None,
 ) -> tuple[Data, Data]:
-    """(cos, sin) as `turns` has them, rounded; remembered, since all layers turn alike."""
+    """(cos, sin) of `turns`, rounded to a format; cached, since all layers share them."""
     frequencies = None if given is None else np.frombuffer(*given)
     cos, sin = turns(positions, width, base, frequencies)
     return narrowed(cos, kind), narrowed(sin, kind)

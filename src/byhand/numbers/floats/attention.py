@@ -1,4 +1,4 @@
-"""Attention in floats: dot products, masks, shares, and what they mix.  No copies per head."""
+"""Attention in floats: dot products, masks, softmax and mixing, without copies per head."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def hidden(mask: Mask) -> Data | None:
 
 
 def masked(data: Data, away: Data | None, below: float) -> Data:
-    """The array with these entries masked; what stands below the mask is written into it."""
+    """The array with these entries masked; `below` is written under the mask."""
     if away is None:
         return data
     whole = np.broadcast_to(away, data.shape)

@@ -1,4 +1,4 @@
-"""Made by tools/erf_coefficients.py: polynomials, from the highest power down."""
+"""Coefficients made by tools/erf_coefficients.py, from the highest power down."""
 
 K = {"erfc": 3.0, "normal": 4.0}
 COEFFICIENTS = {

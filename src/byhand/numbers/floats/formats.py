@@ -1,4 +1,4 @@
-"""The float formats, and how arrays go from one to another.
+"""The float formats, and the conversion of arrays between them.
 
 Widening never changes a number.  Narrowing rounds each entry once, to the nearest number of the
 format, ties to even; what is too large becomes infinite.
@@ -54,7 +54,7 @@ FORMATS = {
         Format("float16", FLOAT16, 11, -14, 15),
     )
 }
-NARROWER = {  # the formats all of whose numbers a format holds
+NARROWER = {  # the formats whose numbers a format holds exactly
     FLOAT64: (FLOAT32, FLOAT16, BFLOAT16),
     FLOAT32: (FLOAT16, BFLOAT16),
     FLOAT16: (),
@@ -88,7 +88,7 @@ def widened(x: Data, to: Kind) -> Data:
 def narrowed(x: Data, to: Kind) -> Data:
     """Each entry rounded once to a format that may be narrower; the array itself where it is not.
 
-    To be called where overflow is not to be warned of (`np.errstate`).
+    The caller must silence overflow warnings (`np.errstate`).
     """
     if x.dtype == to:
         return x
@@ -100,10 +100,10 @@ def narrowed(x: Data, to: Kind) -> Data:
 
 
 def _rounded_to_odd(x: Data) -> Data:
-    """float32 with the last bit set wherever something was cut off.
+    """The numbers as float32, cut off towards zero, with the last bit set if anything was lost.
 
     ml_dtypes goes from float64 to bfloat16 through float32 and rounds twice: 1 + 2^-8 + 2^-40
-    becomes 1 instead of 1 + 2^-7.  A last bit that remembers the rest makes the second rounding
+    becomes 1 instead of 1 + 2^-7.  The last bit, as a mark of the rest, makes the second rounding
     right.
     """
     near = x.astype(FLOAT32)

@@ -1,9 +1,8 @@
-"""Room for results: arrays laid side by side in a few large blocks, which are used again.
+"""Memory for results: arrays side by side in a few large blocks, which are reused.
 
-A trace keeps hundreds of arrays of some 100 kB.  Asked for one by one, and anew for each trace,
-the system hands over their memory in pages of 4 kB that it clears first, which takes a tenth of
-the time of a pass.  So middle-sized arrays share blocks, and a block whose last array is gone
-waits for the next trace; what waits is bounded.
+A trace keeps hundreds of arrays of some 100 kB.  If each were allocated, the system would clear new
+pages of 4 kB, which takes a tenth of the time of a pass.  So middle-sized arrays share blocks.  A
+block whose last array is gone waits for the next trace; the waiting memory is bounded.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from byhand.numbers.floats.formats import Data, Kind
 
 BLOCK = 1 << 23
-SMALL, LARGE = 1 << 13, 1 << 20  # bytes; smaller arrays are on their own, larger ones in a block
+SMALL, LARGE = 1 << 13, 1 << 20  # bytes; arrays between them share blocks
 IDLE = 1 << 26  # bytes of blocks that may wait to be used again
 LINE = 64  # bytes of a cache line, at which arrays begin
 
@@ -46,20 +45,20 @@ class Memory:
 
 
 def _borrowed(size: int) -> Data:
-    """A block of at least so many bytes, which comes back when no array lies in it any more."""
+    """A block of at least so many bytes, which becomes idle when its last array is gone."""
     block = _waiting(size)
     if block is None:
         block = np.empty(size, dtype=np.uint8)
-    lent = np.frombuffer(block.data, dtype=np.uint8)  # its views hold it, not the block
+    lent = np.frombuffer(block.data, dtype=np.uint8)  # views refer to this, not to the block
     finalize(lent, _give_back, block).atexit = False
     return lent
 
 
 def _waiting(size: int) -> Data | None:
-    """The smallest idle block that holds so many bytes and wastes no more than as many."""
+    """The smallest idle block of `size` to twice `size` bytes; None where there is none."""
     fitting = [block for block in tuple(_idle.values()) if size <= block.size <= 2 * size]
     for block in sorted(fitting, key=len):
-        if _idle.pop(id(block), None) is not None:  # unless another thread was faster
+        if _idle.pop(id(block), None) is not None:  # another thread may be faster
             return block
     return None
 

@@ -67,7 +67,7 @@ def _ends(ball: arb) -> tuple[arb, arb]:
 
 
 def _bound(end: arb, form: Format) -> float:
-    """An end of an enclosure, rounded; exponents that fit nowhere are told apart first."""
+    """An end of an enclosure, rounded; extreme exponents are handled first."""
     mantissa, exponent = (int(part) for part in end.man_exp())
     size = mantissa.bit_length() + exponent
     if mantissa == 0 or size < form.least - form.bits - 1:
@@ -88,17 +88,17 @@ def constant(value: Expression | Fraction, form: Format) -> Any:
     if isinstance(value, Fraction):
         near = nearest(value, form)
     else:
-        from byhand.numbers.exact import Exact  # only now: most float weights need none of it
+        from byhand.numbers.exact import Exact  # rarely needed
 
         near = nearest_value(Exact().scalar(value), form)
     return form.dtype.type(near)
 
 
 def admitted(data: Any, form: Format) -> Data:
-    """An array in the format, or as it is where it is in a narrower one; masks stay.
+    """The array in the format, or unchanged where it is in a narrower one; masks stay.
 
-    What is not in either is rounded, each entry once.  A finite entry that is too large for the
-    format is an InputError.  To be called where overflow is not to be warned of.
+    Other arrays are rounded, each entry once.  A finite entry that is too large for the format is
+    an InputError.  The caller must silence overflow warnings.
     """
     if isinstance(data, np.ma.MaskedArray):
         return np.ma.MaskedArray(admitted(data.data, form), mask=data.mask)
@@ -116,7 +116,7 @@ def admitted(data: Any, form: Format) -> Data:
 def nearest_entries(data: Data, form: Format) -> Data:
     """An array of Fraction, Expression, Printed, ABSENT or numbers, each rounded once.
 
-    A printed number is what was printed; ABSENT entries are masked, with -∞ below the mask.
+    A rounded decimal is taken as it is printed; ABSENT entries are masked, with -∞ below the mask.
     """
     flat = data.ravel()
     floats = np.fromiter((_nearest_entry(x, form) for x in flat), dtype=FLOAT64, count=flat.size)

@@ -34,14 +34,14 @@ from byhand.numbers.floats.products import times_matrix
 from byhand.numbers.floats.results import first_not_finite, predict
 from byhand.numbers.written import short
 
-quiet = np.errstate  # overflow and the like are no errors of floats: NumPy shall not warn
+quiet = np.errstate  # overflow is a result, not an error: NumPy must not warn
 
 
 class Floats(Numbers):
     """Floats of one format.
 
-    Weights of a narrower format are used as they lie in memory and widened piece by piece; with
-    `convert_once` they are converted when they are admitted, for whoever uses them often.
+    Weights of a narrower format stay as they are and are widened piece by piece.  With
+    `convert_once` they are converted when admitted, for frequent use.
     """
 
     uniform: ClassVar[str | None] = "rounded"
@@ -73,7 +73,7 @@ class Floats(Numbers):
 
     @quiet(all="ignore")
     def admit_frequencies(self, data: Any) -> Array:
-        """In float64, whatever the format: position 1000 would show 1000 times the rounding."""
+        """The frequencies in float64: at position 1000 their rounding counts 1000 times."""
         return widened(admitted(data, FORMATS["float64"]), FLOAT64)
 
     def register(self, entry: Any) -> str:
@@ -90,7 +90,7 @@ class Floats(Numbers):
         return self._memory.room(shape, self._work.dtype)
 
     def _give(self, result: Data, *made_of: Array | None) -> Array:
-        """The result in the format; notes its first entry that is not finite though they are."""
+        """The result in the format; notes the first infinite or NaN entry of finite inputs."""
         result = narrowed(result, self.dtype)
         index = first_not_finite(result, made_of)
         if index is not None:

@@ -1,10 +1,10 @@
-"""Rows times a matrix, as BLAS likes it.
+"""Rows times a matrix, arranged for speed in BLAS.
 
-A few rows (the tokens of a text) meet a large matrix, which is read once from memory.  OpenBLAS,
-which NumPy comes with, first copies the operands of a large product into an order of its own; for
-few rows that costs as much as half of the product itself.  Products of up to a million
-multiplications it does without, so a large one is put together from such tiles.  Matrices of a
-narrower format are widened piece by piece: beside the matrix only a small buffer is needed.
+A few rows (the tokens of a text) meet a large matrix, which is read once from memory.  NumPy's
+OpenBLAS first copies the operands of a large product into an order of its own.  For few rows that
+costs as much as half of the product itself.  Products of up to a million multiplications it does
+without, so a large one is put together from such tiles.  Matrices of a narrower format are widened
+piece by piece: beside the matrix only a small buffer is needed.
 """
 
 from __future__ import annotations

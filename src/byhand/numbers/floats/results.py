@@ -1,4 +1,4 @@
-"""Results in floats: whether they are finite, and which logit is the largest."""
+"""Checks of results in floats for finite entries, and the largest logit."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from byhand.train.corpora.corpus import Corpus, Document, Question
 
 __all__ = ["Corpus", "Document", "Question", "builtin_corpora", "open_corpus"]
 
-TIMES, HELD_OUT = 32, 8  # as often the pattern is repeated to learn from, and to be held out
+TIMES, HELD_OUT = 32, 8  # repetitions of the pattern for training and held out
 
 
 def pattern() -> Corpus:
-    """The pattern A B C, repeated: three facts, which one token back decides."""
+    """The pattern A B C, repeated: each token follows from the one before."""
     vocabulary = Vocabulary(("A", "B", "C"), "characters")
     return Corpus(
         name="abc",

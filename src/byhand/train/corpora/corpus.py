@@ -22,11 +22,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Texts as token ids; nothing of `validation` may be learned from.
+    """Texts as token ids; `validation` is never learned from.
 
     With `stream`, a document is a text without a beginning or an end that may be cut anywhere.
-    Without, each document stands by itself: what comes after its last token is not said, so it
-    must not be learned that anything does.
+    Without it, each document stands by itself, and nothing may be learned about what follows its
+    last token.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Corpus:
     stream: bool
     text: str  # the canonical example
     questions: tuple[Question, ...] = ()  # what can be asked about the held-out documents
-    groups: tuple[int, ...] | None = None  # of each of `train`: the same number, the same matter
+    groups: tuple[int, ...] | None = None  # of each of `train`: related documents share a number
 
     @property
     def digest(self) -> str:
-        """The same for the same vocabulary and documents, whatever name and description say.
+        """A digest of the vocabulary and the documents, but not of the name and the description.
 
         SHA-256, in hexadecimal, of the compact UTF-8 JSON of
         [kind of tokens, tokens, train, validation].

@@ -1,8 +1,8 @@
 """A UTF-8 text file as a corpus of characters.
 
-The tokens are all characters of the file in the order of their code points, so that the same
-characters have the same ids however the text is arranged.  Nothing is changed: upper and lower
-case, accents written apart and every kind of line end are characters like others.
+The tokens are all characters of the file in the order of their code points.  So the ids do not
+depend on the order of the text.  Nothing is normalised: upper and lower case, combining accents and
+all kinds of line ends are kept.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from byhand.language import _
 from byhand.tokens import Vocabulary
 from byhand.train.corpora.corpus import Corpus
 
-LARGEST = 2**24  # bytes: a character becomes a number of its own, and toys learn from less
+LARGEST = 2**24  # bytes of a file; toys learn from less
 LEAST = 2  # characters on either side: with fewer there is nothing to predict
 SHOWN = 8  # characters of the canonical example
 
 
 def read(path: Path, held_out: float) -> Corpus:
-    """The first part of a file to learn from, and its last part, a share of `held_out`.
+    """The corpus of a file: its first part to learn from, its last `held_out` share held out.
 
-    The vocabulary is that of the whole file: a character that only the last part has is known,
-    and never learned.
+    The vocabulary is that of the whole file: a character that only the last part has is never
+    learned.
     """
     if not 0 < held_out < 1:
         raise UsageError(

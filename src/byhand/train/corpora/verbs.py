@@ -1,16 +1,15 @@
-"""Verb forms of English and Spanish: the tables, and the corpus that is made of them.
+"""Verb forms of English and Spanish: the tables, and the corpus made from them.
 
-Every form is a stem and an ending, and regular: written one after the other they are the form as
-people spell it (-0 is the ending that is not written).  Each combination of a verb, a person and
-a tense gives four documents:
+Every form is regular: a stem followed by an ending is the form as people spell it (-0 is the empty
+ending).  Each combination of a verb, a person and a tense gives four documents:
 
     <en> yesterday she climb -ed <end>
     <en> yesterday she climb -ed = ella sub -ió <end>
     <es> ayer ella sub -ió <end>
     <es> ayer ella sub -ió = she climb -ed <end>
 
-Of a held-out combination, the training split has the same four documents, each cut off before its
-first ending: that the question is asked can be learned, the answer cannot.
+The training split has the four documents of a held-out combination too, each cut off before its
+first ending.  So the question can be learned, the answer cannot.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ ENDINGS = {
 MARKS = {"en": "<en>", "es": "<es>"}
 OTHER = {"en": "es", "es": "en"}
 SAME, END = "=", "<end>"
-PADS = ("<pad0>", "<pad1>", "<pad2>", "<pad3>")  # no text has them: 64 is a rounder size than 60
+PADS = ("<pad0>", "<pad1>", "<pad2>", "<pad3>")  # unused tokens, which make the size 64
 
 
 @dataclass(frozen=True)
@@ -91,17 +90,17 @@ class Combination:
 
     @property
     def held_out(self) -> bool:
-        """Nearly a seventh of the combinations: one person further back with each verb.
+        """Whether it is held out: nearly a seventh are, one person further back with each verb.
 
-        No two verbs of a conjugation leave out the same person and tense, so that every ending
-        is seen with two other stems of its class; and no verb leaves out a form that is written
-        as another of its own (caminamos is present and past).
+        No two verbs of a conjugation leave out the same person and tense, so that every ending is
+        seen with two other stems of its class.  No verb leaves out a form that is spelled like
+        another of its own (caminamos is present and past).
         """
         return (self.verb + self.person - 2 * self.tense) % 7 == 6 and not self.tells_apart
 
     @property
     def tells_apart(self) -> bool:
-        """Whether it shows if a verb is of -er or -ir: they differ in two forms, which stay in."""
+        """Whether the form tells -er and -ir verbs apart: two forms do; both stay in training."""
         er, ir = (ENDINGS[name, TENSES[self.tense]][self.person] for name in ("er", "ir"))
         return VERBS[self.verb].conjugation in ("er", "ir") and er != ir
 
@@ -120,7 +119,7 @@ class Combination:
         return (MARKS[language], TIMES[language][self.tense], *self.form(language))
 
     def documents(self, language: str) -> tuple[tuple[str, ...], ...]:
-        """Those that begin in this language: the sentence, and the sentence translated."""
+        """The documents that begin in this language: the sentence, and the sentence translated."""
         sentence = self.sentence(language)
         return ((*sentence, END), (*sentence, SAME, *self.form(OTHER[language]), END))
 
@@ -140,13 +139,13 @@ def combinations() -> Iterator[Combination]:
 
 @cache
 def vocabulary() -> Vocabulary:
-    """60 tokens in the order of the tables, and four that no text has."""
+    """60 tokens in the order of the tables, and four unused ones."""
     words = [END, SAME, *MARKS.values()]
     for table in (TIMES, PERSONS):
         words += [word for words in table.values() for entry in words for word in entry.split()]
     words += [ending for endings in ENDINGS.values() for ending in endings]
     words += [verb.stem(language) for language in MARKS for verb in VERBS]
-    return Vocabulary((*dict.fromkeys(words), *PADS))  # each once, where it is first met
+    return Vocabulary((*dict.fromkeys(words), *PADS))  # in order of first use
 
 
 def _ids(words: Sequence[str]) -> Document:

@@ -1,8 +1,7 @@
-"""Arb balls: every number a ball that contains the real value, entry by entry.
+"""Arb balls: every number is a ball that contains the real value.
 
 `operations` has the operations of a transformer, `functions` and `ranges` the functions of narrow
-and of wide balls, `given` numbers from outside, `largest` the next token, `sizes` how
-balls look from outside, `arrays` what they are kept in.  The balls are Arb's, by python-flint
-(Johansson, "Arb: efficient arbitrary-precision midpoint-radius interval arithmetic", IEEE
-Transactions on Computers 66, 2017).
+and of wide balls.  `given` has weights, `largest` the next token, `sizes` enclosures and sizes,
+`arrays` arrays of balls.  The balls are Arb's, through python-flint (Johansson, "Arb: efficient
+arbitrary-precision midpoint-radius interval arithmetic", IEEE Transactions on Computers 66, 2017).
 """

@@ -1,7 +1,7 @@
 """Functions of Arb balls: each returns a ball that contains every value of the function.
 
-That is its value of every number in the argument, at the working precision.  What is not finite
-gives what is not finite.
+That is its value at every number in the argument, at the working precision.  An argument that is
+not finite gives a result that is not finite.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from byhand.numbers.enclosed.balls.ranges import ANY_SHARE, WIDE, increasing, sh
 def softmax_row(row: list[arb]) -> list[arb]:
     """Returns balls that contain the softmax of every row of numbers in these balls.
 
-    Shifted by one number, the largest midpoint, which softmax does not see.
+    The row is shifted by the largest midpoint, which does not change the softmax.
     """
     if len(row) == 1:
         return [arb(1)]
@@ -34,7 +34,7 @@ def softmax_row(row: list[arb]) -> list[arb]:
 
 
 def relu(x: arb) -> arb:
-    """max(0, x); of a ball across zero, the ball of what may remain."""
+    """max(0, x); for a ball across zero, a ball from 0 to its upper end."""
     if x > 0:
         return x
     if x <= 0:
@@ -43,7 +43,7 @@ def relu(x: arb) -> arb:
 
 
 def sigmoid(x: arb) -> arb:
-    """1/(1 + e^-x), by whichever power is small."""
+    """1/(1 + e^-x), computed from the smaller of e^x and e^-x."""
     return increasing(_sigmoid, x)
 
 

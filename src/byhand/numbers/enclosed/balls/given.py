@@ -1,7 +1,7 @@
-"""Given numbers, weights above all, as balls of any working precision.
+"""Given numbers, such as weights, as balls of any working precision.
 
 A float or a dyadic fraction is the same ball at every precision; 1/3 and √2/2 are enclosed anew,
-more narrowly, when the precision is raised.  A printed number stays the interval it is.
+more narrowly, when the precision is raised.  A rounded decimal stays the same interval.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Value
 
-SHORT = 4096  # bits of a fraction that is tried to be held exactly
+SHORT = 4096  # bits up to which a fraction may be held exactly
 
 
 class Given:
-    """Some given numbers.  What was made of them for one precision is kept for its next use."""
+    """Some given numbers.  The balls of one precision are kept for its next use."""
 
     def __init__(self, data: Any, space: Space) -> None:
         entries = np.asarray(data)
@@ -73,7 +73,7 @@ class Given:
 
 
 def _known(entry: Any, space: Space) -> arb | Fraction | Value | None:
-    """A ball for what is known, the same at every precision; else what to make one of."""
+    """A ball that holds at every precision; else the number to make balls from."""
     if isinstance(entry, arb) or entry is ABSENT:
         return entry
     if isinstance(entry, Printed):
@@ -93,7 +93,7 @@ def _known(entry: Any, space: Space) -> arb | Fraction | Value | None:
 
 
 def _fraction(value: Fraction) -> arb | Fraction:
-    """An exact ball where there is one."""
+    """An exact ball if there is one; else the fraction."""
     below = value.denominator
     if below & (below - 1) or max(below.bit_length(), value.numerator.bit_length()) > SHORT:
         return value
@@ -108,7 +108,7 @@ def interval(middle: Fraction, radius: Fraction) -> arb:
 
 
 def ball_of_fraction(value: Fraction, bits: int) -> arb:
-    """Returns a ball that contains the fraction, as narrow as so many bits make it."""
+    """Returns a ball that contains the fraction, computed with so many bits."""
     with ctx.workprec(bits):
         return arb(fmpq(value.numerator, value.denominator))
 

@@ -1,10 +1,9 @@
 """The operations of a transformer on Arb balls, entry by entry: arrays of objects.
 
 For any weights, exact, named, printed or floats, and for models of up to some hundred thousand
-parameters.  Each entry is a ball that contains the real value; how wide it is depends on the
-weights and on `bits` alone, never on the precision that somebody else has set in FLINT.  A ball
-that knows nothing (after a division by what may be zero) is not finite, and from outside an
-infinite enclosure.
+parameters.  Each entry is a ball that contains the real value.  Its width depends on the weights
+and on `bits` alone, never on a precision set elsewhere in FLINT.  After a division by a ball around
+zero, the ball is not finite, and its enclosure is infinite.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
 from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
 
-SPARE = 128  # bits beyond the working precision, so that a difference is as narrow as the ball
+SPARE = 128  # extra bits, so that a difference is as narrow as the ball
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 
@@ -70,7 +69,7 @@ class Balls(Enclosing):
     def __init__(self, bits: int) -> None:
         super().__init__()
         self.bits = bits
-        self._space = Space()  # where expressions have their values
+        self._space = Space()  # for the values of expressions
 
     @property
     def name(self) -> str:
@@ -82,7 +81,7 @@ class Balls(Enclosing):
     # ------------------------------------------------------------------- values in and out
 
     def admit(self, data: Any) -> Given:
-        """These numbers, exactly, or as narrow as they are known: printed ones stay intervals."""
+        """These numbers, exactly; rounded decimals stay the intervals they are."""
         return Given(data, self._space)
 
     def entries(self, value: Array) -> Array:
@@ -107,7 +106,7 @@ class Balls(Enclosing):
             return apart_from(self._balls(value), floats)
 
     def with_zeros(self, value: Array, places: Sequence[tuple[int, ...]]) -> Array:
-        """The value with entries that are known, from elsewhere, to be exactly zero."""
+        """The value with the entries at these places set to 0, which they are known to be."""
         balls = self._balls(value).copy()
         for place in places:
             balls[place] = arb(0)
@@ -123,7 +122,7 @@ class Balls(Enclosing):
         return super().stack_rows([self._balls(part) for part in parts])
 
     def _balls(self, x: Any) -> Array:
-        """What was admitted, or what an operation gave, as an array of balls."""
+        """Admitted numbers, or the result of an operation, as an array of balls."""
         return x.at(self.bits) if isinstance(x, Given) else x
 
     def _scalar(self, value: Expression | Fraction) -> arb:
@@ -325,7 +324,7 @@ class Balls(Enclosing):
             values = v[head // group]
             if all(entry.is_finite() for entry in values.ravel()):
                 rows.append(table_of(matrix(present_or_zero(shares)) * matrix(values)))
-            else:  # what is not finite is read by nobody who does not look at it
+            else:  # infinite values may stand at hidden keys
                 rows.append(np.stack([_mixed(row, values) for row in shares]))
         return np.stack(rows)
 

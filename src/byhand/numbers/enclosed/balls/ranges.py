@@ -1,4 +1,4 @@
-"""Functions of wide balls, where the plain rules of ball arithmetic would say nothing.
+"""Functions of wide balls, for which plain ball arithmetic gives no useful bound.
 
 A ball around 0 has no inverse, and one around a wide range of powers of e holds 0 as well.  These
 functions look at the ends of their arguments, which are numbers, and use that each is monotone
@@ -17,7 +17,7 @@ WIDE = 2.0**-10  # a radius from which the ends are looked at one by one
 
 
 def narrow(x: arb) -> bool:
-    """Whether some digits of x are known: then plain rules say enough."""
+    """Whether some digits of x are known: then plain ball arithmetic suffices."""
     return bool(x.is_finite() and x.rad() <= WIDE * x.abs_lower())
 
 
@@ -91,7 +91,7 @@ def normalized(row: Sequence[arb], eps: arb, *, centered: bool) -> list[arb]:
 
 
 def _others(numbers: Sequence[arb]) -> list[arb]:
-    """Of each place the sum of the other numbers."""
+    """For each place, the sum of the other numbers."""
     before = list(accumulate(numbers, initial=arb(0)))
     after = list(accumulate(reversed(numbers), initial=arb(0)))[::-1]
     return [x + y for x, y in zip(before[:-1], after[1:], strict=True)]

@@ -1,8 +1,8 @@
-"""Arb balls seen from outside: their enclosures, their sizes, and their distances from floats.
+"""Enclosures and sizes of Arb balls, and their distances from floats.
 
-A ball that is too small or too large for fractions (e^-1000000000000000000 has digits too) would
-need billions of digits for the ends of an `Enclosure`.  Its enclosure is that of a larger set, and
-its decimals are taken from the ball itself.
+A ball of an extreme size, such as e^-1000000000000000000, would need billions of digits for the
+ends of an `Enclosure`.  Its enclosure is that of a larger set, and its decimals are taken from the
+ball itself.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from byhand.numbers.enclosed.enclosure import (
 )
 
 HALF = fmpq(1, 2)
-FARTHEST = 2**62  # of a binary exponent in an array; what is farther is bounded by it
+FARTHEST = 2**62  # the largest binary exponent in an array; larger ones are replaced by it
 
 
 def apart_from(balls: Array, floats: Logs) -> Apart:
-    """How far floats are, at least, from the numbers of an array of balls."""
+    """Lower bounds of the distances of floats from an array of balls."""
     pairs = zip(balls.ravel(), floats.ravel().tolist(), strict=True)
     found = [(0.0, 0, 0.0, 0) if x is ABSENT else _apart(x, number) for x, number in pairs]
     least, exponents, sizes, tops = zip(*found, strict=True)
@@ -67,7 +67,7 @@ def _upward(man: int, exp: int) -> float:
 
 
 def magnitudes(x: arb) -> tuple[float, float]:
-    """log2 of |midpoint| and of the radius, as the enclosure of the ball will have them."""
+    """log2 of |midpoint| and of the radius of the ball's enclosure."""
     if not x.is_finite():
         return -np.inf, np.inf
     man, exp = map(int, x.mid().man_exp())
@@ -84,7 +84,7 @@ def magnitudes(x: arb) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class ExtremeEnclosure(Enclosure):
-    """The numbers of a ball of its `own`, which `mid` and `rad` enclose far more widely."""
+    """An enclosure with its ball, `own`, which is far narrower than `mid` and `rad` say."""
 
     own: Any  # the ball
 
@@ -119,7 +119,7 @@ class ExtremeEnclosure(Enclosure):
 
 
 def enclosure_of_ball(ball: arb) -> Enclosure:
-    """Returns an enclosure of a ball; one that has its digits, whatever the size."""
+    """Returns an enclosure of a ball, with its digits, whatever the size."""
     known = Enclosure.of(ball)
     if not absurd(ball):
         return known

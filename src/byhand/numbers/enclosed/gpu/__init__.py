@@ -1,4 +1,4 @@
-"""The GPU: limb arithmetic on torch tensors, as kernels, and in passes that are repeated.
+"""Limb arithmetic on the GPU: torch tensors, kernels, and repeated passes.
 
 engine      tensor_engine: the array functions on tensors
 kernels     recording, kernels, fused, row_kernels: array code that becomes Triton kernels

@@ -1,7 +1,7 @@
-"""Softmax and mixing on a GPU where every query sees the first keys: what is hidden is not touched.
+"""Softmax and mixing on a GPU where every query sees a prefix of the keys; the rest is skipped.
 
-The same bounds as in `limbs.attention`, in few passes over memory.  What is done entry by entry is
-done by kernels that walk along rows (`row_kernels`), each as far as its query sees:
+The same bounds as in `limbs.attention`, in few passes over memory.  Elementwise work is done by
+kernels that walk along rows (`row_kernels`), each as far as its query sees:
 
     powers   e^(score - largest), and their sum
     shares   powers over their sum, laid out for the product with the values; sums of bounds
@@ -74,7 +74,7 @@ def shares_program(given: RowInputs, keep: int, places: Any) -> RowResults:
 
 
 class DeferredShares(Enclosed):
-    """Shares whose digits are worked out together with what they mix, or when asked for."""
+    """Shares whose digits are worked out together with the mixing, or on demand."""
 
     __slots__ = ("_dense", "inverse", "low", "powers", "visible")
 
@@ -102,7 +102,7 @@ class DeferredShares(Enclosed):
 
     @property
     def n(self) -> int:
-        """Limbs: a share is below 2."""
+        """The number of limbs; a share is below 2."""
         return max(1, -(-(2 - self.low) // WIDTH))
 
     @property
@@ -111,7 +111,7 @@ class DeferredShares(Enclosed):
         return self.low + WIDTH * self.n
 
     def folded(self, keys: Sequence[Array]) -> tuple[Array, Array]:
-        """Limbs and an approximation as `VisibleKeys.folded`; Σ limb², Σ share·key, the most."""
+        """Limbs and an approximation as `VisibleKeys.folded`; Σ limb², Σ share·key, the largest."""
         room = self.powers.limbs.new_empty(self.visible.size * (self.n + 1))
         return room, self._laid_out(self.visible.folded(room, self.n + 1), keys)
 
@@ -134,7 +134,7 @@ class DeferredShares(Enclosed):
 
     @property
     def digits(self) -> Digits:  # type: ignore[override]
-        """(head, query, key); 0 where hidden."""
+        """The digits (head, query, key), 0 where hidden."""
         if self._dense is None:
             room = self.powers.limbs.new_zeros((self.n + 1, *self.shape))
             self._laid_out(self.visible.dense(room), [])
@@ -151,7 +151,7 @@ def softmax(system: System, x: Enclosed, trail_of: Callable[..., Any]) -> Enclos
     heads, queries, count = visible.shape
     grown = growth(times(scored.widest, 2.0))
     low = system.grid(over(grown, float(count)))
-    low = min(low, -count.bit_length() - 8)  # however little is known, a sum of shares is not 0
+    low = min(low, -count.bit_length() - 8)  # so fine that a sum of shares is not 0
     fine = aligned(low - count.bit_length() - 4)
     last = (-POINTS - fine) // WIDTH
     flat = x.digits.limbs.reshape(x.digits.n, -1, count)

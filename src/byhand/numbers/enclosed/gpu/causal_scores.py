@@ -1,9 +1,9 @@
-"""Attention scores on a GPU where every query sees the first keys: what is hidden is not touched.
+"""Attention scores on a GPU where every query sees a prefix of the keys; the rest is skipped.
 
-The same bounds as in `limbs.scores`.  Sums of products are carried, checked and rounded by a kernel
-that walks along rows as far as each query sees, and finds the largest score of a row.  Of the radii
-of a row only the largest, R, is needed: it is bounded by the largest norms and radii of the keys
-that the row sees.  Bounds of entries are made when they are asked for (`box`).
+The same bounds as in `limbs.scores`.  A kernel walks along rows as far as each query sees.  It
+carries, checks and rounds the sums of products, and finds the largest score of a row.  Only the
+largest radius R of a row is needed.  It is bounded by the largest norms and radii of the keys that
+the row sees.  Bounds of entries are made on demand (`box`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, Origin
 
 FINEST = 190  # bits; kernels of more limbs take too long to compile
-HIGHEST = 34  # scores below 2^34: floats tell the largest of them to far less than 1/8
+HIGHEST = 34  # scores are below 2^34: floats find the largest to far less than 1/8
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreTrail:
-    """What softmax needs of scores besides their digits."""
+    """The data that softmax needs besides the digits of the scores."""
 
     visible: VisibleKeys
     widest: Array  # (head, query): R
@@ -67,7 +67,7 @@ def scores(
     hidden: Array,
     apart: Array,
 ) -> Enclosed | None:
-    """2^power·q·k; None where this cannot be done so.  `apart`: ‖K - c‖₂ of each head of k."""
+    """2^power·q·k; None where this method does not apply.  `apart`: ‖K - c‖₂ of each head of k."""
     if system.bits > FINEST:
         return None
     engine: Any = q.digits.engine

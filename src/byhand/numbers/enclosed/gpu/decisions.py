@@ -1,9 +1,10 @@
-"""Decisions of the host about numbers on a device, kept from one pass for the next.
+"""Decisions of the host about numbers on a device, kept for later passes.
 
-How many limbs a result gets, on which grid it stands and where a product is split is decided by the
-host, from numbers on the device: the largest row norm, the smallest radius.  Each such question
-makes the host wait.  A pass of the same plan asks the same questions in the same order, so answers
-can be kept (`Noting`) and given again without looking (`Repeating`).  They are not trusted then:
+The host decides how many limbs a result gets, on which grid it stands and where a product is split.
+It decides from numbers on the device: the largest row norm, the smallest radius.  Each such
+question makes the host wait.  A pass of the same plan asks the same questions in the same order.
+So answers can be kept (`Noting`) and given again without reading the device (`Repeating`).  They
+are not trusted then:
 
     bounds    what a proof rests on (no entry is larger than this, this limb is empty, no checksum
               differs) is compared, on the device, with what this pass really has; all comparisons
@@ -27,29 +28,28 @@ Array = Any
 Kept = TypeVar("Kept")
 Claim = tuple[Array, Sequence[float]]  # numbers on the device, and what they must not exceed
 
-ROOM = 2.0  # the usual: texts of hundreds of tokens differ by less
+ROOM = 2.0  # the usual factor: texts of hundreds of tokens differ by less
 
 
 class CannotRepeat(ByhandError):
-    """A pass that takes a way which needs the host: it is worked out as usual, each time."""
+    """A pass that needs the host on the way: it is worked out as usual each time."""
 
 
 class Answers(ABC):
-    """Who answers questions about numbers on a device."""
+    """A source of answers to questions about numbers on a device."""
 
-    room = 1.0  # so many times larger may numbers of other tokens be
+    room = 1.0  # the factor by which numbers of other tokens may be larger
 
     @abstractmethod
     def decide(
         self, choose: Callable[[float], Kept], claims: Callable[[Kept], Sequence[Claim]]
     ) -> Kept:
-        """What `choose` decides, which looks at the device; it holds while its claims do."""
+        """The decision of `choose`, which reads the device; it is valid while its claims hold."""
 
     def bounds(
         self, values: Array, widened: Callable[[float, float], float] | None = None
     ) -> list[float]:
-        """Numbers that those of a row do not exceed; `widened` says what becomes of one with
-        room."""
+        """Upper bounds of the numbers of a row; `widened` adds the room to a bound."""
 
         def choose(room: float) -> list[float]:
             found: list[float] = values.tolist()
@@ -62,11 +62,11 @@ class Answers(ABC):
         return self.decide(choose, lambda kept: [(values, kept)])
 
     def guess(self, value: Array) -> float:
-        """About this number; no proof may rest on it."""
+        """An estimate of this number; no proof may rest on it."""
         return self.decide(lambda room: float(value), lambda kept: [])
 
     def holds(self, condition: Array) -> bool:
-        """True only if the condition does, everywhere; False says nothing."""
+        """True only if the condition holds everywhere; False says nothing."""
 
         def choose(room: float) -> bool:
             return bool(condition.all())
@@ -78,11 +78,11 @@ class Answers(ABC):
 
     @abstractmethod
     def read_by_host(self) -> None:
-        """Said before the host reads what it cannot ask for again."""
+        """Called before the host reads numbers that a repeated pass cannot ask for."""
 
 
 class Now(Answers):
-    """Looks each time."""
+    """Reads the device each time."""
 
     def decide(
         self, choose: Callable[[float], Kept], claims: Callable[[Kept], Sequence[Claim]]
@@ -94,7 +94,7 @@ class Now(Answers):
 
 
 class Noting(Answers):
-    """Looks, with room to spare, and keeps what it has answered."""
+    """Reads the device, adds room, and keeps the answers."""
 
     def __init__(self, room: float = ROOM) -> None:
         self.room = room
@@ -112,7 +112,7 @@ class Noting(Answers):
 
 
 class Repeating(Answers):
-    """Answers as before, without looking; what that claims is compared on the device."""
+    """Repeats the kept answers; their claims are checked on the device."""
 
     def __init__(self, noted: Noting) -> None:
         self._left = iter(noted.kept)
@@ -146,13 +146,13 @@ _answers: list[Answers] = [Now()]
 
 
 def answers() -> Answers:
-    """Who answers now."""
+    """The current source of answers."""
     return _answers[-1]
 
 
 @contextmanager
 def answered_by(who: Answers) -> Iterator[Answers]:
-    """Lets somebody else answer inside the block."""
+    """Sets the source of answers inside the block."""
     _answers.append(who)
     try:
         yield who
@@ -161,7 +161,7 @@ def answered_by(who: Answers) -> Iterator[Answers]:
 
 
 def outside_the_pass(make: Callable[[], Kept]) -> Kept:
-    """make(), whose result is kept for ever: what is asked on the way belongs to no pass."""
+    """The result of make(), which is kept for ever: its questions belong to no pass."""
     if isinstance(answers(), Repeating):
         raise CannotRepeat("something was not there before")
     with answered_by(Now()):

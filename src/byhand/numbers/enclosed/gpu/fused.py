@@ -1,11 +1,11 @@
 """Whole elementwise functions as Triton kernels: limbs are read once and written once.
 
-The array code of `limbs.polynomials` and `limbs.exponential` is not written a second time: it runs
-once on `Recorded` rows, which note every operation as a line of Triton, and the lines become the
+The array code of `limbs.polynomials` and `limbs.exponential` is not written a second time.  It runs
+once on `Recorded` rows, which note every operation as a line of Triton; the lines become the
 kernel.  So the same operations are done in the same order (no fused multiply-add is allowed), and
-the bits are those of the array code.  Many limbs make a long program, which compilers are slow
-with: it is cut into kernels that hand rows on.  Without kernels, `run` returns None and the array
-code itself is used.
+the bits are those of the array code.  Many limbs make a long program, which compiles slowly: it is
+cut into kernels that pass rows on.  Without kernels, `run` returns None and the array code itself
+is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PIECE = 1 << 22  # entries at a time, which bounds the memory between kernels
 def run(
     function: Callable[..., Array], tables: Sequence[Any], x: Array, limbs: int
 ) -> Array | None:
-    """function(*tables, x) by kernels, x (n, entries); None where there are none to be had."""
+    """function(*tables, x) by kernels, x (n, entries); None where there are no kernels."""
     if x.device.type != "cuda" or not x.shape[1] or not kernels.usable(x):
         return None
     arrays = [table.rows if isinstance(table, Table) else table for table in tables]
@@ -61,7 +61,7 @@ def _kernels(
     shapes: tuple[tuple[int, ...], ...],
     n: int,
 ) -> tuple[list[Any], int]:
-    """The kernels, to be run one after another, and how many rows they hand on."""
+    """The kernels, to be run one after another, and how many rows they pass on."""
     sources, slots = sources_of(function, tables, shapes, n)
     return [kernels.compiled(source) for source in sources], slots
 
@@ -72,7 +72,7 @@ def sources_of(
     shapes: Sequence[tuple[int, ...]],
     n: int,
 ) -> tuple[list[str], int]:
-    """Kernels of at most about LINES lines, and how many rows they hand on to each other."""
+    """Kernels of at most about LINES lines, and how many rows they pass on to each other."""
     recorder = Recorder()
     columns = [Columns(recorder, f"table{i}", shape) for i, shape in enumerate(shapes)]
     given = [

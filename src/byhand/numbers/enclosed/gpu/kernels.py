@@ -1,10 +1,10 @@
 """Limb arithmetic as Triton kernels of the GPU: every limb is read once and written once.
 
 The array code of `limbs.array_code` runs once on `Recorded` rows and becomes a kernel, as in
-`fused`.  Here arrays of any strides are read where they lie, rows that are broadcast too, and
-powers of two are arguments: a kernel depends on the numbers of limbs and on where they go, on
-nothing else.  Where Triton is missing or cannot compile, a warning says so once, `run` returns None
-and the array code itself is used: slower, with the same bits.
+`fused`.  Arrays of any strides are read in place, broadcast rows too, and powers of two are
+arguments.  So a kernel depends only on the numbers of limbs and on where they go.  Where Triton is
+missing or cannot compile, a warning says so once and `run` returns None.  Then the array code
+itself is used: slower, with the same bits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from byhand.numbers.enclosed.gpu.recording import Recorder, Row, Rows
 from byhand.numbers.enclosed.limbs.engine import Array, Recorded
 
 BLOCK = 128
-DIMENSIONS = 4  # of what is left when axes that lie one in another are taken together
+DIMENSIONS = 4  # after axes that lie one in another are joined
 EXPONENT = 1000  # powers of two beyond this are not made in kernels
 NARROW = 1 << 31
 LINES = 1200  # of a kernel
@@ -36,7 +36,7 @@ Program = Callable[..., Rows]  # (arrays, powers, *settings)
 
 
 class NoKernels(UserWarning):
-    """A GPU works without its kernels: proofs are the same and take longer."""
+    """The warning that a GPU works without kernels: proofs are the same and take longer."""
 
 
 _given_up: list[str] = []
@@ -48,7 +48,7 @@ def given_up() -> str | None:
 
 
 def give_up(reason: Exception) -> None:
-    """The array code does everything from now on; a warning says so once."""
+    """Stops the use of kernels; a warning says so once."""
     if not _given_up:
         _given_up.append(f"{type(reason).__name__}: {reason}".split("\n", 1)[0][:200])
         warnings.warn(
@@ -88,7 +88,7 @@ def run(
     limbs: int,
     out: Array | None = None,
 ) -> Array | None:
-    """program(arrays, powers of two, *settings), entry by entry; None where it cannot be.
+    """program(arrays, powers of two, *settings), entry by entry; None where no kernel can run.
 
     Arrays are (limbs, *shape), shapes are broadcast; `out` may be one of them.
     """
@@ -120,9 +120,9 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a program is run on arrays that lie like these."""
+    """How a program is run on arrays with this layout."""
 
-    kernel: Any  # None: not at all
+    kernel: Any  # None: it cannot be run
     shape: tuple[int, ...]
     count: int
     numbers: list[int]  # sizes and strides
@@ -155,7 +155,7 @@ def _plan(
 
 
 def launch(kernel: Any, programs: int, arrays: Sequence[Array], numbers: Sequence[int]) -> None:
-    """Nothing is specialized, so what was compiled once is run again without being looked up."""
+    """Runs a compiled kernel again without a lookup: nothing in it is specialised."""
     ready = _ready.get(kernel)
     if ready is not None and max(numbers) < NARROW:
         ready[programs, 1, 1](*arrays, *numbers)
@@ -181,7 +181,7 @@ def _strides(array: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _joined(
     shape: tuple[int, ...], steps: Sequence[tuple[int, ...]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Fewer axes: those of one entry go, and those that lie one in another become one."""
+    """Fewer axes: those of one entry are dropped, and those that lie one in another are joined."""
     kept = [axis for axis, size in enumerate(shape) if size != 1]
     groups: list[list[int]] = []
     for axis in kept:
@@ -197,8 +197,7 @@ def _joined(
 
 @lru_cache(4096)
 def _kernel(*wanted: Any) -> Any:
-    """The kernel of what `source_of` takes; None where it is so long that compilers take too long
-    with it."""
+    """The kernel for the arguments of `source_of`; None where it is too long to compile."""
     source = source_of(*wanted)
     return None if source.count("\n") > LINES else compiled(source)
 
@@ -208,7 +207,7 @@ def compiled(source: str) -> Any:
     """The kernel of this source, compiled when it is first launched."""
     jit, language = import_module("triton").jit, import_module("triton.language")
     file = f"<byhand kernel {abs(hash(source)):x}>"
-    # where Triton looks the lines of a function up
+    # Triton reads the lines of a function there
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict[str, Any] = {"tl": language}
     exec(compile(source, file, "exec"), names)

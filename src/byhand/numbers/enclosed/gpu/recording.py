@@ -1,8 +1,8 @@
-"""Array code recorded line by line, as the lines of a Triton kernel.
+"""The recording of array code as the lines of a Triton kernel.
 
-`Recorded` rows stand in for rows of entries.  What is done to them is written down in Triton, in
-the same order, so that a kernel made of the lines (fused.py, kernels.py) gives the bits of the
-array code.  Nothing is run here.
+`Recorded` rows stand in for rows of entries.  Their operations are written down in Triton, in the
+same order.  So a kernel made of the lines (fused.py, kernels.py) gives the bits of the array code.
+Nothing is run here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from byhand.numbers.enclosed.limbs.engine import Array, Elementwise, Recorded
 
-ENTRIES = 1  # what a recorded row says its length is; no line depends on it
+ENTRIES = 1  # the length that a recorded row claims; no line depends on it
 ROUNDS = 1.5 * 2.0**52  # added and taken off again, it rounds what is below 2^51 to integers
 
 
@@ -68,12 +68,12 @@ class Row(Recorded):
 
 
 def name_of(value: Row | float) -> str:
-    """As it stands in a line."""
+    """The value as it is written in a line."""
     return value.name if isinstance(value, Row) else repr(float(value))
 
 
 class Rows(Recorded):
-    """Rows one above another: limbs, or what was taken from a table."""
+    """Several rows: limbs, or rows taken from a table."""
 
     def __init__(self, recorder: Recorder, rows: Sequence[Row]) -> None:
         self.engine = recorder
@@ -128,7 +128,7 @@ class Columns(Recorded):
 
     @property
     def rows(self) -> list[Row]:
-        """Of a table with one point: the same for every entry."""
+        """The rows of a table with one point, the same for every entry."""
         return [self.row(i, "0") for i in range(self.shape[0])]
 
 
@@ -156,7 +156,7 @@ class Recorder(Elementwise):
         return Rows(self, [Row(self, "zero") for _ in range(shape[0])])
 
     def rint(self, array: Row, out: Row | None = None) -> Row:
-        """For what is below 2^51 in size."""
+        """The nearest integers, for numbers below 2^51 in size."""
         out = Row(self) if out is None else out
         self.round_to(array, 1.0, out)
         return out

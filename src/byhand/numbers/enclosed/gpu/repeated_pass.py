@@ -1,9 +1,9 @@
 """A certified pass over texts of one length, prepared once and repeated for other texts.
 
-The first time the host makes its decisions and keeps them (decisions.py).  From then on nothing is
-asked on the way, so that on a GPU the whole pass becomes one graph, which runs without the host.
-What kept decisions claim is compared with the numbers of each pass; where a comparison fails, the
-pass is worked out as usual.  So every result is either checked as a whole or an ordinary one.
+The first time the host makes its decisions and keeps them (decisions.py).  From then on it asks
+nothing on the way, so that on a GPU the whole pass becomes one graph, which runs without the host.
+The claims of kept decisions are compared with the numbers of each pass; where a comparison fails,
+the pass is worked out as usual.  So every result is either checked or worked out as usual.
 
 Results of a graph lie where the next pass writes its own: read them before the next call, or ask
 for `lasting` ones.  The doors to this are in `byhand.repeating` and `byhand.proving`.
@@ -34,9 +34,9 @@ QUESTIONS = 1 << 16  # numbers that may be compared in a pass
 
 
 class RepeatedPass:
-    """work(tokens) for texts as long as the first one; everything in it is done on one device.
+    """work(tokens) for texts as long as the first one, all on one device.
 
-    Decisions get so much `room`: more of it lets more texts keep within them, at the cost of limbs.
+    More `room` in the decisions makes them valid for more texts, at the cost of limbs.
     """
 
     def __init__(
@@ -53,8 +53,8 @@ class RepeatedPass:
         self._most = torch.zeros(QUESTIONS, dtype=torch.float64, device=device)
         self._noted: Noting | None = Noting(room)
         self._graph: Any = None
-        self.asked = 0  # questions that a pass does not ask any more
-        self.fallen_back = 0  # passes whose comparisons failed, and that were worked out as usual
+        self.asked = 0  # questions that repeated passes save
+        self.fallen_back = 0  # passes whose comparisons failed: they were worked out as usual
         try:
             with answered_by(self._noted):
                 self._worked_out()
@@ -74,12 +74,12 @@ class RepeatedPass:
         return self._noted is not None
 
     def __call__(self, tokens: Sequence[int]) -> Steps:
-        """The same for these tokens: enclosures that hold, by checks of their own."""
-        # copies, so that what is worked out from them later is not kept for another text
+        """The steps for these tokens: enclosures that contain the real values."""
+        # copies, so that lazy results are not kept for another text
         return self._done(tokens, copy)
 
     def lasting(self, tokens: Sequence[int]) -> Steps:
-        """The same in memory of its own, which the next pass leaves alone."""
+        """The steps for these tokens in memory that the next pass does not overwrite."""
         return self._done(tokens, _lasting if self._graph is not None else copy)
 
     def _done(self, tokens: Sequence[int], taken: Callable[[Any], Any]) -> Steps:
@@ -94,7 +94,7 @@ class RepeatedPass:
         }
 
     def _repeated(self) -> bool:
-        """Does the pass again; whether all that was kept holds."""
+        """Repeats the pass; whether all claims of the kept decisions hold."""
         if self._graph is not None:
             self._graph.replay()
             return bool(self._held)
@@ -106,7 +106,7 @@ class RepeatedPass:
         return bool((self._values <= self._bounds).all())
 
     def _worked_out(self) -> Steps:
-        """All values with their bounds."""
+        """The steps with all their values and bounds worked out."""
         return {
             address: replace(step, value=evaluated(step.value))
             if isinstance(step.value, Enclosed)
@@ -124,10 +124,10 @@ class RepeatedPass:
             raise CannotRepeat("more is claimed than can be compared")
         self._values = torch.cat(values)
         self._bounds = self._most[: len(self._limits)]
-        self._held = (self._values <= self._bounds).all()  # what is not a number holds nothing
+        self._held = (self._values <= self._bounds).all()  # NaN fails
 
     def _remember(self) -> None:
-        """What the numbers must not exceed, where they are compared."""
+        """Copies the bounds of the claims to where they are compared."""
         self._bounds.copy_(torch.tensor(self._limits, dtype=torch.float64))
 
 

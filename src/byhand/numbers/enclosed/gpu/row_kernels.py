@@ -1,6 +1,6 @@
 """Triton kernels that walk along rows: one program for each row, as far as the row reaches.
 
-As in kernels.py the array code runs once on recorded rows; here a program does it for one piece of
+As in kernels.py the array code runs once on recorded rows.  Here a program works on one piece of
 its row after another, and gathers sums and maxima of the row on the way.  It may read and write
 
     entries   limbs (n, …): each row begins at a place of its own, and so does each limb
@@ -8,7 +8,7 @@ its row after another, and gathers sums and maxima of the row on the way.  It ma
     keys      numbers of the column, the same for some rows, (groups, columns)
     tables    of functions (polynomials.py)
 
-Sums of integers are exact in any order; who asks for sums of other numbers pays for every order.
+Sums of integers are exact in any order; a caller that sums other numbers must allow for any order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST = -1.7e308  # below every number
 
 @dataclass(frozen=True, slots=True)
 class RowResults:
-    """What a program makes of one piece of a row."""
+    """The results of a program for one piece of a row."""
 
     out: Rows
     sums: Sequence[Row] = ()
@@ -39,7 +39,7 @@ class RowResults:
 
 @dataclass(frozen=True, slots=True)
 class RowInputs:
-    """What a program finds: limbs, numbers of the row and of columns, powers of two, tables."""
+    """The inputs of a program: limbs, numbers of the row and of columns, powers of two, tables."""
 
     entries: list[Rows]
     rows: list[Rows]
@@ -70,11 +70,11 @@ class Walk:
     stop: Array
     rows: int
     columns: int
-    rows_of_a_group: int  # so many rows share the numbers of columns
+    rows_of_a_group: int  # the number of rows that share the numbers of columns
 
 
 def plain_walk(like: Array) -> tuple[Walk, Callable[[Array], RowLayout]]:
-    """Along all entries of arrays (n, rows, columns) that lie like this one."""
+    """The walk along all entries of arrays (n, rows, columns) with the layout of this one."""
     _n, rows, columns = like.shape
     ends = like.new_zeros(rows, dtype=_integers(like, 32)) + columns
     starts = like.new_zeros(rows, dtype=_integers(like, 64)) + columns
@@ -125,7 +125,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a kernel depends on besides its program."""
+    """The settings of a kernel besides its program."""
 
     entries: tuple[int, ...]
     rows: tuple[int, ...]
@@ -190,7 +190,7 @@ def _arrays(shape: Shape) -> list[str]:
 
 
 def _arguments(shape: Shape) -> list[str]:
-    """What the kernel is launched with, in the order of `run`."""
+    """The names of the kernel's arguments, in the order of `run`."""
     arguments = ["seen_of", "stop_of"]
     for name in _arrays(shape):
         arguments += [name, f"{name}_starts", f"{name}_steps"]

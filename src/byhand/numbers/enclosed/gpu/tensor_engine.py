@@ -1,7 +1,7 @@
-"""The engine on torch tensors, of any device that has IEEE float64.
+"""The engine on torch tensors, for any device that has IEEE float64.
 
-Limb arithmetic finds it once it is registered (`limbs.weights.tensors`).  What the host asks about
-numbers on a device goes through `decisions`.
+Limb arithmetic finds it once it is registered (`limbs.weights.tensors`).  Questions of the host
+about numbers on a device go through `decisions`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from byhand.numbers.enclosed.gpu.decisions import CannotRepeat, Claim, Noting, Repeating, answers
 from byhand.numbers.enclosed.limbs.engine import Array, Engine
 
-HALF_A_LIMB = 2.0**21  # what a limb may hold
+HALF_A_LIMB = 2.0**21  # the largest size of a limb
 
 
 class TorchEngine(Engine):
@@ -59,7 +59,7 @@ class TorchEngine(Engine):
     def bounds(
         self, values: Array, widened: Callable[[float, float], float] | None = None
     ) -> list[float]:
-        """Numbers that those of a row do not exceed; `widened` as in `Answers`."""
+        """Upper bounds of the numbers of a row; `widened` as in `Answers`."""
         return answers().bounds(values, widened)
 
     def least_above_zero(self, array: Array) -> float:
@@ -84,7 +84,7 @@ class TorchEngine(Engine):
 
         def choose(room: float) -> int:
             first, sizes = 0, sizes_of(count).tolist()
-            # with room to spare: what fills the next limb might reach this one
+            # with room: what fills the next limb might reach this one
             while first < len(sizes) - 1 and sizes[first] == 0.0:
                 if room > 1.0 and sizes[first + 1] * room > HALF_A_LIMB:
                     break
@@ -121,7 +121,7 @@ class TorchEngine(Engine):
         return torch.linalg.vector_norm(limbs, float("inf"), dim=(0, -1)) == 0.0
 
     def lengths(self, array: Array, axis: int) -> Array:
-        """√Σ x² along an axis, however it is added up; no square may overflow."""
+        """√Σ x² along an axis, summed in any order; no square may overflow."""
         return torch.linalg.vector_norm(array, 2, dim=axis)
 
     def range(self, array: Array) -> tuple[float, float]:
@@ -143,7 +143,7 @@ class TorchEngine(Engine):
         return torch.add(self._number(more, array.device), array, alpha=factor)
 
     def _number(self, value: float, device: Any) -> Array:
-        """A number on the device, which takes as long to get there as a small array."""
+        """A number on the device, cached: copying it takes as long as a small array."""
         key = value, device
         if key not in self._numbers:
             if len(self._numbers) > 10_000:
@@ -200,8 +200,8 @@ class TorchEngine(Engine):
     def side_by_side(self, like: Array, works: Sequence[Callable[[], None]]) -> None:
         """Works that write to arrays of their own; on a GPU at the same time.
 
-        What a work allocates may be given back at any time after: the next one that gets it has
-        waited for everything before.
+        The memory that a work allocates may be freed at any time: its next user waits for all
+        earlier work.
         """
         if not like.is_cuda:
             for work in works:

@@ -1,8 +1,8 @@
-"""The keys that each query sees in causal attention, and where their rows lie in memory.
+"""The keys that each query sees in causal attention, and the layout of their rows in memory.
 
 Queries are taken in steps of STEP; the products of a step reach to the last key that any of its
-queries sees.  Here is where rows lie in memory and how far they are walked; what is done with them
-is in `causal_scores` and `causal_attention`.
+queries sees.  This module knows where rows lie in memory and how far they are walked; the
+arithmetic is in `causal_scores` and `causal_attention`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 from byhand.numbers.enclosed.limbs.radii import Bound, slack
 
 STEP = 256  # queries whose products are made together
-FEWEST = 128  # queries; fewer are not worth it
+FEWEST = 128  # queries for which this is worth it
 MOST_LIMBS = 41
 
 
@@ -67,21 +67,21 @@ class VisibleKeys:
         self._dense_step = put(np.full(rows, rows * keys, np.int64))
         self._folded = put(starts.ravel())
         self._folded_step = put(every[1].astype(np.int64))
-        # made now: a pass that is repeated brings nothing over
+        # made now: a repeated pass copies nothing to the device
         self._starts = {n: self._folded * n for n in range(1, MOST_LIMBS + 1)}
 
     def walk(self, whole: bool = False) -> Walk:
-        """Along what is seen, or along all that products were made of."""
+        """The walk along the keys seen; with `whole`, along all keys that have products."""
         heads, queries, keys = self.shape
         seen = self.stop if whole else self.seen
         return Walk(seen, self.stop, heads * queries, keys, queries)
 
     def dense(self, array: Array) -> RowLayout:
-        """(n, head, query, key)."""
+        """The layout of rows in an array (n, head, query, key)."""
         return RowLayout(array, int(array.shape[0]), self._dense, self._dense_step)
 
     def folded(self, array: Array, n: int) -> RowLayout:
-        """Block by block (head, query, limb, key)."""
+        """The layout of rows in blocks of (head, query, limb, key)."""
         return RowLayout(array, n, self._starts[n], self._folded_step)
 
     def block_of(self, array: Array, n: int, block: Block) -> Array:
@@ -91,11 +91,11 @@ class VisibleKeys:
         return part.view(heads, count, n, block.reach)
 
     def at_end(self, running: Array) -> Array:
-        """What has run up to the last key seen: (head, key) → (head, query)."""
+        """The running values at the last key seen: (head, key) → (head, query)."""
         return running.index_select(1, self._ends)
 
     def sum(self, bounds: Bound) -> Bound:
-        """A bound of the sum over the keys seen, in whatever order it is added up."""
+        """A bound of the sum over the keys seen, in any order of summation."""
         if bounds is None:
             return None
         return self.at_end(bounds.cumsum(1)) * slack(self.shape[2])
@@ -110,7 +110,7 @@ REMEMBERED = 8
 
 
 def visible_keys_of(mask: Sequence[Sequence[bool]], heads: int, like: Array) -> VisibleKeys | None:
-    """None where a query sees others than the first keys, or there are few, or no kernels."""
+    """The visible keys; None if they are no prefix, queries are few, or kernels are missing."""
     if len(mask) < FEWEST or not kernels.usable(like):
         return None
     key = id(mask), heads, str(like.device)

@@ -1,8 +1,8 @@
 """sin and cos on limbs, and the angles of RoPE and of sinusoidal positions.
 
 x less a multiple q of π/2 is at most π/4 + 2^-20 in size; q comes from a float and need not be
-nearest.  π/2 is taken two limbs finer than the result's grid, so that q <= 2^29 times its rounding
-is below 2^-14 units; then the tables of sin and cos (polynomials.py), each with its ERROR, and a
+nearest.  π/2 is two limbs finer than the result's grid, so that q <= 2^29 times its rounding is
+below 2^-14 units.  Then come the tables of sin and cos (polynomials.py), each with its ERROR, and a
 turn of q quarters, which is exact.
 
 Frequencies are base^(-2i/width) or given as expressions, fractions or floats, worked out by
@@ -77,7 +77,7 @@ def sine_cosine(x: Digits, low: int) -> tuple[Digits, Digits]:
 
 @lru_cache(16)
 def _half_pi(bits: int) -> Digits:
-    """π/2 to the nearest 2^-bits and a little."""
+    """π/2 on the grid 2^-bits, off by little more than half a unit."""
     value = integers.pi(bits + 32)
     return from_integers([(value.mid + (1 << 32)) >> 33], -bits)
 
@@ -137,7 +137,7 @@ def shared_turns(
     low: int,
     like: Array,
 ) -> tuple[Digits, Digits, float]:
-    """(cos, sin, error) as `turns` gives them, kept, since all layers turn alike."""
+    """(cos, sin, error) as `turns` gives them, cached, since all layers share them."""
     rates = None if given is None else tuple(given)
     key = (tuple(positions), width, base, rates, low, engine_of(like).device_of(like))
     if key not in _turns:

@@ -84,7 +84,7 @@ def carry(limbs: Array) -> Array:
 
 
 def carry_with(limbs: Array, more: Array) -> Array:
-    """The same for limbs + more, which may be broadcast: into `limbs`."""
+    """Balances limbs + more, in place in `limbs`; `more` may be broadcast."""
     if kernels.usable(limbs) and _by_kernel(
         carry_with_program, (), [limbs, more], [], len(limbs), limbs
     ):
@@ -110,7 +110,7 @@ def settle(limbs: Array, top: int) -> Digits:
 
 
 def settled(limbs: Array, top: int) -> Digits:
-    """The same for what is carried."""
+    """Adds limbs in front while the first is too large, for carried limbs."""
     engine = engine_of(limbs)
     while True:
         if engine.fits(limbs[0, ...], BALANCED):
@@ -156,7 +156,7 @@ class Move:
 
     @staticmethod
     def of(grid: int, count: int, low: int, n: int) -> Move:
-        """`count` limbs from 2^grid up are brought to n from 2^low up."""
+        """The move of `count` limbs on the grid 2^grid to n limbs on the grid 2^low."""
         places, shift = divmod(grid - low, WIDTH)  # the last limb moves up by places
         # Balanced limbs are rounded by leaving the rest of them out; others are carried first.
         below = min(3, max(0, -places)) if shift else 0
@@ -164,7 +164,7 @@ class Move:
 
     @property
     def places(self) -> tuple[int, int, int, bool]:
-        """The numbers that say where limbs go: all that a program has to know."""
+        """The numbers that tell a program where limbs go."""
         return self.n, self.first, self.below, self.shift != 0
 
     @property
@@ -215,7 +215,7 @@ def negate(x: Digits) -> Digits:
 
 
 def shift(x: Digits, k: int) -> Digits:
-    """x·2^k, free."""
+    """x·2^k, exactly and without work."""
     return Digits(x.limbs, x.top + k)
 
 
@@ -248,7 +248,7 @@ def _sum(x: Digits, y: Digits, sign: float, low: int | None, last_top: int | Non
 
 
 def _added(x: Digits, y: Digits, sign: float, low: int, n: int, last: Move | None = None) -> Array:
-    """x + sign·y on a grid that holds both, in n limbs, carried; and then moved."""
+    """x + sign·y in n carried limbs on a grid that holds both; then moved by `last`."""
     if kernels.usable(x.limbs) and kernels.usable(y.limbs):
         moves = [Move.of(part.low, part.n, low, n) for part in (x, y)]
         moves += [] if last is None else [last]

@@ -1,7 +1,7 @@
-"""The array code of limb arithmetic, for arrays and for rows that are recorded as a kernel.
+"""The array code of limb arithmetic, for arrays and for recorded rows of a kernel.
 
-Nothing here asks for the values of entries, so that `gpu.kernels` can record it; `arithmetic` says
-what it is good for and why it is exact.
+Nothing here reads the values of entries, so that `gpu.kernels` can record it.  `arithmetic` uses it
+and says why it is exact.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def placed(limbs: Array, places: tuple[int, int, int, bool], factor: Any) -> Arr
     engine, count = engine_of(limbs), limbs.shape[0]
     made = engine.zeros((n + below, *limbs.shape[1:]), limbs)
     for i in range(count):
-        if first + i <= 0:  # what is above the new top, where the value fits, is a small number
+        if first + i <= 0:  # limbs above the new top are small numbers, since the value fits
             made[0] *= BASE
             made[0] += limbs[i]
         elif first + i < n + below:

@@ -1,4 +1,4 @@
-"""Softmax and what it mixes, with their radius rules; the scores are in `scores`.
+"""Softmax and mixing, with their radius rules; the scores are in `scores`.
 
 softmax   if no score of a row is off by more than R, every e^(score) is off by a factor between
           e^-R and e^R, their sum too, and so each share by one between e^(-2R) and e^(2R).
@@ -45,14 +45,14 @@ from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, constan
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How a softmax came about, for who mixes with it or takes its logarithm."""
+    """The data of a softmax that mixing and the loss need."""
 
     growth: Bound  # E of each row: shares of the real scores differ by this factor; None: exact
     widest: Bound  # R of each row
-    shift: Digits  # (…, 1): what was taken off each score
-    slide: Bound  # the Euclidean length of the scores' difference, but for what a row shares
+    shift: Digits  # (…, 1): subtracted from each score of a row
+    slide: Bound  # Euclidean length of the scores' error, without the part that a row shares
     sums: Digits  # (…): Σ e^(score - shift)
-    off: float  # how far each sum may be from that of the midpoints
+    off: float  # a bound of the error of each sum, for the scores' midpoints
 
 
 def softmax(system: System, x: Enclosed) -> Enclosed:
@@ -69,7 +69,7 @@ def softmax(system: System, x: Enclosed) -> Enclosed:
         widest = largest(off_by)
         grown = growth(times(widest, 2.0))
     low = system.grid(None if grown is None else over(grown, float(count)))
-    low = min(low, -count.bit_length() - 8)  # however little is known, a sum of shares is not 0
+    low = min(low, -count.bit_length() - 8)  # so fine that a sum of shares is not 0
     fine = low - count.bit_length() - 4
 
     powers, error = _powers(less_than_top, visible, x.hidden, fine)
@@ -109,12 +109,12 @@ def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> functions.Mad
     """e^x where x is visible, 0 elsewhere."""
     if visible is None:
         return functions.powers(x, low)
-    if x.engine is NUMPY:  # only what is visible is worked out
+    if x.engine is NUMPY:  # only visible entries are worked out
         powers, error = functions.powers(Digits(x.limbs[:, visible], x.top), low)
         whole = x.engine.zeros((powers.n, *x.shape), x.limbs)
         whole[:, visible] = powers.limbs
         return Digits(whole, powers.top), error
-    x.limbs.masked_fill_(hidden, 0.0)  # nobody else has these
+    x.limbs.masked_fill_(hidden, 0.0)  # these limbs are not shared
     powers, error = functions.powers(x, low)
     powers.limbs.masked_fill_(hidden, 0.0)
     return powers, error
@@ -123,7 +123,7 @@ def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> functions.Mad
 def _below_largest(x: Enclosed, visible: Array) -> tuple[Digits, Digits]:
     """(x - shift, shift), where no visible entry is above its row's shift by more than 1/8.
 
-    Floats may call the second largest the largest, which is above by 2^-50 of its size; where that
+    Floats may take the second largest for the largest, an error of 2^-50 of its size.  Where that
     is much, the same is done again with the differences, which are smaller.
     """
     rest, shift = x.digits, None
@@ -203,7 +203,7 @@ def _mixed_ball(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> Bo
 
 
 def _moved_shares(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> Bound:
-    """‖Σ (p - p')·v'‖ where p and p' are the shares of real scores and of midpoints.
+    """A bound of ‖Σ (p - p')·v'‖, with p and p' the shares of real scores and of midpoints.
 
     With v̄ = Σ p'·v', the sum of p'·(v' - v̄) is 0, and p = p'·e^d/S with S = Σ p'·e^d >= e^-R, so
     the sum is (1/S)·Σ p'·(e^d - 1)·(v' - v̄): at most e^R·(e^R - 1)·Σ p'·‖v' - v̄‖.  For v̄ the

@@ -1,9 +1,9 @@
 """Taylor coefficients of the elementwise functions around the points j/2^STEP, as integers.
 
-A function f is tabled as f(x_j + Y·2^-STEP) = Σ_k c_k·Y^k with |Y| <= 1/2.  Every c_k is worked
-out with Python integers in fixed point (`bits` after the point), all points at once, and with it a
-bound of its error in units of 2^-bits: the error of each operation's operands is carried along
-and every rounding counted.  Nothing here knows of limbs.
+A function f is tabled as f(x_j + Y·2^-STEP) = Σ_k c_k·Y^k with |Y| <= 1/2.  Every c_k is worked out
+with Python integers in fixed point (`bits` after the point), all points at once.  A bound of its
+error, in units of 2^-bits, comes with it: errors of operands are carried along, and every rounding
+is counted.  Nothing here knows of limbs.
 
 Where the series is cut, the rest is bounded by Cauchy's estimate: |f| <= M on the disc of radius r
 around x_j gives |c_k| <= M·(2^-STEP/r)^k, so with |Y| <= 1/2 the terms from k on sum to at most
@@ -57,7 +57,7 @@ class Tabled:
     series: Callable[[int, int, int], Series]  # (last point, terms, bits)
 
     def last(self, low: int) -> int:
-        """The last point: what the table stands for is less, beyond it, than 2^(low - 6)."""
+        """The last point of the table: beyond it, the function is less than 2^(low - 6)."""
         j = 1
         while self.tail((j + 0.49) / 2**STEP) > low - 6.01:
             j += 1 + j // 64

@@ -1,4 +1,4 @@
-"""A single real number as digits with a proven error: scales, eps, what expressions say."""
+"""Constants, such as scales, eps and expressions, as digits with a proven error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Constant:
 
     @property
     def size(self) -> float:
-        """A bound of |value|."""
+        """An upper bound of |value|."""
         return _upward(abs(self.integer), self.low) + 2 * self.error
 
     def digits(self, like: Array) -> Digits:
@@ -51,7 +51,7 @@ class Constant:
         return _elsewhere[key]
 
 
-_elsewhere: dict[tuple[int, int, Any], Digits] = {}  # what was brought to devices
+_elsewhere: dict[tuple[int, int, Any], Digits] = {}  # copies on devices
 
 
 @lru_cache(256)
@@ -68,7 +68,7 @@ def _of(value: Expression | Fraction, bits: int) -> Constant:
 
 
 def exact_value(tree: Expression) -> Fraction | None:
-    """The value where it is rational and that is easily seen; 1/√64 is."""
+    """The value if it is rational and this is easily seen, as in 1/√64; else None."""
     match tree:
         case Number(value=value):
             return value

@@ -52,7 +52,7 @@ def cut(array: Array, top: int, low: int) -> Digits:
 
 
 def _cut(rest: Array, top: int, count: int | None) -> Array:
-    """Limbs of floats, `count` or as many as it takes; what is left over stays in `rest`."""
+    """Limbs of floats, `count` or as many as needed; the remainder stays in `rest`."""
     engine = engine_of(rest)
     made: list[Array] = []
     raised = 0  # rest holds the remainder times 2^raised, so that it never underflows

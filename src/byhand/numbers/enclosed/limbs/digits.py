@@ -1,4 +1,4 @@
-"""Fixed-point numbers in limbs, as arrays; `arithmetic` says what they are and why it is exact."""
+"""Arrays of fixed-point numbers in limbs; `arithmetic` defines them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Digits:
         return engine_of(self.limbs)
 
     def __getitem__(self, index: Any) -> Digits:
-        """As an array of values is indexed; the limbs come along."""
+        """The numbers at an index, as in an array of numbers."""
         index = index if isinstance(index, tuple) else (index,)
         return Digits(self.limbs[(slice(None), *index)], self.top)
 
@@ -61,7 +61,7 @@ class Digits:
         return Digits(self.limbs.reshape(self.n, *shape), self.top)
 
     def moveaxis(self, source: int, target: int) -> Digits:
-        """Axes counted without that of the limbs, from 0."""
+        """The same numbers with an axis moved; axes count from 0, without that of the limbs."""
         source, target = source % self.ndim, target % self.ndim
         return Digits(self.engine.moveaxis(self.limbs, source + 1, target + 1), self.top)
 

@@ -1,4 +1,4 @@
-"""Distances of floats from enclosed arrays, as array code for models of real size."""
+"""Distances of floats from enclosed arrays, as array code."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from byhand.numbers.enclosed.limbs.arithmetic import (
 from byhand.numbers.enclosed.limbs.radii import plus
 from byhand.numbers.enclosed.limbs.values import Enclosed
 
-LARGEST = 2.0**999  # that has digits
-DOWN = 1 - 2.0**-48  # more than the few roundings of float64 below may add
+LARGEST = 2.0**999  # the largest float that becomes digits
+DOWN = 1 - 2.0**-48  # covers the few roundings of float64 below
 
 
 def apart_from(value: Enclosed, floats: Any) -> Apart:
-    """How far floats are, at least, from every x of each entry's set.
+    """Lower bounds of the distances of floats from every x of each entry's set.
 
-    The floats are subtracted from the midpoints exactly, or, where they are finer than those, with
-    an error far below the radius.
+    The floats are subtracted from the midpoints exactly, or, where they are finer than the
+    midpoints, with an error far below the radius.
     """
     engine = value.digits.engine
     fits = np.abs(floats) < LARGEST  # which NaN is not

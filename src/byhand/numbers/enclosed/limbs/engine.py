@@ -1,4 +1,4 @@
-"""The few array functions that limb arithmetic is written in, and NumPy's engine for them.
+"""The array functions that limb arithmetic is written in, and NumPy's engine for them.
 
 All engines do the same IEEE float64 operations in the same order, on integers that float64 holds
 exactly, so they give the same bits.  An engine for other arrays registers itself: that of torch
@@ -25,7 +25,7 @@ Array = Any
 
 
 class Elementwise(ABC):
-    """What the code of an elementwise function is written in; limbs are rows of arrays."""
+    """The functions that elementwise code is written in; limbs are rows of arrays."""
 
     name: ClassVar[str]
 
@@ -60,7 +60,7 @@ class Elementwise(ABC):
     def carry_scaled(self, limbs: Array, unit: float, base: float) -> None:
         """From the last limb to the first: moves to limb i - 1 the multiple of its unit nearest to
         limb i.  Limb 0 is in multiples of `unit`, limb i of unit/base^i.  The last limb is only
-        read: who calls drops it."""
+        read: the caller drops it."""
 
     @abstractmethod
     def index(self, limb: Array, offset: int, columns: int) -> Array:
@@ -74,7 +74,7 @@ class Elementwise(ABC):
 class Engine(Elementwise):
     """Array functions; `like` names the engine's device by one of its arrays."""
 
-    module: Any  # NumPy or torch: functions that both call alike are written here, once
+    module: Any  # NumPy or torch, for functions that both have under one name
 
     def root(self, array: Array) -> Array:
         """√, correctly rounded by IEEE 754."""
@@ -122,11 +122,11 @@ class Engine(Elementwise):
 
     @abstractmethod
     def least_above_zero(self, array: Array) -> float:
-        """About the smallest entry > 0, infinite where there is none: no proof rests on it."""
+        """An estimate, without proof, of the smallest entry > 0; infinite where there is none."""
 
     @abstractmethod
     def fits(self, limb: Array, most: float) -> bool:
-        """True only if no entry is larger in size; on a device with room to spare."""
+        """True only if no entry is larger in size; on a device, kept with room."""
 
     @abstractmethod
     def empty_in_front(self, limbs: Array) -> int:
@@ -134,11 +134,11 @@ class Engine(Elementwise):
 
     @abstractmethod
     def holds(self, condition: Array) -> bool:
-        """True only if all entries are; on a device False may be said for want of a look."""
+        """True only if all entries are; on a device it may be False without a reading."""
 
     @abstractmethod
     def places(self, condition: Array) -> list[tuple[int, ...]]:
-        """Where it is true.  Waits for the device."""
+        """The indices where the condition is true.  Waits for the device."""
 
     @abstractmethod
     def empty_rows(self, limbs: Array) -> Array:
@@ -169,12 +169,12 @@ class Engine(Elementwise):
 
     @abstractmethod
     def device_of(self, array: Array) -> Any:
-        """What tells one device from another, hashable."""
+        """A hashable key of the array's device."""
 
 
 @lru_cache(4096)
 def _number(value: float) -> Array:
-    """A constant as NumPy takes it fastest."""
+    """A constant in the form that NumPy handles fastest."""
     return np.array(value)
 
 
@@ -183,7 +183,7 @@ class NumPyEngine(Engine):
 
     name = "numpy"
     module = np
-    piece = 16384  # entries: larger ones leave the caches, smaller ones wait for Python
+    piece = 16384  # entries: larger pieces leave the caches, smaller ones cost Python time
 
     def zeros(self, shape: Sequence[int], like: Array) -> Array:
         return np.zeros(shape)
@@ -305,7 +305,7 @@ _registered: dict[type, Engine] = {}
 
 
 def register(kind: type, engine: Engine) -> None:
-    """Arrays of this kind are worked on by this engine from now on."""
+    """Registers the engine for arrays of this kind."""
     _registered[kind] = engine
 
 
@@ -326,7 +326,7 @@ def engine_of(array: Array) -> Engine:
 
 
 def threads() -> int:
-    """How many threads elementwise functions use: as OMP_NUM_THREADS says, else all."""
+    """The number of threads of elementwise functions: OMP_NUM_THREADS, else all."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdigit() and int(said) else os.cpu_count() or 1
 

@@ -64,7 +64,7 @@ def evaluate(points: Array, near: Table, x: Array) -> Array:
 
 
 def last_point(last: int) -> int:
-    """The last point below 0 that is told from 0: e^-x <= 2^-6 units beyond."""
+    """The last point below 0 of the table: beyond it, e^-x <= 2^-6 units."""
     return int((STEP + WIDTH * last + 6) / 1.4426 * 2**STEP) + 2
 
 
@@ -72,7 +72,8 @@ def last_point(last: int) -> int:
 def points_of(last: int, reach: int) -> Any:
     """e^(j/256) for j = -reach … MOST as scaled limbs, (last + 1, columns).
 
-    A column of zeros before them where these are all; else, and after them, one that nobody reads.
+    Before them is a column of zeros if these are all points; else, and after them, an unused
+    column.
     """
     bits = -TABLE_WEIGHT + WIDTH * last
     work = bits + 64
@@ -99,6 +100,6 @@ def points_of(last: int, reach: int) -> Any:
 
 
 def tables(last: int, reach: int, like: Array) -> tuple[Array, Table]:
-    """What `evaluate` needs for results to position `last` and limb 0 from -reach up."""
+    """The tables of `evaluate` for results to position `last` and limb 0 from -reach up."""
     points = on_device(points_of, (last, min(reach, last_point(last))), like)
     return points, on_device(table_of, (NEAR_ONE, last, 0, NEAR_WEIGHT), like)

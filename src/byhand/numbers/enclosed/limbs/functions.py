@@ -2,8 +2,8 @@
 
 Every function takes midpoints (Digits) and the grid of the result, 2^low, and gives Digits on that
 grid with |result - f(x)| <= ERROR[name]·2^low for every entry.  Derivations: polynomials.py,
-exponential.py and numbers/README.md.  What an argument's own radius does to
-the result is not worked out here.
+exponential.py and numbers/README.md.  The effect of an argument's own radius is not worked out
+here.
 
 Arguments and results whose `low` is `aligned(low)` are fastest: nothing has to be shifted then.
 """
@@ -74,7 +74,7 @@ ACTIVATIONS: dict[str, Callable[[Digits, int], Digits]] = {
 
 
 def activation(kind: str, x: Digits, low: int) -> Made:
-    """An activation on the grid 2^low, and how far each entry may be off."""
+    """An activation on the grid 2^low, and a bound of its error."""
     return ACTIVATIONS[kind](x, low), ERROR[kind] * ldexp(1.0, low)
 
 
@@ -84,12 +84,12 @@ def relu(x: Digits) -> Digits:
 
 
 def powers(x: Digits, low: int) -> Made:
-    """e^x for x <= 1/4, and how far each entry may be off."""
+    """e^x for x <= 1/4, and a bound of its error."""
     return exp(x, low), ERROR["exp"] * ldexp(1.0, low)
 
 
 def inverses(x: Digits, low: int) -> Made:
-    """1/x for x >= 1/2, and how far each entry may be off."""
+    """1/x for x >= 1/2, and a bound of its error."""
     return roots.reciprocal(x, low), roots.ERROR * ldexp(1.0, low)
 
 
@@ -110,8 +110,8 @@ def _tabled(function: Tabled, x: Digits, low: int) -> Digits:
 def _arguments(x: Digits) -> tuple[Array, tuple[float, float]]:
     """Limbs on the aligned grid, limb 0 of weight 2^-STEP, and the range of limb 0.
 
-    What is larger than limb 0 holds is kept to its largest size, 2^21, where every function of a
-    table stands still.
+    Larger arguments are clipped to the largest size of limb 0, 2^21, beyond which every tabled
+    function is constant.
     """
     engine = x.engine
     fine = x if aligned(x.low) == x.low else regrid(x, low=aligned(x.low))
@@ -130,7 +130,7 @@ def _arguments(x: Digits) -> tuple[Array, tuple[float, float]]:
 
 
 def _reach(largest: float) -> int:
-    """So many points of a table: few sizes, so that few tables are made."""
+    """The number of points of a table, rounded to few sizes, so that few tables are made."""
     return next(1 << k for k in (10, 12, 14, 16, 22) if largest <= 1 << k)
 
 

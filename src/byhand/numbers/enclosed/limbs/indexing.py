@@ -1,8 +1,8 @@
-"""Parts of enclosed arrays, and arrays put together: digits and radii are moved, none is changed.
+"""Parts and concatenations of enclosed arrays: digits and radii are moved, none is changed.
 
-The radius of a row stays that of the row; of some of its columns it is a bound all the same, and
-the length of their own radii another one.  Who made a value is forgotten: what is known of a whole
-row of shares, or of a norm's own row, need not hold for a part of it.
+The radius of a row is also a bound for some of its columns; the length of their own radii is
+another one.  The origin of a value is dropped: facts about a whole row of shares, or of a norm,
+need not hold for a part of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from byhand.numbers.enclosed.limbs.values import Enclosed, by_entry, constant
 
 
 def rows(x: Enclosed, places: Sequence[int]) -> Enclosed:
-    """The rows at these places along the last axis but one; of one axis, the entries."""
+    """The rows at these places along the last axis but one; with one axis, the entries."""
     chosen = list(places)
     if x.ndim == 1:
         return by_entry(x.digits[chosen], None if x.exact else x.box[chosen])
@@ -64,7 +64,7 @@ def stack(parts: Sequence[Enclosed]) -> Enclosed:
 
 
 def split_heads(x: Enclosed, places: Sequence[int], width: int) -> Enclosed:
-    """So many columns from each place on, head by head, with their own radius where it is known."""
+    """`width` columns from each place on, head by head, with their own radius if it is known."""
     engine, limbs = x.digits.engine, x.digits.limbs
     start, last = places[0], places[-1] + width
     if last - start == len(places) * width:
@@ -93,6 +93,6 @@ def join(x: Enclosed, y: Enclosed) -> Enclosed:
 
 
 def _balls(part: Enclosed) -> Array:
-    """The radius of each row, zeros where all is known."""
+    """The radius of each row, zeros where the row is exact."""
     known = constant(part.digits, part.shape[:-1], 0.0) if part.exact else part.ball
     return known.reshape(-1)

@@ -31,11 +31,11 @@ from byhand.expression import (
 )
 from byhand.language import _
 
-LIMIT = 1 << 15  # bits beyond which a value that is still not told from 0 is given up
+LIMIT = 1 << 15  # bits after which a value that may still be 0 is given up
 
 
 class TooNear(ArithmeticError):
-    """More bits are needed: a divisor or an argument is not told from where it has no value."""
+    """More bits are needed: a divisor or an argument may lie where there is no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def exp(x: Near) -> Near:
     """e^x: x less a multiple of ln 2, halved until small, Taylor's series, squared again."""
     bits = x.bits
     if x.mid >> bits > 1 << 24:
-        raise TooNear  # e^16777216: no number anybody asks for
+        raise TooNear  # beyond e^16777216
     if x.above >> bits < -bits:  # e^x < 2^-bits
         return Near(0, 1, bits)
     whole_part = max(0, (x.mid >> bits) * 3 // 2)  # bits of e^x before the point, or more

@@ -22,14 +22,14 @@ from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import Weight
 
-LONG = 8  # a matrix with so many times more outputs than inputs is a vocabulary
-LEFT_OUT = 2  # pairs of limbs may be left out that change an entry by so many bits of its guard
+LONG = 8  # a matrix with 8 times more outputs than inputs counts as an unembedding
+LEFT_OUT = 2  # bits of the guard that pairs of limbs left out may change
 
 
 def times_matrix(
     system: System, x: Enclosed, weight: Weight, layout: str, bias: Weight | None
 ) -> Enclosed:
-    """x·W + bias for rows x; the radii of rows and of entries are worked out when asked for."""
+    """x·W + bias for rows x; the radii of rows and of entries are worked out on demand."""
     matrix = weight.matrix(layout)
     columns = weight.column_norms(layout)
     low = _grid_of(system, x, weight, layout, columns)
@@ -80,7 +80,7 @@ def times_matrix(
 
 
 def _grid_of(system: System, x: Enclosed, weight: Weight, layout: str, columns: Array) -> int:
-    """By the radius of a row; for a vocabulary, whose rows are long, by that of an entry."""
+    """The grid by the radius of a row; for an unembedding, whose rows are long, of an entry."""
     inputs, outputs = weight.matrix(layout).inputs, columns.shape[0]
     if x.exact or not outputs:
         return -system.bits
@@ -90,10 +90,11 @@ def _grid_of(system: System, x: Enclosed, weight: Weight, layout: str, columns: 
 
 
 def _carried(x: Enclosed, norm: Callable[[Weight | None], Any], *, each: bool = False) -> Bound:
-    """What a matrix makes of the radius: its norm times it.
+    """The radius after a matrix: the matrix's norm times the radius.
 
-    Where x is y·gain, also: the norm of diag(gain)·W times the radius of y, and the norm of W times
-    the rounding of that product.  The smaller one.  With `each`, norms are one for each output.
+    Where x is y·gain, another bound is the norm of diag(gain)·W times the radius of y, plus the
+    norm of W times the rounding of y·gain.  The smaller bound is taken.  With `each`, there is one
+    norm for each output.
     """
 
     def of(rows: Bound) -> Bound:
@@ -115,7 +116,7 @@ def _rows_of(bias: Weight, x: Enclosed) -> Enclosed:
 
 
 def head_outputs(system: System, x: Enclosed, weight: Weight | None, layout: str) -> Enclosed:
-    """The norm of a head's slice of the matrix times the head's radius."""
+    """Each head through its slice of the matrix; radius: the slice's norm times the head's."""
     heads, positions, width = x.shape
     engine = x.digits.engine
     if weight is None:

@@ -2,8 +2,8 @@
 
 The plan writes a norm as mean, centered, variance, std, normalized.  Step by step, radii would grow
 as if these were independent; but the real `normalized` is a function of the real x alone.  So every
-value remembers which one it was made of (`Origin`), together with `local`: how far its midpoint may
-be from the operation done exactly on the *midpoints* of its source.  Then
+value remembers its source (`Origin`), together with `local`.  `local` bounds the distance of its
+midpoint from the exact operation on the *midpoints* of its source.  Then
 
     |real - midpoint| <= |f(real source) - f(midpoints of the source)| + local
 
@@ -51,7 +51,7 @@ from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, Origin, by_entry, constant
 from byhand.numbers.enclosed.limbs.weights import Weight
 
-UNEVEN = 1.5  # a gain this far above its root mean square is taken into the norm of what follows
+UNEVEN = 1.5  # a gain this far above its root mean square goes into the next matrix's norm
 
 
 def root_below(width: int) -> float:
@@ -68,7 +68,7 @@ def root_above(width: int) -> float:
 
 
 def mean(system: System, x: Enclosed) -> Enclosed:
-    """The mean of each row: rho/√d."""
+    """The mean of each row; radius rho/√d."""
     low = min(x.digits.low, -system.bits if x.exact else x.digits.low) - WIDTH
     total = arithmetic.total(x.digits, -1)
     digits = arithmetic.over_integer(total, x.width, low)
@@ -83,7 +83,7 @@ def mean(system: System, x: Enclosed) -> Enclosed:
 
 
 def center(system: System, x: Enclosed, mean: Enclosed) -> Enclosed:
-    """The rows less their means: rho, and what the mean is off."""
+    """The rows less their means; radius rho plus the error of the mean."""
     origin = mean.origin
     if origin is not None and origin.kind == "mean" and origin.source is x:
         off = origin.local
@@ -152,7 +152,7 @@ def root(system: System, x: Enclosed, eps: Fraction) -> Enclosed:
 
 
 def normalize(system: System, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list[tuple[int, ...]]]:
-    """The quotient, and the rows that are zero over zero: known to be, and taken to be zero."""
+    """The quotient, and the rows that are known to be zero over zero, which become zero."""
     engine = x.digits.engine
     width = x.width
     middle = arithmetic.approx(by.digits)
@@ -162,7 +162,7 @@ def normalize(system: System, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list
     local = origin.local if known and origin is not None else None
     spread_of_by = local if known else by.box
 
-    # what of the radius comes with x and with the divisor
+    # the parts of the radius from x and from the divisor
     sure = less(below, spread_of_by)
     if known:
         carried = None
@@ -206,14 +206,14 @@ def normalize(system: System, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list
 
 
 def _zero_where(bound: Bound, cause: Bound) -> Bound:
-    """The bound, zero where its cause is: 0/0 came from dividing nothing by nothing."""
+    """The bound, zero where its cause is zero: there, 0/0 made it infinite."""
     if bound is None or cause is None:
         return bound
     return engine_of(bound).where(cause == 0.0, 0.0 * cause, bound)
 
 
 def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None) -> Enclosed:
-    """x·gain + bias: max|gain|·rho; entry by entry |gain_j| times the radius."""
+    """x·gain + bias; radius max|gain|·rho, entry by entry |gain_j| times the radius."""
     factor = None if gain is None else gain.largest
     ball = x.ball if factor is None else times(x.ball, factor)
     digits, exact = x.digits, x.digits.low
@@ -222,7 +222,7 @@ def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None
     if bias is not None:
         exact = min(exact, bias.digits.low)
     coarse = ball
-    if gain is not None and _uneven(gain):  # most entries are far better known than the ball
+    if gain is not None and _uneven(gain):  # most entries are far narrower than the ball
         coarse = times(x.ball, gain.typical)
     low = max(exact, system.grid(coarse, x.width))
     error: Bound = None

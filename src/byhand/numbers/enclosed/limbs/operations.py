@@ -1,8 +1,8 @@
 """The operations of a transformer on enclosed arrays of limbs, with their radius rules.
 
 Midpoints are digits in limbs (`limbs`), products are exact (`products`), functions carry a written
-error (`functions`).  How far the real value may be from the midpoint is known as one Euclidean ball
-for each row (token, or token and head), and entry by entry where that is tighter (`values`).  Each
+error (`functions`).  One Euclidean ball for each row (token, or token and head) bounds the distance
+of real values from midpoints.  Bounds of entries are used where they are tighter (`values`).  Each
 operation says how the radius grows and why; `numbers/README.md` has the rules in one place.
 
 Two things happen to a radius in every operation:
@@ -53,7 +53,7 @@ SLOPES = {"relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "silu": 1.0999, "ide
 
 
 class Limbs(System):
-    """Enclosures of float models: NumPy, or torch on a device.  `bits` is the finest grid."""
+    """Enclosures for models with float weights, in NumPy or torch.  `bits` is the finest grid."""
 
     # ------------------------------------------------------------------- values in and out
 
@@ -61,7 +61,7 @@ class Limbs(System):
         return read_weight(data, self.device)
 
     def admit_frequencies(self, data: Any) -> Array:
-        """As they are given: expressions, fractions or floats; angles are worked out from them."""
+        """The frequencies as given: expressions, fractions or floats."""
         return tuple(np.asarray(data).ravel().tolist())
 
     def entries(self, value: Array) -> Array:
@@ -94,11 +94,11 @@ class Limbs(System):
         return indexing.stack([self.enclosed(part) for part in parts])
 
     def enclosed(self, x: Array) -> Enclosed:
-        """A value; a weight that stands in for one is known exactly."""
+        """The value; a weight becomes an exact value."""
         if isinstance(x, Enclosed):
             return x
         hidden = None if x.hidden is None else x.digits.engine.constant(x.hidden, x.digits.limbs)
-        if x.ndim < 2:  # one number for each row: there is no row to be rounded along
+        if x.ndim < 2:  # one number for each row
             return Enclosed(x.digits, hidden=hidden)
         return self.settled(x.digits, hidden=hidden)
 
@@ -109,7 +109,7 @@ class Limbs(System):
         return rows if scale is None else self.scaled(rows, self.constant(scale))
 
     def scaled(self, x: Enclosed, factor: Constant) -> Enclosed:
-        """x·c: |c|·rho, and ‖x‖ times what is not known of c."""
+        """x·c; radius |c|·rho plus ‖x‖ times the error of c."""
         if factor.power is not None:  # a power of two moves the point
             size = math.ldexp(1.0, factor.power)
             ball = times(x.ball, size)
@@ -275,7 +275,7 @@ class Limbs(System):
         return Enclosed(digits, ball, box=box)
 
     def argmax(self, x: Array) -> Any:
-        """A list of predictions; in a pass that is repeated a sequence, made when it is read."""
+        """The predictions; in a repeated pass they are made when they are read."""
         return prediction.predictions(self.enclosed(x))
 
     def loss(self, probs: Array, *, target: int) -> Array:

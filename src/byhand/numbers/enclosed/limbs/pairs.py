@@ -1,7 +1,7 @@
 """Exact products of two arrays of limbs, as attention needs them for scores and for mixing.
 
-Certificate, checksum and what is left out are as in `products`; but here both sides are limbs and
-new in every pass, so nothing is kept.
+Certificate, checksum and pairs left out are as in `products`.  Here both sides are limbs and new in
+every pass, so nothing is kept.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from byhand.numbers.enclosed.limbs.slices import check_columns
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Limbs `start` to `stop` of x times those of y along the diagonal d; or all is carried."""
+    """Limbs `start` to `stop` of x times those of y along the diagonal d; or a carry of all."""
 
     d: int
     start: int = 0
     stop: int = 0
-    fresh: bool = False  # nothing stands there yet
+    fresh: bool = False  # the first on its diagonal
 
     @property
     def carries(self) -> bool:
@@ -55,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which pairs of limbs are multiplied, exactly, and how far what is left out may be."""
+    """Which pairs of limbs are multiplied, exactly, and a bound of those left out."""
 
     low: int  # the grid of the result
     count: int  # its limbs
@@ -73,7 +73,7 @@ class Plan:
         largest: float,
         tolerance: float,
     ) -> Plan | None:
-        """By the largest norms of rows and columns of each limb; None where halves are needed."""
+        """The plan for the largest row and column norms of each limb; None if halves are needed."""
         top, whole = x.top + y.top, x.n + y.n
         low = max(low, top - WIDTH * whole)
         # what is left out, at most `tolerance`, may be what the rest cancels

@@ -73,7 +73,7 @@ class Table:
 
 
 def unit(position: int) -> float:
-    """A unit of the position in scaled limbs."""
+    """The unit of a position in scaled limbs."""
     return 2.0 ** (-WIDTH * position)
 
 
@@ -87,7 +87,7 @@ def evaluate(table: Table, x: Array, ramp: bool = True) -> Array:
 
 
 def without_ramp(table: Table, x: Array) -> Array:
-    """What the table alone gives."""
+    """f without its ramp, at aligned limbs."""
     return evaluate(table, x, ramp=False)
 
 

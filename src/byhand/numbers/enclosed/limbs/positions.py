@@ -1,4 +1,4 @@
-"""Positions: sines and cosines that are added, and RoPE, which turns pairs of entries.
+"""Position codes: sinusoids that are added, and RoPE, which turns pairs of entries.
 
 A turn keeps lengths, so the radius stays; a sine or cosine that is off by t moves a pair by at most
 √2·t times its length.
@@ -25,7 +25,7 @@ FINEST = -836  # the grid of sines and cosines, where values are huge and digits
 
 
 def sinusoid(system: System, positions: Sequence[int], width: int, base: Fraction) -> Enclosed:
-    """Sines and cosines of the positions, to be added to a stream."""
+    """Sines and cosines of the positions, to be added to the stream."""
     low = -system.bits
     like = _like(system)
     cos, sin, off = angles.shared_turns(positions, width, base, None, low, like)
@@ -55,7 +55,7 @@ def rotate(
     source = x.digits
     low = system.grid(x.ball, x.width)
     size = math.frexp(x.digits.engine.largest(x.norms))[1]
-    fine = (low - max(0, size) - 4) // 22 * 22  # a multiple, so that layers share their turns
+    fine = (low - max(0, size) - 4) // 22 * 22  # a multiple of 22, so that layers share their turns
     fine = max(fine, FINEST)
     cos, sin, off = angles.shared_turns(positions, width, base, frequencies, fine, source.limbs)
     if pairing == "half":

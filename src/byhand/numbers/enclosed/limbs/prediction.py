@@ -33,13 +33,13 @@ from byhand.numbers.enclosed.limbs.values import (
     rational_radius,
 )
 
-FEW = 1000  # numbers that may be largest are told apart one by one
+FEW = 1000  # candidates up to which logits are compared one by one
 
 # ------------------------------------------------------------------ the largest logit
 
 
 def predictions(x: Enclosed) -> Sequence[Prediction]:
-    """The next token after each row: floats find the few that may be it, integers decide."""
+    """The next token after each row: floats find the candidates, integers decide."""
     if x.digits.engine is not NUMPY:
         return _brought_over(x) if isinstance(answers(), Now) else LeadingTokens(x)
     near, box = x.approx, x.box
@@ -83,7 +83,7 @@ class LeadingTokens(Sequence[Prediction]):
         self._found = place.where(others == 0, -1)
 
     def __copy__(self) -> LeadingTokens:
-        """Of a pass that was done again: what is read is made anew."""
+        """A copy for a repeated pass, without the predictions made so far."""
         return self._of(copy(self._x), self._found)
 
     def lasting(self) -> LeadingTokens:
@@ -148,10 +148,10 @@ def _bounds_noted(given: RowInputs) -> tuple[Any, Any]:
 
 
 def _brought_over(x: Enclosed) -> list[Prediction]:
-    """The same from a device, of which only what may be largest or second is brought here.
+    """The same from a device, of which only candidates for the two largest are copied.
 
-    What is not below the second largest lower bound of its row: with or without the largest one,
-    no other number is ever among those that may lead.
+    These are the logits not below the second largest lower bound of their row.  No other logit can
+    be the largest, with or without the leader.
     """
     engine = x.digits.engine
     near, box = x.approx, x.box
@@ -189,7 +189,7 @@ def _brought_over(x: Enclosed) -> list[Prediction]:
 
 
 def _renamed(found: Prediction, tokens: Any) -> Prediction:
-    """The prediction among some tokens, told in terms of all."""
+    """A prediction among some tokens, with the ids of the whole vocabulary."""
 
     def all_of(places: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(int(tokens[place]) for place in places)
@@ -233,7 +233,7 @@ def _predict(row: Any, lower: Any, upper: Any) -> Prediction:
 
 
 def _may_lead(lower: Any, upper: Any) -> Any:
-    """The indices of what nothing else is proven to exceed."""
+    """The indices that no other number is proven to exceed."""
     return np.flatnonzero(upper >= lower.max())
 
 
@@ -241,7 +241,7 @@ def _may_lead(lower: Any, upper: Any) -> Any:
 
 
 def loss(system: System, probs: Enclosed, target: int) -> Enclosed:
-    """-ln p = ln Σ e^(x_j - shift) - (x_t - shift), straight from the logits.
+    """-ln p = ln Σ e^(x_j - shift) - (x_t - shift), from the logits.
 
     If no logit is off by more than R, ln of the sum is not either: R + the radius of x_t.
     """

@@ -17,11 +17,11 @@ multiply-add.  It is asserted for every product; where it fails, the rows are cu
 
 The checksum.  Beside each tile of a slice stand two columns, lo + 2^22·hi = the sum of its columns.
 The rows are multiplied by them in a product of their own; after the carry Σ_j y_j = lo + 2^22·hi
-must hold exactly, limb by limb, in every row.  A BLAS that is not what it claims (float32 inside,
-Strassen, a thread that did not write its rows) is found out: an error comes of it, no wrong digit.
+must hold exactly, limb by limb, in every row.  A BLAS that breaks its promise (float32 inside,
+Strassen, a thread that did not write its rows) gives an error, never a wrong digit.
 
-What is left out.  Pairs of limb and slice far below the wanted grid are not multiplied; what they
-could have given is bounded by the same norms and returned, to be added to the radius.
+What is left out.  Pairs of limb and slice far below the wanted grid are not multiplied.  The same
+norms bound their sum, and the bound is returned, to be added to the radius.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ from byhand.numbers.enclosed.limbs.radii import length, plus, slack, times
 from byhand.numbers.enclosed.limbs.slices import BLOCK, Matrix, Slice, Tile, joint
 
 EXACT = 2.0**52 - 2.0**33  # float64 and `carry` are exact below 2^52; the rest is for a bias
-FILLED = 2.0**32  # what is left in carried sums; the first limb holds most of it
+FILLED = 2.0**32  # a bound of carried sums; the first limb holds most of it
 ROWS = 64  # rows of x worked out at a time on a processor, so that a tile's limbs stay in the cache
 
 
 def norm_with_room(norm: float, room: float) -> float:
-    """Of limbs: other tokens may fill a limb that is not full, and hardly change one that is."""
+    """A norm of limbs with room: other tokens may fill a limb, but a full one hardly changes."""
     return max(1.25 * norm, min(room * norm + 16.0, 2.0**24))
 
 
 class WrongProduct(ByhandError):
-    """A product of integers that is not what it must be: BLAS or the machine is broken."""
+    """The error for a wrong product of integers: BLAS or the machine is broken."""
 
 
 # ------------------------------------------------------------------ rows times weights
@@ -72,7 +72,7 @@ class WrongProduct(ByhandError):
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The digits of a product, and how far each entry may be from the exact one."""
+    """The digits of a product, and a bound of their error."""
 
     digits: Digits
     error: float  # a bound for every entry; 0.0: exact
@@ -94,7 +94,7 @@ def multiply_matrix(
     """
     if bias is None or bias.top <= x.top + matrix.top:
         return _Run(x, matrix, low, bias, largest, tolerance).product()
-    product = _Run(x, matrix, low, None, largest, tolerance).product()  # a bias that towers above
+    product = _Run(x, matrix, low, None, largest, tolerance).product()  # the bias is too large
     finest = min(product.digits.low, bias.low)
     error = plus(product.error, HALF * math.ldexp(1.0, low)) if low > finest else product.error
     return Product(add(product.digits, bias, max(low, finest)), error)
@@ -149,7 +149,7 @@ class _Run:
         return np.sqrt(found * slack(BLOCK)) * slack(1)
 
     def _row_norms_elsewhere(self, engine: Any) -> Any:
-        """The same, brought here all at once."""
+        """The same on a device, copied to the host at once."""
         limbs = self.x.limbs
         whole = self.matrix.inputs // BLOCK
         parts = []
@@ -166,8 +166,8 @@ class _Run:
     def _grid(self, low: int, largest: float, whole: int) -> tuple[int, int]:
         """The grid and the number of limbs of the result.
 
-        A grid that lies on the limbs of the sums needs no second carry; it is taken if it asks for
-        no further limb, since it is finer.  Nothing below the exact result's own grid is of use.
+        A grid that lies on the limbs of the sums needs no second carry.  It is finer, and is taken
+        if it needs no further limb.  No grid below the exact result's own is used.
         """
         low = max(low, self.top - WIDTH * whole)
         head = math.frexp(largest * (1 + 2.0**-20))[1] + 1 if largest > 0 else low + 1
@@ -178,7 +178,7 @@ class _Run:
         return low, count
 
     def _left_out(self, limbs: int) -> float:
-        """What the pairs beyond so many limbs can give, in any entry."""
+        """A bound of the pairs beyond `limbs` limbs, in any entry."""
         missing = 0.0
         rows = length(self.norms)
         for t in range(max((len(tile.slices) for tile in self.matrix.tiles), default=0)):
@@ -290,14 +290,14 @@ class _Run:
         return [(i, i + 1) for i in range(blocks)]
 
     def _certificate(self, piece: Slice, limbs: int, first: int, last: int) -> float:
-        """Cauchy and Schwarz: no partial sum exceeds this."""
+        """An upper bound of all partial sums, by Cauchy and Schwarz."""
         if (first, last) not in self._rows:
             self._rows[first, last] = length(self.norms[:, first:last]).tolist()
         rows = max(self._rows[first, last][:limbs])
         return rows * joint(piece.norms[first:last]) * slack(2)
 
     def _finish(self, sums: Array, known: Array, tile: Tile, result: Array) -> None:
-        """Carry, checksum, bias, rounding; into the tile's part of the result."""
+        """Carries, checks, adds the bias and rounds, into the tile's part of the result."""
         check(sums, known, self._carried(sums, tile))
         finest = self.top - WIDTH * self.limbs
         below, rest = divmod(self.low - finest, WIDTH)
@@ -314,7 +314,7 @@ class _Run:
             carry(result[: 1 - first])
 
     def _carried(self, sums: Array, tile: Tile) -> Array | None:
-        """Adds the bias and carries, in place; the bias of the tile."""
+        """Adds the bias and carries, in place; returns the bias of the tile."""
         if self.bias is None:
             carry(sums)
             return None
@@ -337,7 +337,7 @@ class _Run:
 
 
 class Scratch:
-    """Arrays that are used again for every tile."""
+    """Arrays that are reused for every tile."""
 
     def __init__(self, engine: Engine, like: Array) -> None:
         self.engine = engine
@@ -345,7 +345,7 @@ class Scratch:
         self.kept: dict[str, Array] = {}
 
     def room(self, name: str, shape: tuple[int, ...]) -> Array:
-        """Room of a shape with arbitrary contents; the next call of this name uses it again."""
+        """An array of a shape with arbitrary contents; the next call of this name reuses it."""
         size = math.prod(shape)
         if name not in self.kept or self.kept[name].shape[0] < size:
             self.kept[name] = self.engine.empty((size,), self.like)
@@ -361,14 +361,14 @@ def check(sums: Array, known: Array, bias: Array | None = None) -> None:
     """Compares the sum of the columns with lo and hi, `known`; an error where they differ.
 
     Both are carried, so sums of less than 2^30 columns are exact.  A bias, in the same limbs, is
-    part of the sums but not of what is known.
+    part of the sums but not of `known`.
     """
     if NUMPY.largest(differences(sums, known, bias)) != 0.0:
         raise _disagrees()
 
 
 def assure(engine: Any, wrong: Sequence[Array]) -> None:
-    """The same for what `differences` found on a device."""
+    """The same check for the results of `differences` on a device."""
     sizes = [engine.largest_of(found.reshape(1, -1)) for found in wrong]
     if sizes and any(size != 0.0 for size in engine.bounds(engine.concatenate(sizes))):
         raise _disagrees()
@@ -383,7 +383,7 @@ def _disagrees() -> WrongProduct:
 
 
 def differences(sums: Array, known: Array, bias: Array | None = None) -> Array:
-    """What `check` looks at: carried, and zero if all is right."""
+    """The differences that `check` tests: carried, and zero if all is right."""
     found = sums.sum(-1)
     found -= known[..., 0]
     high = known[..., 1]

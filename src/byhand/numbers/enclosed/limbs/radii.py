@@ -1,10 +1,10 @@
 """Float64 arithmetic on upper bounds: every function returns a number that is not too small.
 
-A radius, a norm or any other bound is a float64 array, a float, or None for "exactly zero".
-All operands are bounds from above and not negative (or +infinity), so rounding is the only thing
-that could make a result too small; each function pays for its own roundings, and none is paid for
-by its caller.  Nothing gives NaN: zero times infinity is zero here, since a bound of zero says that
-the number is zero, and the number behind an infinite bound is finite.
+A radius, a norm or any other bound is a float64 array, a float, or None for "exactly zero".  All
+operands are upper bounds and not negative (or +infinity), so only rounding could make a result too
+small.  Each function covers its own roundings; callers need not.  Nothing gives NaN: zero times
+infinity is zero here.  A bound of zero says that the number is zero, and the number behind an
+infinite bound is finite.
 
 Assumed: IEEE 754 binary64, round to nearest, gradual underflow (asserted by `selftest`).  With the
 unit roundoff u = 2^-53, m roundings of non-negative operands lose at most the factor (1 - u)^m
@@ -34,7 +34,7 @@ INFINITE = math.inf
 
 
 def slack(roundings: int) -> float:
-    """The factor that pays for so many roundings, and for the multiplication by itself."""
+    """The factor that covers so many roundings, and the multiplication by itself."""
     return 1.0 + (roundings + 2) * 2.0**-52
 
 
@@ -76,7 +76,7 @@ def _product(x: Any, y: Any) -> Any:
 
 
 def _both(engine: Any, x: Any, y: Any) -> Any:
-    """Where neither is zero, in as few passes as it takes; at most one is a float."""
+    """A bound of x·y, 0 where one is zero, in few passes; at most one of them is a float."""
     if isinstance(x, float):
         return y != 0 if x != 0 else y != y
     if isinstance(y, float):
@@ -87,7 +87,7 @@ def _both(engine: Any, x: Any, y: Any) -> Any:
 def over(top: Bound, bottom: Any) -> Bound:
     """A bound of top/bottom, where `bottom` is a bound from BELOW; infinite where it is not > 0.
 
-    0/0 is infinite: who knows the limit must say so.
+    0/0 is infinite: a caller that knows the limit must handle it.
     """
     if top is None:
         return None
@@ -125,12 +125,12 @@ def root(bound: Bound) -> Bound:
 
 
 def total(bound: Any, axis: int = -1) -> Any:
-    """A bound of the sum along an axis, in whatever order it is added up."""
+    """A bound of the sum along an axis, in any order of summation."""
     return bound.sum(axis) * slack(bound.shape[axis])
 
 
 def spread(local: Bound, width: int) -> Bound:
-    """A bound of the Euclidean length of a row whose entries are each off by at most `local`."""
+    """A bound of the Euclidean length of a row whose entries are at most `local` in size."""
     return times(math.sqrt(width) * (1 + 2.0**-50), local)
 
 

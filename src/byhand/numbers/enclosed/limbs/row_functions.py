@@ -1,7 +1,7 @@
 """Roots, inverses and exact sums of squares, one number for each row.
 
-Python integers work them out, or array code where the rows are on a device: both give the multiple
-of the grid just below the real number, and say where it is that number.
+They are worked out by Python integers, or by array code where the rows are on a device.  Both give
+the multiple of the grid just below the real number, and say where it is exact.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from byhand.numbers.enclosed.limbs.products import EXACT
 from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, length
 from byhand.numbers.enclosed.limbs.values import constant
 
-Roots = tuple[Digits, Array]  # and how far each may be off
+Roots = tuple[Digits, Array]  # and a bound of each error
 
 
 def roots_of_rows(x: Digits, eps: Fraction, finest: int) -> Roots:
-    """√(x + eps) to the grid 2^finest and a limb more, and how far each may be off."""
+    """√(x + eps) to the grid 2^finest and a limb more, and a bound of each error."""
     return (one_by_one if x.engine is NUMPY else at_once)(x, eps, finest)
 
 
@@ -42,8 +42,8 @@ def one_by_one(x: Digits, eps: Fraction, finest: int) -> Roots:
 def at_once(x: Digits, eps: Fraction, finest: int) -> Roots:
     """The same by array code.
 
-    Of eps the multiple of 2^(2·low) below it is taken: the root of the whole part has the same
-    whole part.
+    eps is rounded down to a multiple of 2^(2·low), which does not change the whole part of the
+    root.
     """
     engine, near = x.engine, arithmetic.approx(x)
     least = engine.least_above_zero(near)
@@ -65,10 +65,10 @@ def at_once(x: Digits, eps: Fraction, finest: int) -> Roots:
 
 
 def _floored(found: Digits, excess: Digits) -> tuple[Digits, Array]:
-    """The multiples of 2^low not above the real numbers, and where they are those numbers.
+    """The largest multiples of 2^low not above the real numbers, and where they are exact.
 
-    What is found is off by at most roots.ERROR < 1, so it is right, or one too large, and then
-    what it says is in excess: 0 only where nothing was rounded.
+    `found` is off by at most roots.ERROR < 1, so it is right or one too large; then `excess` is
+    positive.  `excess` is 0 only where nothing was rounded.
     """
     beyond = arithmetic.approx(excess)  # has the sign of what it approximates
     found.limbs[-1] -= found.engine.where(beyond > 0, 1.0 + 0.0 * beyond, 0.0)
@@ -83,7 +83,7 @@ def _grid(head: int, eps: Fraction, finest: int) -> int:
 
 
 def _root(value: int, start: int, eps: Fraction, low: int) -> tuple[int, bool]:
-    """⌊√(value·2^start + eps) / 2^low⌋, and whether that is all of it."""
+    """⌊√(value·2^start + eps) / 2^low⌋, and whether it is exact."""
     shift = start - 2 * low
     top = (value << shift if shift >= 0 else 0) * eps.denominator
     if shift < 0:
@@ -100,7 +100,7 @@ def _exponent(value: Fraction) -> int:
 
 
 def inverses_of_rows(by: Digits, bits: int, ball: Bound, width: int) -> tuple[Digits, Array]:
-    """(1/by, how far each may be off), as fine as the radius of the result asks for; 0 for 1/0."""
+    """(1/by, a bound of each error), as fine as the radius of the result needs; 0 for 1/0."""
     engine = by.engine
     target = math.ldexp(1.0, -bits)
     if ball is not None and math.prod(ball.shape):
@@ -108,7 +108,7 @@ def inverses_of_rows(by: Digits, bits: int, ball: Bound, width: int) -> tuple[Di
         target = max(target, least) if least < math.inf else target
 
     def grid(exponent: int) -> int:
-        """For divisors below 2^exponent."""
+        """The grid for divisors below 2^exponent."""
         size = math.ldexp(1.0, min(900, exponent))
         return exponent_of(target / (math.sqrt(width) * size)) - 8
 
@@ -160,7 +160,7 @@ def row_squares(x: Digits) -> Digits:
 
 
 def _row_squares_elsewhere(x: Digits) -> Digits:
-    """The same for rows cut into parts so short that no certificate is asked for.
+    """The same for rows cut into parts so short that no certificate is needed.
 
     A part of the length `short` gives at most n·short·2^42·(1 + 2^-19) < EXACT along a diagonal;
     the sums of the parts are carried before they are added.

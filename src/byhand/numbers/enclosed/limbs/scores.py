@@ -36,7 +36,7 @@ from byhand.numbers.enclosed.limbs.weights import Weight
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What scores are made of besides q and k."""
+    """The inputs of scores besides q and k."""
 
     table: Weight | None
     slopes: Weight | None
@@ -47,7 +47,7 @@ class Settings:
 
 
 def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed:
-    """(head, query, key); what the mask or the table hides is absent."""
+    """The scores (head, query, key); entries hidden by the mask or the table are absent."""
     quick = _causal_scores(system, q, k, settings)
     if quick is not None:
         return quick
@@ -79,7 +79,7 @@ def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Encl
 
 
 def _causal_scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Enclosed | None:
-    """Where a GPU can be spared what is hidden."""
+    """The scores by the method that skips hidden keys on a GPU; None where it does not apply."""
     scale = settings.scale
     power = 0 if scale is None else scale.power
     if q.exact or k.exact or power is None:
@@ -106,7 +106,7 @@ def _hidden(
     if key not in _masks:
         away = ~np.asarray(mask, dtype=bool)
         made = like.engine.constant(away, like.limbs) if away.any() else None
-        _masks[key] = mask, made  # the mask is kept, so that its id is no other's
+        _masks[key] = mask, made  # keeps the mask alive, and so its id unique
         if len(_masks) > REMEMBERED:
             _masks.popitem(last=False)
     hidden = _masks[key][1]
@@ -114,7 +114,7 @@ def _hidden(
 
 
 def _dot_products(system: System, q: Enclosed, k: Enclosed) -> Enclosed:
-    """Query head h reads key head h // (heads / kv_heads)."""
+    """q·k; query head h reads key head h // (heads / kv_heads)."""
     heads, queries, width = q.shape
     kv_heads, keys, _width = k.shape
     group = heads // kv_heads
@@ -133,7 +133,7 @@ def _dot_products(system: System, q: Enclosed, k: Enclosed) -> Enclosed:
 
 
 def _box_of(q: Enclosed, k: Enclosed) -> Bound:
-    """Bounds of q·k, entry by entry, as q and k carry them along."""
+    """Bounds of q·k, entry by entry, from the radii of q and k."""
     engine, group = q.digits.engine, q.shape[0] // k.shape[0]
     reach = repeated(engine, k.norms, group)[:, None, :]  # (head, 1, key)
     rho_k = None if k.exact else repeated(engine, k.ball, group)[:, None, :]
@@ -148,7 +148,7 @@ def _box_of(q: Enclosed, k: Enclosed) -> Bound:
 
 
 def _score(digits: Digits, box: Bound, local: float, source: Enclosed) -> Enclosed:
-    """Scores whose midpoints are off by `local` from those of exact midpoints."""
+    """Scores whose midpoints are off by at most `local` from exact products of midpoints."""
     box = plus(box, local or None)
     if box is not None and (isinstance(box, float) or tuple(box.shape) != digits.shape):
         box = box + constant(digits, digits.shape, 0.0)
@@ -168,7 +168,7 @@ def most(bounds: Array) -> float:
 
 
 def _scaled(system: System, x: Enclosed, factor: Constant) -> Enclosed:
-    """x·c entry by entry."""
+    """x·c, entry by entry."""
     assert x.origin is not None
     source, before = x.origin.source, times(x.origin.local, factor.size)
     if factor.power is not None:
@@ -192,7 +192,7 @@ def _scaled(system: System, x: Enclosed, factor: Constant) -> Enclosed:
 
 
 def _sum(system: System, x: Enclosed, known: Digits) -> Enclosed:
-    """Plus what is known exactly."""
+    """x + known, where `known` is exact."""
     assert x.origin is not None
     exact = min(x.digits.low, known.low)
     low = max(exact, system.grid(x.box))
@@ -204,7 +204,7 @@ def _sum(system: System, x: Enclosed, known: Digits) -> Enclosed:
 
 
 def _slide(q: Enclosed, k: Enclosed, scale: Constant | None, hidden: Array, local: float) -> Array:
-    """For each row of scores, the Euclidean length of the difference, but for what all share.
+    """A bound of the Euclidean length of each row's error, without the part that a row shares.
 
     A change of q by d moves the scores by K·d; taking one vector c off every key changes all scores
     of the row alike: ‖K - c‖₂·rho_q.  Changes of the keys give ‖q‖·√Σ rho_k² over the keys seen.

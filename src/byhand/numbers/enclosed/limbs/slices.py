@@ -1,4 +1,4 @@
-"""Weight matrices cut once into slices of 22-bit integers, for exact products (products.py).
+"""Weight matrices as slices of 22-bit integers, for exact products (products.py).
 
 Slices as Ozaki and others cut them (2012), with one exponent for the whole matrix.
 
@@ -76,7 +76,7 @@ class Matrix:
         return sum(math.prod(s.data.shape) * 8 for tile in self.tiles for s in tile.slices)
 
     def _cut(self, part: Array) -> tuple[Slice, ...]:
-        """22 bits at a time; from the second slice on only the columns that have some left."""
+        """Slices of 22 bits; from the second on, only the columns that have bits left."""
         engine = engine_of(part)
         rest = engine.floats(part)
         made: list[Slice] = []
@@ -107,7 +107,7 @@ def _largest(floats: Array) -> float:
 
 
 def _top(largest: float) -> int:
-    """The exponent such that what is at most `largest` has a first limb of at most 2^21."""
+    """The exponent for which numbers of at most `largest` have a first limb of at most 2^21."""
     return math.frexp(largest)[1] + 1 if largest else 0
 
 
@@ -121,12 +121,12 @@ def _slice(engine: Engine, columns: Any, integers: Array) -> Slice:
 
 @lru_cache(1 << 14)
 def joint(norms: tuple[float, ...]) -> float:
-    """A bound of the norm of what has these norms part by part."""
+    """A bound of the norm of a vector whose parts have these norms."""
     return float(length(np.array(norms))) if norms else 0.0
 
 
 def _checks_of(engine: Engine, tiles: tuple[Tile, ...], like: Array) -> Tile:
-    """A tile of the sums of all tiles, two columns for each."""
+    """A tile with the checksums of all tiles, two columns for each."""
     slices = []
     for t in range(max((len(tile.slices) for tile in tiles), default=0)):
         parts = []

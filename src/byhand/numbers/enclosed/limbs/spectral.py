@@ -45,7 +45,7 @@ STEPS = 24  # of the power iteration that makes a guess
 ABOVE = 1.0 + 2.0**-6  # how far above the guess the first attempt is
 WIDER = 1.0 + 2.0**-4
 ATTEMPTS = 40
-SMALLEST = 2.0**-500  # what underflow can lose of numbers up to 1, and far more
+SMALLEST = 2.0**-500  # far above what underflow can lose of numbers up to 1
 SQUARINGS = 4
 
 
@@ -55,7 +55,7 @@ def frobenius(matrix: Any) -> float:
 
 
 def spectral_norm(matrix: Any) -> float:
-    """A number that is proven not to be below ‖A‖₂; a few percent above at most, usually 1.
+    """A proven upper bound of ‖A‖₂; a few percent too large at most, usually 1.
 
     The matrix is a float64 array of two axes, finite.
     """

@@ -1,4 +1,4 @@
-"""The precision, the device and the grids that the radius rules of limbs ask for.
+"""The precision, the device and the grids of limb arithmetic.
 
 Digits far below the radius are not worked out: the grid of a result is the radius of an entry less
 GUARD bits.  So the work falls from layer to layer as the radius grows.
@@ -22,9 +22,9 @@ from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, plus, spread
 from byhand.numbers.enclosed.limbs.values import Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import torch_devices
 
-COARSEST = 200  # the grid of numbers of which nothing is known; squares of it are still floats
+COARSEST = 200  # the coarsest grid; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
-LOST = -8  # the grid of what nothing is known of: its digits do not matter
+LOST = -8  # the grid of unknown numbers, whose digits do not matter
 
 
 class System(Enclosing):
@@ -52,13 +52,13 @@ class System(Enclosing):
         return f"enclosures, {self.bits} bits{place}"
 
     def at(self, bits: int) -> Self:
-        """The same system at another precision; what one has admitted the other reads as well."""
+        """The same system at another precision; they share admitted weights."""
         other = type(self)(bits)
         other.device = self.device
         return other
 
     def grid(self, radius: Bound, width: int = 1) -> int:
-        """The grid for rows of this Euclidean radius; the finest for what is known exactly."""
+        """The grid for rows of this Euclidean radius; the finest for exact rows."""
         least = _least(radius)
         if least is None:
             endless = radius is not None and _endless(radius)
@@ -67,7 +67,7 @@ class System(Enclosing):
         return min(COARSEST, max(-self.bits, wanted))
 
     def settled(self, digits: Digits, ball: Bound = None, **more: Any) -> Enclosed:
-        """Exact digits as they are, or rounded to the grid that their radius asks for."""
+        """The value of exact digits, or of digits rounded to the grid that their radius needs."""
         low = self.grid(ball, digits.shape[-1] if digits.ndim else 1)
         if digits.low >= low:
             return Enclosed(digits, ball, **more)
@@ -83,7 +83,7 @@ class System(Enclosing):
         return self.rows(plus(ball, spread(local, digits.shape[-1])), digits)
 
     def rows(self, bound: Bound, digits: Digits) -> Bound:
-        """One bound for each row, where all rows may share one."""
+        """The bound with one entry for each row, where it may be a single number."""
         if isinstance(bound, float):
             return constant(digits, digits.shape[:-1], bound)
         return bound
@@ -94,7 +94,7 @@ class System(Enclosing):
 
 
 def _least(radius: Bound) -> float | None:
-    """The smallest radius that says something: neither zero nor infinite."""
+    """The smallest radius that is neither zero nor infinite; None where there is none."""
     if radius is None:
         return None
     if isinstance(radius, float):

@@ -1,13 +1,11 @@
-"""Enclosed arrays with their radii: the values that travel between the operations of `Limbs`.
+"""Enclosed arrays with their radii: the values of the operations of `Limbs`.
 
-An `Enclosed` is an array of midpoints (`Digits`) and what is known about how far the real values
-are from them:
+An `Enclosed` is an array of midpoints (`Digits`) with bounds of the distance of the real values:
 
     ball   for each row along the last axis, the Euclidean length of (real - midpoint)
     box    for each entry, |real - midpoint|; the radius of an entry is the smaller of the two
 
-None says: no difference.  Either may be worked out only when it is asked for.  Weights are in
-`weights`.
+None means no difference.  Either may be worked out on demand.  Weights are in `weights`.
 """
 
 from __future__ import annotations
@@ -32,13 +30,13 @@ from byhand.numbers.enclosed.limbs.engine import NUMPY, Array, engine_of
 from byhand.numbers.enclosed.limbs.radii import Bound, largest, length
 from byhand.numbers.enclosed.limbs.weights import Weight
 
-NEAR = 1.0 + 2 * APPROX  # from an approximation to a bound of what it approximates
-BEYOND = 420  # values are below 2^420, else nothing is said of them: no product leaves float64
+NEAR = 1.0 + 2 * APPROX  # factor from an approximation to an upper bound
+BEYOND = 420  # values above 2^420 count as unknown, so that products fit float64
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Which operation made a value of which one, where a later operation can make use of it.
+    """The operation that made a value and its source, for the radius rules of later operations.
 
     `local` bounds |midpoint - operation(midpoints of the source)|, row by row.
     """
@@ -102,14 +100,14 @@ class Enclosed:
 
     @property
     def ball(self) -> Bound:
-        """A bound of how far each row lies from its midpoints, Euclidean; None: they are exact."""
+        """A bound of the Euclidean distance of each row from its midpoints; None: exact."""
         if callable(self._ball):
             self._ball = self._ball()
         return self._ball
 
     @property
     def box(self) -> Bound:
-        """Bounds entry by entry: the smaller of ball and box; None: exact."""
+        """Bounds for each entry: the smaller of ball and box; None: exact."""
         if self.exact:
             return None
         if callable(self._box):
@@ -120,18 +118,18 @@ class Enclosed:
 
     @property
     def has_box(self) -> bool:
-        """Whether a bound for each entry was given, beside that for the row."""
+        """Whether bounds for the entries were given, beside those for the rows."""
         return self._box is not None
 
     def parts(self, starts: Sequence[int], width: int) -> Array:
-        """Bounds for so many columns of each row, one row of bounds for each start."""
+        """Bounds for `width` columns of each row, one row of bounds for each start."""
         if self._parts is None:
             return engine_of(self.ball).broadcast(self.ball, (len(starts), *self.ball.shape))
         return self._parts(tuple(starts), width)
 
     @property
     def approx(self) -> Array:
-        """The midpoints, each within APPROX of itself."""
+        """The midpoints as floats, with a relative error of at most APPROX."""
         if self._approx is None:
             self._approx = approx(self.digits)
         return self._approx
@@ -150,19 +148,19 @@ class Enclosed:
 
 
 def constant(digits: Digits, shape: tuple[int, ...], value: float) -> Array:
-    """An array of one number, where the digits are."""
+    """An array filled with one number, on the device of the digits."""
     return digits.engine.zeros(shape, digits.limbs) + value
 
 
 def by_entry(digits: Digits, box: Bound, origin: Origin | None = None) -> Enclosed:
-    """A value known entry by entry: one number for each row of something."""
+    """A value with bounds for each entry: one number for each row of something."""
     if box is None:
         return Enclosed(digits, origin=origin)
     return Enclosed(digits, lambda: length(box), box=box, origin=origin)
 
 
 def evaluated(x: Enclosed) -> Enclosed:
-    """The same, with nothing left to be worked out from other values; who made it is forgotten."""
+    """The same value with all bounds worked out and without its origin."""
     if x.exact:
         return Enclosed(x.digits, hidden=x.hidden)
     if not x.has_box:
@@ -172,7 +170,7 @@ def evaluated(x: Enclosed) -> Enclosed:
 
 
 def lasting(x: Enclosed) -> Enclosed:
-    """The same numbers in memory of their own."""
+    """A copy of the value in memory of its own."""
     digits = Digits(x.digits.limbs * 1.0, x.digits.top)
     if x.exact:
         return Enclosed(digits, hidden=x.hidden)
@@ -183,7 +181,7 @@ def lasting(x: Enclosed) -> Enclosed:
 
 
 class Entries:
-    """An enclosed array to be indexed: single entries are `Enclosure`s, made when asked for."""
+    """An enclosed array to be indexed: single entries are `Enclosure`s, made on demand."""
 
     def __init__(self, digits: Digits, radii: Callable[[], Any], hidden: Any) -> None:
         self._digits = digits
@@ -234,7 +232,7 @@ def _at(radii: Any, index: Any) -> Any:
 
 
 def rational_radius(radius: float) -> Fraction | float:
-    """The radius as it stands in an Enclosure."""
+    """The radius for an Enclosure: a Fraction, or infinite."""
     return math.inf if math.isinf(radius) else Fraction(radius)
 
 

@@ -1,7 +1,7 @@
-"""Weights as `Limbs` holds them: arrays of floats, every entry the dyadic rational it is.
+"""The weights of `Limbs`: arrays of floats, each taken as a dyadic rational.
 
-What operations need of a weight (digits, slices, norms) is made when first asked for and kept; it
-does not depend on the precision.  Enclosed arrays are in values.py.
+Digits, slices and norms of a weight are made when first needed and kept; they do not depend on the
+precision.  Enclosed arrays are in values.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def typical_of(numbers: Any) -> float:
 
 
 class Token(int):
-    """A token's id.  All of a text's are in one array of the device, where others may follow."""
+    """A token's id, with its place in an array on the device that other texts may overwrite."""
 
     where: Any
 
@@ -76,7 +76,7 @@ class Weight:
         return made
 
     def rows(self, ids: Sequence[int]) -> Digits:
-        """Some rows, exactly."""
+        """The rows of these ids, exactly."""
         if ids and isinstance(ids[0], Token):
             return self._rows_at(ids[0].where)
         if not isinstance(answers(), Now):  # positions, the same in every pass
@@ -90,7 +90,7 @@ class Weight:
         return from_floats(self.floats[list(ids)])[0]
 
     def _rows_at(self, places: Array) -> Digits:
-        """Rows whose numbers are on the device: on the grid of the whole table."""
+        """The rows whose ids are on the device, on the grid of the whole table."""
         top, low = self._once("grid", self._grid)
         engine = engine_of(self.floats)
         rows = engine.floats(self.floats[places])
@@ -122,7 +122,7 @@ class Weight:
         return found
 
     def matrix(self, layout: str) -> Matrix:
-        """The whole as slices, (inputs, outputs)."""
+        """The whole matrix as slices, (inputs, outputs)."""
         made: Matrix = self._once(("matrix", layout), lambda: Matrix(self._oriented(layout)))
         return made
 
@@ -176,7 +176,7 @@ class Weight:
     def norms_of_parts(
         self, layout: str, starts: tuple[int, ...], width: int
     ) -> Callable[[Weight | None], Array]:
-        """The norms of so many outputs from each start on, where the weights are."""
+        """A function from a gain to the norms of `width` outputs from each start."""
 
         def make(gain: Weight | None) -> Array:
             norms = [self.norm(layout, slice(k, k + width), gain=gain) for k in starts]
@@ -232,8 +232,7 @@ def read_weight(data: Any, device: Any = None) -> Weight:
 
 
 def torch_devices() -> Any:
-    """The module of torch's devices, imported for who has asked for one: limb arithmetic works on
-    tensors from then on."""
+    """The module of torch's devices; importing it makes limb arithmetic work on tensors."""
     from byhand.numbers import devices  # which says how torch is installed where it is missing
     from byhand.numbers.enclosed.gpu.tensor_engine import KIND, TENSORS
 
@@ -242,7 +241,7 @@ def torch_devices() -> Any:
 
 
 def _check(floats: Array) -> None:
-    """Refuses what is not finite, and a span of magnitudes that slices cannot hold."""
+    """Raises an error for floats that are not finite, or outside the sizes that slices hold."""
     engine = engine_of(floats)
     wide = engine.floats(floats)
     size = abs(wide)
