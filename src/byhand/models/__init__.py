@@ -79,8 +79,11 @@ def _checkpoint(path: Path) -> bool:
 
 
 def _find(name_or_path: str | Path) -> Path:
+    expected = _("a model file, the folder of a checkpoint, or one of {names}").format(
+        names=", ".join(_BUILT_IN)
+    )
     if not isinstance(name_or_path, str | PathLike):
-        raise does_not_fit("model", _("a name, a path or a Model"), name_or_path)
+        raise does_not_fit("model", expected, name_or_path)
     if name_or_path in _BUILT_IN:
         return _FOLDER / f"{name_or_path}.yaml"
     path = Path(name_or_path)
@@ -93,9 +96,7 @@ def _find(name_or_path: str | Path) -> Path:
     shown = str(name_or_path)
     raise UsageError(
         _("there is no model {name}").format(name=repr(shown[:80])),
-        expected=_("a model file, the folder of a checkpoint, or one of {names}").format(
-            names=", ".join(_BUILT_IN)
-        ),
+        expected=expected,
         found=shown[:80] or _("nothing"),
         hint=nearest(shown[:80], _BUILT_IN),
     )
