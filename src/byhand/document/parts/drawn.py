@@ -1,4 +1,4 @@
-"""Parts that are drawn: tensors as colours, the way along the stream, sums as bars, pictures."""
+"""Drawn parts: tensors as colours, the path along the stream, sums as bars, pictures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HeatStrip:
 
 @dataclass(frozen=True, slots=True)
 class HeadPattern:
-    """Where one head looks: a share for each query (row) and key (column), NaN where masked."""
+    """The attention of one head: a weight for each query (row) and key (column), NaN if masked."""
 
     address: str  # block.0.attn.weights[1]
     head: int
@@ -54,7 +54,7 @@ class HeadPattern:
 
 @dataclass(frozen=True, slots=True)
 class AttentionPattern:
-    """Which position looks at which, head by head."""
+    """Which position attends to which, head by head."""
 
     address: str
     labels: tuple[str, ...]  # of the positions
@@ -81,7 +81,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class StreamLine:
-    """One position's way along the residual stream, with what each side-trip adds to it."""
+    """One position's path along the residual stream, with each side-trip's addition."""
 
     position: int
     label: str
@@ -100,7 +100,7 @@ class RegisterLine:
 
 @dataclass(frozen=True, slots=True)
 class RegisterMap:
-    """The whole pass as registers: a row a step, a column a position."""
+    """The registers of the whole pass: a row for each step, a column for each position."""
 
     labels: tuple[str, ...]  # of the positions
     lines: tuple[RegisterLine, ...]
@@ -109,7 +109,7 @@ class RegisterMap:
 
 @dataclass(frozen=True, slots=True)
 class TermLine:
-    """What one part of the model adds to some logits.
+    """The contribution of one part of the model to some logits.
 
     `numbers` has one for each token; `difference` is what tells the first token from the second,
     and `size` the length of the bar: a share of the longest, from -1 to 1.
@@ -126,7 +126,7 @@ class TermLine:
 
     @property
     def added(self) -> Number:
-        """What the line adds to what is explained: to the lead, or to the logit alone."""
+        """The contribution to the explained quantity: the lead, or the single logit."""
         return self.numbers[0] if self.difference is None else self.difference
 
 
@@ -144,14 +144,14 @@ class Terms:
 
     @property
     def reach(self) -> tuple[float, float]:
-        """How far the bars go to the left and to the right of their axis."""
+        """The reach of the bars to the left and to the right of their axis."""
         sizes = [line.size for line in self.lines if line.kind != "sum"]
         return max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class LensLine:
-    """What the model would say if it ended after a step."""
+    """The prediction if the model ended after a step."""
 
     step: str  # its address
     leader: str  # the token; ? where it is undecided, A = B where they tie
@@ -165,7 +165,7 @@ class LensLine:
 
 @dataclass(frozen=True, slots=True)
 class LensTable:
-    """One position's stream after every step, read by the model's own end."""
+    """One position's stream after every step, read by the model's own head."""
 
     title: str
     tokens: tuple[str, ...]  # above the logits
@@ -176,19 +176,19 @@ class LensTable:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A plane of the stream: who wins where, the tokens' directions, and each position's way.
+    """A plane of the stream: winning regions, token directions, and each position's path.
 
     `geometry` and `plane` are its numbers (see `explaining.geometry`), the rest is words.
     """
 
     geometry: Geometry
     plane: Plane
-    name: str  # which is its own on a page
+    name: str  # unique on a page
     title: str
-    about: str  # the whole of it said, for those who do not see it
+    about: str  # a full description for screen readers
     notes: tuple[str, ...]
     axes: tuple[str, str]  # their names
     stops: Mapping[str, str]  # what each kind of stop on a way is called
     ends: tuple[str, ...]  # what is predicted at the end of each way
     small: bool = False
-    instead: str = ""  # what is said where nothing can be drawn
+    instead: str = ""  # words where nothing can be drawn

@@ -12,7 +12,7 @@ from byhand.document.parts import Number, NumberTable
 from byhand.document.words import axes_text
 from byhand.language import _
 
-MOST_WORKINGS = 4  # of one line: the others go the same way
+MOST_WORKINGS = 4  # workings of one line; the others are similar
 
 
 def heading(sheet: Worksheet, key: bool) -> str:
@@ -23,7 +23,7 @@ def heading(sheet: Worksheet, key: bool) -> str:
 
 
 def instructions(sheet: Worksheet, key: bool) -> Iterator[str]:
-    """How to fill it in; of the key, how it was made."""
+    """How to fill in the sheet; for the key, how it was made."""
     yield _("The text is `{text}`.").format(text=sheet.text)
     if sheet.decimals is not None:
         if key:
@@ -54,9 +54,9 @@ def axes_asked(table: NumberTable, sizes: Collection[Size]) -> str:
 
 
 def workings_in(sheet: Worksheet, passage: Passage) -> Iterator[Number]:
-    """The answers of a passage whose working is known; of long rows the first few.
+    """The answers of a passage with a known working; of long rows the first few.
 
-    What a line says in short names is said of its first number: the others go the same way.
+    Only the first number of a line has its working in short names: the others are similar.
     """
     here = {number.address for number in numbers_in([passage])}
     known = {number.address: number for number in numbers_in(sheet.workings.passages)}

@@ -1,7 +1,7 @@
-"""Any part as HTML (`draw`), and those that hold numbers: tables, steps, the stream, formulas.
+"""Any part as HTML (`draw`), and parts with numbers: tables, steps, the stream, formulas.
 
-Tables that only tell (what comes next, registers, claims) are in `tables`, grids and sums in
-`explained`, colours in `strips`, sentences in `prose`.
+`tables` has predictions, registers and claims, `explained` grids and sums, `strips` colours,
+`prose` sentences.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Name
 from byhand.language import _
 
-BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may end
+BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may break
 
 
 def draw(part: parts.Part | parts.Section, pen: Inscriber) -> Iterable[Markup]:
-    """Any part, piece by piece."""
+    """Any part, in pieces."""
     return _DRAWN[type(part)](part, pen)
 
 
@@ -43,7 +43,7 @@ def draw(part: parts.Part | parts.Section, pen: Inscriber) -> Iterable[Markup]:
 
 
 def number_table(table: parts.NumberTable, pen: Inscriber) -> Iterator[Markup]:
-    """Numbers in rows and columns, each with its working; or a word that says them all."""
+    """Numbers in rows and columns, each with its working; or a word for all of them."""
     title: str = element("span", table.title, class_="name") if table.title else ""
     if table.kind == "weight" and table.title:
         title = pen.maths.formula(Name(table.title))
@@ -88,12 +88,12 @@ def _rows(table: parts.NumberTable, pen: Inscriber, labelled: bool) -> Iterator[
 
 
 def _rounded(table: parts.NumberTable) -> bool:
-    """Whether every number is rounded: then the table says so once."""
+    """Whether every number is rounded, so that the table says so once."""
     return {c.register for row in table.rows for c in row.cells if not c.masked} == {"rounded"}
 
 
 def stream_line(line: parts.StreamLine, pen: Inscriber) -> Iterator[Markup]:
-    """One position's way: the stream down the middle, what each side-trip adds beside it."""
+    """One position's path: the stream down the middle, with each side-trip's addition beside it."""
     longest = max((stop.size for stop in line.stops), default=1.0) or 1.0
     title = _("The way of position {label}").format(label=line.label)
     stops = element("ol", *(_stop(stop, longest, pen) for stop in line.stops))
@@ -115,7 +115,7 @@ def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> Markup:
 
 
 def definitions(part: parts.Definitions, pen: Inscriber) -> Iterator[Markup]:
-    """A number with letters in it, and what each of them stands for."""
+    """A number with letters, and their definitions."""
     drawn = pen.maths.formula(part.name, "=", part.form)
     yield element(
         "div",
@@ -130,7 +130,7 @@ def definitions(part: parts.Definitions, pen: Inscriber) -> Iterator[Markup]:
 
 
 def title(part: parts.Title, pen: Inscriber) -> Iterator[Markup]:
-    """What is worked out: its name, a sentence, and facts."""
+    """The title: a name, a sentence, and facts."""
     yield element("p", part.name, class_="title")
     if part.about:
         yield element("p", prose(part.about))
@@ -144,7 +144,7 @@ def stage(part: parts.Stage, pen: Inscriber) -> Iterator[Markup]:
 
 
 def step(part: parts.StepPart, pen: Inscriber) -> Iterator[Markup]:
-    """A step: its law, its numbers, and what is to be said of them."""
+    """A step: its law, its numbers, and its remarks."""
     yield _law(part)
     for table in (*part.given, *part.tables):
         yield from number_table(table, pen)
@@ -158,7 +158,7 @@ def _law(part: parts.StepPart) -> Markup:
 
 
 def not_worked(part: parts.NotWorked, pen: Inscriber) -> Iterator[Markup]:
-    """Steps without values, and why they have none."""
+    """Steps without values, and the reason."""
     yield from map(_law, part.steps)
     yield left_out(part.reason)
 
@@ -171,13 +171,13 @@ def loss(part: parts.Loss, pen: Inscriber) -> Iterator[Markup]:
 
 
 def working_line(part: parts.WorkingLine, pen: Inscriber) -> Iterator[Markup]:
-    """How one number comes about."""
+    """The working of one number."""
     where = element("p", address(part.address), class_="where")
     yield element("div", where, *pen.working(part), class_="worked", data_a=part.address)
 
 
 def section(part: parts.Section, pen: Inscriber) -> Iterator[Markup]:
-    """Parts under a heading, folded away."""
+    """Parts under a heading, folded."""
     about = [element("p", part.about)] if part.about else []
     inside = (piece for one in part.parts for piece in draw(one, pen))
     yield element("details", element("summary", part.title), *about, *inside)
@@ -187,7 +187,7 @@ def section(part: parts.Section, pen: Inscriber) -> Iterator[Markup]:
 
 
 def formula(law: parts.Formula, pen: Inscriber) -> Markup:
-    """The law, the same with this model's numbers, and one entry written out."""
+    """The law, the law in numbers, and one entry written out."""
     lines = [element("div", pen.maths.line(list(_pieces(law.symbols, pen))), class_="law")]
     for label, line in (*law.earlier, (law.label, law.numbers)):
         if line:
@@ -200,9 +200,9 @@ def formula(law: parts.Formula, pen: Inscriber) -> Markup:
 
 
 def _pieces(line: parts.Line, pen: Inscriber) -> Iterator[str]:
-    """The line, taken apart where it may go on below: before its signs.
+    """The pieces of a line, which may break before its signs.
 
-    Where it would be too wide, what is named is shown by its decimals.
+    In a line that would be too wide, named numbers become decimals.
     """
     brief = too_wide(line)
     rounded = rounded_line(line, brief)

@@ -1,4 +1,4 @@
-"""Sentences as HTML: prose with code in it, remarks, what is left out."""
+"""Sentences as HTML: prose with code, remarks, omissions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CODE_OR_BREAK = re.compile(r"`([^`]+)`|\n")
 
 
 def prose(text: str) -> Markup:
-    """A sentence; what stands between backticks is code, and a line may end."""
+    """A sentence; text between backticks is code, in which a line may break."""
 
     def drawn(found: re.Match[str]) -> str:
         return f"<code>{found[1]}</code>" if found[1] else "<br>"
@@ -32,20 +32,20 @@ def prose(text: str) -> Markup:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter, as sentences on a page begin; addresses stay as they are."""
+    """The sentence with a capital letter; addresses stay as they are."""
     first = text.split(" ", 1)[0]
     as_it_is = first == "byhand" or set(".[`") & set(first.rstrip("."))
     return text if as_it_is else text[:1].upper() + text[1:]
 
 
 def told(text: str) -> str:
-    """A sentence of a terminal as a page has it: a capital, a full stop, numbers as written."""
+    """A terminal's sentence for a page: a capital, a full stop, localised numbers."""
     stopped = text if text.endswith((".", ":", "?", "…")) else text + "."
     return sentence(written(stopped))
 
 
 def remark(mark: Remark) -> Markup:
-    """A boundary, a return, or what does not follow."""
+    """A boundary, a return, or a printed number that does not follow."""
     sign = MARKS.get(mark.kind, "")
     shown = element("span", sign, class_="sign", aria_hidden="true") if sign else ""
     text = element("span", prose(sentence(mark.text)))
@@ -53,16 +53,16 @@ def remark(mark: Remark) -> Markup:
 
 
 def defined_words() -> str:
-    """What stands before a number with letters in it."""
+    """The words before a number with letters."""
     return _("Written as what it is, with a letter for each number that has a name of its own:")
 
 
 def left_out(text: str, command: str = "") -> Markup:
-    """What is not shown, and how to see it."""
+    """What is left out, and how to see it."""
     how = element("code", command) if command else ""
     return element("p", prose(sentence(text)), " " if command else "", how, class_="left-out")
 
 
 def also_left_out(what: str) -> Markup:
-    """What a table or a picture does not show; nothing where it shows all."""
+    """What a table or a picture leaves out; empty if nothing."""
     return left_out(_("left out: {what}").format(what=what)) if what else Markup()

@@ -1,7 +1,7 @@
-"""A worksheet, or its key, as one page for a browser, in the looks of the book.
+"""A worksheet, or its key, as one page for a browser, in the style of the book.
 
-What is blank is a field to type into.  The page is whole without its script, which adds one thing:
-it writes what was typed into a claims file, to be marked by `byhand check`.
+Blanks are fields to type into.  The page is complete without its script, which only saves the
+answers as a claims file for `byhand check`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SCALE = 1.18  # of the figure, on a wide screen
 
 
 def worksheet_page(sheet: Worksheet, *, key: bool = False) -> str:
-    """The whole page; with `key`, the answers stand where the blanks are."""
+    """The whole page; with `key`, the answers stand in the blanks."""
     scripts = () if key else ("worksheet.js",)
     frame = Frame(heading(sheet, key), ("book.css", "worksheet.css"), scripts=scripts)
     return frame.page(_Page(sheet, key).body())
@@ -48,7 +48,7 @@ class _Pen(Inscriber):
         self.key = key
 
     def number(self, number: Number, tag: str = "td", marked: bool = True) -> Markup:
-        """One number as a cell: a blank, an answer, or what is given."""
+        """One number as a cell: a blank, an answer, or a given number."""
         address, given = number.address, self.sheet.tokens.get(number.address)
         if address in self.sheet.answers:
             return element(tag, self.blank(address), class_="n asked")
@@ -59,7 +59,7 @@ class _Pen(Inscriber):
         return element(tag, self.face(number.cell), class_="n", data_a=address)
 
     def face(self, cell: Cell) -> Markup:
-        """A weight has no decimals beside its form."""
+        """The face of a number; a weight has no decimals beside its form."""
         if cell.form is not None and cell.decimal is None:
             return self.maths.formula(cell.form)
         return super().face(cell)
@@ -69,7 +69,7 @@ class _Pen(Inscriber):
         return super().axes(table) if self.key else axes_asked(table, self.sheet.sizes)
 
     def blank(self, address: str) -> Markup:
-        """A field to type into, or in the key what belongs there."""
+        """A field to type into, or in the key the answer."""
         if self.key:
             return element("b", localised(self.sheet.answers[address]), class_="answer")
         word = address in self.sheet.tokens
@@ -85,7 +85,7 @@ class _Pen(Inscriber):
 
 
 class _Page:
-    """One page as it is written."""
+    """One page being written."""
 
     def __init__(self, sheet: Worksheet, key: bool) -> None:
         self.sheet = sheet
@@ -134,13 +134,13 @@ class _Page:
         return _section(passage.id, passage.title, number, drawn)
 
     def solution(self, number: Number) -> Markup:
-        """How one answer comes about."""
+        """The working of one answer."""
         assert number.working is not None
         where = element("p", element("code", number.address, class_="address"), class_="where")
         return element("div", where, *self.workings.working(number.working), class_="solution")
 
     def questions(self, questions: Questions, number: int) -> Markup:
-        """A table of which some lines are blank."""
+        """A table with some lines blank."""
         heads = (element("th", head, scope="col") for head in questions.heads)
         rows = []
         for line in questions.lines:
@@ -166,7 +166,7 @@ class _Page:
         return _section(questions.id, questions.title, number, [text])
 
     def saving(self) -> Iterator[Markup]:
-        """The button that writes what was typed into a claims file; it appears with the script."""
+        """The button that saves the answers as a claims file; the script shows it."""
         data = {
             "head": claims_text(self.sheet).partition("\nclaims:\n")[0],
             "lines": [

@@ -1,4 +1,4 @@
-"""Words in lines of a given width, as a terminal counts it: wide signs take two columns."""
+"""Words wrapped to a terminal's width, where wide characters take two columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from byhand.document.words import HARD_SPACE
 
 
 def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator[str]:
-    """The text in lines of at most so many columns, broken at its blanks.
+    """The text in lines of at most `width` columns, broken at its blanks.
 
-    A word that is wider than a line is cut where each line ends; blanks within a line stay as they
-    are, hard ones become blanks.  `first` stands before the first line, `indent` before the others.
+    A word wider than a line is cut; blanks within a line stay, and hard spaces become blanks.
+    `first` stands before the first line, `indent` before the others.
     """
     if not text.strip():
         return
@@ -39,7 +39,7 @@ def broken(text: str, width: int, first: str = "", indent: str = "") -> Iterator
 
 
 def _words(text: str) -> Iterator[str]:
-    """Words and the blanks between them, in turn."""
+    """Words and the blanks between them, alternating."""
     word = ""
     for sign in text:
         if word and (sign == " ") != (word[-1] == " "):
@@ -51,7 +51,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _cut(word: str, width: int) -> tuple[str, ...]:
-    """As much of a word as fits, and the rest; at least one sign."""
+    """As much of a word as fits (at least one character), and the rest."""
     at = 1
     while at < len(word) and width_of(word[: at + 1]) <= width:
         at += 1

@@ -1,6 +1,6 @@
 """The figure of the whole pass as values for the design: stations, side-trips, numbers.
 
-Where the stations lie and what of several layers is folded, `stations` says.
+`stations` decides the places of stations and which layers are folded.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ LANES = {"attn": "attn", "mlp": "mlp"}
 
 @dataclass
 class Figures:
-    """The figures of a book; each way of folding it is defined once, when it is first needed."""
+    """The figures of a book; each folding is defined once, on first use."""
 
     spine: Spine
     finite: bool = False
     used: dict[Folded, list[Station]] = field(default_factory=dict)
 
     def where(self, steps: Sequence[str]) -> tuple[str, str, str]:
-        """The name of the figure to draw, the places that are lit in it, and the same in words."""
+        """The name of the figure, its marked places, and the same in words."""
         lit = set(self.spine.lit(tuple(steps)))
         full = unfolded(self.spine, lit)
         rows = self.used.setdefault(full, list(stations(self.spine, full)))
@@ -49,7 +49,7 @@ class Figures:
         return figure_name(full), array(map(str, places)), words(told)
 
     def definitions(self) -> Iterator[str]:
-        """What `where` named, to stand before the pages."""
+        """The definitions of the figures used, to stand before the pages."""
         for full, rows in self.used.items():
             listed = array(self._station(row, self.beside) for row in rows)
             yield f"#let {figure_name(full)} = (stations: {listed}, trips: {array(_trips(rows))})"

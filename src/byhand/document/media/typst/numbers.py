@@ -1,4 +1,4 @@
-"""Numbers and laws on paper: a number, its working, and laws with this model's numbers."""
+"""Numbers and laws on paper: a number, its working, and laws with the model's numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from byhand.language import _
 
 @dataclass
 class Inscriber:
-    """Writes numbers; `signs`: each with the sign of its register."""
+    """Writes numbers; with `signs`, each has the sign of its register."""
 
     maths: TypstMaths
     signs: bool = True
@@ -64,7 +64,7 @@ class Inscriber:
         return axes_text(table.axes, table.shape)
 
     def face(self, cell: Cell) -> str:
-        """The shortest honest look of a number."""
+        """The shortest complete text of a number."""
         if cell.form is not None and cell.radius is None and in_a_table(cell):
             return self.maths.formula(cell.form)
         hides = cell.radius is None and cell.register == "exact" and cell.cut
@@ -76,13 +76,13 @@ class Inscriber:
         return string(sign + localised(cell.decimal or "") + radius)
 
     def tells_a_form(self, cell: Cell) -> bool:
-        """Whether more than plain decimals stands in the cell."""
+        """Whether the cell shows more than plain decimals."""
         return not cell.masked and cell.radius is None and in_a_table(cell)
 
     # ------------------------------------------------------------------ its working
 
     def working(self, line: WorkingLine) -> str:
-        """symbols = values = what it is, one below the other."""
+        """symbols = values = result, one below the other."""
         names = [
             content(code(short), string(" = "), code(full))
             for short, full in line.sources
@@ -127,7 +127,7 @@ class Inscriber:
 
 
 def formula(law: Formula, pen: Inscriber) -> str:
-    """The law, the same with this model's numbers, and one entry written out."""
+    """The law, the law in numbers, and one entry written out."""
     return call(
         "law",
         line_of(law.symbols, pen),
@@ -137,14 +137,14 @@ def formula(law: Formula, pen: Inscriber) -> str:
 
 
 def _numbers(law: Formula, pen: Inscriber) -> Iterator[str]:
-    """The lines with numbers, each with the position that it is of, or none."""
+    """The lines with numbers, each with its position if it has one."""
     for label, line in (*law.earlier, (law.label, law.numbers)):
         if line:
             yield array([words(label) if label else "none", line_of(line, pen)])
 
 
 def line_of(line: Line, pen: Inscriber) -> str:
-    """A line; where it would be too wide, what is named is shown by its decimals."""
+    """A line; if it would be too wide, named numbers become decimals."""
     brief = too_wide(line)
     rounded = rounded_line(line, brief)
     drawn, told = [], []

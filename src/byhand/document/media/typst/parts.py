@@ -29,7 +29,7 @@ from byhand.language import _
 
 
 def draw(part: parts.Part, pen: Inscriber) -> str:
-    """Any part of a book, as a value."""
+    """Any part of a book, as a Typst value."""
     return _DRAWN[type(part)](part, pen)
 
 
@@ -37,7 +37,7 @@ def draw(part: parts.Part, pen: Inscriber) -> str:
 
 
 def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
-    """Numbers in rows and columns; or a word that says them all."""
+    """Numbers in rows and columns; or a word for all of them."""
     title = "none"
     if table.title:
         weight = table.kind == "weight" and "." not in table.title
@@ -63,7 +63,7 @@ def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
 
 
 def _alignments(table: parts.NumberTable, pen: Inscriber) -> Iterator[str]:
-    """Plain decimals of one length stand with their points below each other."""
+    """The alignment of each column: plain decimals of one length by their points."""
     for k in range(max((len(row.numbers) for row in table.rows), default=0)):
         cells = [row.numbers[k].cell for row in table.rows if k < len(row.numbers)]
         plain = not any(map(pen.tells_a_form, cells))
@@ -72,7 +72,7 @@ def _alignments(table: parts.NumberTable, pen: Inscriber) -> Iterator[str]:
 
 
 def stream_line(line: parts.StreamLine, pen: Inscriber) -> str:
-    """One position's way: the stream down the side, what each side-trip adds indented."""
+    """One position's path: the stream down the side, with each side-trip's addition indented."""
     longest = max((stop.size for stop in line.stops), default=1.0) or 1.0
     title = words(_("The way of position {label}").format(label=line.label))
     named = {"left_out": left_out(line.left_out)} if line.left_out else {}
@@ -98,7 +98,7 @@ def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> str:
 
 
 def remark(mark: parts.Remark) -> str:
-    """A boundary, a return, or what does not follow."""
+    """A boundary, a return, or a printed number that does not follow."""
     return call("remark", string(mark.kind), prose(sentence(mark.text)))
 
 
@@ -127,7 +127,7 @@ def predictions(part: parts.Predictions, pen: Inscriber) -> str:
 
 
 def candidates(part: parts.Candidates, pen: Inscriber) -> str:
-    """The words that may come next, with a bar for how likely they are."""
+    """The candidates for the next word, with bars for their probabilities."""
     rows = []
     for found in part.candidates:
         token = words(found.token)
@@ -155,7 +155,7 @@ def _with_left_out(table: str, what: str) -> str:
 
 
 def register_map(part: parts.RegisterMap, pen: Inscriber) -> str:
-    """The whole pass as registers: a row a step, a column a position."""
+    """The registers of the whole pass: a row for each step, a column for each position."""
     rows = []
     for line in part.lines:
         cells = [
@@ -173,7 +173,7 @@ def register_map(part: parts.RegisterMap, pen: Inscriber) -> str:
 
 
 def checked_table(part: VerdictTable, pen: Inscriber) -> str:
-    """What a document prints, line by line, with the verdict."""
+    """The printed numbers of a document, line by line, with verdicts."""
     rows = [row for line in part.lines for row in _checked(line)]
     heads = (_("verdict"), _("where"), _("printed"), _("follows"))
     return _table(heads, rows, columns=("auto", "1fr", "auto", "auto"))
@@ -224,7 +224,7 @@ def _table(
 
 
 def definitions(part: parts.Definitions, pen: Inscriber) -> str:
-    """A number with letters in it, and what each of them stands for."""
+    """A number with letters, and their definitions."""
     lead = f"par(small({words(defined_words())}))"
     form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
     return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))

@@ -1,4 +1,4 @@
-"""A worksheet, or its key, typeset: the source for Typst."""
+"""A worksheet, or its key, as Typst source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byhand.language import _
 
 
 def worksheet_source(sheet: Worksheet, *, key: bool = False) -> str:
-    """The source that the design stands before; with `key`, with the answers in it."""
+    """The source, without the design before it; with `key`, the answers are in it."""
     return "\n".join(_Source(sheet, key).lines()) + "\n"
 
 
@@ -36,7 +36,7 @@ class _Pen(Inscriber):
         self.key = key
 
     def number(self, number: Number) -> str:
-        """One number: a blank, an answer, or what is given."""
+        """One number: a blank, an answer, or a given number."""
         if number.address in self.sheet.answers:
             return self.blank(number.address)
         given = self.sheet.tokens.get(number.address)
@@ -47,14 +47,14 @@ class _Pen(Inscriber):
         return super().axes(table) if self.key else axes_asked(table, self.sheet.sizes)
 
     def blank(self, address: str) -> str:
-        """A line to write on, or in the key what belongs there."""
+        """A line to write on, or in the key the answer."""
         if self.key:
             return f"answer({string(localised(self.sheet.answers[address]))})"
         return "blank(width: 22mm)" if address in self.sheet.tokens else "blank()"
 
 
 class _Source:
-    """One source as it is written."""
+    """One source being written."""
 
     def __init__(self, sheet: Worksheet, key: bool) -> None:
         self.sheet = sheet
@@ -92,7 +92,7 @@ class _Source:
         return "#" + call("passage", string(str(number)), title, *figure, content(*found))
 
     def questions(self, questions: Questions, number: int) -> str:
-        """A table of which some lines are blank."""
+        """A table with some lines blank."""
         rows = []
         for line in questions.lines:
             asked = line.address in self.sheet.answers

@@ -1,4 +1,4 @@
-"""The ground of a plane: who wins where, the axes, and the tokens' directions."""
+"""The ground of a plane: the winning regions, the axes, and the token directions."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from byhand.explaining.geometry import Direction
     from byhand.explaining.regions import Region
 
-MOST_ARROWS = 6  # of a projection
+MOST_ARROWS = 6  # arrows of a projection
 MOST_TIED = 3  # tokens of one region that are named
 
-# one pattern a hue, so that regions differ in black and white too
+# one pattern for each hue, so that regions differ in black and white
 HATCHES = (
     "M-2 2L2 -2M0 10L10 0M8 12L12 8",
     "M2.5 3.2h.01M7.5 8.2h.01",
@@ -55,12 +55,12 @@ HATCHES = (
 
 @dataclass
 class Ground:
-    """What lies below the ways."""
+    """Everything below the paths."""
 
     sheet: Sheet
 
     def hatches(self) -> Iterator[Markup]:
-        """The pattern of each colour that a region has."""
+        """The pattern of each region's colour."""
         for hue in sorted({self.sheet.hue(region.token) for region in self.sheet.plane.regions}):
             dots = {"stroke_linecap": "round", "style": "stroke-width:2.2"} if hue == "c1" else {}
             yield element(
@@ -89,14 +89,14 @@ class Ground:
         yield from edges
 
     def thin(self) -> list[Segment]:
-        """The axes and the rays: a label may lie over them, a region's letter should not."""
+        """The axes and the rays, which a label may cover but a region's letter should not."""
         x, y = self.sheet.at(0.0, 0.0)
         axes = [((x, TOP), (x, TOP + self.sheet.high)), ((LEFT, y), (WIDE - RIGHT, y))]
         rays = [(tip, self._at_border(self._start, tip)) for _each, tip in self.arrows_shown]
         return [*axes, *rays] if self.sheet.geometry.width == 2 else axes
 
     def letters(self) -> Iterator[Markup]:
-        """The name of each region, large, where there is most room."""
+        """The large name of each region, where there is most room."""
         for region in self.sheet.plane.regions:
             outlines = sorted(self._outline(region), key=extent)
             named = self.sheet.tokens(region.tied or (region.token,), MOST_TIED)
@@ -138,7 +138,7 @@ class Ground:
 
     @property
     def _start(self) -> Spot:
-        """Where directions are drawn from: the zero vector; in a projection, the middle of it."""
+        """The origin of the directions: the zero vector; in a projection, the centre."""
         return self.sheet.at(
             *(self.sheet.plane.origin if self.sheet.geometry.width <= 3 else (0.0, 0.0))
         )
@@ -154,7 +154,7 @@ class Ground:
 
     @cached_property
     def arrows_shown(self) -> list[tuple[Direction, Spot]]:
-        """The directions that can be seen; in a projection the longest few."""
+        """The visible directions; in a projection, the longest few."""
         x, y = self._start
         tips = list(zip(self.sheet.geometry.directions, self._tips(), strict=True))
         long = {each.id: hypot(tip[0] - x, tip[1] - y) for each, tip in tips}
@@ -164,7 +164,7 @@ class Ground:
         return [(each, tip) for each, tip in tips if long[each.id] >= least]
 
     def arrows(self) -> Iterator[Markup]:
-        """The directions, of two dimensions with the ray that goes on beyond the tip."""
+        """The arrows; in two dimensions, each with the ray beyond its tip."""
         start = self._start
         for each, tip in self.arrows_shown:
             hue = self.sheet.hue(each.id)
@@ -178,7 +178,7 @@ class Ground:
             yield path(f"head {hue}", arrow_head(tip, turn, 9.0, 4.2))
 
     def _at_border(self, start: Spot, tip: Spot) -> Spot:
-        """Where the ray through an arrow leaves the frame."""
+        """The point where the ray through an arrow leaves the frame."""
         x, y = tip[0] - start[0], tip[1] - start[1]
         ways = []
         if x:
@@ -189,13 +189,13 @@ class Ground:
         return start[0] + least * x, start[1] + least * y
 
     def arrow_labels(self) -> Iterator[Markup]:
-        """The name of each direction, where there is room for it."""
+        """The name of each direction, if there is room."""
         start = self._start
         for each, tip in self.arrows_shown:
             name = token_label(each.token)
             wide = 10 + text_width(name, 10.5)
             places = [tip]
-            if self.sheet.geometry.width == 2:  # or along the ray, where it is free of everything
+            if self.sheet.geometry.width == 2:  # or along the ray, where it is free
                 far = self._at_border(start, tip)
                 places += [between(tip, far, share) for share in (0.0, 0.2, 0.4, 0.6, 0.8)]
             for place in places:
