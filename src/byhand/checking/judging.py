@@ -51,10 +51,7 @@ def judge_text(
     like: Replay | None = None,
     progress: Progress | None = None,
 ) -> tuple[MarkedText, Replay]:
-    """Every claim about a text with its verdict, in spine order; and the replay.
-
-    The replay can be reused for other texts of the same model.
-    """
+    """Every claim about a text with its verdict, in spine order; and the replay, for reuse."""
     rounding = Rounding.named(precision or text.precision or usual_precision(text.claims))
     counts, weights, directions, steps = _sorted(text.claims)
     replay = Replay.of(model, replace(text, claims=steps), rounding, like=like, progress=progress)

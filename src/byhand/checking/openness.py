@@ -35,7 +35,7 @@ def known_to_be_near(judged: Judged, times: float) -> bool:
 
     Where the usual error is unknown, a finite bound is enough.
     """
-    if judged.usual is None:  # ids: only the share is known
+    if judged.usual is None:  # ids have `times` alone
         return judged.times is not None and judged.times <= times
     if (judged.times or 0.0) > times:
         return False

@@ -102,10 +102,7 @@ def _tried(
 
 
 def _hides(judged: Judged, before: Judged, line: Line) -> bool:
-    """Whether a wrong number is merely not judged any more.
-
-    A mask makes no number right, unless the claim says that it is masked.
-    """
+    """Whether a wrong number is only masked now, unless the claim says that it is masked."""
     if judged.claimed is None:
         return False
     wrong = (before.shares > 1) & np.isfinite(line.values)

@@ -201,11 +201,7 @@ class Marking(Shown):
         return all(text.passed for text in self.texts)
 
     def passes(self, *, allow_unjudged: bool) -> bool:
-        """Whether every text passed.
-
-        With `allow_unjudged`, unjudged lines pass too, if they are within the usual rounding error
-        of the expected value, where one is known.
-        """
+        """Whether every text passed; if allowed, with unjudged lines near what is expected."""
         if self.passed or not allow_unjudged:
             return self.passed
         misfits = any(each.misfit for each in self.unmatched)

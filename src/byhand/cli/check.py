@@ -210,10 +210,7 @@ def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
 
 
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
-    """Prints the marking; for several sheets also the class's results.
-
-    With a gradebook file, only the class's results are printed.
-    """
+    """Prints the marking, and the class of several sheets; with a gradebook, that alone."""
     several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
     book = None
     if several or grades is not None:

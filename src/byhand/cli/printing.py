@@ -68,10 +68,7 @@ codecs.register_error("byhand.json", _escaped)
 
 
 def talk(text: str, *, to_copy: bool = False) -> None:
-    """Prints a message on stderr, wrapped for a terminal unless it is to be copied.
-
-    An error of stderr is ignored, so that the work goes on.
-    """
+    """Prints a message on stderr, wrapped unless it is to be copied; errors are ignored."""
     columns = None if to_copy else columns_of(sys.stderr)
     try:
         for line in text.split("\n"):

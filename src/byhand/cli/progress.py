@@ -113,10 +113,7 @@ def shown_later(status: Status) -> Iterator[None]:
 
 
 def _live(status: Status) -> Live:
-    """The moving line on stderr.
-
-    Other output is left alone, which rich would otherwise send to stderr too.
-    """
+    """The moving line on stderr; output elsewhere is left alone."""
     from rich.live import Live  # heavy, and only needed for long work
 
     return Live(
@@ -130,10 +127,7 @@ def _live(status: Status) -> Live:
 
 
 def talk_console() -> Console:
-    """A rich console on stderr that never hides the cursor.
-
-    A program stopped by Ctrl-Z or killed would leave the terminal without a cursor.
-    """
+    """A rich console on stderr that never hides the cursor, even if the program is killed."""
     from rich.console import Console
 
     class Steady(Console):

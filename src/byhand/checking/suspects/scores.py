@@ -197,10 +197,7 @@ def _windows(scene: Scene, every: tuple[Step, ...]) -> Iterator[Edit]:
 
 
 def _around_the_softmax(scene: Scene) -> Iterator[Edit]:
-    """Edits that mask after the softmax, so that rows sum to less than 1.
-
-    Or masked scores are 0 before the softmax, so that they get a weight.
-    """
+    """Edits that mask after the softmax, or set masked scores to 0 before it."""
     steps = [step for step in scene.of("softmax") if scene.plan[step.inputs["x"]].op == "scores"]
 
     def mask_late(draft: Draft, softmax: Step) -> None:

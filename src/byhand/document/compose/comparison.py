@@ -123,11 +123,7 @@ class Compared:
     # ------------------------------------------------------------------ a line a step
 
     def document(self) -> Iterator[Part]:
-        """The title and the steps by stage, each with its largest error.
-
-        Then all numbers of the steps asked for, or else the largest error and the tokens that
-        differ.
-        """
+        """The title, the steps with their largest errors, then numbers asked for or a closing."""
         yield self.title()
         if self.steps:
             yield Finding(self.about())
@@ -306,11 +302,7 @@ def steps_grid(
     names: Mapping[str, str],
     is_open: Callable[[StepComparison], bool],
 ) -> Grid:
-    """The steps by stage: the largest error of each, its place, the right digits, and a bar.
-
-    The bar grows by a tenth of its length when the error doubles, or by less if some errors are
-    huge.
-    """
+    """The steps by stage: the largest error, its place, the right digits, and a bar."""
     heads = (_("step"), "ulps", _("at"), _("digits"), _("usual"), "")
     kinds = ("address", "number", "address", "number", "number", "share")
     errors = [log2(1 + step.ulps) for step in steps if isfinite(step.ulps)]

@@ -132,10 +132,7 @@ def _signed(verdict: Verdict, text: str) -> Signed:
 
 
 def _tone(lines: Sequence[Marked]) -> Verdict:
-    """The verdict that stands for many lines: the most important one.
-
-    Unjudged lines have not passed; blank lines do not count.
-    """
+    """The most important verdict of many lines; blank lines do not count."""
     found = {line.verdict for line in lines if not line.blank}
     if any(line.unusual for line in lines):
         found.add(Verdict.UNSUPPORTED)

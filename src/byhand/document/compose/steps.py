@@ -19,11 +19,7 @@ MARGIN_DIGITS = 12  # most significant digits of a margin
 
 
 class Steps(Tables):
-    """The parts of one step of a trace.
-
-    With `stop`, each position ends where it leaves the exact numbers; `also` has second names of
-    steps.
-    """
+    """The parts of one step of a trace; `stop` ends each position at its boundary."""
 
     def __init__(
         self, trace: Trace, window: Window, forms: Forms | None = None, *, stop: bool = False

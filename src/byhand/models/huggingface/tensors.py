@@ -118,10 +118,7 @@ class _Reader:
         return parameter.shape, parameter.axes
 
     def transposed(self, found: Stored, side: str) -> str:
-        """The explanation for a tensor that fits when transposed.
-
-        It says which other tensors fit so, and which cannot tell, since they are square.
-        """
+        """The note on a tensor that fits transposed: which others do, and which are square."""
         others, square = [], []
         for name, file in self.files.items():
             expected, _axes = self.in_file(self.wanted[name])

@@ -134,10 +134,7 @@ def _chosen_data(generation: Generation, chosen: Chosen) -> dict[str, Any]:
 
 
 def _value(generation: Generation, chosen: Chosen) -> tuple[Any, str | None]:
-    """(value, decimal) as in a trace.
-
-    A form that is too long is replaced by its address in the trace of the text before the token.
-    """
+    """(value, decimal) as in a trace; too long a form is replaced by its address."""
     entry = chosen.probability
     if isinstance(entry, Enclosure):
         return enclosure_data(entry, generation.digits or DIGITS)

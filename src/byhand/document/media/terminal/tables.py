@@ -97,10 +97,7 @@ def quiet_lines(text: str, width: int, ink: Ink) -> Iterator[str]:
 
 
 def _cells(grid: Grid, at: int, row: Sequence[str]) -> list[str]:
-    """A row as texts: shares in per cent, a mark for the most important cell, groups indented.
-
-    A heading has a single cell.
-    """
+    """A row as texts: shares in per cent, the strong cell marked, groups indented."""
     if len(row) == 1:
         return list(row)
     cells = []

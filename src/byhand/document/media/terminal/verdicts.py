@@ -109,10 +109,7 @@ def _run(run: VerdictRun, width: int, ink: Ink) -> Iterator[str]:
 
 
 class _Rows:
-    """The columns of a table, fitted to a width.
-
-    A narrow table drops what the sign already says, and a very narrow one uses two lines for a row.
-    """
+    """The columns of a table, fitted to a width: a narrow one has two lines for a row."""
 
     def __init__(self, table: VerdictTable, width: int) -> None:
         self.head = ["", _("line"), _("verdict"), _("of allowed"), _("× usual"), _("worst entry")]

@@ -161,10 +161,7 @@ class Operations:
         return f"{x}/(1+EXP(MIN({LARGEST_EXPONENT},-{x})))"
 
     def part(self, address: str, part: str, index: Index, here: str) -> str | None:
-        """The formula of a softmax's working, or of the words beside the next id.
-
-        Masked cells are empty, and MAX and SUM ignore empty cells.
-        """
+        """The formula of a softmax's working, or of the words beside the next id."""
         if part == TOKEN:
             return f"INDEX({self.vocabulary(here)},{self.at('next', index, here)}+1)"
         if part == PROBABILITY:
