@@ -266,7 +266,7 @@ def _over_axis(draft: Draft, step: Step, *, back: int) -> None:
 
 
 def _additions(scene: Scene) -> Iterator[Edit]:
-    """Edits without ALiBi or the score table, or with q and k exchanged."""
+    """Edits with ALiBi or the score table wrong or left out, or with q and k exchanged."""
     every = scene.of("scores")
     change = _("subtract slope·distance from the scores")
     yield from made(scene,

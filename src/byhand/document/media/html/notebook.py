@@ -37,7 +37,7 @@ class Plain(Inscriber):
         """None: no link leads to an address here."""
 
     def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
-        """The visible number, with its address as a tooltip or in words."""
+        """The visible number, with its address as its title."""
         flat = element("span", shown, class_="flat")
         return element(tag, flat, class_=f"n {number.cell.register}", title=number.address)
 
