@@ -1,7 +1,7 @@
 """Speed, as ratios measured side by side in one run: `python -m benchmarks`.
 
-One thread for everybody, set before anything numerical is imported; and byte code is written, as
-on any ordinary machine, so that a cold start does not compile its modules each time.
+Everything runs on one thread, set before numerical libraries are imported.  Byte code is written,
+as on any ordinary machine, so that a cold start does not compile modules each time.
 """
 
 import os

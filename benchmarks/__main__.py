@@ -1,7 +1,7 @@
-"""One command, one table: what byhand takes, beside what it is measured against.
+"""One command, one table: byhand's times beside those of other programs.
 
-Every ratio compares two things timed in turn within this run, on one thread, so that a noisy or
-a slow machine changes both sides alike.
+Every ratio compares two programs timed in turn within one run, on one thread, so that a noisy or
+slow machine affects both.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from byhand.evaluate import trace
 from byhand.models import open_model
 
 HERE = Path(__file__).parent
-PATIENCE = 60  # seconds SymPy is given for what it is not expected to finish
+PATIENCE = 60  # seconds before SymPy is stopped
 
 
 def seconds(work: Callable[[], object], times: int = 1) -> float:
-    """What one call takes, on average over so many in a row."""
+    """The seconds of one call, averaged over `times` calls in a row."""
     start = perf_counter()
     for _call in range(times):
         work()
@@ -32,9 +32,9 @@ def seconds(work: Callable[[], object], times: int = 1) -> float:
 def side_by_side(
     ours: Callable[[], object], theirs: Callable[[], object], rounds: int, times: int = 1
 ) -> tuple[float, float]:
-    """Medians of both, timed in turn after one round to warm up.
+    """The median seconds of both, timed in turn after a warm-up round.
 
-    `times`: ours is called so often a round, where one call is too short to be timed by itself.
+    `times` is the number of our calls in a round, if one call is too short to time.
     """
     ours(), theirs()
     pairs = [(seconds(ours, times), seconds(theirs)) for _round in range(rounds)]

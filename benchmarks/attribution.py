@@ -1,9 +1,9 @@
-"""What attribution leaves unexplained, beside TransformerLens, and what it takes.
+"""The remainder of attribution, beside TransformerLens, and its cost.
 
-GPT-2 small with random weights, whose norms (gain and bias) and biases are moved away from 1 and 0
-as training does, read by both sides from one Hugging Face folder, in float32 on one thread.  Theirs
-is `decompose_resid` and `get_full_resid_decomposition` with `logit_attrs`, their own functions, on
-the weights as they are and on those that their `enable_compatibility_mode` folds and centres.
+The model is GPT-2 small with random weights; gains and biases are moved away from 1 and 0, as by
+training.  Both sides read one Hugging Face folder, in float32 on one thread.  TransformerLens runs
+`decompose_resid` and `get_full_resid_decomposition` with `logit_attrs`, on the original weights and
+on those that its `enable_compatibility_mode` folds and centres.
 
     python -m benchmarks.attribution                our side alone
     python -m benchmarks.attribution --venv FOLDER  and theirs, installed there if it is not yet
@@ -29,8 +29,8 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 HERE = Path(__file__).parent
 RECORD = HERE.parent / "docs" / "explain-attribution.json"
 LENGTH, ROUNDS, MOVED = 32, 9, 0.1
-PAIR = (5, 7)  # two tokens, where not all are asked for
-SAMPLE = range(0, 50_257, 997)  # tokens of which theirs are added up: one call each
+PAIR = (5, 7)  # two tokens, where not all are compared
+SAMPLE = range(0, 50_257, 997)  # tokens whose parts are added up for TransformerLens: one call each
 LENS = "transformer_lens==4.3.0"
 
 
@@ -39,7 +39,7 @@ def some_ids() -> list[int]:
 
 
 def make(folder: Path) -> None:
-    """GPT-2 small, everything but the matrices moved."""
+    """Writes GPT-2 small, with gains and biases moved."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -59,7 +59,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def in_turn(*works: Callable[[], object]) -> list[float]:
-    """The median of each, timed in turn after one round to warm up."""
+    """The median seconds of each, timed in turn after a warm-up round."""
     for work in works:
         work()
     rounds = [[seconds(work) for work in works] for _round in range(ROUNDS)]
@@ -70,7 +70,7 @@ def in_turn(*works: Callable[[], object]) -> list[float]:
 
 
 def ours(folder: Path) -> dict[str, Any]:
-    """What is left of the last position's logits, and the cost beside a plain forward pass."""
+    """The remainder of the last position's logits, and the cost beside a plain forward pass."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -106,7 +106,7 @@ def ours(folder: Path) -> dict[str, Any]:
 
 
 def theirs(folder: Path) -> dict[str, Any]:
-    """What their parts miss the logits by; runs where TransformerLens is installed."""
+    """The error of TransformerLens's sums; runs where it is installed."""
     import torch
     from transformer_lens.model_bridge import TransformerBridge  # type: ignore[import-not-found]
     from transformers import GPT2LMHeadModel

@@ -1,7 +1,7 @@
-"""What a book costs: how long until it is written, until an opened page answers, and its size.
+"""The cost of a book: the time to write it, the time until a page responds, and its size.
 
-`byhand book` is timed from a cold start, a process each time; a page from the order to open it to
-the first key that was answered, in headless Chromium, a new window each time.  The slowest page of
+`byhand book` is timed from a cold start, in a new process each time.  A page is timed in a new
+window of headless Chromium, from opening it to the response to the first key.  The slowest page of
 a book counts.  `--record` writes the table of docs/book.md.
 
     python -m benchmarks.book [--record]
@@ -53,7 +53,7 @@ class Cost:
         }
 
     def met(self) -> bool:
-        """Whether every bar that this book has is met."""
+        """Whether every target of this book is met."""
         return (
             self.written <= BARS.get(self.model, self.written)
             and (self.answered or 0) <= OPENED
@@ -73,7 +73,7 @@ def seconds_to_write(model: str, folder: Path) -> float:
 
 
 def seconds_to_answer(browser: Any, page: Path) -> float:
-    """Median seconds from the order to open a page to the passage that the first key leads to."""
+    """Median seconds from opening a page to the passage that the first key leads to."""
     taken = []
     for _opening in range(OPENINGS):
         context = browser.new_context(viewport=DESKTOP)

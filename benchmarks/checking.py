@@ -1,7 +1,7 @@
-"""What a check costs: a full float32 dump of a GPT-2-small-sized model against one plain forward.
+"""The cost of a check: a full float32 dump of a GPT-2-small-sized model, beside one forward pass.
 
-One thread, set here; the two timed in turn within one run, the median of the ratios of the rounds.
-The dump is what byhand's own floats give, in memory, and nothing in it is wrong.
+Both run on one thread, timed in turn within one run; the median ratio counts.  The dump is of
+byhand's own floats, in memory, without errors.
 
     python -m benchmarks.checking [ROUNDS]
 """

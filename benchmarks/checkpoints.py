@@ -1,8 +1,9 @@
 """Real sizes: a whole float32 trace beside one plain forward pass of `transformers`.
 
-The models are made here with random weights, saved as Hugging Face folders, and read back by
-both sides.  One thread each, the two timed in turn, in one process; memory in processes of their
-own.  Also: what `--only logits` needs for a model of a gigabyte, and what an installation weighs.
+The models are made here with random weights, saved as Hugging Face folders, and read back by both
+sides.  Each has one thread, timed in turn in one process; memory is measured in separate
+processes.  Also: the memory of `--only logits` for a model of a gigabyte, and the size of an
+installation.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ LENGTH, ROUNDS = 32, 41
 def gpt2_small() -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    return GPT2LMHeadModel(GPT2Config())  # the defaults are those of GPT-2 small: 124 million
+    return GPT2LMHeadModel(GPT2Config())  # the defaults are GPT-2 small: 124 million
 
 
 def llama_like() -> Any:
-    """About as large as GPT-2 small, built as Llama is: grouped queries, gated MLP, RoPE."""
+    """A model of GPT-2 small's size built like Llama: grouped queries, gated MLP, RoPE."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     return LlamaForCausalLM(
@@ -79,10 +80,10 @@ def folder_of(make: Callable[[], Any]) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of rounds in turn: (a whole trace, a plain pass)."""
+    """Seconds of alternating rounds: (a whole trace, a plain pass)."""
 
     rounds: list[tuple[float, float]]
-    tensors: int  # that the trace keeps
+    tensors: int  # kept by the trace
 
     def __str__(self) -> str:
         ours, theirs = zip(*self.rounds, strict=True)
@@ -151,7 +152,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 
 def peak(program: str) -> int:
-    """The most memory a process of its own had resident, mapped files included."""
+    """The peak resident memory of a new process, mapped files included."""
     done = subprocess.run(
         [sys.executable, "-c", program + PEAK],
         check=True,

@@ -1,16 +1,16 @@
 """Certified passes on a GPU, beside plain float32 passes of torch on the same card.
 
-Runs where nothing but torch and NumPy is installed: `PYTHONPATH=src python -m benchmarks.gpu`.
-It first checks the card (what is assumed of its float64, and that it gives the same bits as NumPy
-on this machine's processor), then certifies a model of GPT-2's size and one of Llama's with a
-billion parameters.  Times are those of device events; the table is Markdown.  Kernels are compiled
-at first use, which takes a minute or two.  Parts can be named: `checks`, `texts`, `gpt2`, `llama`;
-`texts` proves several texts and a generation by the doors of the product.
+Runs where nothing but torch and NumPy is installed: `PYTHONPATH=src python -m benchmarks.gpu`.  It
+first checks the card (what is assumed of its float64, and that it gives the same bits as NumPy on
+this machine's processor), then certifies a model of GPT-2's size and one of Llama's with a billion
+parameters.  Times are those of device events; the table is Markdown.  Kernels are compiled at first
+use, which takes a minute or two.  Parts can be named: `checks`, `texts`, `gpt2`, `llama`; `texts`
+proves several texts and a generation by the doors of the product.
 
-What is prepared once for a model and a length is told apart: weights are sliced, their norms
-certified, the precision found, decisions noted and the pass made a graph.  What is timed is a whole
-pass over a text that was not prepared for: token ids in; out come the logits with their radii, the
-next tokens that are proven, and the one number that says all kept decisions hold for this text.
+Preparation for a model and a length is reported separately: slicing weights, certifying their
+norms, finding the precision, recording decisions and building a graph.  The timed pass is over a
+new text: token ids in; logits with radii, proven next tokens and a check of all recorded decisions
+out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ HEAD = ("model", "tokens", "bits", "certified", "torch float32", "ratio", "large
 
 
 def timed(work: Callable[[], tuple[Any, Any]]) -> tuple[float, Any, Any]:
-    """Seconds by device events, and what was made."""
+    """The seconds of some work by device events, and its result."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _event in range(2))
     begin.record()
     one, other = work()
@@ -64,7 +64,7 @@ def timed(work: Callable[[], tuple[Any, Any]]) -> tuple[float, Any, Any]:
 
 
 def check_card() -> None:
-    """Stops where the card is not what the proofs assume."""
+    """Stops if the card does not meet the assumptions of the proofs."""
     for check in checks(DEVICE):
         print(f"  {'ok ' if check.passed else 'NO '} {check.name} {check.detail}", flush=True)
         if not check.passed:
@@ -72,7 +72,7 @@ def check_card() -> None:
 
 
 def check_same_bits() -> None:
-    """The card and NumPy enclose a small model of each kind alike."""
+    """Checks that the card and NumPy give the same enclosures of small models."""
     for spec in (
         gpt2(Size(2, 128, 4, 4, 512, 500, 64)),
         llama(Size(2, 128, 4, 2, 384, 500, 64)),
@@ -94,7 +94,7 @@ def check_same_bits() -> None:
 
 
 def check_texts() -> None:
-    """Several texts and a generation are proven by repeated passes as NumPy proves them."""
+    """Checks that repeated passes prove several texts and a generation as NumPy does."""
     for spec in (
         gpt2(Size(2, 128, 4, 4, 512, 500, 64)),
         llama(Size(2, 128, 4, 2, 384, 500, 64)),
@@ -137,7 +137,7 @@ def prepared(case: Certified, bits: int) -> RepeatedPass:
 
 
 def with_tokens(steps: Steps) -> tuple[Steps, list[int]]:
-    """With the next tokens, -1 where one is not proven, brought to the host."""
+    """The steps, and the next tokens on the host; -1 where one is not proven."""
     found = steps["next"].value
     if isinstance(found, LeadingTokens):
         return steps, found.ids()
@@ -145,12 +145,12 @@ def with_tokens(steps: Steps) -> tuple[Steps, list[int]]:
 
 
 def widest(case: Certified, again: RepeatedPass, texts: list[list[int]]) -> float:
-    """log2 of the largest radius of a logit of these texts."""
+    """log2 of the largest radius of these texts' logits."""
     return max(case.radius(dict(again(text))) for text in texts)
 
 
 def certify(name: str, model: Model, length: int, bits: int) -> dict[str, Any]:
-    """One row of the table; `bits` is the precision that is tried first."""
+    """One row of the table; `bits` is the first precision tried."""
     spec = model.spec
     start = perf_counter()
     case = Certified(model, length, DEVICE)

@@ -1,7 +1,7 @@
 """Models of real sizes with random weights, and their plain passes in torch.
 
-Needs byhand, NumPy and torch alone.  The plain pass is written here independently of the plan, as
-one writes such models in torch, so that it is both the yardstick of speed and a check.
+Needs byhand, NumPy and torch alone.  The plain pass is written in usual torch, independently of the
+plan, so it is both the yardstick of speed and a check.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OUTLIERS, LARGER = 4, 100.0  # channels of the stream that are so much larger th
 
 @dataclass(frozen=True)
 class Size:
-    """What is large about a model."""
+    """The sizes of a model."""
 
     layers: int = 12
     width: int = 768

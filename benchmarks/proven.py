@@ -1,8 +1,8 @@
-"""Certified passes beside plain ones: what a proof costs, and how that grows.
+"""Certified passes beside plain ones: the cost of a proof, and its growth.
 
 One process, one thread, the two passes timed in turn.  Weights are sliced and their norms certified
-once per model; that is told apart.  `--record` writes the table of docs/proven.md, `--plot` its
-curves.
+once for each model; that is reported separately.  `--record` writes the table of docs/proven.md,
+`--plot` its curves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from byhand.spec import ModelSpec  # noqa: E402
 LENGTH, ROUNDS = 32, 7
 POINT = ("grows", "size", "seconds", "bits")
 Row = dict[str, Any]
-RADIUS = 1e-12  # what every logit is certified to
+RADIUS = 1e-12  # radius to which every logit is certified
 ASKED = ("logits", "next")
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -88,7 +88,7 @@ class Certified:
 
 
 def in_turn(*works: Callable[[], object], rounds: int = ROUNDS) -> list[list[float]]:
-    """Seconds of each, all of them once a round."""
+    """The seconds of each in every round, in turn."""
     times: list[list[float]] = [[] for _work in works]
     for _round in range(rounds):
         for work, found in zip(works, times, strict=True):
@@ -136,8 +136,8 @@ def against_torch(name: str, spec: ModelSpec, *, trained: bool) -> tuple[Certifi
 def arb_pass(case: Certified, bits: int) -> float:
     """Seconds of the same pass in Arb's matrices: one layer measured, times their number.
 
-    The products are whole ones; of the head one column in 64 is taken, of the elements of GELU and
-    of the softmax one in 32, each scaled up.  Conversions of weights are left out.
+    Products are complete.  Of the head one column in 64 is timed, of GELU and softmax one element
+    in 32, each scaled up.  Conversions of weights are left out.
     """
     from flint import arb, arb_mat, ctx
 
@@ -214,13 +214,13 @@ def growth() -> Iterator[tuple[str, int, float, int]]:
 
 
 def measure_growth() -> None:
-    """docs/proven-cost.json."""
+    """Writes docs/proven-cost.json."""
     record = [dict(zip(POINT, point, strict=True)) for point in growth()]
     (DOCS / "proven-cost.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
 def draw_growth() -> None:
-    """docs/proven-cost.svg, of what was measured."""
+    """Draws docs/proven-cost.svg from the measurements."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,4 +1,4 @@
-"""What the server bears: many clients at once, edits in a row, requests that no page would send.
+"""The load that the server bears: many clients, edits in a row, invalid requests.
 
 `load`: 50 clients for a minute, each changing a weight of `journey` and asking for the passage
 again, so that every answer is worked out; errors, how long an answer takes, and what memory the
@@ -37,7 +37,7 @@ EXAMPLES = 30  # of each question, right and wrong
 
 @contextmanager
 def served() -> Iterator[tuple[int, int]]:
-    """The port and the process of `byhand serve`, with its workers there."""
+    """The port and the process of `byhand serve`, once its workers are ready."""
     command = [sys.executable, "-m", "byhand", "serve"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -58,7 +58,7 @@ async def _all_there(port: int) -> None:
 
 @dataclass
 class Client:
-    """One connection, which is kept."""
+    """One persistent connection."""
 
     port: int
     streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -90,7 +90,7 @@ class Client:
 
 
 def edited(model: str, number: int) -> dict[str, Any]:
-    """A State that nobody has asked for before."""
+    """A State that has not been asked for before."""
     address = "embed.token[1,1]"
     numbers = "float32" if model == "minigpt" else ""
     return {"model": {"name": model}, "weights": {address: f"1/{number + 2}"}, "numbers": numbers}
@@ -101,7 +101,7 @@ def edited(model: str, number: int) -> dict[str, Any]:
 
 @dataclass
 class Load:
-    """What came of it."""
+    """The results of a load test."""
 
     seconds: float
     taken: list[float] = field(default_factory=list)
@@ -123,7 +123,7 @@ class Load:
         }
 
     def memory(self) -> tuple[float, float]:
-        """The largest sizes of the part after warming up and of the last part."""
+        """The largest sizes after warming up and in the last part."""
         step = self.seconds * (1 - WARM) / 3
         warm = [size for when, size in self.sizes if 0 <= when - self.seconds * WARM < step]
         end = [size for when, size in self.sizes if when >= self.seconds - step]
@@ -135,7 +135,7 @@ class Load:
 
 
 async def load(port: int, process: int, seconds: float) -> Load:
-    """So many clients, each asking as soon as it has its answer."""
+    """The results of many clients, each asking again as soon as it has its answer."""
     found = Load(seconds)
     start = perf_counter()
     numbers = iter(range(10**9))
@@ -166,7 +166,7 @@ async def load(port: int, process: int, seconds: float) -> Load:
 
 
 def size_of_all(process: int) -> float:
-    """MiB in memory, of a process and its children; what they share counts in each."""
+    """MiB in memory of a process and its children; shared memory counts in each."""
     children = Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()
     total = 0
     for one in (process, *children):
@@ -180,7 +180,7 @@ def size_of_all(process: int) -> float:
 
 
 async def edits(port: int) -> tuple[list[dict[str, str]], bool]:
-    """How long until an edited weight shows in the numbers of a passage; whether that is soon."""
+    """The time until an edited weight shows in a passage, and whether that meets the target."""
     client = Client(port)
     rows = []
     soon = True
@@ -208,7 +208,7 @@ async def edits(port: int) -> tuple[list[dict[str, str]], bool]:
 
 
 def browser(port: int) -> tuple[list[dict[str, str]], bool]:
-    """From a key to the numbers on the screen, in a browser; whether that is soon enough."""
+    """The time from a key to the numbers on the screen, and whether that meets the target."""
     sys.path.append(str(ROOT / "tools"))
     from chromium import launched
 
@@ -245,7 +245,7 @@ def browser(port: int) -> tuple[list[dict[str, str]], bool]:
 
 
 def document(port: int) -> list[str]:
-    """The answers that should not be: one a line."""
+    """The wrong answers, one on each line."""
     import schemathesis
     from hypothesis import HealthCheck, Phase, given, settings
 

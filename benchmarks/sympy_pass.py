@@ -1,7 +1,7 @@
 """The forward pass of a post-norm model in SymPy, with SymPy's own simplification at every step.
 
-The same steps as the trace of `tiny` and of `deep.yaml` shows, from the embedding to the next
-token: exact rationals, `exp` and `sqrt`, every step's values through `simplify`.
+The steps are those of the traces of `tiny` and `deep.yaml`, from the embedding to the next token:
+exact rationals, `exp` and `sqrt`, every step's values through `simplify`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Row = list[sp.Expr]
 
 @dataclass(frozen=True)
 class Toy:
-    """What the pass needs; every matrix inside the blocks is the identity, as in the models."""
+    """The inputs of the pass; every matrix inside the blocks is the identity, as in the models."""
 
     tokens: list[int]
     embed: list[list[int]]

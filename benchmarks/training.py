@@ -1,9 +1,9 @@
-"""Tokens per second of `byhand train`, beside a plain loop of eager torch with the same arithmetic.
+"""Tokens per second of `byhand train`, beside a plain loop of eager torch.
 
-The loop is written here as such loops are: modules, a packed projection, softmax over masked
-scores, torch's AdamW with weight decay on matrices, clipping.  Both learn the same text at the
-same size, in turn, in one process and on one thread; what is left out of `byhand train`'s time is
-its start, which is measured by itself.
+The loop is an ordinary one with the same arithmetic: modules, a packed projection, softmax over
+masked scores, torch's AdamW with weight decay on matrices, clipping.  Both learn the same text at
+the same size, in turn, in one process and on one thread.  The start of `byhand train` is measured
+separately.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ checkpoint: {{every: {steps}}}
 
 
 class Attention(nn.Module):
-    """As everybody writes it."""
+    """Ordinary causal attention."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Plain(nn.Module):
 
 
 def plain_loop(text: Tensor, width: int, batch: int) -> float:
-    """Seconds a step."""
+    """The seconds of a step of the plain loop."""
     torch.manual_seed(0)
     model = Plain(width)
     matrices = [p for p in model.parameters() if p.dim() > 1]
@@ -128,7 +128,7 @@ def plain_loop(text: Tensor, width: int, batch: int) -> float:
 
 
 def byhand_train(folder: Path, width: int, batch: int) -> float:
-    """Seconds a step of `byhand train`, log and all, its start left out."""
+    """The seconds of a step of `byhand train` with its log, without its start."""
     from byhand.train import Beat, train
 
     path = folder / "run.yaml"

@@ -1,12 +1,12 @@
-"""The books of the built-in models, to which docs/ links.
+"""The books of the built-in models, which docs/ links to.
 
     python tools/books.py            # all of them, into docs/books
-    python tools/books.py --check    # says whether the kept ones are what would be written
+    python tools/books.py --check    # says whether the kept ones are up to date
 
-Those of KEPT are in the repository, and the same to the byte wherever they are made with the
-versions of constraints.txt, since their numbers are exact; the others (together four times as
-large, some of them in floats) are made by whoever wants them.  `docs/books/README.md` lists them
-all and is written here too.
+The books of KEPT are in the repository.  Their numbers are exact, so with the versions of
+constraints.txt they are the same to the byte on every machine.  The others (together four times as
+large, some in floats) are made on demand.  `docs/books/README.md` lists all books and is written
+here too.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Edition:
 
     @property
     def name(self) -> str:
-        """The folder of its pages."""
+        """The folder of the book's pages."""
         return self.model if self.language == "en" else f"{self.model}-{self.language}"
 
     @property
     def kept(self) -> bool:
-        """Whether it is in the repository."""
+        """Whether the book is in the repository."""
         return self.name in KEPT
 
     @property
@@ -55,7 +55,7 @@ class Edition:
         return make_book(self.model, language=self.language)
 
     def write(self, folder: Path) -> Book:
-        """Writes the pages into a folder and takes away those that the book no longer has."""
+        """Writes the pages into a folder and removes pages that the book no longer has."""
         book = self.make()
         written = {path.name for path in write_book(book, folder)}
         for path in folder.glob("*.html"):
@@ -73,7 +73,7 @@ def editions() -> tuple[Edition, ...]:
 
 
 def index(*, on_site: bool = False) -> str:
-    """The list of the books, as a page: on the site every book is there."""
+    """The list of the books, as a page; the site has every book."""
     return "\n".join(_lines(on_site)) + "\n"
 
 
@@ -95,7 +95,7 @@ def _lines(on_site: bool) -> Iterator[str]:
 
 
 def stale(name: str, fresh: Path) -> list[str]:
-    """The pages of a kept book that differ from those just made, or are missing, or too many."""
+    """The pages of a kept book that differ from the new ones, are missing, or are superfluous."""
     found = {path.name for folder in (fresh, FOLDER / name) for path in folder.glob("*.html")}
     return [
         f"{name}/{file}"

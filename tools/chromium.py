@@ -1,7 +1,7 @@
 """A real Chromium, for the tests of pages, their pictures and their speed.
 
-Found in this order: the program that BYHAND_CHROMIUM names, one on the path, one that playwright
-has installed for itself.  `tools/browser.sh` installs one.
+The search order is: the program in BYHAND_CHROMIUM, one on the path, the one that playwright
+installed.  `tools/browser.sh` installs one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAMES = (
     "chrome",
     "microsoft-edge",
 )
-QUIET = (  # nothing of the browser's own goes to the network
+QUIET = (  # the browser itself sends nothing to the network
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -35,7 +35,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 class NoBrowser(Exception):
-    """There is no Chromium here, or nothing to drive it with; the message says what to install."""
+    """There is no Chromium, or no playwright to drive it; the message says what to install."""
 
 
 def chromium() -> str | None:
@@ -56,7 +56,7 @@ def chromium() -> str | None:
 
 @contextmanager
 def launched() -> Iterator[Any]:
-    """A running browser, or NoBrowser."""
+    """A running browser; raises NoBrowser if there is none."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

@@ -8,10 +8,10 @@ import griffe
 
 
 class DoctestBlocks(griffe.Extension):
-    """Puts a fence around each run of lines that a doctest has."""
+    """Puts a fence around each run of doctest lines."""
 
     def on_instance(self, *, obj: griffe.Object, **_more: Any) -> None:
-        """Changes the docstring of each object that is read."""
+        """Fences the examples in the docstring of each object."""
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)
 

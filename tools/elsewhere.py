@@ -1,8 +1,8 @@
-"""Runs a command as an older processor would: `python tools/elsewhere.py THREADS COMMAND …`.
+"""A command run with an older processor's kernels: `python tools/elsewhere.py THREADS COMMAND …`.
 
-NumPy, OpenBLAS, torch, MKL and oneDNN choose their kernels by what the processor can do, and each
-kernel sums in an order of its own.  They can be told to take the oldest, which every processor of
-this kind has: the last digits of their floats are then those of another machine.
+NumPy, OpenBLAS, torch, MKL and oneDNN choose their kernels by processor, and each kernel sums in
+its own order.  With the oldest kernels, which every processor of this kind has, the last digits of
+floats are those of another machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 
 def oldest_kernels() -> dict[str, str]:
-    """What says so to each library, as environment variables."""
+    """The environment variables that make each library use its oldest kernels."""
     return {
         "OPENBLAS_CORETYPE": "Prescott",
         "ATEN_CPU_CAPABILITY": "default",

@@ -1,9 +1,9 @@
-"""Makes the coefficients of `byhand.numbers.floats.erf`, with Arb at 400 bits.
+"""The coefficients of `byhand.numbers.floats.erf`, made with Arb at 400 bits.
 
     python tools/erf_coefficients.py > src/byhand/numbers/floats/erf_coefficients.py
 
-Two kinds of smooth functions are interpolated at Chebyshev nodes, the series is cut off, and what
-is left is written as a polynomial, its coefficients rounded to the format:
+Smooth functions of two kinds are interpolated at Chebyshev nodes.  The series is cut off and
+written as a polynomial, with coefficients rounded to the format:
 
     erf(x)/x - 1                      in x², for 0 ≤ x ≤ 1
     (1 + y)·e^(y²)·erfc(y)            in s = (y - K)/(y + K), for 0 ≤ y < ∞
@@ -19,7 +19,7 @@ from flint import arb, arb_poly, ctx, fmpq
 
 NODES = 80
 K = {"erfc": Fraction(3), "normal": Fraction(4)}  # where s = 0; found by trying
-DEGREES = {  # the least that make the cut smaller than the rounding
+DEGREES = {  # the least with a truncation error below the rounding
     "float64": {"erf": 12, "erfc": 24, "normal": 25},
     "float32": {"erf": 6, "erfc": 11, "normal": 11},
 }
@@ -49,7 +49,7 @@ def polynomial(series: list[arb], degree: int) -> list[arb]:
 
 
 def near_zero(u: arb) -> arb:
-    """erf(√u)/√u - 1 by its series, which is one in u."""
+    """erf(√u)/√u - 1 by its power series in u."""
     total, term = arb(0), 2 / arb.pi().sqrt()
     for n in range(200):
         total += term / (2 * n + 1)
@@ -76,7 +76,7 @@ def on_unit_interval(f: Function, degree: int) -> list[arb]:
 
 
 def rounded(coefficient: arb, bits: int) -> float:
-    """To the nearest number of so many bits."""
+    """The coefficient rounded to the nearest number of so many bits."""
     with ctx.workprec(bits):
         near = (coefficient + 0).mid()
     mantissa, exponent = near.man_exp()

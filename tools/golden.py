@@ -1,10 +1,10 @@
-"""The golden files that come with byhand: worked out in exact numbers, and written anew.
+"""The golden files that byhand ships, worked out in exact numbers.
 
     python tools/golden.py           # after a change to a model or to the format: a minute
-    python tools/golden.py --check   # says whether they are what would be written, changes nothing
+    python tools/golden.py --check   # says whether they are up to date, changes nothing
 
-One folder for each model of SHIPPED, with its own text.  The values as text would be ten times as
-large as everything else and are left out; `byhand trace MODEL --exact --out DIR` writes them.
+One folder for each model of SHIPPED, with its own text.  The values as text are left out, since
+they are ten times as large as everything else; `byhand trace MODEL --exact --out DIR` writes them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FOLDER = Path(__file__).resolve().parent.parent / "src" / "byhand" / "models" / 
 
 
 def write(name: str, folder: Path) -> None:
-    """The golden file of a built-in model, in a folder."""
+    """Writes the golden files of a built-in model into a folder."""
     print(f"{name}: working out …", file=sys.stderr)
     save(trace(open_model(name), numbers=Exact()), folder, exact_text=False)
 
 
 def differing(name: str) -> list[str]:
-    """The files that would be written with other bytes than they have."""
+    """The files whose bytes would change."""
     with TemporaryDirectory() as place:
         draft = Path(place) / name
         write(name, draft)

@@ -1,4 +1,4 @@
-"""Every link of a built site: whether it leads to a page and a place on it, without the network.
+"""The links of a built site, checked without the network: each leads to a page and a place on it.
 
     python tools/links.py site
 
@@ -23,7 +23,7 @@ IN_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?\s*(https?:)?//[^)"'\s]*""")
 
 @dataclass
 class Document(HTMLParser):
-    """What a page links to, what it fetches, and the places on it that a link can name."""
+    """The links of a page, the files it fetches, and its link targets."""
 
     links: list[str] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
@@ -47,25 +47,25 @@ class Document(HTMLParser):
         self.fetched += [found[0] for found in IN_STYLE.finditer(given.get("style", ""))]
 
     def handle_data(self, data: str) -> None:
-        """Collects what a stylesheet within the page fetches."""
+        """Collects the files that an inline stylesheet fetches."""
         if self.style:
             self.fetched += [found[0] for found in IN_STYLE.finditer(data)]
 
     def handle_endtag(self, tag: str) -> None:
-        """A stylesheet ends."""
+        """Notes the end of a stylesheet."""
         self.style = False
 
 
 @cache
 def read(page: Path) -> Document:
-    """A page, parsed once."""
+    """A parsed page, cached."""
     found = Document()
     found.feed(page.read_text("utf-8"))
     return found
 
 
 def faults(site: Path) -> Iterator[str]:
-    """A line for each link of the site that leads nowhere, and for each thing fetched elsewhere."""
+    """A line for each link of the site that leads nowhere, and for each file fetched elsewhere."""
     for page in sorted(site.rglob("*.html")):
         document = read(page)
         name = page.relative_to(site)
@@ -86,7 +86,7 @@ def faults(site: Path) -> Iterator[str]:
 
 
 def leads_somewhere(link: str, page: Path, site: Path) -> bool:
-    """Whether a relative link names a file of the site, and a place that is on that page."""
+    """Whether a relative link names a file of the site and a place on its page."""
     parts = urlsplit(link)
     path = unquote(parts.path)
     base = site if path.startswith("/") else page.parent
@@ -99,7 +99,7 @@ def leads_somewhere(link: str, page: Path, site: Path) -> bool:
 
 
 def main() -> int:
-    """Prints the faults of a site; the exit status says whether there are any."""
+    """Prints the faults of a site; returns 1 if there are any, else 0."""
     found = list(faults(Path(sys.argv[1])))
     print("\n".join(found) or "every link leads somewhere")
     return 1 if found else 0

@@ -3,8 +3,8 @@
     python tools/messages.py          # after changing a message: then translate what is new
     python tools/messages.py --check  # says what is missing, changes nothing
 
-A message is a string inside `_("…")` or `later("…")`, and what the built-in models say of
-themselves.  Line numbers are left out, so that the files change only when a message does.
+Messages are the strings inside `_("…")` or `later("…")`, and the descriptions of the built-in
+models.  Line numbers are left out, so that the files change only with a message.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOCALE = SOURCES / "locale"
 TEMPLATE = LOCALE / "byhand.pot"
 TRANSLATED = ("es",)
 KEYWORDS = {"_": None, "later": None}
-THEN = datetime(2026, 1, 1, tzinfo=UTC)  # dates would change the files for nothing
+THEN = datetime(2026, 1, 1, tzinfo=UTC)  # fixed, so that the files do not change with the date
 
 
 def po_file(language: str) -> Path:
@@ -86,7 +86,7 @@ def read(language: str) -> Catalog:
 
 
 def merged(language: str) -> Catalog:
-    """The translation with the messages of today: new ones are empty, old ones are gone."""
+    """The translation with the current messages: new ones are empty, old ones are removed."""
     try:
         old = read(language)
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def compiled(catalog: Catalog) -> bytes:
 
 
 def update() -> None:
-    """Writes the template, the translations with today's messages, and what they compile to."""
+    """Writes the template, the updated translations, and their compiled files."""
     LOCALE.mkdir(exist_ok=True)
     TEMPLATE.write_bytes(as_po(template()))
     for language in TRANSLATED:
@@ -141,7 +141,7 @@ def texts(catalog: Catalog) -> dict[str, str]:
 
 
 def complaints() -> Iterator[str]:
-    """What is out of date or not translated."""
+    """A line for everything that is out of date or not translated."""
     today = set(texts(template()))
     with TEMPLATE.open("rb") as file:
         if set(texts(read_po(file))) != today:

@@ -1,7 +1,7 @@
-"""The lowest versions that pyproject.toml allows of what byhand runs with, as pip reads them.
+"""The lowest versions of byhand's dependencies that pyproject.toml allows, in pip's format.
 
-`make test-oldest` installs these.  What only the tests and the site need stays as new as it is.  A
-package without a lower bound is left to constraints.txt.
+`make test-oldest` installs these.  Packages for tests and site only stay at their usual versions.
+A package without a lower bound is left to constraints.txt.
 """
 
 from __future__ import annotations

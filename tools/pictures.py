@@ -1,10 +1,9 @@
-"""The pictures in docs/pictures: of the book (desktop, dark, phone, Spanish, paper), of the page.
+"""The pictures in docs/pictures: of the book (desktop, dark, phone, Spanish, paper) and the page.
 
     python tools/pictures.py
 
-Taken of freshly made books and of `byhand serve` in a real Chromium (see chromium.py), so they show
-what there is.
-Paper is the first page that a browser prints, where pdftoppm can turn it into a picture.
+They are taken of new books and of `byhand serve` in a real Chromium (see chromium.py).  Paper is
+the first printed page, made if pdftoppm is installed.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ SETTLED = 500  # milliseconds, until the badge has worked the numbers out
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: a passage of a page of a book, and how it is looked at."""
+    """One picture: a passage of a book's page, and how the browser shows it."""
 
     name: str
     edition: Edition
     page: str
-    passage: str = ""  # scrolled to; the head of the page where empty
+    passage: str = ""  # scrolled to; empty: the top of the page
     scheme: str = "light"
     phone: bool = False
 
@@ -65,8 +64,8 @@ PICTURES = (
 )
 PRINTED = Picture("book-print", TINY, "attention")
 EDITED = "#model=journey&passage=attention-0-attn-weights"
-EDIT = ("weight.embed.token[1,0]", "7/8")  # pressed on the view of weights, and typed
-# name → where, how it is looked at, whether a weight is edited there
+EDIT = ("weight.embed.token[1,0]", "7/8")  # edited in the view of weights, and its new text
+# name → place, display, whether a weight is edited
 PAGES: dict[str, tuple[str, dict[str, Any], bool]] = {
     "serve": (EDITED, {"viewport": SCREEN}, True),
     "serve-dark": (f"{EDITED}&language=es", {"viewport": SCREEN, "color_scheme": "dark"}, True),
@@ -76,7 +75,7 @@ PAGES: dict[str, tuple[str, dict[str, Any], bool]] = {
 
 
 def print_page(browser: Any, books: Path) -> None:
-    """The first sheet of a printed page."""
+    """Takes the first sheet of a printed page."""
     window = browser.new_page()
     window.goto((books / PRINTED.edition.name / f"{PRINTED.page}.html").as_uri())
     window.wait_for_timeout(SETTLED)
@@ -88,7 +87,7 @@ def print_page(browser: Any, books: Path) -> None:
 
 
 def take_pages(browser: Any) -> None:
-    """The page that `byhand serve` serves, with a weight edited."""
+    """Takes the page of `byhand serve`, with a weight edited."""
     command = [sys.executable, "-m", "byhand", "serve"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -101,7 +100,7 @@ def take_pages(browser: Any) -> None:
                 window.wait_for_selector("#main .view")
                 if edits:
                     edit_weight(window)
-                window.wait_for_timeout(4 * SETTLED)  # a comparison has two passes to work out
+                window.wait_for_timeout(4 * SETTLED)  # a comparison works out two passes
                 window.screenshot(path=str(FOLDER / f"{name}.png"))
                 context.close()
         finally:
@@ -109,7 +108,7 @@ def take_pages(browser: Any) -> None:
 
 
 def edit_weight(window: Any) -> None:
-    """As a person does it; then back to the step."""
+    """Edits a weight as a person does, then returns to the step."""
     address, text = EDIT
     window.click(".views a[data-view=weights]")
     window.click(f'#main button[data-a="{address}"]')

@@ -1,8 +1,8 @@
-"""The pages of the site that lie outside docs/, called by mkdocs as its hooks.
+"""The pages of the site that lie outside docs/, as hooks of mkdocs.
 
-README is the home, the books of all built-in models are made, and links that are written for the
-repository lead to the pages of the site.  Links that mkdocs cannot resolve after that are warnings,
-which `make site` takes for errors.
+README is the home page, and the books of all built-in models are made.  Links for the repository
+are rewritten to pages of the site.  Other unresolved links are warnings, which `make site` treats
+as errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ sys.path.append(str(ROOT / "tools"))
 
 import books  # noqa: E402
 
-MOVED = {  # from the repository to the site
+MOVED = {  # path in the repository → path on the site
     "README.md": "index.md",
     "README.es.md": "es.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -41,7 +41,7 @@ LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The files of docs/ with README and its like, the examples and every book."""
+    """The files of docs/ with README and similar files, the examples and every book."""
     for here, there in MOVED.items():
         files.append(File.generated(config, there, content=(ROOT / here).read_text("utf-8")))
     files.append(File.generated(config, EXAMPLES, content=_examples()))
@@ -64,7 +64,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A page without the calls of cog, its links leading to pages of the site."""
+    """A page without cog's calls, with links to pages of the site."""
     here = page.file.src_uri
     source = next((old for old, new in MOVED.items() if new == here), f"docs/{here}")
     folder = posixpath.dirname(source)
@@ -84,7 +84,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Takes away the books that were copied into the site."""
+    """Removes the temporary books, which the site now has."""
     SHELF.cleanup()
 
 

@@ -1,10 +1,10 @@
-"""The built-in models that were trained: made again from their runs.
+"""The trained built-in models, made again from their runs.
 
     python tools/trained.py         # trains abc and minigpt and writes their model files
     python tools/trained.py abc     # just one
 
-abc is written as decimals of four places, for pencils; minigpt as the floats it is.  The bits of a
-training depend on the processor, so another machine may write other digits of the same model.
+abc is written as decimals of four places, for pencils; minigpt as exact floats.  The bits of a
+training depend on the processor, so another machine may write other digits.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def make(name: str) -> None:
 
 
 def written(name: str, data: np.ndarray) -> str:
-    """A tensor as decimals of four places, a row a line."""
+    """A tensor as decimals of four places, one line for each row."""
     if data.ndim == 1:
         return f"  {name}: {row(data)}\n"
     return f"  {name}:\n" + "".join(f"    - {row(line)}\n" for line in data)

@@ -3,9 +3,9 @@
     models       Hugging Face folders of every family, with weights of several kinds
     library      `transformers` as people run it: eager and sdpa, batches, padding, caches, formats
     own          byhand's own floats, and the ports of benchmarks/planted in other correct ways
-    report       what share of the bounds they use, and how unusual they look, by operation
+    report       their share of the bounds, and how unusual they look, by operation
 
     python -m benchmarks.alarms [--record]
 
-The same runs show how tight the bounds are: the largest share of one that anybody uses.
+The same runs show how tight the bounds are, by the largest share of a bound that a run uses.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.alarms [--record] [port|byhand|transformers]`: zero alarms, or says so."""
+"""`python -m benchmarks.alarms [--record] [port|byhand|transformers]`: checks for false alarms."""
 
 from __future__ import annotations
 

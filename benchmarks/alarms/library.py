@@ -25,7 +25,7 @@ from byhand import forward, names
 from byhand.capturing import Capture, capture
 
 FORMATS = ("float32", "float16", "bfloat16", "float64")
-PREFILL = 3  # tokens that a run with a cache reads at once, before it goes on one by one
+PREFILL = 3  # tokens that a run with a cache reads at once, before single tokens
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Way:
     format: str
     attention: str
     batch: int
-    padding: str  # left, right, or none: then all texts are of one length
+    padding: str  # left, right, or none: then all texts have one length
     cached: bool
 
     @property
     def precision(self) -> str:
-        """The class of implementations that the library belongs to."""
+        """The class of implementations of the library."""
         return f"transformers:{self.format}"
 
     def __str__(self) -> str:
@@ -49,10 +49,10 @@ class Way:
 
 
 def ways(family: str) -> Iterator[Way]:
-    """Every way that makes sense: one text has no padding.
+    """Every sensible way: one text has no padding.
 
-    Left out is what the library itself gets wrong: in float64 its mask becomes −∞ in the softmax,
-    which is in float32, so that padding before a text is NaN, and with it the text.
+    Left padding in float64 is left out, since the library gets it wrong.  Its mask becomes −∞ in
+    the float32 softmax, so the padding, and with it the text, is NaN.
     """
     for format in FORMATS:
         for attention in ("eager", "sdpa"):
@@ -66,7 +66,7 @@ def ways(family: str) -> Iterator[Way]:
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts side by side: ids, which of them are text, and the positions."""
+    """Texts side by side: ids, the mask, and the positions."""
 
     ids: Tensor
     real: Tensor
@@ -74,7 +74,7 @@ class Batch:
 
 
 def batch(way: Way, seed: int, length: int = 14) -> Batch:
-    """Random texts; with padding, each of a length of its own."""
+    """Random texts; with padding, each has its own length."""
     noise = torch.Generator().manual_seed(seed)
     ids = torch.randint(1, VOCAB, (way.batch, length), generator=noise)
     real = torch.ones(way.batch, length, dtype=torch.bool)
@@ -88,7 +88,7 @@ def batch(way: Way, seed: int, length: int = 14) -> Batch:
 
 
 def claims(pair: Pair, way: Way, texts: Batch) -> dict[str, Any] | Capture:
-    """What the library computes, under its own names, batch and padding as they are."""
+    """The library's values under its own names, with batch and padding."""
     model = pair.theirs(getattr(torch, way.format), way.attention)
     if not way.cached:
         return capture(
@@ -105,7 +105,7 @@ def claims(pair: Pair, way: Way, texts: Batch) -> dict[str, Any] | Capture:
 
 
 def _parts(texts: Batch) -> Iterator[tuple[int, int, Any]]:
-    """From where to where each call reads, with the cache it goes on from."""
+    """The start and end of each call, with the cache that it continues."""
     from transformers import DynamicCache
 
     length = texts.ids.shape[1]
@@ -116,7 +116,7 @@ def _parts(texts: Batch) -> Iterator[tuple[int, int, Any]]:
 
 
 class Recorder:
-    """Keeps what the modules give that byhand knows by name, and the shares of attention."""
+    """Keeps the outputs of known modules, and the attention weights."""
 
     def __init__(self, model: Any, pair: Pair) -> None:
         self.model = model
@@ -149,7 +149,7 @@ class Recorder:
         )
 
     def joined(self, length: int) -> dict[str, Any]:
-        """The calls one after the other, as one would have given it."""
+        """The values of all calls, joined as one call would give them."""
         found = {
             name: as_array(torch.cat([each.expand(self._batch(each), *each.shape[1:])
                                       for each in parts], dim=1))

@@ -34,7 +34,7 @@ _LLAMA: dict[str, Any] = {
 
 
 def config(family: str) -> Any:
-    """The family's own config, with small sizes."""
+    """The family's config, with small sizes."""
     match family:
         case "gpt2":
             return transformers.GPT2Config(
@@ -56,7 +56,7 @@ def config(family: str) -> Any:
 
 @dataclass(frozen=True)
 class Pair:
-    """One model twice: as byhand reads it, and the folder for the library."""
+    """One model twice: byhand's model, and the folder for the library."""
 
     family: str
     weights: str
@@ -73,7 +73,7 @@ class Pair:
 
 @contextmanager
 def saved(family: str, weights: str, seed: int) -> Iterator[Pair]:
-    """The model in a folder, which is gone afterwards."""
+    """The model in a temporary folder."""
     torch.manual_seed(seed)
     make: Any = transformers.AutoModelForCausalLM.from_config
     model = make(config(family)).float()

@@ -1,8 +1,8 @@
-"""Correct runs that are not the library's: byhand's own floats, and ports done in other ways.
+"""Correct runs beside the library's: byhand's own floats, and ports in other correct ways.
 
-The class of implementations that the bounds are proven for is wider than what libraries do.  The
-ways below are all in it, and some of them are as bad as it allows: sums one term after the other,
-a softmax without the shift by the maximum, GELU step by step in the format itself.
+The bounds hold for a wider class of implementations than the libraries.  All ways below are in it,
+and some are as bad as it allows: sums one term after the other, a softmax without the shift by the
+maximum, GELU step by step in the format itself.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def traced(model: Model, text: str, format: str) -> dict[str, Any]:
 
 
 def ported(family: str, way: Way, format: str, seed: int) -> dict[str, Any]:
-    """The dump of a port that does things in some correct way."""
+    """The dump of a port that computes in some correct way."""
     port = PORTS[family](models.model(family, seed), models.some_ids(family, seed), format)
     way(port)
     return port.run()
 
 
 def as_written(port: Port) -> None:
-    """As the port is."""
+    """The port unchanged."""
 
 
 def scale_first(port: Port) -> None:
@@ -128,7 +128,7 @@ def gelu_by_formula(port: Port) -> None:
 
 
 def fused(port: Port) -> None:
-    """Norms and attention by torch's own functions: the steps inside them are not seen."""
+    """Norms and attention by torch's own functions, without the steps inside."""
 
     def layernorm(at: str, x: Tensor) -> Tensor:
         gain, bias = port.w[f"{at}.gain"], port.w[f"{at}.bias"]

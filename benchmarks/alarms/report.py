@@ -1,7 +1,7 @@
-"""What the correct runs use of the bounds: nothing wrong, and how much of what is allowed.
+"""The report on correct runs: false alarms, and the shares of the bounds that they use.
 
-A line stands under the operation of its step.  Where the step's inputs are not all claimed the line
-was judged over a gap, and stands under the operation with "bridged".
+Lines are grouped by the operation of their step.  If the step's inputs are not all claimed, the
+line was judged over a gap, and its group has "bridged" in its name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from byhand.capturing import Capture
 from byhand.checking.verdicts import Marked, Verdict
 from byhand.plan import WEIGHT
 
-if TYPE_CHECKING:  # whoever prints a table needs neither torch nor transformers
+if TYPE_CHECKING:  # tables need neither torch nor transformers
     from benchmarks.alarms.runs import Run
 
 RECORD = Path(__file__).parents[2] / "docs" / "check-alarms.json"
@@ -36,13 +36,13 @@ class Cell:
     lines: int = 0
     share: float = 0.0
     times: float = 0.0
-    run: str = ""  # which run uses the largest share
+    run: str = ""  # the run with the largest share
     address: str = ""
 
 
 @dataclass
 class Report:
-    """What all runs together show."""
+    """The results of all runs."""
 
     runs: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     texts: int = 0
@@ -55,8 +55,8 @@ class Report:
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, run: Run) -> None:
-        """Checks a run and takes down what is said of it."""
-        # a capture says itself what it was computed in
+        """Checks a run and records the results."""
+        # a capture has its own precision
         precision = None if isinstance(run.claims, Capture) else run.precision
         marking = byhand.check(
             run.model, run.claims, text=run.text, precision=precision, suspects=False
@@ -92,7 +92,7 @@ class Report:
             self.times[run.precision].append(line.times)
 
     def data(self) -> dict[str, Any]:
-        """Everything as docs/check-alarms.json holds it."""
+        """Everything that docs/check-alarms.json holds."""
         return {
             "runs": dict(self.runs),
             "texts": self.texts,
@@ -115,12 +115,12 @@ class Report:
 
 
 def record(data: dict[str, Any]) -> None:
-    """Writes the file that the tables of docs/ are made from."""
+    """Writes the file for the tables of docs/."""
     RECORD.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 def recorded() -> dict[str, Any]:
-    """What the file says."""
+    """The contents of the file."""
     data: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
     return data
 
@@ -150,7 +150,7 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def summary(data: dict[str, Any]) -> Iterable[str]:
-    """The bars in words."""
+    """The targets and whether they are met, in words."""
     runs = data["runs"]
     verdicts = ", ".join(f"{count:,} {verdict}" for verdict, count in data["verdicts"].items())
     yield (

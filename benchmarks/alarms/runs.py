@@ -15,20 +15,20 @@ from byhand.model import Model
 
 @dataclass(frozen=True)
 class Run:
-    """Somebody's correct values for a model, and what they were computed in."""
+    """Correct values for a model, and their precision."""
 
     name: str
     source: str  # transformers, byhand, port
     family: str
     format: str
-    precision: str  # the class of implementations it belongs to
+    precision: str  # the class of implementations
     model: Model
     claims: dict[str, Any] | Capture
     text: str | None = None
 
 
 def library_runs(seed: int = 0) -> Iterator[Run]:
-    """`transformers` in every way; the weights change from way to way."""
+    """Runs of `transformers` in every way; the weights change from way to way."""
     for family in FAMILIES:
         for kind, weights in enumerate(WEIGHTS):
             with saved(family, weights, seed + kind) as pair:
@@ -57,7 +57,7 @@ def traced_runs(seed: int = 0) -> Iterator[Run]:
 
 
 def ported_runs(seed: int = 0) -> Iterator[Run]:
-    """The ports of benchmarks/planted without a bug, in several correct ways."""
+    """Runs of benchmarks/planted's ports without a bug, in several correct ways."""
     for family in small.SPECS:
         for number, way in enumerate(own.WAYS):
             for format in own.FORMATS:

@@ -1,4 +1,4 @@
-"""Correct runs, and what is judged of each: every claimed line from the claimed lines above it."""
+"""Correct runs and their judgements: every claimed line from the claimed lines above it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run:
     tokens: tuple[int, ...]
     port: Port
     sparse: bool  # only some lines are claimed
-    islands: bool  # norms and softmax in float32, as transformers has them
+    islands: bool  # norms and softmax in float32, as in transformers
 
     @property
     def precision(self) -> str:
@@ -54,7 +54,7 @@ class Run:
 
 
 def runs(seed: int, models: int, *, flushing: bool | None = None) -> Iterator[Run]:
-    """Of each model one run in each format; what `flushing` does not fix is drawn."""
+    """For each model one run in each format; settings that `flushing` does not fix are random."""
     for number in range(models):
         for place, format in enumerate(FORMATS):
             yield _drawn(seed * 1_000_003 + number * len(FORMATS) + place, format, flushing)
@@ -81,7 +81,7 @@ def _drawn(seed: int, format: str, flushing: bool | None) -> Run:
 
 
 def claims_of(run: Run, plan: Plan) -> dict[str, Any]:
-    """What the port has to show, by address; some of it where the run is sparse."""
+    """The port's values by address; only some of them if the run is sparse."""
     with np.errstate(all="ignore"):
         numbers = Simulated(run.port, islands=run.islands)
         done = work_out(plan, run.model.weights, run.tokens, numbers, target=run.tokens[0])
@@ -105,9 +105,9 @@ class Line:
     run: Run
     address: str
     operation: str
-    share: float  # above 1: outside of what is allowed
+    share: float  # above 1: outside the allowed error
     entries: int
-    open: int  # entries of which nothing is said
+    open: int  # undecided entries
 
 
 def judged(run: Run) -> list[Line]:

@@ -1,4 +1,4 @@
-"""A number system that works a plan out as one port would: benchmarks/tightness has the ports.
+"""A number system that works a plan out as one port of benchmarks/tightness would.
 
 Values are float64 arrays of numbers of the port's format, masked as NumPy masks.
 """
@@ -106,7 +106,7 @@ class Simulated(Numbers):
     # ------------------------------------------------------------------- norms
 
     def _norm(self, x: Data) -> Port:
-        """The port that works out a norm this is a part of."""
+        """The port that works out the norm of which this is a part."""
         return self.layered if id(x) in self.centred else self.inner
 
     def _part(self, value: Data, of: Data, *parts: Data) -> Data:

@@ -5,8 +5,8 @@
     families   the passes of GPT-2, of Llama and Qwen 2, of GPT-NeoX
     bugs       the mistakes: what each changes in a port, the step at which it first shows, and
                which words of the catalogue of suspects name its cause
-    matrix     every bug in every family and format, checked; what was found
-    table      the same for people
+    matrix     every bug in every family and format, checked, with the results
+    table      the same as tables
 
     python -m benchmarks.planted [--record] [--seed=N] [BUG …]
 

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.planted [--record] [--seed=N] [BUG …]`: plants, checks, tells."""
+"""`python -m benchmarks.planted [--record] [--seed=N] [BUG …]`: plants bugs, checks, reports."""
 
 from __future__ import annotations
 

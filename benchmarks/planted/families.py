@@ -1,4 +1,4 @@
-"""The three ports: what is particular about GPT-2, about Llama (and Qwen 2), and about GPT-NeoX."""
+"""The three ports: what is particular to GPT-2, to Llama (and Qwen 2), and to GPT-NeoX."""
 
 from __future__ import annotations
 

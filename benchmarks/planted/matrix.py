@@ -1,9 +1,8 @@
-"""Every bug in every family and format, checked; and what was found of it.
+"""Every bug in every family and format, checked, with the results.
 
-What counts is decided by how large a bug's effect is at the step where it first shows, in units of
-what rounding may do there: from twice that on, the check has to name the step, and the cause.
-Below, rounding explains what is seen, or nearly; there the mark "N times what rounding usually
-does" may still point at it.
+A bug counts by the size of its effect at its first wrong step, in units of the allowed rounding
+error.  From twice that error on, the check must name the step and the cause.  Below, rounding may
+explain the effect; the mark "N times what rounding usually does" may still show it.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from byhand.checking.verdicts import Marked, Marking
 from byhand.model import Model
 
 RECORD = Path(__file__).parents[2] / "docs" / "check-planted.json"
-CLEAR = 2.0  # an effect of so many times the bound has to be found
+CLEAR = 2.0  # an effect of so many times the bound must be found
 LARGEST = 1e300  # stands for infinity, which JSON does not know
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the check says of one bug in one port."""
+    """The result of the check for one bug in one port."""
 
     bug: str
     family: str
@@ -47,7 +46,7 @@ class Found:
 
     @property
     def clear(self) -> bool:
-        """Whether the effect is large enough that it has to be found."""
+        """Whether the effect is large enough that it must be found."""
         return self.share >= CLEAR
 
     @property
@@ -62,7 +61,7 @@ class Found:
 
 
 def dump(bug: str | None, family: str, format: str, seed: int = 0) -> dict[str, object]:
-    """What a port with this bug computes."""
+    """The values of a port with this bug."""
     port = PORTS[family](models.model(family, seed), models.some_ids(family, seed), format)
     if bug is not None:
         BUGS[bug].plant(port)
@@ -95,7 +94,7 @@ def _padded(
 
 
 def found(bug: str, family: str, format: str, seed: int = 0) -> Found:
-    """One bug in one port, planted and looked for."""
+    """The result for one bug, planted in one port."""
     marking = checked(bug, family, format, seed)
     shows = BUGS[bug].shows[family]
     at = next(line for line in marking if line.claim.name == shows)
@@ -119,7 +118,7 @@ def _marked(line: Marked) -> bool:
 
 
 def everything(names: Iterable[str] = (), seed: int = 0) -> Iterator[Found]:
-    """Every bug wherever it makes sense, or those named."""
+    """The results of every bug, or of those named, in every suitable family and format."""
     for bug in map(BUGS.__getitem__, list(names) or BUGS):
         for format in bug.formats:
             for family in bug.shows:
@@ -128,7 +127,7 @@ def everything(names: Iterable[str] = (), seed: int = 0) -> Iterator[Found]:
 
 @dataclass(frozen=True)
 class Totals:
-    """The bars, for one format."""
+    """The totals for one format."""
 
     format: str
     kinds: int  # of bugs that were planted
@@ -178,14 +177,14 @@ def _percent(part: int, whole: int) -> str:
 
 
 def record(results: Iterable[Found]) -> None:
-    """Writes the file that the tables of docs/ are made from."""
+    """Writes the file for the tables of docs/."""
     rows = [asdict(each) for each in results]
     text = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     RECORD.write_text(f"[\n{text}\n]\n", "utf-8")
 
 
 def recorded() -> list[Found]:
-    """What the file says."""
+    """The contents of the file."""
     names = [each.name for each in fields(Found)]
     rows = json.loads(RECORD.read_text("utf-8"))
     return [Found(**{name: row[name] for name in names}) for row in rows]

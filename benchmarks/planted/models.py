@@ -1,8 +1,8 @@
-"""Small models of each family, not toys: weights as training leaves them.
+"""Small models of each family, with weights as after training.
 
 Matrices have a few directions that are far larger than the rest, a channel of the stream stands
-out, gains are not 1, biases are not 0, and the rows of the stream have a mean.  None of it is
-needed by a pass, and every one of them hides or shows some mistake.
+out, gains are not 1, biases are not 0, and the rows of the stream have a mean.  A pass needs none
+of this, but each hides or shows some mistake.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a forward pass in torch is made of, each part in a method of its own.
+"""The parts of a forward pass in torch, each in its own method.
 
-A port computes in one format throughout: every result is rounded to it, as by a program without
-islands of a finer one.  Everything on the way is kept under the address that byhand has for it.
-A mistake takes the place of a part (`instead`), or changes what the port was given.
+A port computes in one format: every result is rounded to it, without islands of a finer format.
+All values are kept under byhand's addresses.  A mistake replaces a part (`instead`), or changes the
+port's inputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Port:
-    """One pass over one text; `run` gives everything it computed, by address."""
+    """One pass over one text; `run` returns every value by address."""
 
     def __init__(self, model: Model, ids: Sequence[int], format: str = "float32") -> None:
         self.dtype: torch.dtype = getattr(torch, format)
@@ -52,13 +52,13 @@ class Port:
         self.kept: dict[str, Tensor] = {}
 
     def instead(self, **parts: Any) -> None:
-        """Something else in the place of these parts."""
+        """Replaces these parts."""
         for name, part in parts.items():
             assert hasattr(self, name), name
             setattr(self, name, part)
 
     def run(self) -> dict[str, Any]:
-        """Every value on the way, as arrays of the format."""
+        """Every value of the pass, as arrays of the format."""
         with torch.inference_mode():
             self.forward()
         return {address: as_array(value) for address, value in self.kept.items()}
@@ -79,7 +79,7 @@ class Port:
         return self.keep("embed.token", self.w["embed.token"][self.ids])
 
     def block(self, at: str, x: Tensor) -> Tensor:
-        """Pre-norm: attention reads the stream and adds to it, then the MLP does."""
+        """A pre-norm block: attention reads the stream and adds to it, then the MLP does."""
         read = self.norm(f"{at}.attn.norm", x)
         x = self.added(f"{at}.attn", x, self.attention(f"{at}.attn", read))
         read = self.norm(f"{at}.mlp.norm", x)
@@ -146,7 +146,7 @@ class Port:
         return x.view(len(x), heads, -1).transpose(0, 1)
 
     def placed(self, at: str, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What positions do to q, k and v inside attention: nothing, unless there is RoPE."""
+        """q, k and v after the positions inside attention: unchanged without RoPE."""
         return q, k, v
 
     def turned(self, x: Tensor) -> Tensor:
@@ -167,7 +167,7 @@ class Port:
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
     def spread(self, x: Tensor) -> Tensor:
-        """Each key head for all the query heads that share it."""
+        """Each key head repeated for the query heads that share it."""
         return x.repeat_interleave(self.heads // self.kv_heads, dim=0)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ class Port:
 
 
 def as_array(value: Tensor) -> Any:
-    """The same numbers in NumPy, which knows bfloat16 by way of ml_dtypes."""
+    """The same numbers in NumPy, with bfloat16 from ml_dtypes."""
     if value.dtype == torch.bfloat16:
         return value.contiguous().view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return value.numpy()

@@ -1,8 +1,7 @@
-"""The matrix as a table a person reads: one row a kind, one column a family.
+"""The matrix as a table: one row for each kind of bug, one column for each family.
 
-3e4 ✓✓     the effect in units of the bound; step named, cause named
-3e4 ✓–     the step was named, the cause was not
-0.4 N 31   rounding may explain it; but it is 31 times what rounding usually does
+3e4 ✓✓     the effect in units of the bound; step named, cause named 3e4 ✓–     the step was named,
+the cause was not 0.4 N 31   rounding may explain it; but it is 31 times what rounding usually does
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def _cell(found: Found) -> str:
 
 
 def number(value: float) -> str:
-    """Two digits, as short as can be."""
+    """Two digits, as short as possible."""
     if value >= LARGEST:
         return "∞"
     if value >= 100 or 0 < value < 0.01:

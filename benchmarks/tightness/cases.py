@@ -1,6 +1,6 @@
-"""Inputs, ordinary and nasty, for each operation: what is allowed, and how a port gives its result.
+"""Inputs, ordinary and nasty, for each operation: the bounds, and how a port computes it.
 
-The numbers of a case are numbers of its format, so that ports and byhand start from the same.
+The inputs of a case are numbers of its format, so that ports and byhand start from equal ones.
 """
 
 from __future__ import annotations

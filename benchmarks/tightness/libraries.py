@@ -1,4 +1,4 @@
-"""The operations by torch's own functions, as a port in torch has them."""
+"""The operations by torch's own functions, as in a port to torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = {
 
 
 class Torch:
-    """Eager torch in one format; `fused` takes its fused functions where there are such."""
+    """Eager torch in one format; `fused` uses its fused functions if there are any."""
 
     def __init__(self, format: str, *, fused: bool) -> None:
         self.name = "torch, fused" if fused else "torch"

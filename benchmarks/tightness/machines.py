@@ -1,8 +1,8 @@
-"""Machines: the roundings that ports of benchmarks/tightness take their numbers through.
+"""Machines: the roundings of the ports of benchmarks/tightness.
 
-A real one rounds to the nearest, an adverse one errs as far as a rounding may, always to one side.
-One that flushes takes every number below the normal ones for 0, where it reads and where it writes:
-the mode that fast arithmetic switches processors to.
+A real machine rounds to the nearest; an adverse one errs as far as a rounding may, always to one
+side.  A flushing machine replaces subnormal numbers by 0 when it reads and writes, as processors do
+in their fast mode.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Machine:
         return np.where(np.abs(x) < ldexp(1.0, -14), low, far)
 
     def store(self, x: Data) -> Data:
-        """A result as it is kept."""
+        """A result as stored."""
         return self._round(x, self.format)
 
     def step(self, x: Data) -> Data:
@@ -92,7 +92,7 @@ class Machine:
         return self.step(x * self.step(factor))
 
     def enter(self, x: Data) -> Data:
-        """What enters a product."""
+        """A factor of a product."""
         if self.format != "tf32":
             return x
         if self.side:

@@ -1,4 +1,4 @@
-"""Orders of summation: every way to add the terms of a row up that a correct program may go."""
+"""Orders of summation: the ways in which a correct program may add the terms of a row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 Data = Any
 Rounded = Callable[[Data], Data]
-BLOCK = 16  # terms that are added up by themselves, in blocks
+BLOCK = 16  # terms of a block that are added separately
 CORES = 4  # products that a tensor core adds at once
-KEPT = 23  # bits behind the first of the largest term that it keeps of every term
+KEPT = 23  # bits of every term kept below the first bit of the largest term
 
 
 def total(terms: Data, order: str, rounded: Rounded) -> Data:
@@ -42,7 +42,7 @@ def _shuffled(terms: Data, rounded: Rounded) -> Data:
 
 
 def _pairs(terms: Data, rounded: Rounded) -> Data:
-    """By halves."""
+    """The sum by halves."""
     while (n := terms.shape[-1]) > 1:
         half = n // 2
         paired = rounded(terms[..., :half] + terms[..., half : 2 * half])
@@ -56,7 +56,7 @@ def _blocks(terms: Data, rounded: Rounded) -> Data:
 
 
 def _compensated(terms: Data, rounded: Rounded) -> Data:
-    """Kahan's way: what a sum lost is taken off the next term."""
+    """Kahan's sum: the error of each addition is subtracted from the next term."""
     so_far, lost = terms[..., 0], np.zeros(terms.shape[:-1])
     for place in range(1, terms.shape[-1]):
         here = rounded(terms[..., place] - lost)
@@ -67,8 +67,7 @@ def _compensated(terms: Data, rounded: Rounded) -> Data:
 
 
 def _cores(terms: Data, rounded: Rounded) -> Data:
-    """As tensor cores do: some at once with the sum so far, each cut off below the last place of
-    the largest, and the result cut off as well."""
+    """The sum of tensor cores: several terms at once, cut off below the largest one."""
     so_far = np.zeros(terms.shape[:-1])
     for start in range(0, terms.shape[-1], CORES):
         each = np.concatenate((so_far[..., None], terms[..., start : start + CORES]), axis=-1)

@@ -1,8 +1,8 @@
-"""Ports: the operations of a transformer as various programs compute them, to be judged by check.
+"""Ports: the operations of a transformer as various programs compute them, for `check`.
 
 Each is written here on its own, step by step, in NumPy or by torch's own functions; none uses
-byhand's number systems but for rounding to bfloat16.  A `Port` has an order of summation, fused
-or rounded products, 16-bit intermediate results or float32 ones, and takes its roundings from a
+byhand's number systems but for rounding to bfloat16.  A `Port` has an order of summation, fused or
+rounded products, 16-bit intermediate results or float32 ones, and takes its roundings from a
 `Machine`.
 """
 
@@ -26,7 +26,7 @@ KEYS = 64  # that attention block by block takes at a time
 
 @dataclass(frozen=True)
 class Port:
-    """One way to compute: a machine, and habits."""
+    """One way to compute: a machine, and its choices."""
 
     name: str
     machine: Machine
@@ -168,7 +168,7 @@ class Port:
         return self.mix(self.softmax(scores), v)
 
     def online_attention(self, scores: Data, v: Data) -> Data:
-        """Block by block: what was mixed so far is taken to each new maximum."""
+        """Attention block by block: the mix so far is rescaled at each new maximum."""
         m = self.machine
         top = np.full((*scores.shape[:-1], 1), -np.inf)
         below, mixed = np.zeros(top.shape), np.zeros((*scores.shape[:-1], v.shape[-1]))
@@ -213,7 +213,7 @@ class Port:
 
 
 def ports(format: str) -> Iterator[Port]:
-    """Ways that real programs go, on a machine that rounds to the nearest."""
+    """The ways of real programs, on a machine that rounds to the nearest."""
     real = Machine(format)
     yield Port("one after the other", real)
     yield Port("backwards, fused", real, "backward", fused=True, scale_first=True)
@@ -227,7 +227,7 @@ def ports(format: str) -> Iterator[Port]:
 
 
 def adverse(format: str) -> Iterator[Port]:
-    """The same where every rounding errs as far as it may."""
+    """The same ways with every rounding as far off as possible."""
     if format == "float64":  # the float64 they are played in would add its own roundings
         return
     for side in (1, -1):

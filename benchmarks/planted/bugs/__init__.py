@@ -1,7 +1,7 @@
-"""The mistakes: what each changes in a port, where it first shows, and what names its cause.
+"""The mistakes: the change of each in a port, its first wrong step, and the names of its cause.
 
-catalogue   what a bug is, and the list of them
-norms · attention · positions · weights · stream · precision   where they are planted
+catalogue   what a bug is, and the list of them norms · attention · positions · weights · stream ·
+precision   where they are planted
 """
 
 from benchmarks.planted.bugs import attention, norms, positions, precision, stream, weights

@@ -1,6 +1,6 @@
-"""Mistakes in attention: scale, mask, softmax, heads; and in the MLP's bend.
+"""Mistakes in attention: scale, mask, softmax, heads; and in the MLP's activation.
 
-A masked score is no number at all, so that a mask that hides too little first shows in the weights.
+Masked scores are no numbers, so a mask that hides too little first shows in the weights.
 """
 
 from __future__ import annotations

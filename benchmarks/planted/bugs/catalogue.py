@@ -1,8 +1,8 @@
-"""What a bug is, and the list of them.
+"""Bugs, and the list of them.
 
-Each is a function that is given a correct port before it runs.  Where it first shows and which
-words count as its cause are said by who planted it, before anything is checked.  A mistake in code
-is in every layer, as it would be; a mistake about weights is in layer 1.
+Each is a function that changes a correct port before it runs.  Its author states its first wrong
+step and the words for its cause before anything is checked.  A mistake in code is in every layer; a
+mistake about weights is in layer 1.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def bug(
     padding: int = 0,
     says: str | Mapping[str, str] = "",
 ) -> Callable[[Plant], Plant]:
-    """Enters the function below as a bug of its name.
+    """A decorator that registers a function as a bug of its name.
 
     `shows` and `says` may differ by family; the family "" stands for those they do not name.
     """

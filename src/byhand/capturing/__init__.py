@@ -3,12 +3,11 @@
     >>> capture = byhand.capture(model, input_ids)          # doctest: +SKIP
     >>> byhand.check("path/of/the/model", capture)        # doctest: +SKIP
 
-The model is run once, as it is, with a hook at every module that has a step here: the modules of
-`transformers` (gpt2, llama, mistral, qwen, gpt_neox), the hooks of TransformerLens, or any modules
-with a map of names.  Nothing inside the model is replaced.  What a module does not hand out stays
-unknown (scores, queries after RoPE); keys after RoPE come from the cache, attention weights from
-eager attention.  torch is imported here, when a model is captured, and nowhere on the way to a
-trace.
+The model runs once, unchanged, with a hook at every module that corresponds to a step: the modules
+of `transformers` (gpt2, llama, mistral, qwen, gpt_neox), the hooks of TransformerLens, or any
+modules with a map of names.  Nothing inside the model is replaced.  Values that no module returns
+stay unknown (scores, queries after RoPE); keys after RoPE come from the cache, attention weights
+from eager attention.  torch is imported only when a model is captured, never for a trace.
 
     captured   what was recorded, as claims or as a file      modules   names without wrappers
     recorder   what passes through the hooks
@@ -28,8 +27,8 @@ from byhand.language import _
 from byhand.numbers.allowed.precisions import AUTOCAST, PLAIN, TRANSFORMERS
 
 MASK, CACHE = "attention_mask", "past_key_values"
-CAST = ("bfloat16", "float16")  # what autocast casts to
-FEW = 0.5  # of the modules that were run, known: below it, that is said
+CAST = ("bfloat16", "float16")  # formats that autocast casts to
+FEW = 0.5  # share of the modules run that are known; below it a warning says so
 SHOWN = 4  # names in a message
 
 
@@ -40,12 +39,12 @@ def capture(
     names: Mapping[str, str] | None = None,
     **inputs: Any,
 ) -> Capture:
-    """Runs a torch model once and records every inner value that has a step.
+    """Runs a torch model once; returns every inner value that corresponds to a step.
 
-    `model` is one of `transformers`, or any module; `input_ids` and `inputs` are what it is called
-    with.  `names` says which module gives which step, where its own name does not tell:
-    {"layers.3.ff": "block.3.mlp.out"}.  Dropout is off while it runs.  What is wrapped around a
-    model is seen through; a compiled one is run as it was before.
+    `model` is one of `transformers`, or any module; it is called with `input_ids` and `inputs`.
+    `names` maps modules to steps, where a module's own name is unknown: {"layers.3.ff":
+    "block.3.mlp.out"}.  Dropout is off while it runs.  Wrappers of a model are ignored; a compiled
+    model is run uncompiled.
 
     >>> capture = byhand.capture(model, input_ids)  # doctest: +SKIP
     >>> byhand.check("path/of/the/model", capture)  # doctest: +SKIP
@@ -107,7 +106,7 @@ def _torch() -> Any:
 
 @contextmanager
 def _uncompiled(modules: Any) -> Iterator[None]:
-    """Compiled code has no inner values to listen to: it is run as it was before, which is said."""
+    """Runs compiled modules uncompiled, with a warning: compiled code has no inner values."""
     if not modules.compiled:
         yield
         return
@@ -119,7 +118,7 @@ def _uncompiled(modules: Any) -> Iterator[None]:
 
 
 def _say_what_is_missing(recorder: Any, modules: Any, names: Mapping[str, str]) -> None:
-    """An error where nothing was recorded; a warning where it is little."""
+    """Raises an error where nothing was recorded, and warns where it is little."""
     if not recorder.arrays:
         raise UsageError(
             _("no module of this model has a name that is known"),
@@ -146,9 +145,9 @@ def _dtype(model: Any) -> str | None:
 
 
 def _precision(arrays: Iterable[Any], dtype: str | None, of_transformers: bool) -> str | None:
-    """What was worked in, as `byhand check --precision` has it; None where no name is known for it.
+    """The precision of the run, as `byhand check --precision` names it; None if it has no name.
 
-    Weights of float32 that give values of 16 bits were cast on the way, as autocast does it.
+    If weights are float32 and values have 16 bits, autocast was on.
     """
     formats = {str(array.dtype) for array in arrays}
     narrow = [name for name in CAST if name in formats]
@@ -159,7 +158,7 @@ def _precision(arrays: Iterable[Any], dtype: str | None, of_transformers: bool) 
 
 
 def _batch(ids: Any, model: Any, of_transformers: bool) -> Any:
-    """The ids as a tensor where the model is; models of transformers want a batch."""
+    """The ids as a tensor on the model's device; models of transformers get a batch axis."""
     import torch
 
     device = next((parameter.device for parameter in model.parameters()), None)

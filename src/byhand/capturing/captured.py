@@ -1,4 +1,4 @@
-"""Captures: what was recorded of one run, by the names of its modules, as claims or as a file."""
+"""Captures: the recorded values of one run by module name, as claims or as a file."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Capture:
     mask: npt.NDArray[np.bool_] | None = None  # False at padding
     positions: npt.NDArray[np.int64] | None = None
     dtype: str | None = None  # of the model's weights
-    attention: str | None = None  # how transformers works attention out: eager, sdpa, …
-    precision: str | None = None  # as `byhand check --precision` has it
+    attention: str | None = None  # attention implementation of transformers: eager, sdpa, …
+    precision: str | None = None  # as `byhand check --precision` names it
     model: str = ""
-    left_out: Mapping[str, str] = field(default_factory=dict)  # modules, and why
-    past: int = 0  # positions before the tokens, of which only a cache knows
-    segments: npt.NDArray[np.int64] | None = None  # of texts packed into one: which see each other
-    pairs: npt.NDArray[np.bool_] | None = None  # (batch, query, key): a mask that says it all
+    left_out: Mapping[str, str] = field(default_factory=dict)  # module → why it was left out
+    past: int = 0  # positions before the tokens, known only to a cache
+    segments: npt.NDArray[np.int64] | None = None  # packed texts: the text of each position
+    pairs: npt.NDArray[np.bool_] | None = None  # (batch, query, key): a mask of all pairs
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
@@ -77,7 +77,7 @@ class Capture:
         write_whole(target, put_all)
 
     def _from_the_start(self) -> None:
-        """Attention to what came before cannot be judged without it."""
+        """Refuses a capture that begins after a cache: its attention cannot be judged alone."""
         if self.past:
             raise UsageError(
                 _("the run goes on from a cache"),
@@ -99,7 +99,7 @@ class Capture:
 
 
 def joined(captures: Sequence[Capture]) -> Capture:
-    """Captures of one text in pieces, as a cache works it out, as the capture of the whole."""
+    """One capture of the whole text, from captures of its pieces as a cache works them out."""
     if not captures:
         raise UsageError(_("there is nothing to check"), expected=_("at least one capture"))
     first, last = captures[0], captures[-1]
@@ -112,7 +112,7 @@ def joined(captures: Sequence[Capture]) -> Capture:
             arrays[name] = _all_queries(pieces)
         else:
             arrays[name] = np.concatenate(pieces, axis=1)
-    # the last cache has all that is kept
+    # the last cache holds all earlier positions
     arrays |= {name: array for name, array in last.arrays.items() if name.startswith(CACHE)}
 
     def together(rows: list[Any]) -> Any:
@@ -130,7 +130,7 @@ def joined(captures: Sequence[Capture]) -> Capture:
 
 
 def _all_queries(pieces: Sequence[Array]) -> Array:
-    """What the queries of all pieces have for each key; for keys not there yet, nothing."""
+    """The rows of all pieces, each over all keys; 0 for keys that come later."""
     keys = pieces[-1].shape[-1]
     wide = [
         np.pad(piece, [*[(0, 0)] * (piece.ndim - 1), (0, keys - piece.shape[-1])])
@@ -140,7 +140,7 @@ def _all_queries(pieces: Sequence[Array]) -> Array:
 
 
 def _one_segment(captures: Sequence[Capture]) -> Any:
-    """With a cache, every query looks back at all that was read before."""
+    """The segments of the pieces: with a cache, every query attends to everything before it."""
     if len(captures) == 1:
         return captures[0].segments
     if all(piece.segments is None for piece in captures) or not all(

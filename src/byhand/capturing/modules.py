@@ -1,7 +1,7 @@
-"""Modules of a torch model: which of them gives which step, whatever is wrapped around it.
+"""Modules of a torch model, matched to steps despite any wrappers.
 
-`torch.compile`, FSDP and checkpointing put a name of their own in the middle; DataParallel, peft
-and anybody's own class put a prefix in front.  Names are known without either.
+`torch.compile`, FSDP and checkpointing insert a name in the middle; DataParallel, peft and other
+classes add a prefix.  Both are removed before a name is looked up.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Modules:
     """The modules of a model by the names they have without their wrappers."""
 
     named: Mapping[str, Any]  # as named_modules() has them
-    prefix: str  # of the model that is inside, with its point
-    plain: Mapping[str, Any]  # those of the model inside, by their names without wrappers
+    prefix: str  # of the inner model, with its dot
+    plain: Mapping[str, Any]  # modules of the inner model, by their names without wrappers
 
     @classmethod
     def of(cls, model: Any) -> Modules:
         """The modules of a torch model by their names, without wrappers and the common prefix."""
         named = dict(model.named_modules())
-        # a wrapper and what it wraps have one name: what is inside comes later, and is heard
+        # a wrapper and its module have one name; the module comes later and gets the hook
         plain = {without_wrappers(name): module for name, module in named.items()}
-        # TransformerLens knows its hooks by name, wherever in the tree they are
+        # TransformerLens identifies its hooks by name, anywhere in the tree
         plain = dict(getattr(model, "hook_dict", None) or plain)
         prefix = _prefix(plain)
         return cls(named, prefix, {
@@ -41,26 +41,26 @@ class Modules:
         })  # fmt: skip
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """The modules of the model that is inside, by their plain names."""
+        """The modules of the inner model, by their plain names."""
         yield from self.plain.items()
 
     @property
     def inner(self) -> Any:
-        """The model that is inside; the whole where nothing is around it."""
+        """The inner model; the whole model if nothing wraps it."""
         around = self.prefix.rstrip(".")
         return [module for name, module in self.named.items()
                 if without_wrappers(name) == around][-1]  # fmt: skip
 
     @property
     def compiled(self) -> bool:
-        """Whether torch.compile has been at any of them."""
+        """Whether torch.compile was applied to any of them."""
         return any(
             "_orig_mod" in name.split(".") or getattr(module, "_compiled_call_impl", None)
             for name, module in self.named.items()
         )
 
     def check(self, names: Iterable[str]) -> None:
-        """Refuses names of modules that there are not."""
+        """Refuses names of modules that do not exist."""
         for name in names:
             if name not in self.named:
                 raise UsageError(
@@ -72,10 +72,10 @@ class Modules:
 
 
 def _prefix(names: Iterable[str]) -> str:
-    """What stands in front of the names of the model that is inside.
+    """The prefix of the names of the inner model.
 
-    That is the prefix behind which most names are known, the shortest of such.  Names like `norm`
-    are everywhere: a prefix needs a module of a layer behind it.
+    It is the shortest prefix after which most names are known.  Names like `norm` are common, so a
+    module of a layer must follow the prefix.
     """
     known: Counter[str] = Counter()
     layered = {""}
@@ -102,7 +102,7 @@ def _prefix(names: Iterable[str]) -> str:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], int], ...]:
-    """Every foreign name as a pattern in which the layer is open, with the number of its row."""
+    """Every foreign name as a pattern for any layer, with the number of its row."""
     found: dict[str, int] = {}
     for number, row in enumerate(ROWS):
         for style in FOREIGN:
@@ -122,7 +122,7 @@ def _layer(match: re.Match[str]) -> str:
 
 @cache
 def row_of(name: str) -> tuple[int, int | None] | None:
-    """The row of a module's name in the table of names, and its layer; None where it has none."""
+    """The row of a module's name in the table of names, and its layer; None if it has no row."""
     for pattern, number in _patterns():
         if match := pattern.fullmatch(name):
             return number, int(match[1]) if match.groups() else None

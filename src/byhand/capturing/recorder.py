@@ -1,13 +1,11 @@
-"""The recorder of a run: the values, masks, keys and values that pass through a model's hooks.
+"""The recorder of a run: the values, masks, keys and values from a model's hooks.
 
 Positions that start again within a text mean several texts packed into one.  `transformers` then
-keeps them apart where it is given neither a mask nor a cache, and lets them look back at each other
-otherwise; older versions always did the latter.  So it is asked of the run itself: the masks that
-its attention modules were called with.
+separates them if it gets neither a mask nor a cache; otherwise they attend to each other, as always
+in older versions.  So the masks that the attention modules receive decide.
 
-Caches grow, are of a fixed size, or have a sliding window.  Whatever a cache has room for, only
-positions that were read count.  A cache of a fixed size has them in front and more room behind; a
-sliding window keeps the last of them alone.
+Caches grow, have a fixed size, or have a sliding window.  Only positions that were read count.  A
+cache of fixed size holds them first and free room after them; a sliding window holds only the last.
 """
 
 from __future__ import annotations
@@ -29,27 +27,27 @@ from byhand.names import ROWS
 
 Array = npt.NDArray[Any]
 POSITIONS = "position_ids"
-COUNTING = ("wpe", "rotary_emb")  # modules that are told the positions
+COUNTING = ("wpe", "rotary_emb")  # modules that receive the positions
 
 
 class Recorder:
-    """What passes through the hooks."""
+    """Records the values that pass through the hooks."""
 
     def __init__(self, attention: str | None = None) -> None:
         self.arrays: dict[str, Array] = {}
         self.positions: npt.NDArray[np.int64] | None = None
         self.looking = Looking(attention)
         self.left_out: dict[str, str] = {}
-        self.known: set[str] = set()  # modules at the ends of the tree that were run: with a step
-        self.unknown: list[str] = []  # and without one
-        self._same: dict[tuple[int, int | None], list[str]] = {}  # names of one step
+        self.known: set[str] = set()  # leaf modules that ran and have a step
+        self.unknown: list[str] = []  # leaf modules that ran and have none
+        self._same: dict[tuple[int, int | None], list[str]] = {}  # names of the same step
 
     def as_step(self, address: str) -> Callable[..., None]:
-        """What listens to a module of which the caller says which step it gives."""
+        """The hook for a module whose step the caller has named."""
         return lambda _module, _args, _kwargs, output: self._keep(address, output)
 
     def hook(self, name: str, leaf: bool) -> Callable[..., None] | None:
-        """What listens to a module of this name; None where nothing of it is wanted."""
+        """The hook for a module of this name; None if nothing of it is recorded."""
         if name.rpartition(".")[2] == COUNTING[1]:
             return lambda _module, args, kwargs, _output: self._count(args[1:], kwargs)
         if (known := row_of(name)) is None:
@@ -86,13 +84,13 @@ class Recorder:
             self.left_out[name] = _("it was called more than once")
 
     def _keep_weights(self, layer: int | None, output: Any) -> None:
-        """What eager attention gives besides its output."""
+        """Keeps the attention weights that eager attention returns beside its output."""
         weights: Any = output[1] if isinstance(output, tuple) and len(output) > 1 else None
         if hasattr(weights, "detach") and weights.ndim == 4:
             self._put(f"block.{layer}.attn.weights", weights)
 
     def _put(self, name: str, value: Any) -> None:
-        """Keeps a copy of a tensor: what goes on in the model may change it."""
+        """Keeps a copy of a tensor, since the model may change it later."""
         try:
             self.arrays[name] = np.array(as_array(value, name))
         except InputError as error:
@@ -104,9 +102,9 @@ class Recorder:
             self.positions = as_ids(positions)
 
     def add_cache(self, cached: Any, end: int) -> None:
-        """Keys (after RoPE, where there is any) and values, as attention reads them.
+        """Adds the cache's keys (after RoPE, if any) and values, as attention reads them.
 
-        `end` is how many positions have been read, of all that the cache has room for.
+        `end` is the number of positions read; the cache may have room for more.
         """
         for name, array in self.arrays.items():
             if name.endswith(".attn.weights") and array.ndim == 4:
@@ -114,13 +112,13 @@ class Recorder:
         for layer, *both in layers_of(cached):
             held = both[0].shape[2]
             if not held:
-                continue  # a quantised cache keeps them in another form
+                continue  # a quantised cache stores them differently
             names = names_of(layer, first_held(held, end), end)
             for name, tensor in zip(names, both, strict=True):
                 self._put(name, tensor[:, :, :end])
 
     def chosen(self) -> dict[str, Array]:
-        """The values, each step under one name of those its modules have."""
+        """The values, each step under one of its modules' names."""
         again: set[str] = set()
         for same in self._same.values():
             there = [name for name in dict.fromkeys(same) if name in self.arrays]
@@ -129,20 +127,20 @@ class Recorder:
 
 
 def as_ids(value: Any) -> npt.NDArray[np.int64] | None:
-    """A tensor of ids or positions as a batch of rows; None where it is none."""
+    """A tensor of ids or positions as a batch of rows; None for anything else."""
     if not hasattr(value, "detach") or value.is_floating_point() or value.ndim not in (1, 2):
         return None
     return np.atleast_2d(as_array(value, "")).copy()
 
 
 def _floats(output: Any) -> Any:
-    """The floats that a module gives, alone or first of several; None where it gives none."""
+    """The floats that a module returns, alone or first of several; None if it returns none."""
     value = output[0] if isinstance(output, (tuple, list)) and output else output
     return value if hasattr(value, "detach") and value.is_floating_point() else None
 
 
 def _same(one: Array, other: Array) -> bool:
-    """Whether two calls gave the same numbers: TransformerLens asks its first norm three times."""
+    """Whether two calls gave the same numbers: TransformerLens calls its first norm three times."""
     return one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
@@ -150,9 +148,9 @@ def _same(one: Array, other: Array) -> bool:
 def running(
     model: Any, modules: Modules, recorder: Recorder, names: Mapping[str, str]
 ) -> Iterator[None]:
-    """Listens to the modules, with dropout off; afterwards everything is as it was.
+    """Hooks the modules and turns dropout off; restores everything afterwards.
 
-    `names` are those of modules of which the caller says which step they give.
+    `names` maps modules to the steps that the caller gives for them.
     """
     training = {name: module.training for name, module in modules.named.items()}
     hooks = [(modules.named[name], recorder.as_step(address)) for name, address in names.items()]
@@ -178,19 +176,19 @@ def running(
 Whole = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 MASK = "attention_mask"
-CAUSAL = ("eager", "sdpa")  # kinds of attention for which no mask at all means: look back
+CAUSAL = ("eager", "sdpa")  # kinds of attention that are causal without a mask
 
 
 class Looking:
-    """Listens to the masks of attention modules."""
+    """Records the masks of attention modules."""
 
     def __init__(self, attention: str | None) -> None:
         self.attention = attention
         self.segments: Whole | None = None
-        self._across: bool | None = None  # whether a query saw a key of another segment
+        self._across: bool | None = None  # whether a query attended to another segment
 
     def listen(self, positions: Whole | None, kwargs: Mapping[str, Any]) -> None:
-        """One call of an attention module, told the positions of its queries."""
+        """Records one call of an attention module, given the positions of its queries."""
         if positions is None or MASK not in kwargs or self._across:
             return
         self.segments = segments_of(positions)
@@ -203,19 +201,19 @@ class Looking:
             self._across = self._crossing(pairs_of(as_array(mask, MASK), MASK))
 
     def _crossing(self, pairs: Truths) -> bool:
-        """Whether the first query of a segment looks at the key before it, of another one."""
+        """Whether the first query of a segment attends to the key before it, in another segment."""
         assert self.segments is not None
         queries = self.segments.shape[-1]
         pairs = np.broadcast_to(pairs, (len(self.segments), *pairs.shape[1:]))
-        keys = range(pairs.shape[2] - queries, pairs.shape[2])  # those of these queries
+        keys = range(pairs.shape[2] - queries, pairs.shape[2])  # keys of these queries
         before = [pairs[:, query, keys[query] - 1] for query in range(1, queries)]
         other = np.diff(self.segments, axis=1) != 0
         return bool(np.any(np.stack(before, axis=1) & other))
 
     def found(self) -> Whole | None:
-        """The segments that did not see each other; None where it is not known, or nothing to say.
+        """The segments that did not attend to each other; None if unknown or not packed.
 
-        Where all looked back at each other, they are one segment.
+        Segments that attend to each other count as one.
         """
         if self.segments is None or self._across is None:
             return None
@@ -223,7 +221,7 @@ class Looking:
 
 
 def given_mask(value: Any, attention: str | None) -> tuple[Truths | None, Truths | None]:
-    """The mask that the model is called with: of the positions, or of queries and keys."""
+    """The mask given to the model: of positions, or of queries and keys."""
     if value is None:
         return None, None
     if not hasattr(value, "detach"):
@@ -250,7 +248,7 @@ CACHE = "past_key_values."
 
 
 def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
-    """The number, the keys and the values of each layer that holds any, in any version's cache."""
+    """The number, keys and values of each layer of any version's cache; empty ones are skipped."""
     cached = getattr(cached, "self_attention_cache", cached)
     layers = getattr(cached, "layers", cached)
     for number, layer in enumerate(layers if isinstance(layers, (list, tuple)) else ()):
@@ -262,24 +260,24 @@ def layers_of(cached: Any) -> Iterator[tuple[int, Any, Any]]:
 
 
 def length_of(cached: Any) -> int:
-    """How many positions a cache has read; 0 where there is none."""
+    """The number of positions that a cache has read; 0 without a cache."""
     if hasattr(cached, "get_seq_length"):
         return int(cached.get_seq_length())
     return max((keys.shape[2] for _layer, keys, _values in layers_of(cached)), default=0)
 
 
 def first_held(width: int, end: int) -> int:
-    """The first position that is held, where `end` have been read and there is room for `width`."""
+    """The first position held, if `end` were read and there is room for `width`."""
     return max(0, end - width)
 
 
 def all_keys(weights: Array, end: int) -> Array:
-    """Attention weights over all keys before `end`; keys outside of the window have none."""
+    """Attention weights over all keys before `end`; keys outside the window have weight 0."""
     first = first_held(weights.shape[3], end)
     return np.pad(weights[..., :end], [(0, 0), (0, 0), (0, 0), (first, 0)])
 
 
 def names_of(layer: int, first: int, end: int) -> tuple[str, str]:
-    """What the keys and the values of some positions are called."""
+    """The names of the keys and values of some positions."""
     part = f"[:,{first}:{end}]" if first else ""
     return f"{CACHE}{layer}.key{part}", f"{CACHE}{layer}.value{part}"

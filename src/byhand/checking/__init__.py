@@ -3,6 +3,6 @@
 claims file → `readers` → `matches` → claims at addresses → `judging` → verdicts → `suspects`
 
 The plan is worked out once, in ranges of what a correct implementation may give
-(`numbers.allowed`), and the claims are laid over it line by line, so that each line is judged from
-the lines above it.
+(`numbers.allowed`).  The claims replace its values line by line, so each line is judged from the
+lines above it.
 """

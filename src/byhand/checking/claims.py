@@ -2,10 +2,10 @@
 
     Sheet         a claims file as it was read: named arrays, and what it says about itself
     Claim         one line of somebody's working, at an address of byhand's
-    ClaimedText   all claims about one text, and the names that stand for nothing here
+    ClaimedText   all claims about one text, and the names that match nothing
 
-`readers` make sheets, `matches` turns their names into addresses and their axes into byhand's,
-`judging` says of each claim whether it follows.  Nothing here computes.
+`readers` make sheets.  `matches` turns their names into addresses and orders their axes.  `judging`
+says of each claim whether it follows.  Nothing here computes.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ VALUE, DIRECTION = "value", "direction"  # what a claim is about: numbers, or wh
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One named thing of a claims file, before it is known what the name stands for.
+    """One named entry of a claims file, before its name has been matched to an address.
 
-    `slack` is how far the claimant's number may be from what is written, entry by entry: half a
-    unit of the last place of a decimal, one unit behind a ~, nothing for floats.  `claimed` is
-    False where a blank was left; None: everything is claimed.
+    `slack` is how far each number may be from its written form: half a unit of the last decimal
+    place, a whole unit after a ~, nothing for floats.  `claimed` is False at blanks; None means
+    that every number is claimed.
     """
 
     name: str
@@ -44,8 +44,8 @@ class Entry:
     claimed: Truths | None = None
     format: str | None = None  # float32, … as the file holds it; None: written by hand
     kind: str = VALUE
-    problem: str | None = None  # why its numbers cannot be read, where they cannot
-    given: bool = False  # printed on the sheet: what follows is judged from it, not it
+    problem: str | None = None  # why its numbers cannot be read; None where they can
+    given: bool = False  # printed on the sheet: lines are judged from it, not it
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class Sheet:
     entries: tuple[Entry, ...]
     text: str | None = None
     target: str | None = None
-    tokens: npt.NDArray[np.int64] | None = None  # (batch, pos) or (pos): the ids, where given
+    tokens: npt.NDArray[np.int64] | None = None  # (batch, pos) or (pos): token ids, if given
     mask: npt.NDArray[np.bool_] | None = None  # the same shape: False at padding
-    positions: npt.NDArray[np.int64] | None = None  # where given: those of the tokens
-    segments: npt.NDArray[np.int64] | None = None  # of texts packed into one: which of them
-    pairs: Truths | None = None  # (batch, query, key): who may look at whom, where given
+    positions: npt.NDArray[np.int64] | None = None  # the tokens' positions, if the file gives them
+    segments: npt.NDArray[np.int64] | None = None  # packed texts: the text of each position
+    pairs: Truths | None = None  # (batch, query, key): which pairs may attend, if given
     precision: str | None = None
-    label: str | None = None  # whose sheet it is
-    marks: Mapping[str, Fraction] = field(default_factory=dict)  # what a line is worth
+    label: str | None = None  # the student's name, or another label of the sheet
+    marks: Mapping[str, Fraction] = field(default_factory=dict)  # marks for a right line, by name
 
     def wrong(
         self,
@@ -72,7 +72,7 @@ class Sheet:
         found: str | None = None,
         hint: str | None = None,
     ) -> InputError:
-        """The error that says what is wrong with the claims."""
+        """The error for a mistake in the claims file."""
         return InputError(message, where=self.source, expected=expected, found=found, hint=hint)
 
 
@@ -87,13 +87,13 @@ class Claim:
     address: str  # a step of the plan, "weight." and a name, or "count." and a name
     index: Index
     values: Floats
-    name: str  # as the claims call it
+    name: str  # as the claims file spells it
     source: str
     slack: Floats | float = 0.0
     claimed: Truths | None = None
     format: str | None = None
     kind: str = VALUE
-    given: bool = False  # by whoever set the sheet, not by whoever filled it in
+    given: bool = False  # printed on the sheet, not written by the student
 
     @property
     def by_hand(self) -> bool:
@@ -112,13 +112,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """A name of the claims that stands for nothing here, or for something of another shape."""
+    """A name in the claims that is unknown here, or whose array has another shape."""
 
     name: str
     source: str
     reason: str
     hint: str | None = None  # the nearest known names
-    misfit: bool = False  # the name is known, but what it holds does not fit: it was not judged
+    misfit: bool = False  # the name is known, but its array does not fit and was not judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class ClaimedText:
     target: int | None = None
     precision: str | None = None
     label: str | None = None
-    positions: tuple[int, ...] | None = None  # where the claims say that they are not 0, 1, 2, …
-    masks: tuple[Mask, ...] | None = None  # of each block, where the claims say who looks at whom
-    padding: tuple[int, int] = (0, 0)  # positions of padding left out before and behind the text
+    positions: tuple[int, ...] | None = None  # given where they are not 0, 1, 2, …
+    masks: tuple[Mask, ...] | None = None  # one for each block, where the claims give masks
+    padding: tuple[int, int] = (0, 0)  # padding positions removed before and after the text
     marks: Mapping[str, Fraction] = field(default_factory=dict)

@@ -1,15 +1,15 @@
-"""Claims about counts, against the inventory: a wrong one is told by what was counted instead.
+"""Claims about counts, checked against the inventory: a wrong count names what was counted instead.
 
     >>> from byhand.models import open_model
     >>> suspects = ways_to_count(open_model("minigpt-init"), "count.total", 57_000, 1_000)
     >>> suspects[0].sentence
     '57,344 = one layer of two, untied head, matrices only'
 
-A wrong count is somebody's right count of something else.  Departures from the inventory (layers
-left out, the head tied or not, biases or norms left out, …) are combined, and the simplest
-combination that gives a number in the claimed range is named.  Simplest means fewest departures,
-where a rare one counts as two and a number that would not round to the claimed one as one more.
-Where several are as simple, all are said to fit.
+A wrong count is often a right count of something else.  Departures from the inventory (layers left
+out, the head tied or not, biases or norms left out, …) are combined, and the simplest combination
+that gives a number in the claimed range is named.  Simplest means fewest departures, where a rare
+one counts as two and a number that would not round to the claimed one as one more. Where several
+combinations are equally simple, all are listed.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from byhand.model import Model
 from byhand.spec import ModelSpec, Parameter, parameters
 
 KIND = "counted-otherwise"
-MOST_DEPARTURES = 4  # more than these explain any number
+MOST_DEPARTURES = 4  # more departures could explain any number
 MOST_COST = 5
 MOST_SHOWN = 3
-_PADDINGS = (8, 64, 128)  # to multiples of these, vocabularies are padded
+_PADDINGS = (8, 64, 128)  # vocabularies are often padded to multiples of these
 _WHOLE = ("count.total", "count.unique", "count.without_biases")
 
 Whole = npt.NDArray[np.int64]
 
 
 def known_counts(model: Model) -> dict[str, int]:
-    """Every number that may be claimed under count.…: the inventory, and the sizes of the model."""
+    """Every count that may be claimed under count.…: the inventory's, and the model's sizes."""
     return {**_sizes(model.spec), **_inventory(model).numbers}
 
 
 def mark_counts(claims: Iterable[Claim], model: Model) -> list[Marked]:
-    """The verdict on each claim about a count: right or wrong, for nothing comes before it."""
+    """The verdict on each claim about a count: right or wrong, since no line precedes a count."""
     known = known_counts(model)
     return [_marked(claim, model, known) for claim in claims]
 
@@ -94,7 +94,7 @@ def _inventory(model: Model) -> Inventory:
 
 
 def _sizes(spec: ModelSpec) -> dict[str, int]:
-    """The sizes that a configuration states; of layers, those in which all agree."""
+    """The sizes that a configuration states; a block's size only where all blocks agree."""
     sizes = {"d_model": {spec.d_model}, "layers": {len(spec.blocks)}, "vocabulary": {spec.vocab}}
     if spec.context is not None:
         sizes["context"] = {spec.context}
@@ -111,7 +111,7 @@ def _sizes(spec: ModelSpec) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Cells:
-    """Everything that somebody may count: tensors of the model, and some it does not have."""
+    """All tensors that somebody may count: the model's own, and common ones that it lacks."""
 
     spec: ModelSpec
     tensors: tuple[Parameter, ...]
@@ -136,7 +136,7 @@ class _Cells:
         )
 
     def where(self, *, part: str | None = None, kind: str | None = None, end: str = "") -> Whole:
-        """1 for the tensors of this part and kind whose names end so, 0 for the others."""
+        """1 for each tensor of this part and kind whose name has this ending, 0 for the others."""
         return np.array(
             [
                 part in (None, tensor.part)
@@ -173,7 +173,7 @@ def _counted(inventory: Inventory, address: str, own: Sequence[Parameter]) -> li
 
 
 def _not_there(spec: ModelSpec) -> Iterator[Parameter]:
-    """Tensors that a model like this often has and this one has not."""
+    """Tensors that similar models often have and this one does not."""
     if spec.tied:
         yield Parameter("head", (spec.d_model, spec.vocab), ("d", "vocab"), "head", "matrix")
     if spec.position != "learned" and spec.context is not None:
@@ -183,14 +183,14 @@ def _not_there(spec: ModelSpec) -> Iterator[Parameter]:
 
 @dataclass(frozen=True)
 class _Departure:
-    """One way of counting otherwise: so many more of each tensor, then so many times each."""
+    """One other way of counting: extra copies of each tensor, then a factor for each."""
 
-    group: str  # of each group, at most one departs
+    group: str  # at most one departure of a group is taken
     phrase: str
     more: Whole
     times: Whole
-    sizes: Whole | None = None  # where it changes how large a tensor is
-    cost: int = 1  # 2 for what people rarely do
+    sizes: Whole | None = None  # set where it changes the sizes of tensors
+    cost: int = 1  # 2 for rare departures
 
     def same(self, other: _Departure) -> bool:
         pairs = ((self.more, other.more), (self.times, other.times), (self.sizes, other.sizes))
@@ -207,13 +207,13 @@ Way = tuple[int, tuple[_Departure, ...]]  # a number, and the departures that gi
 def ways_to_count(model: Model, address: str, said: float, slack: float) -> tuple[Suspect, ...]:
     """The simplest ways to count that give a number within `slack` of `said`.
 
-    Where more are as simple as are shown, the last one says so.
+    Where more ways are equally simple than are shown, the last one says so.
     """
     if address not in _inventory(model).numbers:
         return ()
     cells = _Cells.of(model, address)
     departures = _that_matter(cells)
-    further: list[Way] = []  # found at one less, but they would be rounded to another number
+    further: list[Way] = []  # found at a cost one lower, but they round to another number
     for cost in range(1, MOST_COST + 1):
         near, far = [], []
         for chosen in _combined(departures, cost):
@@ -229,7 +229,7 @@ def ways_to_count(model: Model, address: str, said: float, slack: float) -> tupl
 
 
 def _combined(departures: Sequence[_Departure], cost: int) -> Iterator[tuple[_Departure, ...]]:
-    """The combinations of just this cost, with one departure of a group at most."""
+    """The combinations of exactly this cost, with at most one departure from each group."""
     groups = {
         (name, each): [d for d in departures if d.group == name and d.cost == each]
         for name in dict.fromkeys(departure.group for departure in departures)
@@ -268,7 +268,7 @@ def _as_suspects(
 
 
 def _that_matter(cells: _Cells) -> list[_Departure]:
-    """The departures that change this count, each once, the commonest first."""
+    """The departures that change this count, without duplicates, the commonest first."""
     plain = _total(cells, ())
     kept: list[_Departure] = []
     for departure in _departures(cells):
@@ -341,7 +341,7 @@ def _ones(where: npt.NDArray[np.bool_]) -> Whole:
 
 
 def _padded(cells: _Cells, rows: int) -> Whole:
-    """The sizes with so many rows for the words."""
+    """The sizes with this many rows in the embedding."""
     return np.array([_size(tensor, {"vocab": rows}) for tensor in cells.tensors], dtype=np.int64)
 
 
@@ -351,7 +351,7 @@ def _size(tensor: Parameter, instead: dict[str, int]) -> int:
 
 
 def _all_heads(cells: _Cells) -> Whole:
-    """The sizes with a key and a value head for every query head."""
+    """The sizes if every query head had its own key and value head."""
     sizes = []
     for tensor, layer in zip(cells.tensors, cells.layers, strict=True):
         attention = cells.spec.blocks[layer].attention if layer >= 0 else None

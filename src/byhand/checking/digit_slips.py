@@ -1,7 +1,7 @@
 """Slips in copying a few numbers, each undone: a sign, a decimal point, two entries swapped.
 
-Each slip undoes one mistake: it gives the numbers as they would be without it.  Whether they are
-right then is for whoever asks to find out.  Mistakes in the working are `suspects`, not slips.
+Each slip undoes one copying mistake and gives the corrected numbers.  The caller checks whether
+those are right.  Mistakes in the working are `suspects`, not slips.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from byhand.address import write_index
 from byhand.checking.claims import Floats
 from byhand.language import _
 
-MOST_ENTRIES = 32  # with more, the pairs that may be swapped are too many to try
+MOST_ENTRIES = 32  # with more entries there are too many pairs to try
 
 
 @dataclass(frozen=True)
 class Slip:
-    """One way to have miscopied, undone: the numbers without it."""
+    """One copying mistake, and the numbers with it undone."""
 
     kind: str
     sentence: str
@@ -29,7 +29,7 @@ class Slip:
 
 
 def slips(values: Floats) -> Iterator[Slip]:
-    """The slips that may have given these numbers, the commonest first."""
+    """The slips that may have given these numbers, each undone; the commonest first."""
     if np.size(values) > MOST_ENTRIES:
         yield _all_signs(values)
         return

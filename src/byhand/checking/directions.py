@@ -1,8 +1,9 @@
-"""Claims about directions: whether a vector points where somebody says it does.
+"""Claims about directions: whether a vector points where the claim says.
 
 A direction is claimed by numbers that are right up to a positive factor: [-1, 2.5] says that a
-vector is [-t, 2.5t] for some t above 0.  It is right if some t, and some numbers that are written
-so, give the vector.  An entry written 1 or -1 (not 1.0) is t itself: it has no rounding of its own.
+vector is [-t, 2.5t] for some t above 0.  It is right if some t gives the vector, within the
+rounding of the written numbers.  An entry written 1 or -1 (not 1.0) is t itself: it has no rounding
+of its own.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from byhand.numbers.allowed import Range
 from byhand.numbers.floats.formats import FORMATS
 from byhand.tracing import Missing
 
-MOST_COMPARED = 4_000_000  # numbers of a step that a direction is looked for among
+MOST_COMPARED = 4_000_000  # largest step (in numbers) that is searched for a direction
 MOST_SHOWN = 3
-_LARGEST_SHARE = 1e9  # beyond which a direction is simply another one
+_LARGEST_SHARE = 1e9  # beyond this share, a direction is simply another one
 _FLOAT = 2.0**-52
-WHOLE = 0.5  # the slack of a number that is written without decimals
+WHOLE = 0.5  # the slack of a number written without decimals
 
 
-Values = Callable[[str], Range | Missing]  # of an address: its true range, or why there is none
+Values = Callable[[str], Range | Missing]  # address → its true range, or why there is none
 
 
 def mark_directions(claims: Iterable[Claim], model: Model, values: Values) -> list[Marked]:
@@ -78,9 +79,9 @@ def _mark_direction(claim: Claim, values: Values) -> Marked:
 
 @dataclass(frozen=True)
 class _Vector:
-    """A vector, and what is said of where it points."""
+    """A vector, and the claimed direction of it."""
 
-    places: tuple[tuple[int, ...], ...]  # of the entries in the step: blanks are left out
+    places: tuple[tuple[int, ...], ...]  # index of each entry in the step, without blanks
     mid: Floats
     rad: Floats
     said: Floats
@@ -88,7 +89,7 @@ class _Vector:
 
     @property
     def unknown(self) -> bool:
-        """Whether it may point anywhere, or an entry of it may be anything."""
+        """Whether the direction is unknown: the vector may be zero, or an entry unbounded."""
         return bool(self.rad.any() and (np.abs(self.mid) <= self.rad).all()) or bool(
             np.isinf(self.rad).any()
         )
@@ -108,12 +109,12 @@ class _Vector:
         return high
 
     def possible(self, said: Floats, share: float) -> bool:
-        """Whether some t above 0 is a solution: each entry bounds t from two sides."""
+        """Whether some t above 0 solves all entries; each entry bounds t from two sides."""
         if not np.isfinite(said).all():
             return False
         factor = np.concatenate([said + share * self.slack, share * self.slack - said])
         bound = np.concatenate([self.mid, -self.mid]) - share * np.tile(self.rad, 2)
-        if (bound[factor == 0] > 0).any():  # each says that factor·t ≥ bound
+        if (bound[factor == 0] > 0).any():  # each entry requires factor·t ≥ bound
             return False
         up, down = factor > 0, factor < 0
         least = max(0.0, np.max(bound[up] / factor[up], initial=0.0))
@@ -122,7 +123,7 @@ class _Vector:
 
     @property
     def scale(self) -> float:
-        """The t that is meant: from an entry that is t itself, else the one that fits best."""
+        """The intended t: from an entry that is t itself, else the best fit."""
         for v, w, s in zip(self.mid, self.said, self.slack, strict=True):
             if s == 0 and w != 0 and v / w > 0:
                 return float(v / w)
@@ -132,7 +133,7 @@ class _Vector:
         return float(np.linalg.norm(self.mid) / np.linalg.norm(self.said)) or 1.0
 
     def worst(self) -> Worst:
-        """The entry that is furthest out, in the units of the claim."""
+        """The entry that is furthest off, in the units of the claim."""
         there = self.mid / self.scale
         allowed = self.slack + self.rad / self.scale
         excess = np.abs(self.said - there) / np.maximum(allowed, _FLOAT)
@@ -168,7 +169,7 @@ def _rows(claim: Claim, part: Range) -> Iterator[_Vector]:
 
 
 def _written_slack(said: Floats, slack: Floats, claim: Claim) -> Floats:
-    """The rounding of each entry, in units of t: the first that is written 1 or -1 is t itself."""
+    """The slack of each entry in units of t; the first entry written 1 or -1 is t and has none."""
     if not claim.by_hand:
         return slack + np.abs(said) * (said.size + 8) * _unit(claim.format)
     units = np.flatnonzero((np.abs(said) == 1) & (slack == WHOLE))
@@ -185,14 +186,14 @@ def _unit(format: str | None) -> float:
 
 
 def _other_directions(claim: Claim, row: _Vector, found: Range) -> tuple[Suspect, ...]:
-    """What was meant: a slip of the pen, or the direction of another row."""
+    """The likely intention: a slip of the pen, or the direction of another row."""
     suspects = []
     for slip in slips(row.said):
         if row.possible(slip.values, 1.0):
             change = _("write {values}").format(values=as_written(slip.values))
             suspects.append(Suspect(slip.kind, slip.sentence, change, row.share(slip.values)))
     for name, other in _other_rows(claim, row, found):
-        if other.possible(row.said, 1.0):  # never so of the row itself
+        if other.possible(row.said, 1.0):  # never true of the row itself
             sentence = _("it is the direction of {name}").format(name=name)
             suspects.append(Suspect("other-row", sentence, sentence, other.share(row.said)))
     return tuple(suspects[:MOST_SHOWN])

@@ -1,6 +1,6 @@
 """Entries and parts of claimed arrays: where they lie in the whole, and which are furthest off.
 
-Nothing is judged here but that something cannot be judged.
+The only verdict made here is "cannot be judged".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def unjudged(claim: Claim, reason: str) -> Marked:
-    """The verdict on a claim that nobody can judge."""
+    """The verdict on a claim that cannot be judged."""
     return Marked(claim, Verdict.UNJUDGED, reason=reason)
 
 
@@ -38,7 +38,7 @@ def why_missing(missing: Missing) -> str:
 
 
 def radius_of(part: Range) -> Floats:
-    """How far each entry may be from its middle."""
+    """The radius of each entry: how far it may be from its midpoint."""
     radius = part.radius()
     return np.zeros(part.shape) if radius is None else np.asarray(radius, dtype=np.float64)
 
@@ -58,7 +58,7 @@ def as_written(values: Floats) -> str:
 def furthest(line: Line, judged: Judged, count: int) -> tuple[Worst, ...]:
     """The entries that use most of what is allowed, or exceed it most; the worst first.
 
-    Where all that is allowed has no end, those that are furthest from what is expected.
+    Where all shares are 0, as in infinite ranges, the entries furthest from the expected values.
     """
     shares = judged.shares.ravel()
     if not shares.size:
@@ -90,7 +90,7 @@ def furthest(line: Line, judged: Judged, count: int) -> tuple[Worst, ...]:
 
 
 def _off(line: Line, judged: Judged) -> Floats:
-    """How far each claim is from what is expected, in units of the usual error if it is known."""
+    """How far each claim is from the expected value, in units of the usual error if known."""
     with np.errstate(invalid="ignore", divide="ignore"):
         off = np.abs(line.values - judged.expected)
         if judged.usual is not None and np.isfinite(judged.usual).all() and judged.usual.all():

@@ -1,8 +1,8 @@
-"""Gradebooks of a class: one worksheet from many hands, and what went wrong most often.
+"""Gradebooks of a class: many students' copies of one worksheet, and the commonest mistakes.
 
     Graded … → `gradebook` → Gradebook → `write_csv`
 
-What a single sheet is worth is `grading`'s affair; how it looks is `document`'s.
+`grading` marks a single sheet; `document` shows the results.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ UNEXPLAINED = "unexplained"  # the kind of a mistake that no suspect explains
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A mistake, and who made it."""
+    """A mistake, and the students who made it."""
 
     kind: str  # of its suspect, or UNEXPLAINED
-    sentence: str  # as it was said most often
-    students: tuple[str, ...]  # each once
+    sentence: str  # its most frequent wording
+    students: tuple[str, ...]  # each student once
     lines: tuple[str, ...]  # the addresses where it was made, each once, in spine order
-    of: int  # sheets in all
+    of: int  # number of sheets
 
     @property
     def summary(self) -> str:
@@ -45,14 +45,14 @@ class Mistake:
 class Gradebook:
     """A class: every sheet over the same lines, and the commonest mistakes first."""
 
-    lines: tuple[str, ...]  # the addresses that everybody's sheet should have, in spine order
-    sheets: tuple[Graded, ...]  # in the order they came; each with at least these lines
+    lines: tuple[str, ...]  # the addresses that every sheet should have, in spine order
+    sheets: tuple[Graded, ...]  # in the given order; each has at least these lines
     mistakes: tuple[Mistake, ...] = ()
-    names: tuple[str, ...] = ()  # of the lines, as most sheets call them
+    names: tuple[str, ...] = ()  # the most frequent name of each line
 
     @property
     def mean_percent(self) -> Fraction | None:
-        """The mean over the sheets that had something to win."""
+        """The mean over the sheets on which marks could be won; None without any."""
         known = [sheet.percent for sheet in self.sheets if sheet.percent is not None]
         return sum(known, Fraction(0)) / len(known) if known else None
 
@@ -64,11 +64,12 @@ def gradebook(
     marks: Mapping[str, Fraction] | None = None,
     rules: Rules = USUAL,
 ) -> Gradebook:
-    """Many sheets over the same lines.
+    """The gradebook of many sheets over the same lines.
 
     `lines` are the addresses that the worksheet asks for.  Without them, a line belongs to the
-    worksheet if at least half of the sheets have it: who lacks it has left it blank, and a line
-    that one student adds costs the others nothing.  Lines beyond the worksheet are set aside.
+    worksheet if at least half of the sheets have it: a sheet without it counts as blank there, and
+    a line that one student adds costs the others nothing.  Lines beyond the worksheet are set
+    aside.
     """
     every = list(texts)
     graded = [grade(text, marks=marks, rules=rules) for text in every]
@@ -89,7 +90,7 @@ def _addresses(sheet: Graded) -> tuple[str, ...]:
 
 
 def _in_order(sequences: Iterable[Sequence[str]]) -> list[str]:
-    """The addresses of all sheets in one order that is, as far as possible, each sheet's own."""
+    """The addresses of all sheets in one order, as far as possible each sheet's own."""
     order: list[str] = []
     for sequence in sequences:
         place = 0
@@ -116,7 +117,7 @@ def _names(sheets: Sequence[Graded], expected: Iterable[str]) -> tuple[str, ...]
 def _usual_worth(
     sheets: Sequence[Graded], expected: Iterable[str], rules: Rules
 ) -> dict[str, Fraction]:
-    """What a line is worth to somebody who does not have it: what it is worth to most others."""
+    """The marks for each line on sheets that lack it: its usual worth on the other sheets."""
     found: dict[str, Counter[Fraction]] = {address: Counter() for address in expected}
     for sheet in sheets:
         for line in sheet.lines:
@@ -132,7 +133,7 @@ def _usual_worth(
 
 
 def _told_apart(sheets: Sequence[Graded]) -> Iterable[Graded]:
-    """The sheets, with a number behind a name that several of them have."""
+    """The sheets, with a number appended to names that several sheets share."""
     names = Counter(sheet.student for sheet in sheets)
     seen: Counter[str] = Counter()
     for sheet in sheets:
@@ -145,7 +146,7 @@ def _told_apart(sheets: Sequence[Graded]) -> Iterable[Graded]:
 
 
 def _completed(sheet: Graded, expected: Sequence[str], worth: Mapping[str, Fraction]) -> Graded:
-    """The sheet with a blank for every line it lacks, and lines beyond the worksheet set aside."""
+    """The sheet with a blank for every line it lacks, and extra lines set aside."""
     own: dict[str, list[GradedLine]] = {}
     for line in sheet.lines:
         own.setdefault(line.address, []).append(line)
@@ -162,7 +163,7 @@ def _completed(sheet: Graded, expected: Sequence[str], worth: Mapping[str, Fract
 
 
 def _mistakes(sheets: Sequence[Graded]) -> tuple[Mistake, ...]:
-    """Who made which mistake: by the kind of the likeliest suspect, or else by the line."""
+    """The mistakes and their students, grouped by the kind of the likeliest suspect, or by line."""
     made: dict[tuple[str, str], list[tuple[str, GradedLine]]] = {}
     for sheet in sheets:
         for line in sheet.lines:
@@ -206,12 +207,12 @@ def _sentence(line: GradedLine) -> str:
 
 
 def write_csv(book: Gradebook, path: str | Path) -> None:
-    """Writes the gradebook as CSV: all of it or nothing of it."""
+    """Writes the gradebook as CSV, whole or not at all."""
     write_whole(Path(path), as_csv(book).encode())
 
 
 def as_csv(book: Gradebook) -> str:
-    """A row a student: name, total, out of, percent, and the mark of every line."""
+    """One row for each student: name, total, out of, percent, and the mark of every line."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["student", "total", "out of", "percent", *(book.names or book.lines)])
@@ -224,7 +225,7 @@ def as_csv(book: Gradebook) -> str:
 
 
 def _sum_at(sheet: Graded, address: str) -> str:
-    """The marks at an address; nothing where the line was set aside."""
+    """The marks at an address; empty where the line was set aside."""
     there = [line for line in sheet.lines if line.address == address]
     if all(line.outcome == SET_ASIDE for line in there):
         return ""
@@ -238,5 +239,5 @@ def decimal(mark: Fraction, places: int = 2) -> str:
 
 
 def _harmless(cell: str) -> str:
-    """A cell that a spreadsheet will not run as a formula, whatever a student calls the sheet."""
+    """A cell that a spreadsheet will not run as a formula, whatever text it holds."""
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

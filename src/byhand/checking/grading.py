@@ -10,8 +10,8 @@
 | left blank | none |
 | cannot be judged | the line is set aside: nothing to win, nothing to lose |
 
-A line that is filled in part is worth the part that is filled in.  No verdict is made here, and
-nothing is shown: `document` does that.
+A partly filled line can win only its filled share.  `judging` makes the verdicts, and `document`
+shows the marks.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SET_ASIDE = "set aside"
 class Rules:
     """How verdicts become marks."""
 
-    each: Fraction = Fraction(1)  # what a line is worth of which the sheet says nothing
-    unsupported: Fraction = Fraction(1, 2)  # the share for a right value out of nowhere
+    each: Fraction = Fraction(1)  # marks for a line without marks of its own on the sheet
+    unsupported: Fraction = Fraction(1, 2)  # the share for a right value that does not follow
     by_entry: bool = False  # whether the right entries of a wrong line count
 
     def __post_init__(self) -> None:
@@ -61,17 +61,17 @@ class GradedLine:
     mark: Fraction
     out_of: Fraction
     outcome: str  # the value of a Verdict, BLANK or SET_ASIDE
-    marked: Marked | None = None  # None where the sheet does not have the line at all
+    marked: Marked | None = None  # None where the sheet lacks the line
     filled: Fraction = Fraction(1)  # the part of it that is not blank
 
     @property
     def name(self) -> str:
-        """What the sheet calls the line: a step may have several names."""
+        """The name of the line on the sheet; a step may have several names."""
         return self.marked.claim.name if self.marked else self.address
 
     @property
     def given(self) -> bool:
-        """Whether the sheet prints the line, so that there is nothing to win."""
+        """Whether the line is printed on the sheet, so that no marks can be won."""
         return self.marked is not None and self.marked.claim.given
 
     @property
@@ -83,7 +83,7 @@ class GradedLine:
 
     @property
     def comment(self) -> str:
-        """What a teacher writes beside the line; nothing beside a line that is right."""
+        """A teacher's comment on the line; empty for a right line."""
         if self.outcome == BLANK:
             return _("left blank")
         if self.outcome == SET_ASIDE:
@@ -110,7 +110,7 @@ class Graded:
 
     student: str
     lines: tuple[GradedLine, ...]
-    unplaced: tuple[str, ...] = ()  # names on the sheet that stand for nothing: not marked
+    unplaced: tuple[str, ...] = ()  # unknown names on the sheet, which are not marked
 
     @property
     def total(self) -> Fraction:
@@ -119,12 +119,12 @@ class Graded:
 
     @property
     def out_of(self) -> Fraction:
-        """The marks that could be had."""
+        """The marks that could be won."""
         return sum((line.out_of for line in self.lines), Fraction(0))
 
     @property
     def percent(self) -> Fraction | None:
-        """Of what there was to win; None where there was nothing."""
+        """The percentage of the marks that could be won; None where none could."""
         return 100 * self.total / self.out_of if self.out_of else None
 
     @property
@@ -141,8 +141,8 @@ def grade(
 ) -> Graded:
     """The marks of one sheet.
 
-    `marks` says what lines are worth, under the names the sheet has for them or under their
-    addresses; without it, what the sheet itself says.
+    `marks` gives the worth of lines by their names on the sheet or by their addresses.  By default
+    the sheet's own marks are used.
     """
     worth = text.marks if marks is None else marks
     return Graded(

@@ -1,4 +1,4 @@
-"""Claims of tokens: an id is right or wrong, and of a next token rounding may leave it open."""
+"""Claims about token ids: an id is right or wrong; rounding may leave a next token undecided."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def judge_ids(worked: Any, line: Line) -> Judged:
     """The claimed ids against what was worked out.
 
-    A next token is right where its logit is the largest in everything that rounding may give,
-    wrong where another's is larger in all of it; else the judgement is open.
+    A next token is right where its logit is the largest however rounding goes, and wrong where
+    another logit is always larger.  Otherwise it is undecided.
     """
     ids = worked if isinstance(worked, Sequence) else (worked,)
     claim, said = line.claim, line.values
@@ -51,7 +51,7 @@ def judge_ids(worked: Any, line: Line) -> Judged:
 
 
 def are_next(line: Line, tokens: Sequence[Prediction]) -> bool | None:
-    """Whether the claimed ids are next tokens, of which a tie has several; None: not decided."""
+    """Whether the claimed ids are next tokens (a tie has several); None where undecided."""
     if not tokens:
         return None
     claim, said = line.claim, line.values
@@ -73,7 +73,7 @@ def _places(count: int, index: Index) -> Any:
 
 
 def _most_likely(entry: Any) -> float:
-    """The id that was worked out; of a next token, the one whose middle is the largest."""
+    """The worked-out id; for a next token, the one with the largest midpoint."""
     if isinstance(entry, Contest):
         assert entry.logits is not None
         return float(np.argmax(entry.logits.mid))

@@ -2,10 +2,9 @@
 
     judge_text(model, claimed text)  →  MarkedText
 
-A first pass judges every line from the lines above it: it follows, it does not, or nobody can say.
-Where all of them follow, all are right: each is what a correct implementation may give.  Only where
-one does not, or may not, a second pass works out the true values, and suspects are tried on the
-lines that are wrong.
+A first pass judges every line from the lines above it: it follows, it does not follow, or it is
+undecided.  If all lines follow, all are right: a correct implementation may give each of them.
+Otherwise a second pass works out the true values, and suspects are tried on the wrong lines.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ from byhand.numbers.allowed import Judged, Range
 from byhand.plan import WEIGHT
 from byhand.tracing import Missing
 
-UNUSUAL = 6.0  # times what rounding usually does: real runs stay below, from the text on as well
-FAR = 32.0  # times what rounding usually does, beyond which nobody should rely on the worst case
+UNUSUAL = 6.0  # × the usual rounding error: correct runs stay below it, also from the text on
+FAR = 32.0  # × the usual rounding error: beyond it the worst-case bound is no evidence
 COUNT = "count."
-MOST_SUSPECTED = 12  # lines of one text that suspects are tried on
-MOST_SHOWN = 8  # entries of a line that are told one by one
+MOST_SUSPECTED = 12  # lines of one text on which suspects are tried
+MOST_SHOWN = 8  # worst entries listed for a line
 IN_BLOCK = re.compile(r"^block\.\d+\.")
 
 
@@ -52,8 +51,7 @@ def judge_text(
     like: Replay | None = None,
     progress: Progress | None = None,
 ) -> tuple[MarkedText, Replay]:
-    """Every claim about a text with its verdict, in spine order; and the replay, to be used again
-    for other texts of the same model."""
+    """Every claim about a text with its verdict, in spine order; and the replay, for reuse."""
     rounding = Rounding.named(precision or text.precision or usual_precision(text.claims))
     counts, weights, directions, steps = _sorted(text.claims)
     replay = Replay.of(model, replace(text, claims=steps), rounding, like=like, progress=progress)
@@ -71,7 +69,7 @@ def judge_text(
 
 
 def _precision_name(rounding: Rounding, claims: Sequence[Claim]) -> str:
-    """How the report calls it: decimals by hand are as precise as they are written."""
+    """The name of the precision in the report; handwritten decimals are as precise as written."""
     if rounding.name == EXACT and all(claim.by_hand for claim in claims):
         return "as written"
     return rounding.name
@@ -96,7 +94,7 @@ def _sorted(
 
 
 def _values(replay: Replay) -> Callable[[str], Range | Missing]:
-    """The true value at an address, for claims of where something points."""
+    """A function from an address to its true value, for claims about directions."""
 
     def value(address: str) -> Range | Missing:
         if address.startswith(WEIGHT):
@@ -113,16 +111,16 @@ def _values(replay: Replay) -> Callable[[str], Range | Missing]:
 
 @dataclass
 class _Local:
-    """What the first pass says of one line: it follows, it does not, or why nobody can say."""
+    """The first pass's result for one line: it follows, it does not, or why it is undecided."""
 
     line: Line
     judged: Judged | Missing
     follows: bool | None
     reason: str = ""
     blank: bool = False
-    above: Sequence[_Local] = ()  # the lines that it is made of, where one of them is in doubt
-    doubtful: bool = False  # it does not follow, or may not, or comes after such a line
-    astray: bool = False  # it is wrong, or carries on from a line that is
+    above: Sequence[_Local] = ()  # the lines it is judged from, if one of them is in doubt
+    doubtful: bool = False  # it does not follow, is undecided, or comes after such a line
+    astray: bool = False  # it is wrong, or is judged from a wrong line
 
     @property
     def in_doubt(self) -> bool:
@@ -166,7 +164,7 @@ class _Judge:
         return _Local(line, judged, None if reason else judged.follows, reason)
 
     def _follow(self, addresses: Iterable[str]) -> bool:
-        """Whether lines that were judged before follow, all of them, and hold numbers."""
+        """Whether the lines at these addresses were judged, follow and hold finite numbers."""
         return not any(
             address in self.replay.not_finite
             or any(local.in_doubt for local in self.found.get(address, ()))
@@ -174,7 +172,7 @@ class _Judge:
         )
 
     def _why_open(self, line: Line, judged: Judged) -> str:
-        """Why nobody can say whether the claim follows; nothing where it does."""
+        """Why it is undecided whether the claim follows; empty where it is decided."""
         address = line.claim.address
         broken = self.replay.broken(address)
         if address in IDS and (judged.open is None or not broken):
@@ -190,7 +188,7 @@ class _Judge:
         return ""
 
     def _why_open_ids(self, line: Line, judged: Judged) -> str:
-        """Which of the claimed tokens rounding leaves open, and what it would be without."""
+        """Which claimed tokens rounding leaves undecided, and the ids without rounding."""
         assert judged.open is not None
         places = np.argwhere(judged.open)
         first = tuple(map(int, places[0]))
@@ -206,8 +204,7 @@ class _Judge:
         return text.format(count=len(places), all=judged.open.size, at=at, expected=expected)
 
     def _ask_for_the_truth(self) -> None:
-        """Works out the true values of the lines that do not follow or may not, and of those that
-        come after one."""
+        """Works out the true values of doubtful lines and of the lines that come after one."""
         wanted: list[str] = []
         for address, locals_ in self.found.items():
             for local in locals_:
@@ -219,7 +216,7 @@ class _Judge:
             self.replay.true(wanted)
 
     def _above(self, local: _Local) -> Sequence[_Local]:
-        """The lines that a line is made of: those about the rows that it reads."""
+        """The claimed lines that a line is judged from: those about the rows that it reads."""
         region = self.replay.region(local.line.claim)
         return [
             other
@@ -239,7 +236,7 @@ class _Judge:
             )
         verdict = self._verdict(address, local)
         local.astray = verdict in (Verdict.ERROR, Verdict.CARRIED)
-        rounds = self.replay.rounding.rounds  # of decimals by hand, half a unit is all there is
+        rounds = self.replay.rounding.rounds  # handwritten: half a unit is the whole error
         unusual = bool(rounds and local.follows is not False and (judged.times or 0.0) > UNUSUAL)
         told = MOST_SHOWN if unusual or local.follows is False else 1
         shown = furthest(local.line, judged, told)
@@ -260,8 +257,11 @@ class _Judge:
         )
 
     def _verdict(self, address: str, local: _Local) -> Verdict:
-        """A line that may follow or not is right only where it is written by hand and true; one
-        that follows from wrong lines is right only where it is true for all that."""
+        """The verdict on a line.
+
+        An undecided line is right only if it is handwritten and true.  A line that follows from
+        wrong lines is right only if it is true.
+        """
         truth = self._truth(address, local) if local.doubtful else True
         if local.follows:
             astray = truth is None and any(other.astray for other in local.above)
@@ -272,11 +272,11 @@ class _Judge:
         return Verdict.RIGHT if written and truth else Verdict.UNJUDGED
 
     def _truth(self, address: str, local: _Local) -> bool | None:
-        """Whether the claim is the true value; None where nobody can say.
+        """Whether the claim is the true value; None where undecided.
 
-        Over many steps rounding may change a lot, so a float is taken for the true value only
-        where it is near to it as rounding goes, after lines that are wrong, and nearer to it than
-        to what those lines give.
+        Rounding grows over many steps.  So a float after wrong lines counts as true only if it is
+        within the usual rounding error of the true value.  It must also be nearer to the true value
+        than to what those lines give.
         """
         line = local.line
         judged = self.replay.judged(self.replay.true([address])[address], line)
@@ -301,10 +301,10 @@ class _Judge:
     # ------------------------------------------------------------------- suspects
 
     def _with_suspects(self, lines: list[Marked]) -> list[Marked]:
-        """Tries suspects on the lines that are wrong, and on those that rounding hardly explains.
+        """The lines, with suspects for those that are wrong or hardly explained by rounding.
 
-        The kinds that explained an earlier line are tried first, and from some line on alone: a
-        port makes the same mistake in every layer.
+        Kinds that explained an earlier line are tried first, later only those: a port makes the
+        same mistake in every layer.
         """
         wrong = [line for line in lines if line.verdict is Verdict.ERROR]
         unusual = [line for line in lines if line.unusual]
@@ -333,7 +333,7 @@ class _Judge:
 
 
 def _without_nan(judged: Judged, line: Line) -> Judged:
-    """The same, with a NaN called wrong whatever rounding may do: it is made of numbers."""
+    """The same judgement, with every NaN wrong: rounding alone cannot give one."""
     if judged.open is None:
         return judged
     wrong = judged.open & np.isnan(line.values)
@@ -341,7 +341,7 @@ def _without_nan(judged: Judged, line: Line) -> Judged:
 
 
 def _told_as_one(lines: list[Marked]) -> list[Marked]:
-    """The lines; of a mistake that is made again at the same step of later blocks, where first."""
+    """The lines; a mistake repeated at the same step of later blocks refers to the first one."""
     first: dict[tuple[str, str], str] = {}
     told = []
     for line in lines:
@@ -354,7 +354,7 @@ def _told_as_one(lines: list[Marked]) -> list[Marked]:
 
 
 def _why_anything(broken: frozenset[str], bridged: int, anything: Truths) -> str:
-    """Why almost any value would follow."""
+    """Why almost any value would follow, in words."""
     if broken:
         return _("{name} holds what is not a number").format(name=", ".join(sorted(broken)))
     if bridged:
@@ -367,8 +367,8 @@ def _why_anything(broken: frozenset[str], bridged: int, anything: Truths) -> str
 
 
 def _distance(judged: Judged, line: Line) -> float:
-    """The root mean square of what the claims are off."""
+    """The root mean square of the claims' errors."""
     with np.errstate(invalid="ignore", over="ignore"):
         off = np.square(line.values - judged.expected)
-    off = np.where(np.isnan(off), 0.0, off)  # both are the same infinity
+    off = np.where(np.isnan(off), 0.0, off)  # equal infinities
     return float(np.sqrt(np.mean(off if judged.claimed is None else off[judged.claimed])))

@@ -1,4 +1,4 @@
-"""The whole job of a check: claims of any kind in, a Marking out."""
+"""The whole check: claims of any kind in, a Marking out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def mark(
 ) -> Marking:
     """Every claim with its verdict: one text for each sheet, or for each row of a batch.
 
-    Several dumps of floats are parts of one; sheets written by hand are several people's.
+    Several dumps of floats are joined into one sheet; handwritten sheets stay separate, one for
+    each person.
     """
     if not claims:
         raise UsageError(
@@ -55,10 +56,10 @@ def _altered(
     like: Replay,
     progress: Progress | None,
 ) -> tuple[Marked, ...]:
-    """The lines that are given and do not follow from what else is given.
+    """The given lines that do not follow from the other given lines.
 
-    A sheet prints what is right, so whoever filled it in has changed them.  Their own lines say
-    nothing about it: what is printed below an error of theirs need not follow from it.
+    A sheet prints right values, so a student has changed these.  The student's own lines are
+    ignored: a printed value below an error need not follow from it.
     """
     given = tuple(replace(claim, given=False) for claim in claimed.claims if claim.given)
     if not given:
@@ -75,7 +76,7 @@ def _altered(
 
 
 def _joined(sheets: list[Sheet]) -> list[Sheet]:
-    """Dumps of floats as one sheet: whoever has many tensors may save them in several files."""
+    """Dumps of floats as one sheet: the tensors may be spread over several files."""
     dumps = [
         sheet
         for sheet in sheets

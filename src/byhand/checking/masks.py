@@ -1,12 +1,12 @@
-"""Masks that come with claims: of padding, of packed texts, or of who may look at whom.
+"""Masks that come with claims: for padding, for packed texts, or for pairs of query and key.
 
-A mask of positions, (pos) or (batch, pos), is 0 at padding.  One of queries and keys, (batch, 1,
-query, key), says it all, in place of every block's own: truths, ones and zeros, or floats that are
-added to the scores, which are 0 where a query may look at a key, and -∞ or so where it may not.
+A mask of positions, (pos) or (batch, pos), is 0 at padding.  A mask of pairs, (batch, 1, query,
+key), replaces the mask of every block.  It holds truths, ones and zeros, or floats to add to the
+scores: 0 where a query may attend to a key, about -∞ where it may not.
 
-A plan's own masks go by position.  Programs go by index: a query looks back at what stands before
-it, whatever the positions are.  The two differ where positions do not count up one by one, as in
-several texts packed into one.  Then it must be said which of them see each other.
+A plan's own masks go by position.  Programs go by index: a query attends to earlier indices,
+whatever their positions.  The two differ where positions do not increase by one, as in packed
+texts.  Then the claims must say which texts attend to each other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from byhand.language import _
 from byhand.passes import Mask, no_key
 from byhand.spec import AttentionSpec, ModelSpec
 
-LEAST = -1e4  # added to a score, it leaves nothing of its exponential in any format
+LEAST = -1e4  # added to a score, it makes the exponential 0 in every format
 
 
 def mask_of(
@@ -32,7 +32,7 @@ def mask_of(
     mask: npt.NDArray[np.int64] | None,
     pad: npt.NDArray[np.int64] | None,
 ) -> npt.NDArray[np.bool_] | None:
-    """False at padding: as the mask says, or where ids are the one of padding."""
+    """A mask, False at padding: the given one, or from the padding id; None without either."""
     if mask is None:
         return None if pad is None or tokens is None else _outside_runs(tokens, int(pad.flat[0]))
     if tokens is not None and mask.shape != tokens.shape:
@@ -53,7 +53,7 @@ def mask_of(
 
 
 def _outside_runs(tokens: npt.NDArray[np.int64], pad: int) -> npt.NDArray[np.bool_]:
-    """True but in the runs of the padding's id at both ends of a row."""
+    """True except in the runs of the padding id at both ends of a row."""
     text = np.atleast_2d(tokens) != pad
     begun = np.logical_or.accumulate(text, axis=1)
     going_on = np.logical_or.accumulate(text[:, ::-1], axis=1)[:, ::-1]
@@ -61,7 +61,7 @@ def _outside_runs(tokens: npt.NDArray[np.int64], pad: int) -> npt.NDArray[np.boo
 
 
 def pairs_of(mask: npt.NDArray[Any], where: str) -> npt.NDArray[np.bool_]:
-    """Who may look at whom, (batch, query, key), of a mask of queries and keys."""
+    """The pairs that may attend, (batch, query, key), from a mask of queries and keys."""
     if mask.ndim == 4:
         if mask.shape[1] > 1 and (mask != mask[:, :1]).any():
             raise InputError(
@@ -83,7 +83,7 @@ def pairs_of(mask: npt.NDArray[Any], where: str) -> npt.NDArray[np.bool_]:
     numbers = mask.astype(np.float64)
     if mask.dtype.kind in "iu" and np.all((numbers == 0) | (numbers == 1)):
         return np.asarray(numbers == 1)
-    if not np.all((numbers == 0) | (numbers <= LEAST)):  # neither: a bias of the scores
+    if not np.all((numbers == 0) | (numbers <= LEAST)):  # neither value: it is a bias of the scores
         odd = numbers[(numbers != 0) & ~(numbers <= LEAST)]
         raise InputError(
             _("the attention mask adds numbers to the scores"),
@@ -101,9 +101,9 @@ Truths = npt.NDArray[np.bool_]
 
 
 def segments_of(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
-    """The number of the text that each position belongs to, where a row packs several.
+    """The number of the packed text that each position belongs to; None where there is one text.
 
-    One begins wherever the positions do not count up by one.  None where they all do.
+    A text begins wherever the positions do not increase by one.
     """
     begins = np.diff(np.atleast_2d(positions), axis=1) != 1
     if not begins.any():
@@ -113,7 +113,7 @@ def segments_of(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | Non
 
 
 def unseen(sheet: Sheet, place: int) -> int:
-    """How many positions in front of a text look at nothing: padding, by a mask of all pairs."""
+    """How many positions before a text attend to nothing, by a mask of pairs: they are padding."""
     if sheet.pairs is None:
         return 0
     pairs = _row(sheet.pairs, place)
@@ -131,7 +131,7 @@ def unseen(sheet: Sheet, place: int) -> int:
 def masks_of(
     sheet: Sheet, spec: ModelSpec, place: int, cut: slice, positions: tuple[int, ...] | None
 ) -> tuple[Mask, ...] | None:
-    """The mask of each block for one row of the batch; None where the plan's own will do."""
+    """The mask of each block for one row of the batch; None where the plan's own masks suffice."""
     length = cut.stop - cut.start
     if sheet.pairs is not None:
         seen = _row(sheet.pairs, place)[cut, cut]
@@ -157,7 +157,7 @@ def masks_of(
 
 
 def _own(attention: AttentionSpec | None, length: int) -> Truths:
-    """What a block lets look at what, by index."""
+    """The pairs that a block's attention allows, by index."""
     seen = np.ones((length, length), np.bool_)
     if attention is None:
         return seen
@@ -176,7 +176,7 @@ def _mask(seen: Truths) -> Mask:
 
 
 def _row(batch: npt.NDArray[Any], place: int) -> npt.NDArray[Any]:
-    """A row of the batch; one row may stand for all."""
+    """A row of the batch; an array with a single row holds for all."""
     return np.asarray(batch[min(place, len(batch) - 1)])
 
 

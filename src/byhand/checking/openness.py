@@ -1,7 +1,7 @@
-"""Ranges that say nothing, because they would let almost any value pass.
+"""Ranges that decide nothing, because almost any value lies in them.
 
-Bounds hold at the worst that rounding can do.  Over many steps that nobody claimed they grow until
-they are as large as the numbers themselves: then a claim within them is not right, it is open.
+Bounds hold for the worst case of rounding.  Over many unclaimed steps they can grow as large as the
+numbers themselves.  A claim within such bounds is undecided, not right.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from byhand.numbers.allowed import Judged
 
 
 def almost_anything(judged: Judged, slack: Floats | float) -> Truths | None:
-    """The entries whose range is as large as the values themselves; None: there are none."""
+    """The entries whose range is as large as the values themselves; None if there are none."""
     with np.errstate(invalid="ignore"):
         room = np.asarray(judged.allowed - slack)
     return _larger_than_values(np.where(np.isnan(room), np.inf, room), judged, slack)
 
 
 def usual_says_nothing(judged: Judged, times: float, slack: Floats | float) -> bool:
-    """Whether so many times the usual error is as large as the values: nearness means nothing."""
+    """Whether `times` the usual error is as large as the values: nearness then decides nothing."""
     if judged.usual is None:
         return True
     usual = np.asarray(judged.usual) * times
@@ -31,9 +31,11 @@ def usual_says_nothing(judged: Judged, times: float, slack: Floats | float) -> b
 
 
 def known_to_be_near(judged: Judged, times: float) -> bool:
-    """Whether all claims are as near to what is expected as so many times the usual error; where
-    that is not known, within a bound that has an end."""
-    if judged.usual is None:  # of ids, the times say it
+    """Whether every claim is within `times` the usual error of the expected value.
+
+    Where the usual error is unknown, a finite bound is enough.
+    """
+    if judged.usual is None:  # ids have `times` alone
         return judged.times is not None and judged.times <= times
     if (judged.times or 0.0) > times:
         return False
@@ -42,9 +44,9 @@ def known_to_be_near(judged: Judged, times: float) -> bool:
 
 
 def _larger_than_values(room: Floats, judged: Judged, slack: Floats | float) -> Truths | None:
-    """The rows where the room of most entries exceeds the values of the row and of the line.
+    """The rows where most entries' bounds exceed the values of the row and of the line.
 
-    A row of zeros in a line of larger numbers is known well enough by a room below those.
+    A row of zeros in a line of larger numbers only needs bounds below those numbers.
     """
     shape = judged.expected.shape
     if not judged.expected.size:
@@ -54,10 +56,10 @@ def _larger_than_values(room: Floats, judged: Judged, slack: Floats | float) -> 
     there = where.reshape(-1, last)
     if not there.any():
         return None
-    unit = _unit(judged.expected)  # squares of large numbers would be infinite, and nothing open
+    unit = _unit(judged.expected)  # so that squares of large numbers stay finite
     rows = np.broadcast_to(room / unit, shape).reshape(-1, last)
     values = np.square(judged.expected / unit).reshape(-1, last)
-    written = np.where(np.isfinite(slack), slack, 0.0)  # what is endless is open anyway
+    written = np.where(np.isfinite(slack), slack, 0.0)  # infinite slack is undecided anyway
     typical = max(np.sqrt(values[there].mean()), 4 * float(np.max(written / unit)))
     some = there.any(axis=-1)
     open_rows = np.zeros(len(rows), dtype=bool)

@@ -1,7 +1,7 @@
-"""The precision that claims were worked out in, where nobody says it: their numbers tell.
+"""The precision that claims were worked out in, inferred from their numbers.
 
-NumPy has no bfloat16, so such values are saved as float32; and lists of Python are float64.  What
-an array is kept in then says nothing: the numbers themselves do.
+NumPy has no bfloat16, so such values are saved as float32, and Python lists hold float64.  So the
+format of an array may be wider than the precision of its numbers.
 """
 
 from __future__ import annotations
@@ -17,20 +17,18 @@ from byhand.checking.replay import EXACT
 from byhand.numbers.allowed.precisions import AUTOCAST
 from byhand.numbers.floats.formats import FORMATS, Format
 
-READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # or by norms before them
+READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # inputs of products, or of norms
 
 
 def usual_precision(claims: Sequence[Claim]) -> str:
-    """The narrowest float format that holds the claims; "exact" where all are written by hand.
+    """The narrowest float format that holds the claims; "exact" where all are handwritten.
 
-    Floats are often saved in a wider format than they were worked in: bfloat16 has no type in
-    NumPy, and lists hold float64.  Where what products read stays in float32, and what they give
-    has 16 bits, it was cast on the way: autocast.
+    Where the inputs of products are float32 and their results have 16 bits, autocast was on.
     """
     floats = [claim for claim in claims if claim.format in FORMATS]
     if not floats:
         return EXACT
-    # what is worked out tells; embeddings are as the checkpoint has them
+    # only computed values count; embeddings have the checkpoint's format
     told = [claim for claim in floats if not claim.address.startswith("embed.")] or floats
     narrowest = min((str(claim.format) for claim in told), key=lambda name: FORMATS[name].bits)
     found = narrowest_format((claim.values for claim in told), narrowest)
@@ -40,16 +38,16 @@ def usual_precision(claims: Sequence[Claim]) -> str:
     return found
 
 
-NARROWER = ("bfloat16", "float16", "float32")  # by the bits of their numbers, the fewest first
-ENOUGH = 32  # numbers that use the last bit of the format: fewer may be chance, or round numbers
-SHARE = 8  # one in so many of the numbers uses it, where they are not round: it should be half
+NARROWER = ("bfloat16", "float16", "float32")  # the fewest bits of precision first
+ENOUGH = 32  # numbers that need the last bit of the format; fewer may be chance or round numbers
+SHARE = 8  # at least one number in SHARE needs the last bit; half of them are expected to
 
 
 def narrowest_format(arrays: Iterable[npt.NDArray[Any]], kept_in: str) -> str:
     """The narrowest format that holds all numbers of all arrays; `kept_in` where none does.
 
-    Numbers that a format holds by chance (0, 1, a half) are no evidence: enough of them must need
-    its last bit.
+    Numbers that every format holds (0, 1, 1/2) are no evidence: enough numbers must need the last
+    bit.
     """
     all_of_them = [np.asarray(array) for array in arrays]
     for name in NARROWER:
@@ -59,7 +57,7 @@ def narrowest_format(arrays: Iterable[npt.NDArray[Any]], kept_in: str) -> str:
 
 
 def cast_on_the_way(array: npt.NDArray[Any], kept_in: str, others: str) -> bool:
-    """Whether it is kept, and needed, in a wider format than `others`, which is one of 16 bits."""
+    """Whether the array needs a wider format than `others`, a format of 16 bits."""
     narrow = FORMATS[others]
     if narrow.bits >= FORMATS["float32"].bits or FORMATS[kept_in].bits <= narrow.bits:
         return False

@@ -1,9 +1,8 @@
 """Regions of the plan: the steps between a claim and the claimed lines above it.
 
-A line may claim some rows of a step: a student writes the last position's alone.  Going back from
-a claim, every operation needs the same positions of what it reads, but for the keys and values of
-attention, of which it needs all; a step whose needed rows are all claimed is an edge, and what is
-above it does not matter.
+A line may claim only some rows of a step, for instance the last position.  Going back from a claim,
+an operation needs the same positions of its inputs, except for keys and values, where it needs
+all.  A step whose needed rows are all claimed is an edge: the steps above it do not matter.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ Rows = frozenset[int] | None  # positions; None: all of them
 
 @dataclass(frozen=True)
 class Region:
-    """The steps that a claim is worked out by, its own last, from the claimed steps at the edge."""
+    """The steps from the claimed steps at the edge to a claim, whose own step is the last."""
 
     steps: tuple[Step, ...]
     edge: frozenset[str]
-    met: Mapping[str, Rows]  # the claimed steps on the way, and which of their rows are read
+    met: Mapping[str, Rows]  # the claimed steps met, and their rows that are read
 
     def reads(self, step: Step, claim: Claim) -> bool:
-        """Whether a claim about a step that was met is about what is read of it."""
+        """Whether a claim about a met step covers rows that are read."""
         rows, claimed = self.met[step.address], rows_of(step, claim.index)
         return rows is None or claimed is None or bool(rows & claimed)
 
 
 def covered(step: Step, claims: Sequence[Claim]) -> Truths | bool:
-    """Where the claims together say something of a step; True: everywhere."""
+    """The entries of a step that the claims cover; True if they cover all."""
     if any(not claim.index and claim.claimed is None for claim in claims):
         return True
     seen = np.zeros(step.shape, dtype=bool)
@@ -46,7 +45,7 @@ def covered(step: Step, claims: Sequence[Claim]) -> Truths | bool:
 
 
 def complete(step: Step, claims: Sequence[Claim]) -> bool:
-    """Whether the claims together say something of every entry of a step."""
+    """Whether the claims together cover every entry of a step."""
     whole = any(not claim.index and claim.claimed is None for claim in claims)
     if not whole and sum(np.size(claim.values) for claim in claims) < prod(step.shape):
         return False
@@ -54,7 +53,7 @@ def complete(step: Step, claims: Sequence[Claim]) -> bool:
 
 
 def region(plan: Plan, claims: Mapping[str, Sequence[Claim]], target: str, index: Index) -> Region:
-    """What a claim about a part of a step is worked out by."""
+    """The region of a claim about a part of a step."""
     needed: dict[str, Rows] = {target: rows_of(plan[target], index)}
     steps: list[Step] = []
     edge: set[str] = set()
@@ -77,7 +76,7 @@ def region(plan: Plan, claims: Mapping[str, Sequence[Claim]], target: str, index
 
 
 def nearest_claimed(plan: Plan, claimed: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each step, the claimed steps that it is worked out from, with none in between."""
+    """For each step, the nearest claimed steps that it is worked out from."""
     known = frozenset(claimed)
     above: dict[str, frozenset[str]] = {}
     for step in plan:
@@ -101,9 +100,9 @@ def rows_of(step: Step, index: Index) -> Rows:
 
 
 def _wanted(step: Step, role: str, read: Step, rows: Rows) -> Rows:
-    """The positions of a step that is read, for these of the step that reads it.
+    """The positions needed of an input, for these positions of the step that reads it.
 
-    A position reads nothing but the same one, except for keys and values; a loss reads the last.
+    A position reads only the same position, except for keys and values; a loss reads the last.
     """
     if read.position_axis is None:
         return None

@@ -1,10 +1,9 @@
-"""The plan worked out in ranges, with the claims laid over it line by line.
+"""The plan worked out in ranges, with claims replacing its values line by line.
 
-`Replay` is the one pass that judging needs: after each step the claimed entries are put in the
-place of the worked-out ones, so that what reads the step goes on from what the claimant wrote.
-Steps that nobody claims are bridged: their ranges go on as they are.  The same pass, without
-claims, gives the true values; with an edited plan, from the lines above one line, it tries a
-suspect.
+`Replay` is the one pass that judging needs.  After each step, claimed entries replace the
+worked-out ones, so later steps continue from what the claimant wrote.  Steps without claims are
+bridged: their ranges are used as they are.  Without claims the same pass gives the true values.
+With an edited plan, from the lines above one line, it tries a suspect.
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ from byhand.tracing import Missing, Worked
 EXACT = "exact"
 DECIMALS = "decimals:"
 MOST_PLACES = 15
-ROUGHLY = 1 / 2  # of a rough bound, of which an eighth is our own error: up to there it follows
-USUAL = 3.0  # times what rounding usually does: up to there, ours need not be taken out
-FINE = (EXACT, "float64", "transformers:float64")  # in which products in float32 are too rough
-IDS = ("tokens", "next", "target")  # steps whose entries are ids
+ROUGHLY = 1 / 2  # share of a rough bound (an eighth is our own error) within which a line follows
+USUAL = 3.0  # × the usual rounding error: up to here our own need not be removed
+FINE = (EXACT, "float64", "transformers:float64")  # too fine for float32 products
+IDS = ("tokens", "next", "target")  # steps whose entries are token ids
 SHARES = re.compile(r"block\.\d+\.attn\.weights")
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """What the claimant may have rounded: a class of implementations, or every line to decimals."""
+    """The claimant's rounding: a class of implementations, or decimals on every line."""
 
     name: str
     precision: Precision
-    half_unit: float = 0.0  # of lines that are rounded to decimals, written or not
+    half_unit: float = 0.0  # half a unit of the decimals that every line is rounded to
 
     @property
     def rounds(self) -> bool:
-        """Whether implementations round; decimals by hand are as precise as they are written."""
+        """Whether the implementations round; handwritten decimals are as precise as written."""
         return self.precision.name != EXACT
 
     @classmethod
@@ -73,8 +72,7 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Line:
-    """A claim as it is judged: its numbers as float64, and how far they may be from what the
-    claimant had."""
+    """A claim as it is judged: its numbers as float64, and their slack."""
 
     claim: Claim
     values: Floats
@@ -82,7 +80,7 @@ class Line:
 
     @classmethod
     def of(cls, claim: Claim, rounding: Rounding) -> Line:
-        """A claim with its values in float64 and how far they may be off by rounding alone."""
+        """The claim with float64 values and the slack of its format and rounding."""
         values = np.asarray(claim.values).astype(np.float64)
         slack = claim.slack
         if not claim.by_hand:
@@ -91,7 +89,7 @@ class Line:
 
 
 def _stored(format: str | None, values: Floats, rounding: Rounding) -> Floats | float:
-    """Half a unit of a format that the claims were saved in and that is narrower than their own."""
+    """Half a unit of the claim's format, where that is narrower than the precision."""
     form = FORMATS.get(format or "")
     own = FORMATS.get(rounding.name.rpartition(":")[2])
     if form is None or own is None or form.bits >= own.bits:
@@ -103,17 +101,17 @@ def _stored(format: str | None, values: Floats, rounding: Rounding) -> Floats | 
 
 @dataclass
 class Replay:
-    """One text's claims and the passes they are judged by."""
+    """The claims about one text and the passes that judge them."""
 
     model: Model
     text: ClaimedText
     rounding: Rounding
     numbers: Allowed
     weights: Admitted
-    lines: Mapping[str, Sequence[Line]]  # by the address of the step they are about
+    lines: Mapping[str, Sequence[Line]]  # by the address of their step
     progress: Progress | None = None
     _true: dict[str, Worked] = field(default_factory=dict)
-    _carried: dict[str, Range] = field(default_factory=dict)  # of lines with slack: what goes on
+    _carried: dict[str, Range] = field(default_factory=dict)  # what later steps read
 
     @classmethod
     def of(
@@ -125,7 +123,7 @@ class Replay:
         like: Replay | None = None,
         progress: Progress | None = None,
     ) -> Replay:
-        """The replay of a text; `like` is one of the same model whose weights are used again."""
+        """The replay of a text; `like` is a replay of the same model whose weights are reused."""
         from byhand.checking.suspects import Mistaken
 
         if like is not None and like.rounding == rounding:
@@ -153,7 +151,7 @@ class Replay:
 
     @cached_property
     def complete(self) -> frozenset[str]:
-        """The steps all of whose entries are claimed: what comes before them is not needed."""
+        """The steps whose entries are all claimed, so that the steps before them are not needed."""
         return frozenset(
             address for address in self.claimed
             if address not in IDS
@@ -162,7 +160,7 @@ class Replay:
 
     @cached_property
     def not_finite(self) -> frozenset[str]:
-        """The steps that are claimed to hold infinities or what is not a number."""
+        """The steps whose claims hold infinities or NaN."""
         return frozenset(
             address
             for address, lines in self.lines.items()
@@ -171,19 +169,19 @@ class Replay:
 
     @cached_property
     def above(self) -> dict[str, frozenset[str]]:
-        """For each step, the claimed steps that it is worked out from, with none in between."""
+        """For each step, the nearest claimed steps that it is worked out from."""
         return nearest_claimed(self.plan, self.claimed)
 
     def broken(self, address: str) -> frozenset[str]:
-        """The claimed lines right above a step that hold infinities or what is not a number."""
+        """The nearest claimed steps above a step that hold infinities or NaN."""
         return self.above[address] & self.not_finite
 
     # ------------------------------------------------------------------- the passes
 
     def judge(self, judged: Callable[[Line, Judged | Missing], None]) -> None:
-        """Works the claimed steps out, each from the lines above it, and tells of each claim.
+        """Works out the claimed steps, each from the lines above it, and reports each claim.
 
-        What is given is not judged: whoever filled in the sheet did not write it.
+        Given lines are not judged: the student did not write them.
         """
 
         def revise(worked: Worked) -> Worked:
@@ -211,7 +209,7 @@ class Replay:
             self.numbers.rough = False
 
     def true(self, addresses: Iterable[str]) -> Mapping[str, Worked]:
-        """What the text gives at these steps, whatever the claims say."""
+        """The true values of these steps, whatever the claims say."""
         wanted = [address for address in addresses if address not in self._true]
         if wanted:
             self._true |= self._work(self.plan.only(wanted), keep=wanted)
@@ -219,8 +217,7 @@ class Replay:
 
     @cached_property
     def exact_tokens(self) -> Sequence[Prediction]:
-        """The true next tokens in exact numbers, which know a tie for one; none where the model is
-        too large for them."""
+        """The true next tokens in exact numbers, which prove ties; none for too large a model."""
         if not pencil_sized(self.model):
             return ()
         from byhand.numbers.exact import Exact
@@ -231,7 +228,7 @@ class Replay:
         return () if worked.missing else worked.value
 
     def try_edit(self, edited: Plan, target: str) -> Worked:
-        """What an edited plan gives at a step, from the claimed lines above it."""
+        """The value of an edited plan at a step, from the claimed lines above it."""
         above = self.complete - {target}
         known = [address for address in above if address in edited.known]
         plan = edited.only([target], given=known)
@@ -247,19 +244,19 @@ class Replay:
         return steps[target]
 
     def region(self, claim: Claim) -> Region:
-        """What lies between a claim and the claimed lines above it."""
+        """The region between a claim and the claimed lines above it."""
         claims = {address: [line.claim for line in lines] for address, lines in self.lines.items()}
         return region(self.plan, claims, claim.address, claim.index)
 
     def bridged(self, claim: Claim) -> int:
-        """How many steps that nobody claimed lie between a claim and the claimed lines above."""
+        """The number of unclaimed steps between a claim and the claimed lines above it."""
         reads = (read for read in self.plan[claim.address].reads if not read.startswith(WEIGHT))
         if all(read in self.complete or read in IDS for read in reads):
             return 0
         return len(self.region(claim).steps) - 1
 
     def judged(self, worked: Worked, line: Line) -> Judged | Missing:
-        """One claim against what was worked out for its step."""
+        """The judgement on one claim, from the value worked out for its step."""
         if worked.missing is not None:
             return worked.missing
         if worked.address in IDS:
@@ -309,7 +306,7 @@ class Replay:
         return Worked(worked.step, value, self.numbers, worked.notes)
 
     def _from_claims(self, step: Step) -> Worked:
-        """A step all of whose entries are claimed, as it was laid over before."""
+        """A step whose entries are all claimed, with the values of the claims."""
         value = self._carried.get(step.address)
         if value is None:
             value = self._laid_over(_anything(step), self.lines[step.address])
@@ -324,15 +321,15 @@ class Replay:
 
 
 def _close(judged: Judged | Missing) -> bool:
-    """Whether a claim uses so much of a rough bound that it should be judged by a better one."""
+    """Whether a claim is so near to a rough bound that it needs a better one."""
     if isinstance(judged, Missing):
         return False
     return judged.share > ROUGHLY or (judged.times is not None and judged.times > USUAL)
 
 
 def _finite(line: Line, step: Step) -> bool:
-    """Whether all are finite numbers; masked scores may be anything."""
-    with np.errstate(invalid="ignore", over="ignore"):  # a sum says it faster, where it is finite
+    """Whether all numbers are finite; masked scores may be anything."""
+    with np.errstate(invalid="ignore", over="ignore"):  # the sum is a faster test
         if np.isfinite(line.values.sum()):
             return True
     number = np.isfinite(line.values)
@@ -342,19 +339,19 @@ def _finite(line: Line, step: Step) -> bool:
 
 
 def _seen(scores: Step) -> Truths:
-    """Which keys each query of each head may look at."""
+    """The keys that each query of each head may attend to."""
     return np.broadcast_to(np.asarray(scores.attributes["mask"], dtype=bool), scores.shape)
 
 
 def _unseen_as_zero(line: Line, plan: Plan) -> Line:
-    """Shares of attention with 0 at masked keys, where some programs have NaN."""
+    """The line with 0 at masked attention weights, where some programs have NaN."""
     seen = _seen(plan[plan[line.claim.address].inputs["x"]])[line.claim.index]
     blank = np.isnan(line.values) & ~seen
     return replace(line, values=np.where(blank, 0.0, line.values)) if blank.any() else line
 
 
 def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
-    """What a claimant who wrote this line may have gone on from, as middles and slack.
+    """The numbers that a claimant may have continued from after this line, as midpoints and slack.
 
     Either what is written, or what was there before it was rounded: where the line follows, that
     lies in what was worked out as well.  Distances from what is written are computed with: they may
@@ -379,7 +376,7 @@ def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
 
 
 def _anything(step: Step) -> Range:
-    """A step of which nothing is known: every number is allowed."""
+    """An unknown step: every number is allowed."""
     absent = None
     if step.op == "scores":
         absent = ~_seen(step)
@@ -387,7 +384,7 @@ def _anything(step: Step) -> Range:
 
 
 def _unmasked(value: Range) -> Range:
-    """Shares as claimed, also at keys that should be masked: what reads them shall see them."""
+    """Attention weights as claimed, also at masked keys, so that later steps read them."""
     if value.absent is None or value.origin is None or not value.origin.shares:
         return value
     return Range(value.mid, value.rad, value.usual, origin=value.origin)

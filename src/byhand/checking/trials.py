@@ -1,7 +1,7 @@
-"""Trials of suspects: which edited plan makes a claim follow that does not follow as it is.
+"""Trials of suspects: which edited plans make a claim follow that does not.
 
-`suspects` knows the mistakes people make, as edits of the plan; here each edit is worked out from
-the lines above the claim, and those that explain it are put in order.
+`suspects` holds common mistakes as edits of the plan.  Here each edit is worked out from the lines
+above the claim, and those that explain it are ranked.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from byhand.numbers.allowed import Judged
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Missing
 
-MOST_WORK = 10_000_000_000  # multiplications that all suspects of one line may cost
+MOST_WORK = 10_000_000_000  # multiplications for all suspects of one line
 MOST_SHOWN = 3
-EXPLAINED = 32.0  # times what rounding usually does: a suspect that leaves more explains nothing
-CLEARLY_BETTER = 4.0  # a suspect must explain an unusual line so many times better than the model
+EXPLAINED = 32.0  # × the usual rounding error: a suspect that leaves more explains nothing
+CLEARLY_BETTER = 4.0  # factor by which a suspect must explain an unusual line better than the model
 
 
 def suspects_of(
@@ -38,20 +38,20 @@ def suspects_of(
 ) -> tuple[Suspect, ...]:
     """The mistakes that make the claim follow, the likeliest first.
 
-    Mistakes of the `favourites`' kinds are tried first, then the `others` as the catalogue has
-    them, until a stated amount of work is done.
+    Mistakes of the `favourites` kinds are tried first, then, with `others`, the rest in the
+    catalogue's order, up to MOST_WORK.
     """
     address = line.claim.address
     region = replay.region(line.claim)
     target = replay.plan[address]
-    if target.op == "given":  # nothing of the plan leads to it
+    if target.op == "given":  # no step of the plan leads to it
         return ()
     context = _context(replay, region, line, judged)
     work = _work(replay, region.steps)
     left = float(MOST_WORK)
     found: list[tuple[tuple[float, int, int], Suspect]] = []
     tried = list(edits(replay.plan, region.steps, target, replay.model, context=context))
-    tried.sort(key=lambda edit: edit.kind not in favourites)  # stable: else in their own order
+    tried.sort(key=lambda edit: edit.kind not in favourites)  # stable: keeps their order
     if not others:
         tried = [edit for edit in tried if edit.kind in favourites]
     for place, edit in enumerate(tried):
@@ -85,11 +85,11 @@ def _context(replay: Replay, region: Region, line: Line, judged: Judged) -> Cont
 def _tried(
     replay: Replay, edit: Edit, line: Line, before: Judged, marked: Marked
 ) -> Suspect | None:
-    """The edit as a suspect, where it explains the claim: all that was wrong `before`."""
+    """The edit as a suspect, if it explains everything that was wrong `before`; else None."""
     try:
         judged = replay.judged(replay.try_edit(edit.plan, line.claim.address), line)
     except ByhandError:
-        return None  # an edit that cannot be worked out explains nothing
+        return None  # an edit that cannot be worked out
     if isinstance(judged, Missing) or _hides(judged, before, line):
         return None
     if not judged.follows or almost_anything(judged, line.slack) is not None:
@@ -102,8 +102,7 @@ def _tried(
 
 
 def _hides(judged: Judged, before: Judged, line: Line) -> bool:
-    """Whether a number that was wrong is merely not judged any more: a mask makes none right,
-    unless the claim says that it is masked."""
+    """Whether a wrong number is only masked now, unless the claim says that it is masked."""
     if judged.claimed is None:
         return False
     wrong = (before.shares > 1) & np.isfinite(line.values)
@@ -115,7 +114,7 @@ def _better(times: float | None, than: float | None) -> bool:
 
 
 def _rank(suspect: Suspect) -> float:
-    """How badly it fits: 0 for all that fit as well as rounding usually does."""
+    """How badly the suspect fits: 0 for all within the usual rounding error."""
     times = inf if suspect.times is None else suspect.times
     return 0.0 if times <= 3 else times
 

@@ -4,7 +4,8 @@
     follows from what is above    right             carried forward
     does not follow               unsupported       error here
 
-and *cannot be judged*, with the reason: never a pass.  `judging` makes them, `document` shows them.
+The fifth is *cannot be judged*, with the reason; it is never a pass.  `judging` makes verdicts,
+`document` shows them.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Verdict(Enum):
 
     @property
     def follows(self) -> bool | None:
-        """Whether the line follows from the lines above; None where nobody can say."""
+        """Whether the line follows from the lines above; None if it cannot be judged."""
         if self is Verdict.UNJUDGED:
             return None
         return self in (Verdict.RIGHT, Verdict.CARRIED)
@@ -49,16 +50,16 @@ class Suspect:
 
     kind: str  # a word of the catalogue of suspects: "gelu-kind", "scale-missing", …
     sentence: str  # "it follows if GELU is erf; the model says tanh"
-    change: str  # what to change, to somebody who can change the port
-    share: float  # of what rounding may do, that is used if this is the mistake
-    times: float | None = None  # the same in units of what rounding usually does
+    change: str  # advice to the author of the port
+    share: float  # share of the allowed rounding error that is left if this is the mistake
+    times: float | None = None  # the same in units of the usual rounding error
 
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The entry that is furthest out of what is allowed, or uses most of it."""
+    """The entry that is furthest beyond the allowed error, or uses most of it."""
 
-    index: tuple[int, ...]  # in the step
+    index: tuple[int, ...]  # within the step
     claimed: float
     expected: float
     allowed: float  # how far the claim may be from the expected value
@@ -77,26 +78,26 @@ class Marked:
 
     claim: Claim
     verdict: Verdict
-    share: float = 0.0  # the largest share of the allowed error that an entry uses; above 1: excess
-    times: float | None = None  # how many times what rounding usually does; None: not known
+    share: float = 0.0  # largest share of the allowed error that an entry uses; above 1: too far
+    times: float | None = None  # largest error in units of the usual rounding error; None: unknown
     worst: Worst | None = None
     reason: str = ""  # why it cannot be judged
     suspects: tuple[Suspect, ...] = ()
     shares: npt.NDArray[np.float32] | None = field(default=None, repr=False, compare=False)
-    outside: int = 0  # entries beyond what is allowed
+    outside: int = 0  # entries beyond the allowed error
     entries: int = 0  # entries judged
-    unusual: bool = False  # within the worst case, but far beyond what rounding usually does
+    unusual: bool = False  # within the worst case, but far beyond the usual rounding error
     near: bool = (
         True  # as near to what is expected as rounding usually leaves it, where it is known
     )
-    among: tuple[Worst, ...] = ()  # where it does not follow or is unusual: the worst few entries
-    uses: tuple[str, ...] = ()  # the claimed steps (or none: the text) that it was judged from
-    like: str | None = None  # where the same mistake was made before, in an earlier block
-    blank: bool = False  # nothing is claimed: the line was left for somebody to fill in
+    among: tuple[Worst, ...] = ()  # the worst entries of a wrong or unusual line
+    uses: tuple[str, ...] = ()  # the claimed steps that it was judged from; empty: the text
+    like: str | None = None  # the line of an earlier block with the same mistake
+    blank: bool = False  # an empty line, left to be filled in
 
     @property
     def address(self) -> str:
-        """What the claim is about: an address with its index; of a direction, said so."""
+        """The address and index that the claim is about; a direction is marked as one."""
         about = f"{DIRECTION}." if self.claim.kind == DIRECTION else ""
         return about + self.claim.address + write_index(self.claim.index)
 
@@ -133,12 +134,12 @@ class MarkedText:
 
     @property
     def first_error(self) -> Marked | None:
-        """The first line, in spine order, that does not follow and is not right either."""
+        """The first line, in spine order, with an error of its own."""
         return next((line for line in self.lines if line.verdict is Verdict.ERROR), None)
 
     @property
     def follows(self) -> bool:
-        """Whether nothing was found that does not follow."""
+        """Whether no line was found that does not follow."""
         wrong = (Verdict.ERROR, Verdict.UNSUPPORTED)
         return not any(line.verdict in wrong for line in self.lines)
 
@@ -151,10 +152,10 @@ class MarkedText:
 
     @property
     def passed(self) -> bool:
-        """Whether something was judged, all of it, and all of it follows.
+        """Whether something was judged, everything could be judged, and all of it follows.
 
-        What cannot be judged has not passed, nor has a step that is known here and has another
-        shape in the claims; lines that were left blank do not count.
+        A line that cannot be judged has not passed, nor has a known step with another shape.  Blank
+        lines do not count.
         """
         judged = any(line.verdict is not Verdict.UNJUDGED for line in self.lines)
         misfits = any(each.misfit for each in self.unmatched)
@@ -200,8 +201,7 @@ class Marking(Shown):
         return all(text.passed for text in self.texts)
 
     def passes(self, *, allow_unjudged: bool) -> bool:
-        """The same; or, where that is allowed, with lines that nobody can judge and that are as
-        near to what is expected as rounding usually leaves them, if anything is expected there."""
+        """Whether every text passed; if allowed, with unjudged lines near what is expected."""
         if self.passed or not allow_unjudged:
             return self.passed
         misfits = any(each.misfit for each in self.unmatched)
@@ -214,13 +214,16 @@ class Marking(Shown):
 
     @property
     def unmatched(self) -> tuple[Unmatched, ...]:
-        """The names that stand for nothing here, each once."""
+        """The unknown names, each once."""
         found = {each.name: each for text in self.texts for each in text.unmatched}
         return tuple(found.values())
 
     def only(self, patterns: Sequence[str]) -> Marking:
-        """The marking of some lines alone, each judged as before; an AddressError if there are
-        none.  A pattern is a step, a group such as block.0.attn, or has a *."""
+        """The marking of some lines alone, each judged as before.
+
+        A pattern is a step, a group such as block.0.attn, or has a *.  An AddressError if nothing
+        matches.
+        """
         claimed = {line.claim.address for line in self}
         for pattern in patterns:
             if not any(_matches(address, pattern) for address in claimed):

@@ -1,6 +1,6 @@
-"""Claims about weights: whether they are the model's to the written places, or whose they are.
+"""Claims about weights: the model's own, to the written places, or which other numbers they are.
 
-Weights come from nowhere: a claim about them is right or wrong, and is never carried forward.
+Weights are not worked out, so a claim about them is right or wrong, never carried forward.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from byhand.numbers.floats.formats import FORMATS
 from byhand.plan import WEIGHT
 from byhand.weights import Tensor
 
-MOST_COMPARED = 4_000_000  # numbers of other weights that a claim is looked for among
+MOST_COMPARED = 4_000_000  # numbers of other weights that are searched for a claim
 MOST_SHOWN = 3
 KEPT_IN = ("bfloat16", "float16", "float8_e4m3", "float8_e5m2")  # coarser formats of weights
 _FLOAT = 2.0**-52
 
 
 def mark_weights(claims: Iterable[Claim], model: Model) -> list[Marked]:
-    """The verdict on each claim about a weight: is it the model's, to the written places?"""
+    """The verdict on each claim about a weight: right if it is the model's as written."""
     return [_mark_weight(claim, model) for claim in claims]
 
 
@@ -69,7 +69,7 @@ def _mark_weight(claim: Claim, model: Model) -> Marked:
 
 
 def _part(tensor: Tensor, index: Index) -> Any:
-    """What an index cuts out of a weight, as an array of its own kind."""
+    """The part of a weight that an index cuts out, as an array of its own kind."""
     data = np.asarray(tensor.data)
     if not index:
         return data
@@ -86,7 +86,7 @@ def _is_unknown(data: Any) -> bool:
 
 
 def _numbers(part: Any, use: Truths) -> Range:
-    """The entries as ranges; those that were left blank are 0, for they may be unknown."""
+    """The entries as ranges; unclaimed entries are 0, since they may be unknown."""
     if part.dtype == np.object_ and not use.all():
         part = np.where(use, part, 0)
     admitted: Range = Allowed("exact").admit(part)
@@ -94,11 +94,11 @@ def _numbers(part: Any, use: Truths) -> Range:
 
 
 def _shares(claim: Claim, said: Floats, there: Range, use: Truths) -> Floats:
-    """How much of what is allowed each entry uses: the writing, its format, the model's own."""
+    """The share of the allowed error that each entry uses: writing, format, the model's own."""
     mid = np.asarray(there.mid, dtype=np.float64)
     form = FORMATS.get(claim.format or "")
     stored: Floats | float = 0.0
-    if form is not None:  # saved in a format of fewer bits than the weight may have
+    if form is not None:  # saved in a format that may be narrower than the weight's
         stored = np.abs(mid) * 2.0**-form.bits + 2.0 ** (form.least - form.bits)
     rounding = _FLOAT * (np.abs(mid) + np.abs(said))  # of this comparison itself
     allowed = np.asarray(claim.slack) + radius_of(there) + stored + rounding
@@ -118,7 +118,7 @@ def _worst_weight(claim: Claim, there: Range, shares: Floats) -> Worst:
 
 
 def _other_weights(claim: Claim, part: Any, use: Truths, model: Model) -> tuple[Suspect, ...]:
-    """What was meant: a slip of the pen, the weight rounded, transposed, another row, another."""
+    """The likely mistakes: a slip of the pen, a rounding, a transpose, another row or weight."""
     said = np.asarray(claim.values, dtype=np.float64)
 
     def fits(values: Floats, data: Any) -> float:
@@ -139,7 +139,7 @@ def _other_weights(claim: Claim, part: Any, use: Truths, model: Model) -> tuple[
 
 def _rounded(claim: Claim, part: Any, use: Truths) -> Iterator[tuple[str, str, Any]]:
     """The weight itself, rounded to a coarser format: matrices, biases and gains alike."""
-    if claim.by_hand:  # nobody casts with a pencil
+    if claim.by_hand:  # handwritten lines have no casts
         return
     data = np.asarray(_numbers(part, use).mid, dtype=np.float64)
     for name in KEPT_IN:
@@ -148,7 +148,7 @@ def _rounded(claim: Claim, part: Any, use: Truths) -> Iterator[tuple[str, str, A
 
 
 def _elsewhere(claim: Claim, model: Model) -> Iterator[tuple[str, str, Any]]:
-    """Other places of the model that the numbers may have been copied from."""
+    """Other places of the model that the numbers may be copied from."""
     own = claim.address.removeprefix(WEIGHT)
     data = model.weights[own].data
     if data.ndim == 2 and not claim.index:

@@ -1,8 +1,8 @@
-"""The command line: `byhand COMMAND …`.  One small file a command; here is what they share.
+"""The command line: `byhand COMMAND …`.  Each command has a small file; here is what they share.
 
 Data goes to stdout, talk to stderr.  Exit status: 0 fine, 1 the answer is no (a claim does not
-follow, a proof asked for was not found), 2 the call or the input is wrong, 130 interrupted, 141
-nobody reads the output.
+follow, a proof asked for was not found), 2 the call or the input is wrong, 130 interrupted, 141 the
+output's reader has gone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from byhand.version import __version__
 
 
 class Byhand(Group):
-    """The group of all commands, which tells every error on stderr and never shows a traceback."""
+    """The group of all commands; it reports every error on stderr, without a traceback."""
 
     def main(
         self,
@@ -54,10 +54,10 @@ class Byhand(Group):
     def run(self, arguments: Sequence[str]) -> int:
         """Runs one command line and returns its exit status."""
         speak(_language(arguments))
-        sys.stdout = sys.stdout or StringIO()  # where the caller has closed it
+        sys.stdout = sys.stdout or StringIO()  # the caller may have closed it
         sys.stderr = sys.stderr or StringIO()
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? where it has no sign
+            if hasattr(stream, "reconfigure"):  # a narrow encoding shows ? for missing characters
                 stream.reconfigure(errors="replace")
         try:
             with warnings.catch_warnings():
@@ -115,7 +115,7 @@ def main(ctx: click.Context, version: bool) -> None:
 
 
 def _tell_warning(message: Warning | str, *_where: Any, **_more: Any) -> None:
-    """A warning as talk: what it says, not where in the code."""
+    """Prints a warning on stderr: its message, without its place in the code."""
     talk(str(message))
 
 
@@ -125,7 +125,7 @@ def _tell(error: ByhandError) -> int:
 
 
 def _of_the_system(error: OSError) -> InputError:
-    """What the system refuses: of a stream it says no name."""
+    """An error of the operating system as an InputError; a stream has no name."""
     if error.filename is None:
         return OutputError(_("the output cannot be written"), found=error.strerror)
     return InputError(
@@ -135,7 +135,7 @@ def _of_the_system(error: OSError) -> InputError:
 
 
 def _language(arguments: Sequence[str]) -> str:
-    """What --lang asks for, wherever it stands: help and complaints need it before the rest."""
+    """The value of --lang, anywhere among the arguments: help and errors need it early."""
     for place, word in enumerate(arguments):
         name, _sign, value = word.partition("=")
         if name == "--lang":

@@ -1,4 +1,4 @@
-"""`python -m byhand.cli …`, which does what `byhand …` does."""
+"""`python -m byhand.cli …`: the same as `byhand …`."""
 
 from byhand.cli import main
 

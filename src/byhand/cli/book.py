@@ -1,4 +1,4 @@
-"""`byhand book`: the whole working of a text as pages to read, and what goes with them."""
+"""`byhand book`: the whole working of a text as pages, a PDF, a spreadsheet or a worksheet."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from byhand.errors import OutputError, UsageError
 from byhand.language import _
 from byhand.options import Chosen
 
-NO_CLAIMS = "none"  # said instead of a file: check nothing
+NO_CLAIMS = "none"  # in place of a file: check nothing
 
 
 def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...] | None:
-    """Words with commas between."""
+    """A list of words, separated by commas."""
     return None if value is None else tuple(word.strip() for word in value.split(","))
 
 
@@ -107,7 +107,7 @@ def command(
 
 
 def _tell(path: Path) -> None:
-    """Says where a file is; of the pages, where to begin."""
+    """Says where a file is; for pages, where to begin."""
     from byhand.publication import PDF, XLSX
 
     if path.name == PDF:
@@ -124,14 +124,14 @@ def _tell(path: Path) -> None:
 
 
 def _claims(claims: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The files of claims; None leaves it to the model, and `none` checks nothing."""
+    """The files of claims; None for the model's default, and `none` checks nothing."""
     if claims == (NO_CLAIMS,):
         return ()
     return claims or None
 
 
 def _folder(out: str | None) -> Path:
-    """The folder to write into; an OutputError now rather than after long work."""
+    """The folder to write into; an OutputError before the work starts."""
     if out is None:
         raise UsageError(
             _("{name} is missing").format(name="--out"),

@@ -17,7 +17,7 @@ from byhand.language import _
 if TYPE_CHECKING:
     from byhand.checking.verdicts import Marking
 
-PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # meant as claims, though not read
+PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, but meant as claims
 
 
 @as_command(
@@ -83,7 +83,7 @@ def command(
     gradebook: str | None,
     as_json: bool,
 ) -> int:
-    """Marks the claims that the command line names; returns the exit status."""
+    """Marks the claims named on the command line; returns the exit status."""
     from byhand.api import check
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
@@ -106,7 +106,7 @@ def command(
     tell_unmatched(marking)
     if only:
         marking = marking.only(only)
-    if page is not None:  # before anything is printed: whoever reads that may stop reading
+    if page is not None:  # first, since the reader of stdout may stop reading
         save_report(marking, page)
     show(marking, as_json=as_json, every=every, grades=grades)
     if marking.passes(allow_unjudged=allow_unjudged):
@@ -128,10 +128,10 @@ class Asked:
 
 
 def read_arguments(model: str, arguments: tuple[str, ...], text: str | None) -> Asked:
-    """What of the arguments are files, and whether the last one is the text.
+    """The arguments sorted into files of claims and a text, which may be the last argument.
 
-    It is where --text does not say it, nothing of that name is there, and it does not end like a
-    file of claims.  Without any file, the document of a built-in model is checked.
+    The last argument is the text if --text is absent, no such file exists, and it has no ending of
+    a claims file.  Without files, the document of a built-in model is checked.
     """
     claims: list[str | Path] = list(arguments)
     if arguments and text is None and not _is_file(arguments[-1]):
@@ -156,7 +156,7 @@ def _is_file(argument: str) -> bool:
 
 
 def refuse_to_overwrite(claims: tuple[str | Path, ...], *written: Path | None) -> None:
-    """A UsageError where a file to write is one of the claims, or is to be written twice."""
+    """Raises a UsageError if an output file is one of the claims, or is written twice."""
     taken = {Path(claim).resolve(): str(claim) for claim in claims}
     for path in written:
         if path is None:
@@ -175,7 +175,7 @@ def refuse_to_overwrite(claims: tuple[str | Path, ...], *written: Path | None) -
 
 
 def tell_unmatched(marking: Marking) -> None:
-    """The names that stand for nothing: on stderr, never dropped silently."""
+    """Prints the unknown names on stderr."""
     from byhand.document.compose.marking import unmatched_lines
 
     for line in unmatched_lines(marking):
@@ -183,7 +183,7 @@ def tell_unmatched(marking: Marking) -> None:
 
 
 def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
-    """That nothing is wrong and yet it did not pass: on stderr, with what to do about it."""
+    """Says on stderr why nothing is wrong and yet the check did not pass, with a hint."""
     unjudged = [line for line in marking.unjudged if not (allow_unjudged and line.near)]
     count, hint = len(unjudged), ""
     misfits = sum(each.misfit for each in marking.unmatched)
@@ -210,8 +210,7 @@ def tell_not_passed(marking: Marking, *, allow_unjudged: bool) -> None:
 
 
 def show(marking: Marking, *, as_json: bool, every: bool, grades: Path | None) -> None:
-    """Prints the marking; of several people's sheets also how the class did, which is all there is
-    where the marks are written to a file."""
+    """Prints the marking, and the class of several sheets; with a gradebook, that alone."""
     several = len(marking.texts) > 1 and all(text.label for text in marking.texts)
     book = None
     if several or grades is not None:

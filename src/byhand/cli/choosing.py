@@ -15,7 +15,7 @@ DASHES = "--"
 
 
 def numbers_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options; the command gets a `chosen`."""
+    """Adds the options for numbers; the command gets them as `chosen`."""
 
     @wraps(command)
     def choosing(
@@ -61,7 +61,7 @@ names_option = option(
 
 
 def style_of(name: str, family: str | None) -> str:
-    """The style of names that was asked for; `hf` is that of the checkpoint itself."""
+    """The style of names asked for; `hf` means that of the checkpoint's family."""
     from byhand.names import STYLES
 
     short = {"tl": "transformer_lens", "hf": family}

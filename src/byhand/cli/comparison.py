@@ -1,4 +1,4 @@
-"""`byhand trace --float FORMAT --digits N`: what floats made of it, beside the true values."""
+"""`byhand trace --float FORMAT --digits N`: floats beside the true values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def refuse(**given: bool) -> None:
-    """A UsageError for an option that a comparison has no use for."""
+    """Raises a UsageError for an option that a comparison does not have."""
     for name, said in given.items():
         both = {name.replace("_", "-"): said, "float --digits": True}
         refuse_together(both, "--", _("leave --float or --digits out"))
@@ -28,7 +28,7 @@ def compared(
     style: str,
     progress: Progress | None,
 ) -> Compared:
-    """Both runs, and how they differ.  The job is that of the proven one."""
+    """The comparison of both runs; `job` is the proven run."""
     from byhand.api import numbers_for
     from byhand.comparing import compare
     from byhand.document.compose.comparison import Compared
@@ -44,7 +44,7 @@ def compared(
 def show_comparison(
     found: Compared, only: tuple[str, ...], at: tuple[str, ...], as_json: bool
 ) -> None:
-    """Prints the comparison: a line a step and, where steps are asked for, all their numbers."""
+    """Prints the comparison: a line for each step, and all numbers of the steps asked for."""
     if as_json:
         from byhand.document.media.json.records import write_document
         from byhand.document.media.json.results import comparison_data

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Sections, each by its name, in the order in which they are shown; several with commas."""
+    """The names of sections, separated by commas, in the order in which they are shown."""
     named = [name.strip() for value in values for name in value.split(",")]
     known = one_of(*SECTIONS)
     for name in named:
@@ -135,7 +135,7 @@ def command(
         report_page = None if page is None else report_of(found, only, every=every)
         tell = telling_of(found, only, every, as_json)
     if page is not None and report_page is not None:
-        # before anything is printed: whoever reads that may stop reading
+        # first, since the reader of stdout may stop reading
         write_whole(page, report_page.encode())
         talk(_("the report is in {file}").format(file=page))
     tell()
@@ -145,7 +145,7 @@ def command(
 def telling_of(
     found: Explanation, only: Sequence[str], every: bool, as_json: bool
 ) -> Callable[[], None]:
-    """What prints the explanation; all of it is worked out here, or there is an error."""
+    """A function that prints the explanation; all of it is worked out here, or an error raised."""
     if as_json:
         from byhand.document.media.json.explanation import document_of
         from byhand.document.media.json.records import write_document
@@ -159,7 +159,7 @@ def telling_of(
 
 
 def status_of(found: Explanation) -> int:
-    """1 where a proof was asked for and not found, as `byhand trace` has it."""
+    """The exit status: 1 if a proof was asked for and not found, as in `byhand trace`."""
     proof = found.trace.proof
     if proof is not None and not proof.complete:
         from byhand.cli.trace import tell_unproven

@@ -1,4 +1,4 @@
-"""`byhand generate`: a text that goes on, one token after the other."""
+"""`byhand generate`: a text continued token by token."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from byhand.options import does_not_fit, no_comparison_of_tokens
 if TYPE_CHECKING:
     from byhand.generating import Chosen, Generation
 
-COUNT = 20  # tokens, where nothing is said
+COUNT = 20  # tokens by default
 _WHOLE = re.compile("[0-9]{1,20}")
 _DECIMAL = re.compile(r"[0-9]{1,9}(\.[0-9]{0,20})?|\.[0-9]{1,20}")
 
 
 def whole(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """A whole number; whether it is large enough, `generate` knows."""
+    """A whole number; `generate` checks its range."""
     if value is None or _WHOLE.fullmatch(value):
         return None if value is None else int(value)
     expected = _("a whole number of at least {low}").format(low=0)
@@ -36,7 +36,7 @@ def whole(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 
 
 def decimal(ctx: click.Context, param: click.Parameter, value: str | None) -> Fraction | None:
-    """A decimal as the rational number it is; whether it is in its range, `generate` knows."""
+    """A decimal as an exact rational; `generate` checks its range."""
     if value is None or _DECIMAL.fullmatch(value):
         return None if value is None else Fraction(value)
     raise does_not_fit(param.opts[-1], _("a number such as 0.7"), value)
@@ -115,7 +115,7 @@ def command(
 def show(generation: Generation) -> None:
     """Prints each token as soon as it is there, and then the whole text.
 
-    The heading comes with the first one: a model that cannot be worked out has no page.
+    The heading comes with the first token, so that an error comes without one.
     """
     from byhand.cli.printing import print_parts
     from byhand.document.compose.generation import choice, closing, opening
@@ -138,7 +138,7 @@ def show(generation: Generation) -> None:
 
 
 def as_they_come(generation: Generation) -> Iterator[Chosen]:
-    """Each token as it comes; while one takes long, its steps are told on stderr."""
+    """Each token as it comes; during long waits its steps are shown on stderr."""
     from byhand.cli.progress import telling
 
     while True:
@@ -151,7 +151,7 @@ def as_they_come(generation: Generation) -> Iterator[Chosen]:
 
 @contextmanager
 def whatever_came(generation: Generation, tell: Callable[[Generation], None]) -> Iterator[None]:
-    """Tells the result; also where it was interrupted, or a later token cannot be worked out."""
+    """Prints the result in the end, also after an interruption or an error at a later token."""
     try:
         yield
     except (ByhandError, KeyboardInterrupt) as stopped:
@@ -162,7 +162,7 @@ def whatever_came(generation: Generation, tell: Callable[[Generation], None]) ->
 
 
 def print_json(generation: Generation) -> None:
-    """Prints what has come as one JSON document."""
+    """Prints the tokens so far as one JSON document."""
     from byhand.cli.printing import print_data
     from byhand.document.media.json.results import generation_data
 

@@ -1,4 +1,4 @@
-"""`byhand train --compare-norms`: why the norm stands before the side-trip today."""
+"""`byhand train --compare-norms`: gradients and losses with norms in different places."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show_norms(out: str, steps: int | None, as_json: bool) -> int:
-    """Measures, writes the figure and the numbers into a folder, and prints a table."""
+    """Measures, writes figure and numbers into a folder, prints a table; returns the status."""
     from byhand.cli.printing import print_parts
     from byhand.document.parts import Finding
     from byhand.train import compare_norms, write_comparison
@@ -31,7 +31,7 @@ def show_norms(out: str, steps: int | None, as_json: bool) -> int:
 
 
 def ready(folder: Path) -> Path:
-    """The folder, made where it is not there."""
+    """The folder, made if it does not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -42,13 +42,13 @@ def ready(folder: Path) -> Path:
 
 
 def tell(place: str, depth: int, steps: int) -> None:
-    """What is being trained, on stderr."""
+    """Says on stderr what is being trained."""
     text = _("{place}-LN, {depth} layers, {steps} steps …")
     talk(text.format(place=place, depth=depth, steps=steps))
 
 
 def table(comparison: Comparison) -> Grid:
-    """A row a run: the gradients of its first and last layer at the start, and its losses."""
+    """A row for each run: its first gradients in the first and last layer, and its losses."""
     from byhand.document.parts import Column, Grid
 
     heads = (

@@ -1,4 +1,4 @@
-"""Models for commands that can do without their weights."""
+"""Models for commands that do not need weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def architecture(name: str) -> tuple[ModelSpec, Weights | None]:
-    """What a model is; its weights too, where a model file has them all."""
+    """The architecture of a model, and its weights if a model file has them all."""
     from byhand.models import is_checkpoint, open_spec
 
     spec = open_spec(name)
@@ -22,10 +22,10 @@ def architecture(name: str) -> tuple[ModelSpec, Weights | None]:
 
 
 def opened(name: str) -> Model | None:
-    """The whole model; None where it is an architecture alone."""
+    """The whole model; None for an architecture without weights."""
     from byhand.models import open_model
 
     try:
         return open_model(name)
-    except ByhandError:  # what is wrong with an architecture, `open_spec` says
+    except ByhandError:  # `open_spec` reports errors of an architecture
         return None

@@ -1,6 +1,6 @@
-"""Both streams: parts and data on stdout, talk on stderr.
+"""Output on both streams: parts and data on stdout, talk on stderr.
 
-Parts are as wide as the terminal, and in colour where it has any.
+Parts are as wide as the terminal, with colours if it has any.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WIDEST = 110  # a longer line is hard to read, however wide the terminal
 
 
 def columns_of(stream: TextIO) -> int | None:
-    """How many columns the terminal has that a stream leads to; None where it leads to none."""
+    """The width of the stream's terminal in columns; None if it has no terminal."""
     if not stream.isatty():
         return None
     said = os.environ.get("COLUMNS", "")
@@ -30,16 +30,16 @@ def columns_of(stream: TextIO) -> int | None:
         columns = int(said) if said.isdecimal() else os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         columns = 0
-    return columns or USUAL  # 0: a terminal that does not know
+    return columns or USUAL  # 0: unknown
 
 
 def width_of_output() -> int:
-    """The terminal's width within reason; 80 where stdout is no terminal."""
+    """The terminal's width, at most WIDEST; the usual width if stdout is no terminal."""
     return min(max(columns_of(sys.stdout) or USUAL, NARROWEST), WIDEST)
 
 
 def print_parts(parts: Iterable[Part]) -> None:
-    """Prints parts on stdout as they come; a pipe gets tables of formulas unbroken."""
+    """Prints parts on stdout as they come; in a pipe, tables of formulas are not broken."""
     from byhand.document.media.terminal.parts import Terminal
 
     piped = columns_of(sys.stdout) is None
@@ -53,7 +53,7 @@ def print_data(data: Any) -> None:
 
 
 def escape_for_json(stream: TextIO) -> None:
-    """What the stream's encoding has no sign for is written as \\u00e9: in JSON, the same text."""
+    """Makes the stream write what its encoding lacks as \\u00e9: in JSON, the same text."""
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="byhand.json")
 
@@ -68,8 +68,7 @@ codecs.register_error("byhand.json", _escaped)
 
 
 def talk(text: str, *, to_copy: bool = False) -> None:
-    """Says something on stderr; a terminal's lines are broken between words, unless they are to be
-    copied.  Where it cannot be said, the work goes on all the same."""
+    """Prints a message on stderr, wrapped unless it is to be copied; errors are ignored."""
     columns = None if to_copy else columns_of(sys.stderr)
     try:
         for line in text.split("\n"):
@@ -81,7 +80,7 @@ def talk(text: str, *, to_copy: bool = False) -> None:
 
 
 def broken(line: str, columns: int) -> list[str]:
-    """A line of a message in as many as it needs; what follows stands further in."""
+    """A line of a message, wrapped; continuation lines are indented."""
     further = " " * (len(line) - len(line.lstrip()) + 2)
     pieces = wrap(
         line,
@@ -95,8 +94,8 @@ def broken(line: str, columns: int) -> list[str]:
 
 
 def drop(stream: TextIO) -> None:
-    """What is still in the buffer must not be written at the end of the process either."""
+    """Drops what is still in the buffer, so that it is not written at exit either."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except OSError:  # it is no file, and keeps what it has to itself
+    except OSError:  # not a file: it keeps its buffer
         return

@@ -1,7 +1,7 @@
-"""What is being worked on, told on stderr while it takes long: one line, which then goes away.
+"""The progress line on stderr: one line during long work, removed afterwards.
 
-It is there where a terminal sees it and the work has taken longer than PATIENCE.  Of rich only
-what is documented is used here, so that any version will do.
+It appears on a terminal, if the work takes longer than PATIENCE.  Only documented features of rich
+are used, so that any version works.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 
     from byhand.plan import Step
 
-PATIENCE = 0.7  # seconds before anything is told
-PACE = 0.1  # seconds for which a frame stands
-FRAMES = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # what moves, and what does where signs are few
+PATIENCE = 0.7  # seconds before the line appears
+PACE = 0.1  # seconds for each frame
+FRAMES = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # frames, and those for terminals with few characters
 
 
 @contextmanager
 def telling(at_first: str | None = None) -> Iterator[Callable[[Step], None] | None]:
-    """A callback for the steps worked on, which may be told what they are for (`doing`); None where
-    nobody sees stderr.  Before the first step, what is said `at_first` is told."""
+    """A callback for each step; its `doing` says what the steps are for.  None without a terminal.
+
+    Before the first step, the line shows `at_first`.
+    """
     if not can_move():
         yield None
         return
@@ -41,7 +43,7 @@ def telling(at_first: str | None = None) -> Iterator[Callable[[Step], None] | No
 
 
 def can_move() -> bool:
-    """Whether stderr leads to a terminal on which a line can be written anew."""
+    """Whether stderr is a terminal on which a line can be overwritten."""
     return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
@@ -50,13 +52,13 @@ class Status:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.seen: set[str] = set()  # the steps of this pass; a proof may take several
+        self.seen: set[str] = set()  # steps of this pass; a proof may take several passes
         self.passes = 1
-        self.purpose = ""  # what the passes are for, where that was said
+        self.purpose = ""  # what the passes are for, if `doing` was called
         self.frames = _frames()
 
     def doing(self, what: str, done: int, of: int) -> None:
-        """What the next steps are for, and how much of that is done."""
+        """Sets the purpose of the next steps, and how much of it is done."""
         self.seen.clear()
         self.passes = 1
         self.purpose = what
@@ -67,7 +69,7 @@ class Status:
         self.text = self.purpose
 
     def step(self, step: Step) -> None:
-        """Says which step is being worked out, and in which pass."""
+        """Shows the step being worked out, and its pass."""
         if step.address in self.seen:
             self.seen.clear()
             self.passes += 1
@@ -82,7 +84,7 @@ class Status:
         self.step(step)
 
     def __rich__(self) -> Text:
-        """The line as rich draws it, cut where the terminal ends."""
+        """The line for rich, cut at the terminal's width."""
         from rich.text import Text
 
         frame = self.frames[int(time.monotonic() / PACE) % len(self.frames)]
@@ -91,7 +93,7 @@ class Status:
 
 @contextmanager
 def shown_later(status: Status) -> Iterator[None]:
-    """Shows the status when PATIENCE is over, also while a single step takes long."""
+    """Shows the status after PATIENCE, also during a single long step."""
     shown: list[Live] = []
 
     def show() -> None:
@@ -111,9 +113,8 @@ def shown_later(status: Status) -> Iterator[None]:
 
 
 def _live(status: Status) -> Live:
-    """A line on stderr that moves and goes away.  What is printed elsewhere is not touched: rich
-    would else send it to stderr as well."""
-    from rich.live import Live  # heavy, and only needed when it takes long
+    """The moving line on stderr; output elsewhere is left alone."""
+    from rich.live import Live  # heavy, and only needed for long work
 
     return Live(
         status,
@@ -126,8 +127,7 @@ def _live(status: Status) -> Live:
 
 
 def talk_console() -> Console:
-    """rich on stderr.  The cursor stays where it can be seen: whoever stops the program with
-    Ctrl-Z, or kills it, would be left without one."""
+    """A rich console on stderr that never hides the cursor, even if the program is killed."""
     from rich.console import Console
 
     class Steady(Console):

@@ -1,4 +1,4 @@
-"""The files that a command is to write beside what it prints."""
+"""Files that a command writes beside its output."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from byhand.language import _
 
 
 def can_be_written(path: str) -> Path:
-    """The file to write; an OutputError now rather than after long work."""
+    """The file to write; an OutputError before the work starts."""
     target = Path(path)
     try:
         folder, there = target.is_dir(), target.parent.is_dir()
     except (OSError, ValueError):  # too long a name
         folder = there = False
-    if "\0" in path:  # which no file system has, and which not every call above refuses
+    if "\0" in path:  # no file system allows it, and not every call above refuses it
         raise OutputError(_("cannot be written"), where=repr(path), expected=_("a file"))
     if folder or not path:
         raise OutputError(

@@ -1,4 +1,4 @@
-"""`byhand selftest`: what proven digits rely on, tried on this machine."""
+"""`byhand selftest`: the assumptions behind proven digits, checked on this machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(device: str | None, as_json: bool) -> int:
     from byhand.numbers.enclosed.selftest import checks
 
     if device is not None:
-        Limbs(64, device)  # says what is wrong where there is no such device
+        Limbs(64, device)  # raises an error if there is no such device
     running = checks(device) if device else checks()
     done = list(running) if as_json else list(telling(running))
     failed = [check for check in done if not check.passed]
@@ -48,7 +48,7 @@ def command(device: str | None, as_json: bool) -> int:
 
 
 def telling(running: Iterator[Check]) -> Iterator[Check]:
-    """Prints a line a check, as soon as it is done."""
+    """Prints a line for each check as soon as it is done, and passes it on."""
     from byhand.cli.printing import width_of_output
     from byhand.document.media.terminal.ink import ink_for
 
@@ -59,7 +59,7 @@ def telling(running: Iterator[Check]) -> Iterator[Check]:
 
 
 def lines(check: Check, width: int, ink: Ink) -> Iterator[str]:
-    """One check: whether it held, what it is, and below it what was seen."""
+    """The lines of one check: whether it held, its name, and below it the details."""
     from byhand.document.media.terminal.ink import padded, width_of, wrap
 
     holds, failed = _("holds"), _("FAILED")
@@ -74,7 +74,7 @@ def lines(check: Check, width: int, ink: Ink) -> Iterator[str]:
 
 
 def data(done: list[Check], device: str | None) -> dict[str, object]:
-    """The checks as JSON has them."""
+    """The checks as data for JSON."""
     return {
         "device": device or "cpu",
         "passed": all(check.passed for check in done),

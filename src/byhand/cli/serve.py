@@ -1,4 +1,4 @@
-"""`byhand serve`: the page on which everything can be changed, served on this machine."""
+"""`byhand serve`: the interactive page, served on this machine."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(models: tuple[str, ...], port: int | None, opens: bool) -> int:
         ) from None
     from byhand.serving.server import HOST, bound, run, server_for
 
-    for model in models:  # what is wrong with one is better said now than on the page
+    for model in models:  # report a broken file now rather than on the page
         open_model(model)
     files, first = named(models)
     listening = bound(port or 0)
@@ -66,13 +66,13 @@ def command(models: tuple[str, ...], port: int | None, opens: bool) -> int:
 
     try:
         run(server_for(at, files), listening, ready)
-    except KeyboardInterrupt:  # the way to end it
+    except KeyboardInterrupt:  # the usual end
         talk("\n" + _("ended"))
     return 0
 
 
 def named(models: tuple[str, ...]) -> tuple[dict[str, Path], str | None]:
-    """The files by the names they have on the page, and the name of the first model."""
+    """The files by their names on the page, and the name of the first model."""
     from byhand.models import builtin_names
 
     builtins = builtin_names()

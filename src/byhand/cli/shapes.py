@@ -1,4 +1,4 @@
-"""`byhand trace --shapes`: the plan with its shapes; the weights are not needed."""
+"""`byhand trace --shapes`: the plan with its shapes, without weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def show_shapes(
     names: str,
     as_json: bool,
 ) -> int:
-    """Prints the plan for a text; without one, for the model's own or as long as it may be."""
+    """Prints the plan for a text, else for the model's own or for the longest possible text."""
     from byhand import forward
     from byhand.cli.choosing import style_of
     from byhand.models import is_checkpoint
@@ -45,14 +45,14 @@ def show_shapes(
 
 
 def with_tokenizer(model: str) -> Model | None:
-    """The model whose tokenizer reads the text; None for a bare config.json, which has none."""
+    """The model with its tokenizer; None for a bare config.json."""
     from byhand.models import open_model
 
     return open_model(model) if Path(model).is_dir() else None
 
 
 def length_of(whole: Model | None, text: str | None) -> int | None:
-    """How many tokens the text has; None where there is neither a text nor a vocabulary."""
+    """The number of tokens of the text; None without a text or a vocabulary."""
     if whole is None:
         return None if text is None else len(text.split())
     words = whole.text if text is None else text

@@ -1,7 +1,7 @@
-"""Commands that speak the user's language: their help and their complaints, translated late.
+"""Commands in the user's language: their help and their errors, translated when shown.
 
-Help texts are marked with `later` where they are written, and translated when they are shown, so
-that `--lang` and the locale are known by then.  What a command does is not here.
+Help texts are marked with `later` and translated when they are shown, since `--lang` and the locale
+are known only then.  The commands themselves are in their own files.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ HELP = ["-h", "--help"]
 
 
 def translated(marked: str | None) -> str:
-    """A message that was marked with `later`, in the language spoken now."""
+    """The message, marked with `later`, in the current language."""
     return _(marked) if marked else ""
 
 
 class HelpPage(click.HelpFormatter):
-    """A page of help that is no wider than the terminal, however narrow that is."""
+    """A help page that is no wider than the terminal."""
 
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        """Writes a list of terms, whose column takes at most a third of the width."""
+        """Writes a list of terms; their column takes at most a third of the width."""
         super().write_dl(rows, min(col_max, self.width // 3), col_spacing)
 
 
 class Context(click.Context):
-    """A call, which knows how wide its help may be."""
+    """The context of a call, with the width of its help."""
 
     formatter_class = HelpPage
 
@@ -52,13 +52,13 @@ class Option(click.Option):
     """An option whose help is translated when it is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The option and its help in the language spoken."""
+        """The option and its help in the current language."""
         record = super().get_help_record(ctx)
         return None if record is None else (record[0], translated(self.help))
 
 
 class Command(click.Command):
-    """A command; `arguments` explains its arguments, each with a line."""
+    """A command; `arguments` explains each of its arguments in a line."""
 
     context_class = Context
 
@@ -69,7 +69,7 @@ class Command(click.Command):
         self.arguments = arguments or {}
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command; arguments that it does not take are a UsageError."""
+        """Runs the command; extra arguments are a UsageError."""
         if ctx.args:
             raise UsageError(
                 _("too many arguments"),
@@ -81,11 +81,11 @@ class Command(click.Command):
         return super().invoke(ctx)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """The option --help, with its text in the language spoken."""
+        """The option --help, with its text in the current language."""
         return _help_option(super().get_help_option(ctx))
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the line that shows how the command is called."""
+        """Writes the usage line of the command."""
         _write_usage(ctx, formatter, " ".join([*self.arguments, _("[options]")]))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -102,12 +102,12 @@ class Command(click.Command):
         _write_options(self, ctx, formatter)
 
     def get_short_help_str(self, limit: int = 45) -> str:
-        """The line about the command in the list of commands."""
+        """The command's line in the list of commands."""
         return translated(self.short_help)
 
 
 class Group(click.Group):
-    """Commands in the order in which they were given."""
+    """Commands in their given order."""
 
     context_class = Context
 
@@ -116,7 +116,7 @@ class Group(click.Group):
         self.context_settings = {"help_option_names": HELP}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order in which they were given."""
+        """The names of the commands in their given order."""
         return list(self.commands)
 
     def resolve_command(
@@ -132,11 +132,11 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """The option --help, with its text in the language spoken."""
+        """The option --help, with its text in the current language."""
         return _help_option(super().get_help_option(ctx))
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the line that shows how a command is called."""
+        """Writes the usage line of the program."""
         _write_usage(ctx, formatter, _("COMMAND [arguments] [options]"))
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -198,7 +198,7 @@ def _write_options(
 
 
 def whole_from(least: int, most: int) -> Callable[..., int | None]:
-    """A whole number within its range, in plain digits."""
+    """A callback that reads a whole number within its range, in plain digits."""
 
     def read(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
         number = whole_or_text(value)
@@ -212,7 +212,7 @@ whole_number = whole_from(0, 10**9 - 1)
 
 
 def one_of(*known: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """One of some words."""
+    """A callback that reads one of some words."""
 
     def check(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
         if value is not None and value not in known:
@@ -228,15 +228,15 @@ def one_of(*known: str) -> Callable[[click.Context, click.Parameter, str | None]
 def as_command(
     short: str, about: str, arguments: Mapping[str, str] | None = None
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Makes a command of a function: its line among others, its help, and what its arguments are.
+    """A decorator that makes a command: its short line, its help, and its arguments.
 
-    All commands have --lang, which `run` has already obeyed when a command starts.
+    Every command has --lang, which `run` has handled before the command starts.
     """
     return click.command(cls=Command, short_help=short, help=about, arguments=arguments)
 
 
 def as_text_command(short: str, about: str) -> Callable[[Callable[..., Any]], Command]:
-    """Makes a command that takes a model and a text."""
+    """A decorator that makes a command with a model and a text."""
 
     def make(function: Callable[..., Any]) -> Command:
         model = click.argument("model", metavar="MODEL")
@@ -255,7 +255,7 @@ TEXT = {"[TEXT]": later("the text; without it, the model's own")}
 
 
 def option(names: str, metavar: str, help: str, **more: Any) -> Callable[..., Any]:
-    """An option with a value; `names` are what is typed, and what it is called in Python."""
+    """An option with a value; `names` are its spellings, and its name in Python."""
     return click.option(*names.split(), cls=Option, metavar=metavar, help=help, **more)
 
 
@@ -265,7 +265,7 @@ def flag(names: str, help: str, **more: Any) -> Callable[..., Any]:
 
 
 def language_settings() -> dict[str, Any]:
-    """What --lang is, which every command has."""
+    """The settings of --lang, which every command has."""
     return {
         "metavar": "LANG",
         "help": later("speak this language: en or es (else that of the locale)"),
@@ -275,7 +275,7 @@ def language_settings() -> dict[str, Any]:
 
 
 def _as_data(ctx: click.Context, param: click.Parameter, asked: bool) -> bool:
-    """From here on, stdout loses no sign, however few its encoding has."""
+    """Makes stdout escape characters outside its encoding, for JSON; returns the flag."""
     if asked:
         from byhand.cli.printing import escape_for_json
 
@@ -290,7 +290,7 @@ json_option = flag("--json as_json", later("print one JSON document"), callback=
 
 
 def complaint(error: click.ClickException) -> UsageError:
-    """What click has to say about a call, as one of byhand's own errors."""
+    """An error of click as a UsageError of byhand's."""
     ctx = getattr(error, "ctx", None)
     match error:
         case click.NoSuchOption():

@@ -62,7 +62,7 @@ def command(
     names: str,
     as_json: bool,
 ) -> int:
-    """Works a text out and shows or saves the trace; returns the exit status."""
+    """Works a text out, then shows or saves the trace; returns the exit status."""
     if shapes:
         from byhand.cli.shapes import show_shapes
 
@@ -125,7 +125,7 @@ def command(
 
 
 def refuse_boundary(numbers: Numbers, digits: int | None) -> None:
-    """A UsageError where numbers have no boundary at which to stop."""
+    """Raises a UsageError if the numbers have no boundary to stop at."""
     if not numbers.uniform:
         return
     rounded = numbers.uniform == "rounded"
@@ -139,7 +139,7 @@ def refuse_boundary(numbers: Numbers, digits: int | None) -> None:
 
 
 def steps_of(addresses: Iterable[str]) -> list[str]:
-    """The steps that hold the numbers at some addresses; weights need none."""
+    """The steps of some addresses; weights need no step."""
     from byhand.address import read_address
     from byhand.plan import WEIGHT
 
@@ -148,7 +148,7 @@ def steps_of(addresses: Iterable[str]) -> list[str]:
 
 
 def refuse_outside(job: Job, addresses: Iterable[str]) -> None:
-    """An AddressError for numbers that are not there: before anything is worked out or saved."""
+    """Raises an AddressError for numbers that do not exist, before any work."""
     from byhand.address import read_address
     from byhand.document.compose.working import shape_at
 
@@ -158,7 +158,7 @@ def refuse_outside(job: Job, addresses: Iterable[str]) -> None:
 
 @contextmanager
 def hinting(model: str, wanted: Sequence[str]) -> Iterator[None]:
-    """An address that is like none at all gets a hint where to find them."""
+    """Adds a hint where to find addresses to an error for an address without near names."""
     try:
         yield
     except AddressError as error:
@@ -193,7 +193,7 @@ def save_to(
     progress: Progress | None,
     digits: int | None,
 ) -> Trace:
-    """Saves the trace while it is worked out; what is also shown is kept."""
+    """Saves the trace during the work; returns the steps that are also shown."""
     from byhand.golden import save_working
 
     steps = job.asked or tuple(step.address for step in job.plan)
@@ -202,7 +202,7 @@ def save_to(
 
 
 def tell_unproven(trace: Trace) -> None:
-    """What was to be proven and is not, and how close it is: on stderr, the first of them."""
+    """Says on stderr what could not be proven, and how close it is: the first such number."""
     from byhand.document.compose.listing import unproven
 
     found = unproven(trace)

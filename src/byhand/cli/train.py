@@ -1,4 +1,4 @@
-"""`byhand train`: a model that learns, from a RUN.yaml to a model file."""
+"""`byhand train`: a model trained from a RUN.yaml, as a model file."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def command(
 
 @contextmanager
 def telling(steps: int) -> Iterator[Callable[[Beat], None] | None]:
-    """A callback for a line on stderr that moves; None where nobody sees it."""
+    """A callback that updates a line on stderr; None without a terminal."""
     from byhand.cli.progress import can_move, talk_console
 
     if not can_move() or os.environ.get("RANK", "0") != "0":
@@ -131,12 +131,12 @@ def telling(steps: int) -> Iterator[Callable[[Beat], None] | None]:
 
 
 class _Line:
-    """The line: shown ten times a second, however fast the steps are."""
+    """The line, shown ten times a second at any speed of the steps."""
 
     def __init__(self, bar: Any, task: Any) -> None:
         self.bar, self.task = bar, task
         self.shown = -1.0
-        self.clock, self.tokens = 0.0, 0  # when the first step was told, and the tokens by then
+        self.clock, self.tokens = 0.0, 0  # the time of the first step, and the tokens by then
 
     def beat(self, beat: Beat) -> None:
         now = time.monotonic()
@@ -154,7 +154,7 @@ class _Line:
 
 
 def tell_interrupted(stopped: Interrupted, command: str) -> None:
-    """Says after which step a run was interrupted, and how to go on."""
+    """Says after which step a run was interrupted, and how to resume it."""
     talk(
         _("interrupted after step {step} of {steps}, and saved; go on with").format(
             step=whole(stopped.step), steps=whole(stopped.steps)
@@ -167,7 +167,7 @@ def tell_interrupted(stopped: Interrupted, command: str) -> None:
 
 
 def tell(result: Result) -> None:
-    """What is no result: on stderr."""
+    """Prints remarks on a run on stderr."""
     for note in result.notes:
         talk(_("note: {note}; the last bits may differ").format(note=note))
     if result.began == result.steps:
@@ -177,7 +177,7 @@ def tell(result: Result) -> None:
 
 
 def show(result: Result) -> None:
-    """The result in a few lines."""
+    """Prints the result in a few lines."""
     from byhand.document.media.terminal.ink import wrap
 
     lines = {
@@ -209,7 +209,7 @@ def show(result: Result) -> None:
 
 
 def short(number: float) -> str:
-    """Four decimals, or two digits where these would all be zeros."""
+    """Four decimals, or two digits where the decimals would all be zeros."""
     return f"{number:.4f}" if number == 0 or abs(number) >= 0.001 else f"{number:.1e}"
 
 

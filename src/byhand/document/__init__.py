@@ -4,5 +4,5 @@
     compose/   trace, marking, explanation, comparison, book, worksheet → parts
     media/     parts → terminal, HTML, Typst, xlsx, JSON
 
-A composer computes no number and a medium composes nothing.
+Composers compute no numbers, and media compose nothing.
 """

@@ -1,4 +1,4 @@
-"""What a book is: pages of passages, and the figure of the whole pass that every page has.
+"""Books: pages of passages, and the figure of the whole pass on every page.
 
     Book ─ Spine                    the figure of the whole pass, the same on every page
       └ Page ─ Passage              a sentence or two, what is computed here, and
@@ -6,13 +6,12 @@
                  ├ Part …           tables, heat strips, patterns, counts
                  └ Remark …         boundaries, returns, what does not follow
 
-Formulas and parts are in `parts`.  `pages` makes all of it from an `Edition`; HTML, Typst and
-worksheets show it.  Nothing computes, nothing is escaped, and no width is known.
+Formulas and parts are in `parts`.  `compose.book` makes a book from an `Edition`; HTML, Typst and
+worksheets show it.  A book holds no computation, no markup and no widths.
 
-How to read the words: a sentence is plain text; what stands between backticks is an address or a
-word of the text, as it is.  Numbers inside sentences are already written as the language writes
-them; `Cell.decimal` and every other number outside sentences has a decimal point
-(`numerals.localised` turns it into what the language writes).
+A sentence is plain text; between backticks stands an address or a word of the text.  Numbers in
+sentences are written as in the book's language.  `Cell.decimal` and all numbers outside sentences
+have a decimal point (`numerals.localised` translates it).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from byhand.document.parts import Formula, NumberRow, NumberTable, Part, Predictions, Remark
 from byhand.document.parts.verdicts import VerdictLine
 
-MOST_EMBEDDED = 1_500_000  # bytes of one page, which whoever writes pages keeps to
+MOST_EMBEDDED = 1_500_000  # bytes of one page
 
 
 # ------------------------------------------------------------------ the figure of the whole pass
@@ -33,13 +32,13 @@ MOST_EMBEDDED = 1_500_000  # bytes of one page, which whoever writes pages keeps
 class Node:
     """A station of the pass: on the stream, or on a side-trip that leaves it and comes back.
 
-    `steps` are the addresses computed here; a passage highlights the nodes whose steps it lights
-    (`Spine.lit`).  `rows` are its result, position by position, where the model is small enough
-    for the figure to hold its numbers; `said` is what stands there where a row has none or
-    too many: the next token as a word, the likeliest one with its logit or probability.
+    `steps` are the addresses computed here; a passage highlights the nodes of its steps
+    (`Spine.lit`).  `rows` are its result, position by position, where the model is small enough for
+    the figure to hold its numbers; `said` is what stands there where a row has none or too many:
+    the next token as a word, the likeliest one with its logit or probability.
     """
 
-    id: str  # a word that may stand in HTML: block-0-attn-scores
+    id: str  # an id for HTML: block-0-attn-scores
     label: str
     kind: str  # "end" (text, next token, loss), "stream" (on the line), "trip" (beside it)
     layer: int | None
@@ -57,7 +56,7 @@ class Spine:
     layers: int
 
     def lit(self, steps: tuple[str, ...]) -> tuple[str, ...]:
-        """The ids of the nodes in which some of these steps are computed."""
+        """The ids of the nodes that compute some of these steps."""
         wanted = set(steps)
         return tuple(node.id for node in self.nodes if wanted.intersection(node.steps))
 
@@ -67,11 +66,10 @@ class Spine:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One thought: what is computed here, in words, in a formula and in numbers.
+    """A passage: one part of the computation in words, formulas and numbers.
 
-    `lit` are the addresses of the steps that are computed here, highlighted in the figure; of a
-    passage that looks back, those it speaks of.
-    `letters` define what the formulas and numbers of the passage use.
+    `lit` are the addresses of its steps, highlighted in the figure.  In a passage that looks back,
+    they are the steps that it mentions.  `letters` defines the letters in its formulas and numbers.
     """
 
     id: str  # unique in the book: attention-0-scores
@@ -83,11 +81,11 @@ class Passage:
     remarks: tuple[Remark, ...] = ()
     layer: int | None = None
     looks_back: bool = False
-    brief: bool = False  # its tensors are too large to be shown, and told by their statistics
+    brief: bool = False  # its tensors are too large to show, and statistics stand for them
 
     @property
     def told_once(self) -> tuple[Part, ...]:
-        """What it shows, without the ids of the next tokens where they are told in words."""
+        """Its parts, without the ids of the next tokens where words tell them."""
         told = {part.address for part in self.show if isinstance(part, Predictions)}
         return tuple(
             part
@@ -98,8 +96,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A chapter.  `slug` is its file's name: whole, tokens, attention, block, next,
-    explained, exact, parameters."""
+    """A chapter; `slug` is the name of its file.
+
+    Slugs: whole, tokens, attention, block, next, explained, exact, parameters.
+    """
 
     slug: str
     title: str
@@ -109,7 +109,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Book:
-    """Everything that is shown of one model and one text."""
+    """Everything shown of one model and one text."""
 
     model: str
     text: str
@@ -119,14 +119,14 @@ class Book:
     spine: Spine
     language: str  # en, es
     numbers: str  # the number system, in words
-    scale: str  # "pencil": everything is here; "toy": every tensor; "large": selected
+    scale: str  # "pencil": every number; "toy": every tensor; "large": a selection
     tokens: tuple[str, ...] = ()  # labels of the positions: "0 the", "1 cat"
     facts: tuple[tuple[str, str], ...] = ()  # text, numbers, target, parameters, in words
-    notes: tuple[str, ...] = ()  # what the model says of itself
+    notes: tuple[str, ...] = ()  # the model's own notes
     registers: tuple[tuple[str, str], ...] = ()  # those that occur, with what they promise
-    claims_checked: str = ""  # which document's numbers were checked; empty: none
+    claims_checked: str = ""  # the document whose numbers were checked; empty: none
     claims: tuple[VerdictLine, ...] = field(default=())  # all of them, in spine order
-    command: str = ""  # how the reader calls byhand on the same: tiny, or tiny 'b a'
+    command: str = ""  # the reader's arguments to byhand for the same: tiny, or tiny 'b a'
 
     def __iter__(self) -> Iterator[Page]:
         return iter(self.pages)

@@ -1,7 +1,7 @@
-"""Notebook cells: a step, a number and the parts of a result, each a piece that stands by itself.
+"""Notebook cells: a step, a number or the parts of a result as self-contained HTML.
 
-A piece brings its own style, which reaches nothing else on the page, and needs no script and no
-ids.  The cell of a whole trace is in `byhand.editions`.
+A cell has its own style, which affects nothing else on the page, and needs no script and no ids.
+The cell of a whole trace is in `byhand.editions`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def parts_cell(parts: Iterable[Part], title: str = "") -> str:
-    """Parts of a document as one piece of HTML, in the language spoken."""
+    """Parts of a document as one piece of HTML, in the current language."""
     pen = _pen()
     head = [element("p", title, class_="title")] if title else []
     drawn = (piece for part in parts for piece in draw(part, pen))
@@ -38,21 +38,21 @@ def parts_cell(parts: Iterable[Part], title: str = "") -> str:
 
 
 def marking_cell(marking: Marking) -> str:
-    """A marking: the result in a line, the lines with their verdicts, and what is said of them."""
+    """A marking: the result, the lines with their verdicts, and their explanations."""
     from byhand.document.compose.marking import cell_parts
 
     return parts_cell(cell_parts(marking), marking.model)
 
 
 def comparison_cell(comparison: Comparison) -> str:
-    """A run in floats against the truth: the steps with their largest errors."""
+    """A run in floats beside the true values: the steps with their largest errors."""
     from byhand.document.compose.comparison import cell_parts
 
     return parts_cell(cell_parts(comparison), comparison.plan.spec.name)
 
 
 def generation_cell(generation: Generation) -> str:
-    """A generation as far as it has come: the tokens with their probabilities, and the text."""
+    """A generation so far: the tokens with their probabilities, and the text."""
     from byhand.document.compose.generation import cell_parts
 
     return parts_cell(cell_parts(generation), generation.model.name)
@@ -76,7 +76,7 @@ def step_cell(worked: Worked) -> str:
 
 
 class _StepTables(Tables):
-    """The tables of one step, whose trace is not at hand: places stand for tokens."""
+    """The tables of one step without its trace: positions stand for tokens."""
 
     numbered = True
 
@@ -86,16 +86,16 @@ class _StepTables(Tables):
         self.labels = tuple(map(str, range(max(worked.step.shape, default=1))))
 
     def token(self, id: int) -> str:
-        """The id itself: which word it is, the trace knows."""
+        """The id itself, since only the trace knows the word."""
         return str(id)
 
     def written_out(self, step: Any) -> bool:
-        """No line of working: it would need the steps that this one reads."""
+        """False: a line of working would need the steps that this one reads."""
         return False
 
 
 def value_cell(value: Value) -> str:
-    """A number of the exact system in all its forms, with what its letters stand for."""
+    """A number of the exact system in all its forms, with the definitions of its letters."""
     forms = Forms(_Alone(value))  # type: ignore[arg-type]
     cell = forms.full(value)
     line = WorkingLine("", cell, letters=forms.letters([cell.worked, cell.form]))
@@ -103,13 +103,13 @@ def value_cell(value: Value) -> str:
 
 
 class _Alone:
-    """What the forms of a number ask of its number system, where only the number is at hand."""
+    """A number system for the forms of a single number."""
 
     def __init__(self, value: Value) -> None:
         self.value = value
 
     def writer(self) -> Any:
-        """The writer whose letters the number prints itself in."""
+        """The writer whose letters the number's own text uses."""
         return self.value.space.own_writer
 
     def register(self, entry: Value) -> str:

@@ -1,4 +1,4 @@
-"""An explanation shown: as lines, as a page of its own, and below the cell of a notebook."""
+"""An explanation shown: as lines, as its own page, and below the cell of a notebook."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from byhand.document.media.terminal.ink import Ink
     from byhand.explaining import Explanation
 
-CHEAP = ("attribution", "lens")  # sections that take no further run of a model
+CHEAP = ("attribution", "lens")  # sections that need no further run of a model
 
 
 def lines(
     found: Explanation, only: Sequence[str], width: int, ink: Ink, *, every: bool = False
 ) -> Iterator[str]:
-    """The lines for a terminal; all that they tell is worked out before the first is there."""
+    """The lines for a terminal; everything is worked out before the first line."""
     from byhand.document.media.terminal.parts import Terminal
 
     shown = tuple(sections(found, only, every=every))
@@ -27,7 +27,7 @@ def lines(
 
 
 def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -> str:
-    """A page of HTML that needs nothing else, with every section in full."""
+    """A self-contained HTML page, with every section in full."""
     from byhand.document.compose.book.numbers import decimal_weights
     from byhand.document.media.html.explanation_page import page
     from byhand.document.media.html.mathml import Mathml
@@ -39,7 +39,7 @@ def page(found: Explanation, only: Sequence[str] = (), *, every: bool = False) -
 
 
 def notebook_cell(found: Explanation) -> str:
-    """One piece of HTML: the facts where they cost little, where the logit comes from, the lens."""
+    """One piece of HTML: the facts if they are cheap, the terms of the logit, the lens."""
     from byhand.document.cells import parts_cell
 
     only = ("facts", *CHEAP) if found.small else CHEAP

@@ -1,11 +1,11 @@
 """One walk over formula trees, for every medium that draws them.
 
-`Drawing` knows how a formula is read: where brackets are needed, which sign stands before a term,
-that 2·e is written 2e, that W_q is W with a q below.  How a fraction, a root or a letter *looks* is
-left to `html.mathml` and `typst.maths`, which say only that.
+`Drawing` knows the notation: where brackets are needed, the sign of a term, that 2·e is written 2e,
+that W_q is W with a q below.  `html.mathml` and `typst.maths` only define how a fraction, a root or
+a letter *looks*.
 
-What a bracket holds together in text, a fraction line or a root holds together in a drawing; so
-brackets stand only where the drawing needs them.  Nothing is computed and nothing is simplified.
+In a drawing, a fraction line or a root groups its contents as brackets do in text, so fewer
+brackets are needed.  Nothing is computed or simplified.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ from byhand.expression import (
     write,
 )
 
-SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a drawn piece holds together
+SUM, PRODUCT, POWER, ATOM = range(4)  # precedence of a drawn piece
 GREEK = {"pi": "π", "gamma": "γ", "beta": "β", "mu": "μ", "sigma": "σ", "eps": "ε"}
-LONGEST_FORM = 28  # characters of a form in a table; a longer one is shown by its decimals
-WIDEST_FORM = 15  # signs of such a form beside each other
-WIDEST_LINE = 64  # signs of a line of matrices
-LONGEST_WORKING = 400  # characters of a line of working; a longer one helps nobody
-LONGEST_LETTER = 200  # of what a letter stands for
-SHORT_LINE = 24  # characters of a line in which such a root is worth a line of its own
+LONGEST_FORM = 28  # characters of a form in a table; longer ones become decimals
+WIDEST_FORM = 15  # characters of such a form side by side
+WIDEST_LINE = 64  # characters of a line of matrices
+LONGEST_WORKING = 400  # characters of a line of working; longer ones are left out
+LONGEST_LETTER = 200  # characters of a letter's definition
+SHORT_LINE = 24  # characters of a line in which √4 = 2 gets its own line
 _SQUARE = re.compile(r"√([0-9]+)")
 _NUMERAL = re.compile(r"[0-9]+(\.[0-9]+)?")
 _SCIENTIFIC = re.compile(r"([0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
 _NUMBERED = re.compile(r"([A-Za-zα-ωΑ-Ω])([0-9]+)")
 
 Written = tuple[str, str, Expression | None]  # kind, sign before it, tree; None: the decimals
-Drawn = tuple[str, int]  # what is drawn, and how tightly it holds together
+Drawn = tuple[str, int]  # the drawing, and its precedence
 
 
 class Drawing(ABC):
     """Draws trees with the decimal sign of a language.
 
-    With `finite`, a fraction that a short decimal says in full is drawn as that: 0.3 for 3/10.
+    With `finite`, a fraction with a short finite decimal is drawn as that: 0.3 for 3/10.
     """
 
     times: str  # the dot between factors
@@ -67,7 +67,7 @@ class Drawing(ABC):
         self.finite = finite
 
     def draw(self, tree: Expression) -> str:
-        """The tree, without what makes it a formula of its own."""
+        """The tree, without the frame of a formula."""
         return self.drawn(tree)[0]
 
     def numeral(self, text: str) -> str:
@@ -81,7 +81,7 @@ class Drawing(ABC):
         return self.negative + body if signed else body
 
     def identifier(self, text: str) -> str:
-        """A name; what follows an underscore or a letter's number stands below."""
+        """A name; the text after an underscore, or a letter's number, is a subscript."""
         if text.endswith("ᵀ") and len(text) > 1:
             return self.transposed(self.identifier(text[:-1]))
         head, _bar, below = text.partition("_")
@@ -98,7 +98,7 @@ class Drawing(ABC):
         """Digits, with the decimal sign that they have."""
 
     def decimals(self, text: str) -> str:
-        """Decimals that say a fraction in full."""
+        """The decimals of a fraction that they express exactly."""
         return self.numeral(text)
 
     @abstractmethod
@@ -107,7 +107,7 @@ class Drawing(ABC):
 
     @abstractmethod
     def dots(self, text: str) -> str | None:
-        """A name that is a sign (…, ·) and no name; None where it is one."""
+        """A name that is a sign (…, ·); None for a real name."""
 
     @abstractmethod
     def transposed(self, drawn: str) -> str:
@@ -115,11 +115,11 @@ class Drawing(ABC):
 
     @abstractmethod
     def lowered(self, drawn: str, below: str) -> str:
-        """W_q: a drawn name, and the text below it."""
+        """W_q: a drawn name with a subscript."""
 
     @abstractmethod
     def indexed(self, entry: Entry) -> str:
-        """q[0,1] as q with its index below; of W_q[0,1] W, and below it q and 0,1."""
+        """q[0,1] as q with a subscript; W_q[0,1] as W with the subscripts q and 0,1."""
 
     @abstractmethod
     def raised(self, base: str, exponent: str) -> str:
@@ -143,7 +143,7 @@ class Drawing(ABC):
 
     @abstractmethod
     def total(self, of: str) -> str:
-        """∑ before what it adds up."""
+        """∑ before its argument."""
 
     @abstractmethod
     def size(self, of: str) -> str:
@@ -160,7 +160,7 @@ class Drawing(ABC):
     # ------------------------------------------------------------------ the walk
 
     def drawn(self, tree: Expression) -> Drawn:
-        """A tree, and how tightly it holds together."""
+        """A tree, and its precedence."""
         match tree:
             case Number(value=value):
                 return self._number(value)
@@ -194,7 +194,7 @@ class Drawing(ABC):
                 return self.function(f, self.draw(x)), ATOM
 
     def at_least(self, tree: Expression, strength: int) -> str:
-        """A tree that holds together so tightly, in brackets where it does not by itself."""
+        """A tree, in brackets if its precedence is below `strength`."""
         drawn, own = self.drawn(tree)
         return drawn if own >= strength else self.bracketed(drawn)
 
@@ -222,7 +222,7 @@ class Drawing(ABC):
         return self.raised(self.at_least(base, ATOM), raised)
 
     def _in_line(self, tree: Expression) -> str:
-        """An exponent: a plain fraction in it is written with a slash, a tower would be tiny."""
+        """An exponent: a plain fraction in it has a slash, since a stacked one would be tiny."""
         match tree:
             case Number(value=value) if value.denominator != 1 and not self.finite:
                 sign = self.negative if value < 0 else ""
@@ -240,7 +240,7 @@ class Drawing(ABC):
         return self.digits(str(top)) + self.solidus + self.digits(str(bottom))
 
     def summands(self, terms: Sequence[Expression]) -> Iterator[str]:
-        """The terms of a sum one by one, each with its sign before it."""
+        """The terms of a sum one by one, each with its sign."""
         for place, term in enumerate(terms):
             sign = self.plus if place else ""
             match term:
@@ -251,7 +251,7 @@ class Drawing(ABC):
             yield sign + self.at_least(term, PRODUCT)
 
     def _product(self, factors: Sequence[Expression]) -> str:
-        """Factors with a dot between, but 2e, 2√3 and 2(1 + e) as people write them."""
+        """Factors with dots between them, but 2e, 2√3 and 2(1 + e) without."""
         lead = factors[0]
         whole_lead = isinstance(lead, Number) and lead.value.denominator == 1 and lead.value >= 0
         drawn = ""
@@ -276,7 +276,7 @@ def _may_follow_a_number(tree: Expression) -> bool:
 
 
 def in_a_table(cell: Cell) -> bool:
-    """Whether a number is shown by its form: it is short, or there is nothing else."""
+    """Whether a table shows a number by its form: it is short, or there are no decimals."""
     if cell.form is None:
         return False
     if cell.decimal is None:
@@ -288,7 +288,7 @@ def in_a_table(cell: Cell) -> bool:
 
 
 def cell_tree(cell: Cell, brief: bool = False) -> Expression:
-    """The number as one leaf or form of a formula; where `brief`, a named one by its decimals."""
+    """The number as a leaf or form of a formula; with `brief`, a named one by its decimals."""
     by_decimals = brief and cell.register == "named" and cell.decimal is not None
     if cell.form is not None and in_a_table(cell) and not by_decimals:
         return cell.form
@@ -298,13 +298,13 @@ def cell_tree(cell: Cell, brief: bool = False) -> Expression:
 
 
 def by_decimals(cells: Iterable[Cell]) -> bool:
-    """Whether the exact ones among some numbers are decimals by nature: 0.2 rather than 3/4."""
+    """Whether the exact ones among some numbers are shown as decimals: 0.2 rather than 3/4."""
     values = (cell.form.value for cell in cells if isinstance(cell.form, Number))
     return any(value.denominator % 5 == 0 and in_full(value) for value in values)
 
 
 def working_lines(line: WorkingLine) -> Iterator[Written]:
-    """What a person writes to work a number out, each line once: symbols, values, forms."""
+    """The lines of a number's working, each once: symbols, values, forms."""
     before = ""
     given = "≈" if line.decimals else "="
     for kind, sign, tree in (("symbols", "=", line.symbols), ("values", given, line.values)):
@@ -318,7 +318,7 @@ def working_lines(line: WorkingLine) -> Iterator[Written]:
 
 
 def form_lines(cell: Cell, before: str = "") -> Iterator[Written]:
-    """Every form of a number that does not stand in the line before, then its decimals."""
+    """Every form of a number that is not in the line before, then its decimals."""
     if cell.radius is not None:
         yield "value", "=", None
         return
@@ -333,7 +333,7 @@ def form_lines(cell: Cell, before: str = "") -> Iterator[Written]:
 
 
 def says_no_more(tree: Expression, before: str) -> bool:
-    """Whether a line only repeats the one before, or it with a root of a square taken: √4 is 2."""
+    """Whether a line only repeats the one before, or only takes the root of a square: √4 is 2."""
     text = write(tree)
     return text == before or (len(text) > SHORT_LINE and text == _SQUARE.sub(_taken, before))
 
@@ -354,17 +354,17 @@ def too_wide(line: Line) -> bool:
 
 
 def _signs(cell: Cell) -> int:
-    """About how many signs a number has beside each other."""
+    """The approximate number of characters of a number."""
     return _width(write(cell_tree(cell)))
 
 
 def _width(form: str) -> int:
-    """About how many signs a form is wide when its fractions are drawn."""
+    """The approximate width of a form in characters, with its fractions drawn."""
     return max(map(len, form.replace("√(", "√").strip("()").split("/")))
 
 
 def shortened(cell: Cell, brief: bool = False) -> bool:
-    """Whether `cell_tree` shows a number by decimals that are not all of it."""
+    """Whether `cell_tree` shows a number by incomplete decimals."""
     if cell.masked or cell.decimal is None:
         return False
     if in_a_table(cell) and not (brief and cell.register == "named"):

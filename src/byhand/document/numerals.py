@@ -1,4 +1,4 @@
-"""Numbers as the language of the book writes them: 0.2689 in English, 0,2689 in Spanish."""
+"""Numbers in the book's language: 0.2689 in English, 0,2689 in Spanish."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SCIENTIFIC = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)e([+-]?[0-9]+)")
 _MINUS = re.compile(r"(?<![\w.\]-])-(?=\d)")
 _ENDING = re.compile(r"(?<=\u00a0)[+-]?\d[\d./e+-]*(?=\u00a0±|, | …|$)")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-LONGEST_EXACT = 24  # characters of an exact number in a sentence; else its decimals are told
+LONGEST_EXACT = 24  # characters of an exact number in a sentence; longer ones become decimals
 MOST_PLACES = 6  # of a decimal that stands for a fraction
 
 
 def localised(number: str) -> str:
-    """A number with a decimal point, as the language writes it; 5e-9 is 5·10⁻⁹.  Data keep both.
+    """A number with a decimal point, localised; 5e-9 becomes 5·10⁻⁹.  Data keep both.
 
     >>> localised("-0.25"), localised("5e-9")
     ('−0.25', '5·10⁻⁹')
@@ -43,7 +43,7 @@ def with_decimal_sign(sentence: str) -> str:
 
 
 def written(sentence: str) -> str:
-    """A sentence of plain numbers with these as the language writes them, minus signs too.
+    """A sentence with its plain numbers localised, also their minus signs.
 
     >>> written("most is taken by the MLP (-2.4926)")
     'most is taken by the MLP (−2.4926)'
@@ -52,7 +52,7 @@ def written(sentence: str) -> str:
 
 
 def short_number(value: float) -> str:
-    """Three digits, as the language writes them."""
+    """Three digits, localised."""
     return localised(f"{value:.3g}")
 
 
@@ -74,7 +74,7 @@ def written_cell(text: str) -> str:
 
 
 def in_full(value: Fraction) -> str | None:
-    """The decimals that say a fraction in full, where they are few: 0.3 for 3/10.
+    """The exact decimal of a fraction, if it is short: 0.3 for 3/10; else None.
 
     >>> in_full(Fraction(3, 10)), in_full(Fraction(-1, 8)), in_full(Fraction(1, 3))
     ('0.3', '-0.125', None)
@@ -106,12 +106,12 @@ def forms_of(cell: Cell, worked: bool = True) -> Iterator[tuple[str, str]]:
 
 
 def decimal_alone(cell: Cell) -> bool:
-    """An exact number that its decimal says in full."""
+    """Whether the decimal of an exact number is exact."""
     return cell.register == "exact" and cell.form is None and not cell.cut
 
 
 def one_line(cell: Cell) -> str:
-    """The shortest honest text of a number: an exact one itself, else its decimals."""
+    """The shortest complete text of a number: an exact one itself, else its decimals."""
     if cell.radius is not None:
         return f"{cell.decimal} ± {cell.radius}"
     if cell.register == "rounded" or decimal_alone(cell):

@@ -17,7 +17,7 @@ _SCHEMES: Final = {  # name: (light, dark)
     "ink": ("#1c2127", "#e7e9ec"),
     "quiet": ("#57606b", "#a5adb8"),
     "line": ("#d9dce1", "#343b45"),
-    # the figure of the pass: the residual stream, side-trips, and what is looked at
+    # the figure of the pass: the residual stream, side-trips, marked stations
     "stream": ("#24559c", "#8db8f5"),
     "trip": ("#6f86a9", "#7d93b3"),
     "lit": ("#b0401a", "#ffa36e"),
@@ -34,7 +34,7 @@ _SCHEMES: Final = {  # name: (light, dark)
     "right-tint": ("#e3f2e8", "#1d3328"),
     "carried": ("#24559c", "#9ac1fb"),
     "carried-tint": ("#e4edf9", "#1e2d44"),
-    "warn": ("#7d5200", "#f0c067"),  # right but not from the lines above, and what is open
+    "warn": ("#7d5200", "#f0c067"),  # right but not from the lines above, and undecided
     "warn-tint": ("#fbefd5", "#3a2f18"),
     "error": ("#ad2118", "#ff9c90"),
     "error-tint": ("#fce5e2", "#43211e"),
@@ -60,7 +60,7 @@ _SCHEMES: Final = {  # name: (light, dark)
     "h5": ("#c4401a", "#ff9a4d"),
     "h6": ("#740f1f", "#ffdca0"),
     "ring": ("#1c2127", "#ffffff"),  # around one entry
-    # what an edit changed
+    # changes by an edit
     "moved": ("#0a6b64", "#7fdcd0"),
     "moved-tint": ("#d9f0ec", "#14383a"),
     "was": ("#8a94a1", "#77818e"),

@@ -1,4 +1,4 @@
-"""Sizes of errors as text: shares of what is allowed, times the usual, units of the last place."""
+"""Sizes of errors as text: shares of the allowed error, multiples of the usual one, ulps."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from byhand.numbers.written import LONGEST
 
 HUNDREDTH, LITTLE = 0.01, "<0.01"
 MOST_PLACES = 17
-SLIP = 1e-4  # per cent: a share that went through float32 is not rounded up for it
+SLIP = 1e-4  # per cent: rounding of a share in float32 does not round it up
 
 
 # ------------------------------------------------------------------ shares of what is allowed
 
 
 def share_text(share: float) -> str:
-    """A share of the allowed error: in per cent up to all of it, then how many times it."""
+    """A share of the allowed error: in per cent up to 100 %, then as a multiple."""
     if share != share or share == inf:
         return "∞"
     if share > 1:
@@ -36,7 +36,7 @@ def share_text(share: float) -> str:
 
 
 def excess_text(share: float) -> str:
-    """How many times the bound: never 1× of what lies beyond it."""
+    """A multiple of the bound; never 1× for an error beyond it."""
     if not isfinite(share):
         return "∞"
     if share < 10:
@@ -59,7 +59,7 @@ def times_text(times: float) -> str:
 
 
 def as_text(found: Any) -> str:
-    """The shortest decimal that reads back to the float, written as proven digits are."""
+    """The shortest decimal that reads back to the float, written like proven digits."""
     number = Decimal(str(found))
     if not number.is_finite():
         return str(found)
@@ -76,7 +76,7 @@ def as_text(found: Any) -> str:
 
 
 def number_text(value: float, unit: float) -> str:
-    """A number written to about a unit, with as few signs as tell it."""
+    """A number written to about a unit, in few characters."""
     if not isfinite(value):
         return str(value)
     if not unit or not isfinite(unit):
@@ -91,7 +91,7 @@ def number_text(value: float, unit: float) -> str:
 
 
 def size_text(size: float) -> str:
-    """A bound to two digits, rounded up in no way that matters."""
+    """A bound to two digits."""
     if not isfinite(size):
         return "∞"
     if not size:
@@ -112,7 +112,7 @@ def _short(number: str) -> str:
 
 
 def ulps(error: float) -> str:
-    """An error in ulps, rounded up, but for the little that makes it a proven bound."""
+    """An error in ulps, rounded up, but for the tiny excess of a proven bound."""
     return _written(error * (1 - 2.0**-30), ceil)
 
 
@@ -122,7 +122,7 @@ def ulps_below(error: float) -> str:
 
 
 def at_least(error: float) -> str:
-    """What is proven of an error, where it may be larger."""
+    """The proven lower bound of an error that may be larger."""
     return f"≥ {ulps_below(error)}" if error >= HUNDREDTH else "> 0"
 
 
@@ -140,12 +140,12 @@ def _written(error: float, to_whole: Callable[[float], int]) -> str:
 
 
 def same(least: float, most: float) -> bool:
-    """Whether two bounds of an error say the same of it."""
+    """Whether two bounds of an error have the same text."""
     return ulps(most) in (ulps(least), LITTLE)
 
 
 def bounded(least: float, most: float) -> str:
-    """An error that is known to lie between two; ? where nothing is known of it."""
+    """An error between two bounds; ? if nothing is known of it."""
     if same(least, most):
         return ulps(most)
     if least >= HUNDREDTH:

@@ -1,4 +1,4 @@
-"""The words of a working: stages, marks and axes, as a teacher says them.  No numbers here."""
+"""The words of a working: stages, marks and axes, without numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byhand.tracing import Missing, Trace, Worked
 if TYPE_CHECKING:
     from byhand.proof import Proof
 
-HARD_SPACE = "\u00a0"  # where a line is not to be broken
+HARD_SPACE = "\u00a0"  # where a line must not break
 LONGEST_LABEL = 24  # characters of a token in a table
 MOST_SETTLED = 4  # addresses in a sentence
 MOST_NAMED = 8  # tokens in a sentence
@@ -100,7 +100,7 @@ def register_about(register: str) -> str:
 
 
 def numbers_name(numbers: Numbers, proof: Proof | None = None) -> str:
-    """What the numbers are, in words."""
+    """The name of the numbers, in words."""
     if proof is not None:
         if proof.complete:
             text = _("{digits} significant digits, proven; worked out with {bits} bits")
@@ -118,7 +118,7 @@ def numbers_name(numbers: Numbers, proof: Proof | None = None) -> str:
 
 
 def digits_about(digits: int) -> str:
-    """What proven digits promise."""
+    """The promise of proven digits."""
     return _(
         "enclosed: the digits are proven, within one unit of the last place; a number with fewer "
         "than {digits} is exactly what is shown"
@@ -132,20 +132,20 @@ def proven_count(found: Sequence[Prediction]) -> str:
 
 
 def settled_exactly(addresses: Sequence[str]) -> str:
-    """What no precision shows, such as a zero or a tie, and exact arithmetic does."""
+    """Facts that no precision shows, such as a zero or a tie, but exact arithmetic does."""
     which = some_of(addresses, MOST_SETTLED)
     return _("{which}, settled by exact arithmetic").format(which=which)
 
 
 def masked(later: bool) -> str:
-    """Why there is no score: the key comes later, or may not be looked at for another reason."""
+    """Why there is no score: the key comes later, or is masked for another reason."""
     if later:
         return _("masked: a later position, which may not be looked at")
     return _("masked: a position that may not be looked at")
 
 
 def masked_at(address: str) -> str:
-    """The same of one number: its last indices are the query and the key."""
+    """Why one number is masked; its last indices are the query and the key."""
     index = re.search(r"attn\.\w+\[\d+,(\d+),(\d+)\]$", address)
     return masked(index is not None and int(index[2]) > int(index[1]))
 
@@ -158,7 +158,7 @@ def joined(words: Sequence[str]) -> str:
 
 
 def some_of(tokens: Sequence[str], most: int = MOST_NAMED) -> str:
-    """a, b and 60 more: a vocabulary is long."""
+    """a, b and 60 more."""
     shown = list(tokens[:most])
     if more := len(tokens) - len(shown):
         shown.append(_("{count} more").format(count=whole(more)))
@@ -175,7 +175,7 @@ def leaves(positions: Sequence[str], reason: str) -> str:
 
 
 def why_left(trace: Trace, worked: Worked) -> str:
-    """Why a step's values are not all rational, where what it reads in its own row is."""
+    """Why a step's values are not all rational although its inputs in the same row are."""
     if worked.register == "enclosed":
         return _("known only to the decimals printed")
     step = worked.step
@@ -199,7 +199,7 @@ def why_left(trace: Trace, worked: Worked) -> str:
 
 
 def returns(positions: Sequence[str], kind: str | None) -> str:
-    """The sentence where the names are gone again; `kind` is that of an activation."""
+    """The sentence on the return to exact numbers; `kind` is that of an activation."""
     reason = _("relu cuts the names off") if kind == "relu" else _("the names cancel")
     if len(positions) == 1:
         text = _("position {which} is back in the exact numbers here: {reason}")
@@ -209,7 +209,7 @@ def returns(positions: Sequence[str], kind: str | None) -> str:
 
 
 def stops(positions: Sequence[str], op: str) -> str:
-    """The sentence at a boundary, where the working is to stop there."""
+    """The sentence at a boundary where the working stops."""
     what = {"softmax": _("named softmax"), "root": _("named square root")}.get(
         op, _("named numbers")
     )
@@ -244,7 +244,7 @@ def axes_text(axes: Sequence[str], shape: Sequence[int]) -> str:
 
 
 def formula_text(formula: str) -> str:
-    """A formula whose words are in the language spoken; signs and names of steps stay."""
+    """A formula with its words in the current language; signs and step names stay."""
     for pattern, text in (
         (r"text → ids", _("text → ids")),
         (r"text → id", _("text → id")),
@@ -263,13 +263,13 @@ def formula_text(formula: str) -> str:
 
 
 def token_label(token: str) -> str:
-    """A token as it can stand in a table: what does not print is quoted, what is long is cut."""
+    """A token for a table: unprintable ones are quoted, long ones cut."""
     shown = token if token.isprintable() and token.strip() == token and token else repr(token)
     return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
 
 
 def together(text: str) -> str:
-    """The text as one word, which no line breaks."""
+    """The text with hard spaces, so that no line breaks in it."""
     return text.replace(" ", HARD_SPACE)
 
 
@@ -290,10 +290,10 @@ def why_missing(missing: Missing) -> str:
 
 
 def told(text: str) -> str:
-    """What a model says of itself; a built-in model says it in the language spoken."""
+    """A model's own description; a built-in model's is translated."""
     return printable(_(text)) if text else ""
 
 
 def printable(text: str) -> str:
-    """The text itself, or quoted where a terminal would not show it as it is."""
+    """The text itself, or quoted if a terminal would not show it as it is."""
     return text if text.isprintable() and " ".join(text.split()) == text else repr(text)

@@ -1,7 +1,7 @@
 """The `model:` table of a model file → ModelSpec.
 
-What each key means, and what it is where it is not given, is said in docs/model-files.md.  Whether
-the parts fit together is checked by the specs themselves; here their errors get file and line.
+docs/model-files.md explains every key and its default.  The specs check whether the parts fit
+together; here their errors get file and line.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def read_architecture(node: Table, name: str, vocab: int) -> ModelSpec:
 
 @contextmanager
 def _located(*tables: Table, **sections: Table | None) -> Iterator[None]:
-    """A SpecError raised inside gets the place of its key.
+    """Adds the place of its key to a SpecError raised inside.
 
-    attention.out is looked up as `out` in the section called attention, where that is given; any
-    other key in the tables, of which the first that has it counts.
+    attention.out is looked up as `out` in the attention section, if that is given.  Any other key
+    is looked up in the tables; the first with it counts.
     """
     try:
         yield
@@ -70,7 +70,7 @@ def _located(*tables: Table, **sections: Table | None) -> Iterator[None]:
 
 @dataclass
 class _Positions:
-    """What `position:` says: at most one table added to the stream, rotation, ALiBi."""
+    """What `position:` says: at most one added table, rotation, ALiBi."""
 
     stream: str = "none"
     base: Fraction = Fraction(10_000)
@@ -124,7 +124,7 @@ class _Reader:
         return self.node.needed(key, found=self.node.keys())
 
     def table(self, node: Node | None, *known: str) -> Table:
-        """The table, with no other keys than these; empty where it is not given."""
+        """The table, which may only have these keys; empty if it is not given."""
         if node is None:
             return Table(self.node.file, self.node.line, self.node.key, {})
         if not isinstance(node, Table):
@@ -137,7 +137,7 @@ class _Reader:
         return default if node is None else scalars.truth(node)
 
     def flags(self, node: Node | None, default: tuple[str, ...], *known: str) -> dict[str, bool]:
-        """`bias: true` is true for the default ones; a table says it one by one."""
+        """The flags: `bias: true` sets the default ones; a table sets each one."""
         if isinstance(node, Table):
             table = self.table(node, *known)
             return {key: self.flag(table, key, False) for key in known}
@@ -145,14 +145,14 @@ class _Reader:
         return {key: said and key in default for key in known}
 
     def scale(self, node: Node) -> Expression | None:
-        """None for no scaling at all, which 1 and none say."""
+        """The scale of the scores; None for no scaling, written as 1 or none."""
         if isinstance(node, Scalar) and node.text == "none":
             return None
         value = scalars.value_of(node)
         return None if value == 1 else scalars.constant(value)
 
     def merged(self, key: str, change: Table | None) -> Node | None:
-        """What a layer says under this key, over what the model says."""
+        """A layer's node under this key, merged over the model's."""
         base = self.node.get(key)
         own = change.get(key) if change else None
         if own is None:
@@ -264,7 +264,7 @@ class _Reader:
         return "pre" if place is None else scalars.word(place, *PLACES)
 
     def final_norm(self) -> NormSpec:
-        """Where it is not given: the model's norm if that comes first (pre), else none."""
+        """The final norm; by default the model's norm if that is a pre-norm, else none."""
         node = self.node.get("final_norm")
         if node is not None:
             return self.norm(node)
@@ -272,7 +272,7 @@ class _Reader:
         return self.norm(norm, "place") if self.place(norm) == "pre" else NO_NORM
 
     def sublayer_norm(self, sublayer: Node | None, norm: Node | None) -> NormSpec:
-        """A sublayer's own norm over the block's."""
+        """A sublayer's own norm, merged over the block's."""
         own = sublayer.get("norm") if isinstance(sublayer, Table) else None
         if own is None:
             return self.norm(norm, "place")

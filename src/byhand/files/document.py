@@ -21,7 +21,7 @@ MOST_TOKENS = 1_000_000
 
 
 def read_model(path: Path | str) -> Model:
-    """The model of a file; an InputError with file, line and key says what is wrong."""
+    """The model of a file; an InputError gives file, line and key of a mistake."""
     path = Path(path)
     return _model(tree.load(path), path.stem, path.parent)
 
@@ -32,7 +32,7 @@ def parse_model(text: str, file: str = "model.yaml", folder: Path | None = None)
 
 
 def read_spec(path: Path | str) -> ModelSpec:
-    """The architecture alone, for counting and shapes: weights are not looked at."""
+    """The architecture alone, for counting and shapes: weights are not read."""
     path = Path(path)
     return _spec(tree.load(path), path.stem)[0]
 
@@ -58,7 +58,7 @@ def _model(root: Table, stem: str, folder: Path | None) -> Model:
 
 
 def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path | None) -> Model:
-    """The model of an architecture and a vocabulary that were read; what else there is, is read."""
+    """The model of an architecture and a vocabulary, with the rest read from `root`."""
     about, text, target, end = map(root.get, ("about", "text", "target", "end"))
     if text is not None:
         with _located(text):
@@ -90,7 +90,7 @@ def _needed(root: Table, key: str) -> Node:
 
 
 def _plain(node: Node) -> str:
-    """Text as it stands, white space and all: a character model may need it."""
+    """The text unchanged, with its white space, which a character model may need."""
     if not isinstance(node, Scalar):
         raise node.wrong(_("some text is missing"), expected=_("text"))
     return node.text
@@ -98,7 +98,7 @@ def _plain(node: Node) -> str:
 
 @contextmanager
 def _located(node: Node) -> Iterator[None]:
-    """A TextError raised inside gets this place."""
+    """Adds this place to a TextError raised inside."""
     try:
         yield
     except TextError as error:
@@ -137,7 +137,7 @@ def read_vocabulary(node: Node) -> Vocabulary:
 
 
 def _second(tokens: List, words: list[str]) -> Node:
-    """The first token that was there before, to be pointed at; else the list."""
+    """The first repeated token, for an error; else the list."""
     seen: set[str] = set()
     for item, word in zip(tokens.items, words, strict=True):
         if word in seen:

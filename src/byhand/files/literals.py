@@ -1,4 +1,4 @@
-"""Tensors written out number by number, and what is said when their shape is wrong."""
+"""Tensors written out number by number, and the errors for wrong shapes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DECIMAL = re.compile(r"[-+]?[0-9]*\.?(?P<places>[0-9]*)")
 
 
 def shape_of(parameter: Parameter) -> str:
-    """As errors say it: 4×6 (d × vocab)."""
+    """A shape as errors show it: 4×6 (d × vocab)."""
     return f"{'×'.join(map(str, parameter.shape))} ({' × '.join(parameter.axes)})"
 
 
 def misfit(node: Node, parameter: Parameter, found: tuple[int, ...]) -> ShapeError:
-    """The error for a tensor of another shape than the model needs."""
+    """The error for a tensor whose shape is not the model's."""
     turned = _("it fits when transposed: rows are {side} here").format(side=parameter.axes[0])
     return ShapeError(
         _("{name} has the wrong shape").format(name=parameter.name),
@@ -36,7 +36,7 @@ def misfit(node: Node, parameter: Parameter, found: tuple[int, ...]) -> ShapeErr
 
 
 class Literals:
-    """Reads entries, each spelling once."""
+    """Reads entries; each spelling is parsed once."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[str, int | None, bool], object] = {}

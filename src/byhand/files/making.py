@@ -1,6 +1,6 @@
-"""A model from Python values, read as a model file is: the same keys, checks and errors.
+"""A model from Python values, read like a model file: the same keys, checks and errors.
 
-The values become the tree of a model file whose places have no file and no line, only a key:
+The values become the tree of a model file, with places that have only a key:
 `weights.embed.token[1,0]`.  An array of floats stays an array.
 """
 
@@ -44,13 +44,13 @@ def make_model(
     """A model of one's own: an architecture, its weights by name and a vocabulary.
 
     `spec` is a ModelSpec or the settings that a model file has under `model`.  A weight is an array
-    or nested lists of numbers: whole numbers, Fractions, floats (each the dyadic rational that it
-    is) and texts ("1/3", "0.2", "sqrt(2)/2"); or what else a model file may say of it ("identity",
+    or nested lists of numbers: whole numbers, Fractions, floats (exact dyadic rationals) and texts
+    ("1/3", "0.2", "sqrt(2)/2"); or any other form that a model file allows ("identity",
     "@embed.token", {"normal": {…}}).  `block.*` stands for every layer.  `vocabulary` is a list of
     words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  `name`,
-    `about` and `notes` are shown; `text` and its `target` are taken where none are given; the token
-    `end` ends a generation.  What is wrong is said as of a model file, with the name of the weight
-    and the index of the entry.
+    `about` and `notes` are shown; `text` and `target` are the defaults of a trace; the token `end`
+    ends a generation.  Errors read as for a model file, with the name of the weight and the index
+    of the entry.
 
     >>> model = make_model(
     ...     {"d_model": 2, "layers": 0, "head": {"tied": False}},

@@ -4,9 +4,8 @@
     N bytes    JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}
     the rest   the data, which the tensors cover without a gap and without an overlap
 
-The header is checked whole before anything is made of it: a file whose header lies about a size
-is refused without a byte being allocated for that size.  Which tensors a model needs is not known
-here.  The format: https://github.com/huggingface/safetensors#format
+The whole header is checked first: a file with a false size is refused before memory is allocated
+for it.  The format: https://github.com/huggingface/safetensors#format
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from byhand.language import _
 from byhand.weights import Data
 
 LONGEST_HEADER = 100_000_000  # bytes, as the format says
-LARGEST = 2**63 - 1  # of a size or an offset
-MOST_AXES = 32  # what every NumPy can hold
-BLOCK = 1 << 20  # entries looked at in one go
+LARGEST = 2**63 - 1  # largest size or offset
+MOST_AXES = 32  # NumPy's limit
+BLOCK = 1 << 20  # entries checked at a time
 BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
     "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
@@ -55,10 +54,10 @@ _EXPONENT = {"F64": 0x7FF << 52, "F32": 0xFF << 23, "F16": 0x1F << 10, "BF16": 0
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One tensor of a file: what the header says of it, and its data when asked for."""
+    """One tensor of a file: its header, and its data on request."""
 
     name: str
-    dtype: str  # as the header spells it: F32, BF16, I64, …
+    dtype: str  # as in the header: F32, BF16, I64, …
     shape: tuple[int, ...]
     file: Path
     _offset: int = field(repr=False)
@@ -87,11 +86,11 @@ class Stored:
 
     @property
     def whole(self) -> bool:
-        """Whether it holds whole numbers, or truths."""
+        """Whether it holds whole numbers or truth values."""
         return self.dtype in WHOLE
 
     def ids(self) -> Data:
-        """The data as a read-only view of whole numbers; InputError unless it holds such."""
+        """The data as a read-only view of whole numbers; InputError unless it holds them."""
         if not self.whole:
             raise InputError(
                 _("the tensor {name} holds no ids").format(name=shown(self.name)),
@@ -102,7 +101,7 @@ class Stored:
         return self._view(WHOLE[self.dtype])
 
     def finite(self) -> Data:
-        """The same view, every entry of which has been seen to be a finite number."""
+        """The same view, after a check that every entry is finite."""
         data = self.array()
         exponent = _EXPONENT[self.dtype]
         bits = self._view(np.dtype(f"<u{FLOATS[self.dtype].itemsize}")).reshape(-1)
@@ -110,7 +109,7 @@ class Stored:
         for start in range(0, bits.size, BLOCK):
             block = bits[start : start + BLOCK]
             masked = np.bitwise_and(block, bits.dtype.type(exponent), out=room[: block.size])
-            if masked.max() == exponent:  # all bits of an exponent set: infinite or no number
+            if masked.max() == exponent:  # all bits of the exponent set: infinity or NaN
                 at = start + int(masked.argmax())
                 raise self._not_finite(data, at)
         return data
@@ -142,7 +141,7 @@ def open_tensors(path: Path) -> dict[str, Stored]:
 
 
 def open_file(path: Path) -> tuple[dict[str, Stored], Mapping[str, str]]:
-    """Every tensor of the file, and the texts that its header says of itself (its metadata)."""
+    """Every tensor of the file, and the texts of its metadata."""
     try:
         with open(path, "rb", opener=_regular) as file:
             size = file.seek(0, 2)
@@ -162,7 +161,7 @@ def open_file(path: Path) -> tuple[dict[str, Stored], Mapping[str, str]]:
 
 
 def _regular(name: str, flags: int) -> int:
-    """Opens plain files only: a pipe would make us wait for ever."""
+    """Opens plain files only: a pipe could block for ever."""
     descriptor = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -220,7 +219,7 @@ def _header(
 
 
 class _Twice(ValueError):
-    """A name that is there twice."""
+    """A name that occurs twice."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -255,7 +254,7 @@ def _json(path: Path, raw: bytes) -> dict[str, Any]:
 
 
 def _texts(path: Path, found: Any) -> Mapping[str, str]:
-    """The metadata; MLX writes null where it has none."""
+    """The metadata; MLX writes null if there are none."""
     if found is None:
         return {}
     if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
@@ -328,12 +327,12 @@ def bytes_of(count: int) -> str:
 
 
 def at_least(count: int) -> str:
-    """A least number of bytes, for messages."""
+    """A minimum of bytes, for messages."""
     return _("at least {count} bytes").format(count=f"{count:,}")
 
 
 def sides(shape: Sequence[int]) -> str:
-    """A shape as messages write it: 2×3; a lone number has none."""
+    """A shape as messages write it: 2×3; empty for a single number."""
     return "×".join(map(str, shape)) or _("one number")
 
 
@@ -342,7 +341,7 @@ def shown(found: object) -> str:
     if not isinstance(found, str):
         try:
             found = json.dumps(found, ensure_ascii=False, default=float)
-        except (ValueError, OverflowError, RecursionError):  # very many digits, lists within lists
+        except (ValueError, OverflowError, RecursionError):  # very many digits, or nested lists
             found = _("too much to show")
     line = found if found.isprintable() else ascii(found)
     return line if len(line) <= 80 else line[:79] + "…"

@@ -4,10 +4,10 @@ Entry i of a tensor (in row-major order) is the float32 nearest to
 
     std · √(-2 ln u₁) · cos(2π u₂),    u₁ = (a + 1)/2⁵³,    u₂ = b/2⁵³
 
-as mathematics defines it, where a and b are the upper 53 bits of outputs 2i and 2i + 1 of
-SplitMix64, whose state begins at the first 8 bytes (little-endian) of the SHA-256 of the text
-`byhand normal <seed> <name>`.  A value other than 0 is transcendental, so it never lies on a
-boundary between two floats; one that float64 cannot place is placed by balls.
+where a and b are the upper 53 bits of outputs 2i and 2i + 1 of SplitMix64, whose state begins at
+the first 8 bytes (little-endian) of the SHA-256 of the text `byhand normal <seed> <name>`.  A value
+other than 0 is transcendental, so it never lies on a boundary between two floats.  Where float64
+cannot decide on which side it lies, balls do.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _cos_turns(u: Float64s) -> Float64s:
 
 
 def _placed(std: Fraction, u1: float, u2: float) -> np.float32:
-    """The float32 nearest to the value, by balls that end up on one side of the boundary."""
+    """The float32 nearest to the value, by balls narrow enough to lie on one side of a boundary."""
     from flint import arb, ctx, fmpq
 
     before = ctx.prec

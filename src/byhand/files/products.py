@@ -22,13 +22,13 @@ from byhand.weights import Data
 
 MOST_TERMS = 2_000_000  # multiplications in one product
 LONGEST_ENTRY = 400  # leaves of an entry that is not rational
-MOST_BITS = 13_000  # of a rational entry, about 3,900 digits
+MOST_BITS = 13_000  # of a rational entry: about 3,900 digits
 
 Value = Fraction | Expression
 
 
 def product(node: Node, literals: Literals, refer: Callable[[Scalar], Data]) -> Data:
-    """The exact product of the factors from left to right; a single number scales."""
+    """The exact product of the factors from left to right; a single number is a scale."""
     if not isinstance(node, List) or not node.items:
         raise node.wrong(_("a product is a list of its factors"), expected="[[[1], [2]], [[3, 4]]]")
     scale: Value = Fraction(1)

@@ -1,4 +1,4 @@
-"""Folders of saved traces: the names of their files, and what is read of them before any number.
+"""Folders of saved traces: the names of their files, and their manifest.
 
 `golden` writes them and reads them back; `checking` reads them as claims.
 """
@@ -18,12 +18,12 @@ LARGEST_MANIFEST = 256 * 2**20  # bytes
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file; an InputError where there is none."""
+    """The object in a JSON file; an InputError if there is none."""
     try:
         data = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise not_a_trace(path, error.strerror or str(error)) from None
-    except (ValueError, RecursionError) as error:  # broken JSON, or no text at all
+    except (ValueError, RecursionError) as error:  # broken JSON, or not text
         raise not_a_trace(path, str(error)) from None
     if not isinstance(data, dict):
         raise not_a_trace(path, _("not an object"))
@@ -31,7 +31,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    """The manifest of a trace of this version; an InputError says what is wrong with it."""
+    """The manifest of a trace of this version; an InputError for any other file."""
     manifest = _any_manifest(folder)
     said = manifest["format"], manifest.get("version")
     if said != (FORMAT, VERSION):
@@ -45,7 +45,7 @@ def manifest_of(folder: Path) -> dict[str, Any]:
 
 
 def _any_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a folder, whatever its format and version are."""
+    """The manifest of a folder, of any format and version."""
     path = folder / MANIFEST
     if path.is_file() and path.stat().st_size > LARGEST_MANIFEST:
         raise not_a_trace(path, _("a manifest that is too large"))
@@ -56,7 +56,7 @@ def _any_manifest(folder: Path) -> dict[str, Any]:
 
 
 def is_trace(folder: Path) -> bool:
-    """Whether a folder holds a trace, of whatever version."""
+    """Whether a folder holds a trace, of any version."""
     try:
         return bool(_any_manifest(folder)["format"] == FORMAT)
     except InputError:
@@ -74,5 +74,5 @@ def not_a_trace(path: Path, found: str) -> InputError:
 
 
 def unexpected(path: Path, key: str) -> InputError:
-    """The error for a key that is missing, or holds something else."""
+    """The error for a key that is missing or has an unexpected value."""
     return not_a_trace(path, _("{key} is missing, or something else").format(key=key))

@@ -1,8 +1,8 @@
 """One scalar of a model file as a number, a truth value or one of a few words.
 
-A rational number is a Fraction; anything else (`sqrt(2)/2`, `exp(80)`) stays an expression tree,
-proven at once to have a value, so that `ln(0)` is refused with its line and not in the middle of a
-trace.  `eval` is never used.
+A rational number is a Fraction; any other (`sqrt(2)/2`, `exp(80)`) stays an expression tree.  It is
+proven at once to have a value, so `ln(0)` is refused with its line, not during a trace.  `eval` is
+never used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NOT_A_NUMBER = re.compile(r"[-+]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
 def text(node: Node) -> str:
-    """The text of a scalar that must not be empty."""
+    """The text of a scalar; an error if it is empty."""
     if not isinstance(node, Scalar) or not node.text.strip():
         raise node.wrong(_("some text is missing"), expected=_("text"))
     return node.text.strip()
@@ -76,7 +76,7 @@ def number(node: Node) -> Fraction:
 
 
 def value_of(node: Node) -> Fraction | Expression:
-    """The number a scalar stands for: a Fraction where it is rational, else its expression."""
+    """The number of a scalar: a Fraction if it is rational, else its expression."""
     if not isinstance(node, Scalar):
         raise node.wrong(_("a number is missing"), expected=_("a number"))
     written = node.text.strip()
@@ -129,12 +129,12 @@ def _only_constants(tree: Expression, written: str) -> None:
 
 
 def _prove(tree: Expression) -> None:
-    """Refuse an expression without a real value of a manageable size."""
-    from byhand.numbers.exact import Exact  # only now: a rational model never needs it
+    """Refuses an expression without a real value of a manageable size."""
+    from byhand.numbers.exact import Exact  # only now: a rational model does not need it
 
     Exact().scalar(tree)
 
 
 def constant(value: Fraction | Expression) -> Expression:
-    """The value as a tree."""
+    """The value as an expression tree."""
     return Number(value) if isinstance(value, Fraction) else value

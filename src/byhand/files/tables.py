@@ -1,6 +1,6 @@
 """ModelSpec → the `model:` table of a model file, as plain data that YAML can write.
 
-The other way round is `architecture`, which reads the table back to the same spec.
+`architecture` reads the table back to the same spec.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, 
 Table = dict[str, Any]
 
 _BIASED = ("q", "k", "v", "out")
-_LONGEST_DECIMAL = 40  # places, beyond which a fraction is shorter
+_LONGEST_DECIMAL = 40  # places; a longer decimal is written as a fraction
 
 
 def model_table(spec: ModelSpec) -> Table:
-    """The table of a spec; where blocks differ, each is told in full under `blocks`."""
+    """The table of a spec; if blocks differ, each is written in full under `blocks`."""
     table: Table = {"d_model": spec.d_model}
     if spec.context is not None:
         table["context"] = spec.context
@@ -32,9 +32,9 @@ def model_table(spec: ModelSpec) -> Table:
 
 
 def number_text(value: Fraction | Expression, decimals: bool = False) -> str:
-    """A number as model files write it: what is read back is the same number.
+    """A number as model files write it; it reads back to the same number.
 
-    3/4 is written as people write it, 0.2 is a decimal by nature; among `decimals`, 0.75.
+    3/4 stays a fraction and 0.2 a decimal; among `decimals`, 3/4 is 0.75.
     """
     if isinstance(value, Number):
         value = value.value
@@ -47,7 +47,7 @@ def number_text(value: Fraction | Expression, decimals: bool = False) -> str:
 
 
 def decimal_text(value: Fraction) -> str | None:
-    """The whole decimal of a number; None where it has no end or a very late one."""
+    """The full decimal of a number; None if it is endless or very long."""
     rest, places = value.denominator, 0
     twos = (rest & -rest).bit_length() - 1
     rest >>= twos
@@ -61,7 +61,7 @@ def decimal_text(value: Fraction) -> str | None:
 
 
 def fixed(value: Fraction, places: int) -> str:
-    """A number that has no more than so many decimals, with all of them."""
+    """A number of at most so many decimals, written with all of them."""
     digits = str(abs(int(value * 10**places))).rjust(places + 1, "0")
     sign = "-" if value < 0 else ""
     return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else sign + digits
@@ -80,7 +80,7 @@ def _positions_and_blocks(spec: ModelSpec) -> Table:
     if all(block == first for block in spec.blocks):
         table: Table = {"position": _one_or_more([*stream, *_relative(first.attention)])}
         return table | _block(first)
-    # Nothing is inherited: a layer says everything itself, and some keys have no word for "usual".
+    # Nothing is inherited, since some keys have no word for the default.
     return {
         "position": _one_or_more(stream),
         "attention": "none",
@@ -93,7 +93,7 @@ def _positions_and_blocks(spec: ModelSpec) -> Table:
 
 
 def _block(block: BlockSpec) -> Table:
-    """The norm of the block is that of attention; the MLP says its own where it differs."""
+    """The table of a block; its norm is attention's, and the MLP has its own if it differs."""
     shared, own = block.attn_norm, block.mlp_norm
     attention: Any = "none" if block.attention is None else _attention(block.attention)
     mlp: Any = "none" if block.mlp is None else _mlp(block.mlp)
@@ -116,7 +116,7 @@ def _one_or_more(kinds: list[Any]) -> Any:
 
 
 def _relative(attention: AttentionSpec | None) -> list[Any]:
-    """RoPE and ALiBi, where an attention has them."""
+    """RoPE and ALiBi, if an attention has them."""
     kinds: list[Any] = []
     if attention and (rotary := attention.rotary):
         rope: Table = {"kind": "rope", "width": rotary.width, "pairing": rotary.pairing}
@@ -140,7 +140,7 @@ def _norm(norm: NormSpec) -> Any:
 
 
 def _attention(attention: AttentionSpec) -> Table:
-    """Without what is usual."""
+    """The table of an attention, without defaults."""
     scale = attention.scale
     table: Table = {"heads": attention.heads}
     if attention.kv_heads != attention.heads:

@@ -1,9 +1,8 @@
-"""Safetensors files that are written tensor by tensor, each to its place.
+"""Safetensors files, written tensor by tensor in any order.
 
-Shapes and formats are known before the numbers are, so the header comes first, and each tensor
-goes to its place when it is there: what is written needs no room in memory.  `files.mapped` reads
-the format.  It wants the tensors to cover the data without a gap; wider numbers come first, so
-that each tensor begins at a multiple of its own width.
+Shapes and formats are known before the numbers, so the header comes first.  Each tensor is written
+when it is ready, so the file is never held in memory.  `files.mapped` reads the format, which
+allows no gaps.  Wider numbers come first, so each tensor begins at a multiple of its width.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WIDEST = 8  # bytes of a number
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a tensor will be, before its numbers are known."""
+    """The shape and format of a tensor, before its numbers are known."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -46,7 +45,7 @@ class Form:
 
 
 class TensorFile:
-    """A safetensors file that is being written: the header at once, the tensors in any order."""
+    """A safetensors file being written: the header at once, the tensors in any order."""
 
     def __init__(
         self, path: Path, tensors: Mapping[str, Form], metadata: Mapping[str, str]
@@ -76,7 +75,7 @@ class TensorFile:
         self._left.remove(name)
 
     def finish(self) -> None:
-        """All of it is on the disk; a tensor that was never put is an error."""
+        """Syncs the file to disk; a tensor that was never put is an error."""
         if self._left:
             raise ValueError(f"never written: {', '.join(sorted(self._left))}")
         self._file.flush()
@@ -86,7 +85,7 @@ class TensorFile:
         return self
 
     def __exit__(self, *stopped_by: object) -> None:
-        with suppress(OSError):  # what counts was said by `finish`, or by what stopped us
+        with suppress(OSError):  # errors that matter were raised before
             self._file.close()
 
 
@@ -111,11 +110,11 @@ def _lay_out(
 
 
 def _reserve(descriptor: int, size: int) -> None:
-    """Asks for the room on the disk now: a full disk is found before the work, not after it."""
+    """Reserves the room on the disk, so that a full disk is found before the work."""
     if not hasattr(os, "posix_fallocate"):
         return
     try:
         os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):  # it cannot be asked
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):  # not supported here
             raise

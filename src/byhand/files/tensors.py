@@ -1,9 +1,9 @@
 """The `weights:` table of a model file → Weights.
 
 A tensor is written as its numbers, as a word (identity, zeros, ones, unknown), as a reference to
-another tensor, as a product of smaller ones, as decimals known to some places, or as random
-numbers that are the same for ever.  Floats lie in a safetensors file beside the model file: the
-dyadic rationals they are.  docs/model-files.md shows each.
+another tensor, as a product of smaller ones, as decimals known to some places, or as random numbers
+that are the same for ever.  Floats lie in a safetensors file beside the model file, as exact dyadic
+rationals.  docs/model-files.md shows each.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from byhand.spec import AttentionSpec, ModelSpec, Parameter, parameters
 from byhand.weights import Data, Tensor, Weights
 
 MOST_ENTRIES = 20_000_000  # written or drawn; a safetensors file may hold more
-DEEPEST_REFERENCE = 30  # references to references, products of products
+DEEPEST_REFERENCE = 30  # nested references and products
 WORDS = ("identity", "zeros", "ones", "unknown")
 _REFERENCE = re.compile(r"@(?P<name>[^@]+?)(?P<turned>\.T)?")
 _BLOCK = re.compile(r"block\.(\d+)\.")
 
 
 def read_weights(node: Node | None, spec: ModelSpec, at: Table, folder: Path | None) -> Weights:
-    """All the tensors the spec needs; `at` is where a missing table is reported."""
+    """All tensors that the spec needs; a missing table is reported at `at`."""
     if node is None:
         node = Table(at.file, at.line, "weights", {})
     if not isinstance(node, Table):
@@ -86,7 +86,7 @@ class _Reader:
         return None
 
     def expanded(self) -> dict[str, Node]:
-        """The nodes by full name; block.* stands for every layer that is not given itself."""
+        """The nodes by full name; block.* covers every layer without its own entry."""
         given: dict[str, Node] = {}
         for name, node in self.node.entries.items():
             if name == "file" or name.startswith("block.*."):
@@ -123,7 +123,7 @@ class _Reader:
             for name in self.wanted
             if name not in self.given
             and name not in self.floats
-            and not name.endswith(".slopes")  # these have a usual value
+            and not name.endswith(".slopes")  # these have a default
         ]
         if missing:
             first = self.wanted[missing[0]]
@@ -150,7 +150,7 @@ class _Reader:
     # ------------------------------------------------------------------------ tensors
 
     def tensor(self, name: str) -> Tensor:
-        """The tensor of this name, made when first asked for."""
+        """The tensor of this name, made on first use."""
         if name in self.made:
             return self.made[name]
         parameter = self.wanted[name]
@@ -184,7 +184,7 @@ class _Reader:
             raise misfit(node, parameter, found)
 
     def reference(self, node: Scalar, name: str) -> tuple[Data, str]:
-        """The data of another tensor, or its transpose, and the name of whose it is."""
+        """The data of another tensor or its transpose, and that tensor's name."""
         match = _REFERENCE.fullmatch(node.text)
         other = match["name"] if match else node.text.removeprefix("@")
         if layer := _BLOCK.match(name):
@@ -275,7 +275,7 @@ class _Reader:
         return normal(parameter.name, parameter.shape, std, seed)
 
     def somewhere_to_look(self, name: str, attention: AttentionSpec) -> None:
-        """Every query must have a key that is not masked."""
+        """Refuses a mask with a query that may attend to no key."""
         data = self.made[name].data
         for head, query in np.ndindex(*data.shape[:2]):
             keys = data[head, query, : query + 1] if attention.causal else data[head, query]
@@ -292,7 +292,7 @@ class _Reader:
 
 
 def finite(data: Data, node: Node) -> Data:
-    """The floats, of which each must be a number."""
+    """The floats; an error if one is not finite."""
     for place in np.argwhere(~np.isfinite(data)):
         index = tuple(map(int, place))
         scalars.value_of(Scalar("", 0, node.key + write_index(index), str(data[index])))
@@ -307,10 +307,10 @@ def filled(shape: tuple[int, ...], entry: object) -> Data:
 
 
 def usual_slopes(heads: int) -> Data:
-    """The slopes that ALiBi models use where none are given: powers of 2^(-8/heads).
+    """The default slopes of ALiBi: powers of 2^(-8/heads).
 
-    For a number of heads that is no power of two, as in published models: those of the next
-    smaller power of two, then every other one of twice as many.
+    For a number of heads that is no power of two, as in published models: those of the next smaller
+    power of two, then every other one of twice as many.
     """
     whole = 1 << (heads.bit_length() - 1)
     exponents = [Fraction(-8 * (head + 1), whole) for head in range(whole)]
@@ -332,8 +332,8 @@ def power_of_two(exponent: Fraction) -> Fraction | Expression:
 
 
 def read_floats(node: Node, folder: Path | None) -> Mapping[str, Data]:
-    """Every tensor of the file a model file names under `weights.file`, by name."""
-    from byhand.files.mapped import open_tensors  # only now: most model files need none
+    """Every tensor of the file named under `weights.file`, by name."""
+    from byhand.files.mapped import open_tensors  # only now: most model files do not need it
 
     path = _beside(node, folder)
     try:

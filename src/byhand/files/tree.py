@@ -1,9 +1,9 @@
 """The text of a model file as a tree in which every scalar is still text.
 
-YAML and JSON (which is YAML) become tables, lists and scalars that know their file, line and
-dotted key.  Nothing is converted: `on` is the word on, `0.30` has two decimals.  What a model file
-has no use for is refused here: duplicate keys, anchors and aliases, tags, several documents, and
-trees that are too large or too deep.  What the keys mean is said in `architecture` and `tensors`.
+YAML and JSON (which is YAML) become tables, lists and scalars that know their file, line and dotted
+key.  Nothing is converted: `on` is the word on, `0.30` has two decimals.  Anything that model files
+do not need is refused here: duplicate keys, anchors and aliases, tags, several documents, and trees
+that are too large or too deep.  `architecture` and `tensors` interpret the keys.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from byhand.language import _
 
 LARGEST_FILE = 8 * 2**20  # bytes; larger weights belong in a safetensors file
 DEEPEST_TREE = 20
-THIS: Any = object()  # what stands at a node, whatever it is
+THIS: Any = object()  # default of `found`: the node itself is described
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same grammar, ten times faster
 
@@ -36,7 +36,7 @@ class Node:
 
     @property
     def where(self) -> str:
-        """As errors say it: tiny.yaml:12: model.norm.eps; of what no file holds, the key."""
+        """The place as errors show it: tiny.yaml:12: model.norm.eps; without a file, the key."""
         if not self.file:
             return self.key
         return f"{self.file}:{self.line}: {self.key}" if self.key else f"{self.file}:{self.line}"
@@ -49,18 +49,18 @@ class Node:
         found: str | None = THIS,
         hint: str | None = None,
     ) -> ModelFileError:
-        """The error that says what is wrong here; what was found is this, unless it is said."""
+        """The error for a mistake here; `found` is this node by default."""
         found = describe(self) if found is THIS else found
         return ModelFileError(message, where=self.where, expected=expected, found=found, hint=hint)
 
     def refused(self, error: InputError) -> ModelFileError:
-        """The error that somebody who knows no files has raised, with this place."""
+        """An error raised by code that knows no files, with this place added."""
         return self.wrong(
             error.message, expected=error.expected, found=error.found, hint=error.hint
         )
 
     def impossible(self, expected: str, hint: str | None = None) -> ModelFileError:
-        """The error for something that may stand elsewhere."""
+        """The error for something that is not allowed here."""
         message = _("{found} is not possible here").format(found=describe(self))
         return self.wrong(message, expected=expected, hint=hint)
 
@@ -81,7 +81,7 @@ class List(Node):
 
 @dataclass(frozen=True, slots=True)
 class Array(Node):
-    """Floats that were given as an array, which no file can hold."""
+    """Floats given as an array from Python; files cannot hold them."""
 
     data: npt.NDArray[Any]
 
@@ -108,7 +108,7 @@ class Table(Node):
         return ", ".join(self.entries) or _("nothing")
 
     def only(self, *known: str) -> None:
-        """Refuse any other key than these."""
+        """Refuses any other key than these."""
         for key, node in self.entries.items():
             if key not in known:
                 raise node.wrong(
@@ -119,7 +119,7 @@ class Table(Node):
                 )
 
     def over(self, base: Table) -> Table:
-        """The base's entries, with these in place of those of the same key."""
+        """The base's entries, replaced by this table's entries of the same key."""
         return Table(self.file, self.line, self.key, {**base.entries, **self.entries})
 
     def has(self, dotted: str) -> bool:
@@ -131,7 +131,7 @@ class Table(Node):
         return isinstance(inner, Table) and inner.has(rest)
 
     def at(self, dotted: str) -> Node:
-        """The node at a dotted key, or the last one on the way to it."""
+        """The node at a dotted key, or the last node on the way to it."""
         node: Node = self
         for key in dotted.split("."):
             if not isinstance(node, Table) or key not in node.entries:
@@ -141,7 +141,7 @@ class Table(Node):
 
 
 def describe(node: Node) -> str:
-    """What was found, for messages."""
+    """A description of the node, for messages."""
     match node:
         case Scalar(text=""):
             return _("nothing")
@@ -162,7 +162,7 @@ def load(path: Path) -> Table:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file that is not too large."""
+    """The text of a file, which must not be too large."""
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
@@ -201,7 +201,7 @@ def read(text: str, file: str) -> Table:
         tree = _Builder(text, file).document()
     except yaml.MarkedYAMLError as error:
         _explain(error, text, file)
-    except yaml.YAMLError as error:  # the reader's own: a character YAML does not allow
+    except yaml.YAMLError as error:  # a character that YAML does not allow
         first = str(error).partition("\n")[0]
         raise ModelFileError(
             _("this is not YAML: {problem}").format(problem=first), where=file
@@ -235,7 +235,7 @@ def _line(event: yaml.Event) -> int:
 
 
 class _Builder:
-    """Nodes from parse events: no recursion but our own, and aliases are never followed."""
+    """Builds nodes from parse events; aliases are never followed."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file

@@ -1,8 +1,8 @@
 """Model → the text of a model file, which reads back to the same model.
 
 Every number is written in full: a fraction as a fraction, an expression as an expression, a float
-as the decimal that it is.  Tensors that are the same are written as a reference, and those that a
-word says (identity, zeros, ones, unknown) as that word.
+as the decimal that it is.  Equal tensors are written as references, and special ones as a word
+(identity, zeros, ones, unknown).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def save_model(model: Model, path: str | Path) -> None:
 
 
 def write_model(model: Model) -> str:
-    """The model file of a model; an InputError where a model file cannot say it."""
+    """The model file of a model; an InputError if a model file cannot express it."""
     size = sum(tensor.size for tensor in model.weights.values())
     if size > MOST_WRITTEN:
         raise InputError(
@@ -99,14 +99,14 @@ def _vocabulary(vocabulary: Tokenizer) -> Any:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Text that stands as it is where YAML allows: every scalar of a model file is text."""
+    """Writes scalars without quotes where YAML allows: every scalar of a model file is text."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True  # a model file has no anchors
 
 
 def _as_it_stands(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    """Numbers in text without quotes: the tag that YAML itself would see, so it writes none."""
+    """Numbers without quotes: with the tag that YAML would infer, it writes none."""
     tag = "str"
     if re.fullmatch(r"-?(0|[1-9][0-9]*)", text):
         tag = "int"
@@ -135,7 +135,7 @@ def _dump(table: Table) -> str:
 def _tensor(name: str, tensor: Tensor, model: Model) -> Iterator[str]:
     data = tensor.data
     if name.endswith(".slopes") and _same(data, usual_slopes(data.size)):
-        return  # these are what they are where nothing is said
+        return  # defaults
     if reference := _reference(tensor, model):
         yield f'  {name}: "{reference}"'
     elif word := _word(data):
@@ -151,7 +151,7 @@ def _tensor(name: str, tensor: Tensor, model: Model) -> Iterator[str]:
 
 
 def _reference(tensor: Tensor, model: Model) -> str | None:
-    """The tensor whose parameters these are, where the numbers still say so."""
+    """A reference to the tensor whose parameters these are, if the numbers agree; else None."""
     other = None if tensor.same_as is None else model.weights.get(tensor.same_as)
     if other is None or other.same_as is not None:
         return None
@@ -182,7 +182,7 @@ def _word(data: Data) -> str | None:
 
 
 def _places(name: str, data: Data) -> tuple[int, ...]:
-    """The decimals to which the entries were printed; none where they were not."""
+    """The decimals to which the entries were printed; empty if they were not printed."""
     if data.dtype != np.dtype(object):
         return ()
     printed = {x.places for x in data.flat if isinstance(x, Printed)}
@@ -198,7 +198,7 @@ def _places(name: str, data: Data) -> tuple[int, ...]:
 
 
 def _begun(data: Data) -> str:
-    """A row stands behind its name; of a matrix, every row has a line."""
+    """A row stands on the line of its name; each row of a matrix has its own line."""
     return f" {_row(data)}" if data.ndim == 1 else ""
 
 
@@ -236,7 +236,7 @@ def entry_text(entry: Any, decimals: bool = False) -> str:
 
 
 def float_text(value: float) -> str:
-    """The whole decimal of a float, or it as a fraction of a power of two."""
+    """The full decimal of a float, or a fraction over a power of two."""
     exact = Fraction(value)
     if exact.denominator == 1:
         return str(exact)

@@ -29,12 +29,12 @@ def builtin_names() -> tuple[str, ...]:
 
 
 def is_builtin(model: Model) -> bool:
-    """Whether an opened model is one of the built-in ones, and not merely called like one."""
+    """Whether an opened model is a built-in one, not merely one of the same name."""
     return model.name in _BUILT_IN and _FOLDER in Path(model.source).resolve().parents
 
 
 def called(model: str | Path | Model) -> str:
-    """What somebody calls a model on the command line: by its name, or by where it lies."""
+    """A model's argument on the command line: its name, or its path."""
     if not isinstance(model, Model):
         return str(model)
     lies_somewhere = bool(model.source) and Path(model.source).exists()
@@ -56,7 +56,7 @@ def open_model(name_or_path: str | Path) -> Model:
 
 
 def open_spec(name_or_path: str | Path) -> ModelSpec:
-    """Its architecture alone: the file may leave the weights out, and a config.json will do."""
+    """The architecture alone: a model file without weights, or a bare config.json, is enough."""
     path = _find(name_or_path)
     if _checkpoint(path):
         from byhand.models import huggingface
@@ -73,7 +73,7 @@ def is_checkpoint(name_or_path: str | Path) -> bool:
 def _checkpoint(path: Path) -> bool:
     if path.suffix in (".yaml", ".yml") and path.is_file():
         return False
-    from byhand.models import huggingface  # only now: model files need none of it
+    from byhand.models import huggingface  # only now: model files do not need it
 
     return huggingface.recognises(path)
 

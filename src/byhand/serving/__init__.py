@@ -1,4 +1,4 @@
-"""What the page asks and what it is answered: from JSON to JSON, and the server around it.
+"""The questions of the served page and their answers, as JSON, and the server around them.
 
     answers        the door: a question and its data → its answer
     questions      every question with its keys          fields       how their values are read
@@ -17,8 +17,8 @@
     workers        the processes that answer             worker       one of them, by `frames`
     openapi        the document that describes it all
 
-Every error is one of byhand's own, in the language of the State; the same question always has the
-same answer.
+Every error is a ByhandError, in the language of the State.  The same question always has the same
+answer.
 """
 
 from byhand.serving.answers import answer, error_data

@@ -1,8 +1,8 @@
-"""The guard of the server: only its own page, in a browser on this machine, may ask.
+"""The guard of the server: only its own page, in a browser on this machine, gets answers.
 
-A page from elsewhere must learn nothing and start nothing, even where its name was made to point
-to this machine (DNS rebinding): the Host has to be this server's own address, an Origin too where
-there is one.  What is sent carries a policy under which a browser loads nothing from elsewhere.
+A page from elsewhere must learn nothing and start nothing, even if its name points to this machine
+(DNS rebinding).  So the Host, and the Origin if there is one, must be this server's own address.
+Every response carries a policy under which a browser loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POLICY = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "style-src-attr 'unsafe-inline'",  # bars and shades have widths and colours of their own
+        "style-src-attr 'unsafe-inline'",  # bars and shades set their own widths and colours
         "img-src 'self' data:",
         "connect-src 'self'",
         "base-uri 'none'",
@@ -38,20 +38,20 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-OWN_SITE = ("same-origin", "none")  # none: typed into the browser, or no page at all
-HTTP_PORT = 80  # browsers leave it out
+OWN_SITE = ("same-origin", "none")  # none: typed into the browser, or not from a page
+HTTP_PORT = 80  # browsers omit it
 
 
 def refusal(
     status: int, error: ByhandError | Mapping[str, str | None], headers: Mapping[str, str] = {}
 ) -> Response:
-    """An error as clients get it."""
+    """An error as a response."""
     data = error_data(error) if isinstance(error, ByhandError) else dict(error)
     return JSONResponse({"error": data}, status, headers=dict(headers))
 
 
 class Guard:
-    """Lets through what is meant for this server and comes from its own page."""
+    """Lets requests through that are meant for this server and come from its own page."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self.app = app
@@ -85,13 +85,13 @@ class Guard:
             return _foreign(403, "Origin", origin, self.origins)
         site = _one(headers, b"sec-fetch-site")
         followed = _one(headers, b"sec-fetch-mode") == "navigate" and scope["path"] == "/"
-        if site is not None and site not in OWN_SITE and not followed:  # a link may lead here
+        if site is not None and site not in OWN_SITE and not followed:  # links may lead here
             return _foreign(403, "Sec-Fetch-Site", site, OWN_SITE)
         return None
 
 
 def _one(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str | None:
-    """A header; where it comes twice, both together, which is nobody's name."""
+    """A header; if it occurs twice, both joined, which matches no name."""
     found = [value.decode("latin-1") for key, value in headers if key == name]
     return ", ".join(found) if found else None
 

@@ -20,7 +20,7 @@ Answering = Callable[[Library, Mapping[str, Any], Progress | None], Answer]
 def answer(
     library: Library, question: str, request: Any, progress: Progress | None = None
 ) -> Answer:
-    """The answer to a question, as data that JSON can say; a ByhandError where there is none.
+    """The answer to a question, as data for JSON; raises a ByhandError if there is none.
 
     `progress` is called before every step of a pass, and may raise to stop it.
     """
@@ -33,14 +33,14 @@ def answer(
             )
         asked = QUESTIONS[question]
         values = read_request(asked, request)
-        # what a question needs is loaded when it is first asked
+        # the question's module is imported when it is first asked
         answers: Answering = getattr(import_module(f"byhand.serving.{asked.room}"), question)
         said: Answer = _sayable(answers(library, values, progress))
         return said
 
 
 def _sayable(data: Any) -> Any:
-    """The same without what JSON has no word for: a float that is not finite is null."""
+    """The data with null for every float that is not finite, which JSON lacks."""
     if isinstance(data, float):
         return data if isfinite(data) else None
     if isinstance(data, dict):
@@ -49,7 +49,7 @@ def _sayable(data: Any) -> Any:
 
 
 def error_data(error: ByhandError) -> dict[str, str | None]:
-    """An error as JSON has it: the message of the command line, in its parts."""
+    """An error as JSON: the message of the command line, in its parts."""
     return {
         "message": error.message,
         "where": error.where,
@@ -60,7 +60,7 @@ def error_data(error: ByhandError) -> dict[str, str | None]:
 
 
 def language_of(request: Any) -> str:
-    """The language of the request or of its first State; where that is wrong, English."""
+    """The language of the request or of its first State; English if that is invalid."""
     if not isinstance(request, dict):
         return "en"
     states = (request.get(key) for key in ("state", "a"))

@@ -3,7 +3,7 @@
     GET  /  /assets/…                the page            GET /openapi.json, /healthz
     GET  /api/models                 POST /api/QUESTION  the table of `questions`
 
-Nothing is worked out here: `workers` do that, while this process only reads, waits and sends.
+The `workers` compute; this process only reads, waits and sends.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ KINDS = {
 }
 WORDS = {f"words-{language}.json": language for language in LANGUAGES}
 CLOSE = {"connection": "close"}
-DRAINED = 8  # times what a body may have is read to its end, so that the client reads the refusal
+DRAINED = 8  # × the body limit: what is read to its end, so that the client reads the refusal
 
 
 class Answers:
-    """Asks the workers, and keeps what they answered."""
+    """Asks the workers, and keeps their answers."""
 
     def __init__(self, files: Mapping[str, Path], limits: Limits) -> None:
         self.limits = limits
@@ -60,7 +60,7 @@ class Answers:
         self.kept: Cache[bytes] = Cache(limits.kept, len, limits.kept_each)
 
     def exchange(self, request: Request, asked: Asked) -> Exchange:
-        """What is sent for a question that was read."""
+        """The response to a question that was read."""
         key = (self.workers.edition(), canonical(asked.question, asked.request))
 
         async def work(tell: Tell | None) -> bytes:
@@ -120,7 +120,7 @@ class Ask:
         return self.answers.exchange(request, Asked(self.name, data, names))
 
     async def _body(self, request: Request) -> bytes | Response:
-        """The whole body within the limits; else a refusal, after which the connection ends."""
+        """The whole body within the limits; else a refusal, after which the connection closes."""
         limits = self.answers.limits
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
@@ -157,7 +157,7 @@ class Ask:
 
 
 def application(port: int, files: Mapping[str, Path], limits: Limits) -> Starlette:
-    """The application; `port` is where browsers reach it."""
+    """The application; browsers reach it at `port`."""
     answers = Answers(files, limits)
     description = openapi.document(Library(files).names)
 
@@ -197,7 +197,7 @@ def application(port: int, files: Mapping[str, Path], limits: Limits) -> Starlet
 
 
 class Failing:
-    """What should never happen is told on stderr; the client learns only that it did."""
+    """Reports unexpected errors on stderr; the client only learns that there was one."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -214,7 +214,7 @@ class Failing:
             await self.app(scope, receive, noting)
         except ClientDisconnect:
             return
-        except asyncio.CancelledError:  # the server is to end, and has waited long enough
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
             if begun:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             else:
@@ -236,7 +236,7 @@ class Failing:
 
 
 def assets() -> dict[str, Path]:
-    """What the page may load, by name: a table, so that no name can lead elsewhere."""
+    """The files that the page may load, by name: a table, so that no name can lead elsewhere."""
     own = [path for path in PAGE.glob("*") if path.suffix in KINDS and path.suffix != ".html"]
     return {path.name: path for path in own}
 

@@ -1,7 +1,7 @@
 """Arithmetic slips in one line: a term left out, another sign, a sum in place of a product.
 
-Mistakes in how a model works are `byhand.checking`'s; these are mistakes in working out one line
-that was understood.  Floats will do: what is looked for is a likely mistake, not a proof.
+`byhand.checking` finds mistakes about the model; these are slips in the arithmetic of one line.
+Floats suffice, since a slip is a likely explanation, not a proof.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from byhand.expression import Entry, Expression, leaves
 from byhand.expression.trees import Call, Name, Negative, Number, Power, Product, Quotient, Sum
 from byhand.language import _
 
-LEAST_DECIMALS = 2  # that an answer is taken to have, so that no slip fits by chance
-GIVEN = 5e-5  # how far a number may lie from what the person was given of it
+LEAST_DECIMALS = 2  # least decimals assumed of an answer, so that no slip fits by chance
+GIVEN = 5e-5  # rounding of the numbers that the person was given
 MOST_SLIPS = 200
 
 Values = Callable[[Entry], float]
@@ -25,14 +25,14 @@ Values = Callable[[Entry], float]
 
 @dataclass(frozen=True)
 class Slip:
-    """A line as it was worked out by mistake, and the mistake in words."""
+    """A line with a mistake in it, and the mistake in words."""
 
     tree: Expression
     sentence: str
 
 
 def slip_of(tree: Expression, values: Values, said: str) -> str | None:
-    """The slip that makes this number of a line, in words; None where none does, or several do."""
+    """The slip that gives this number, in words; None if there is none, or several."""
     claimed = _value(said)
     right = evaluated(tree, values)
     if claimed is None or right is None:
@@ -49,7 +49,7 @@ def slip_of(tree: Expression, values: Values, said: str) -> str | None:
 
 
 def evaluated(tree: Expression, values: Values) -> float | None:
-    """A float near a tree's value; None where there is none."""
+    """A float near a tree's value; None if it has none."""
     try:
         value = _evaluate(tree, values)
     except (ArithmeticError, ValueError):
@@ -83,7 +83,7 @@ def _evaluate(tree: Expression, values: Values) -> float:
 
 
 def _slips(tree: Expression) -> Iterator[Slip]:
-    """Every line with one slip in it, wherever in the tree it lies."""
+    """Every variant of the line with one slip, anywhere in the tree."""
     match tree:
         case Sum(terms):
             for at, term in enumerate(terms):
@@ -113,7 +113,7 @@ def _with(tree: Sum, at: int, term: Expression) -> Sum:
 
 
 def _said(term: Expression) -> str:
-    """A term by the addresses in it."""
+    """A term, named by the addresses in it."""
     found = [leaf for leaf in leaves(term) if isinstance(leaf, Entry)]
     return " · ".join(f"`{leaf.address}{write_index(leaf.index)}`" for leaf in found)
 
@@ -126,7 +126,7 @@ def _value(said: str) -> float | None:
 
 
 def _room(tree: Expression, values: Values, said: str) -> float:
-    """How far a number may lie from the answer: its own rounding, and that of what was given."""
+    """The allowed error of an answer: its own rounding, and that of the given numbers."""
     decimals = len(said.partition(".")[2])
     sizes = [abs(values(leaf)) for leaf in leaves(tree) if isinstance(leaf, Entry)]
     given = GIVEN * len(sizes) * max([1.0, *sizes])

@@ -1,4 +1,4 @@
-"""A cache of results: those asked for last, up to a weight."""
+"""A cache of recent results, up to a total weight."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """The results asked for last, as many as weigh at most `most` together and `most_each` each."""
+    """The most recently used results, with at most `most` weight in all and `most_each` each."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Cache(Generic[T]):
         self._lock = Lock()
 
     def get(self, key: Hashable) -> T | None:
-        """The result of a key, which now counts as asked for last."""
+        """The result of a key, which becomes the most recently used; None if it is not kept."""
         with self._lock:
             if key not in self._kept:
                 return None
@@ -35,7 +35,7 @@ class Cache(Generic[T]):
             return self._kept[key]
 
     def put(self, key: Hashable, made: T) -> None:
-        """Keeps a result; those that were not asked for longest make room."""
+        """Keeps a result; the least recently used results make room."""
         weight = self.weigh(made)
         if weight > self.most_each:
             return
@@ -49,7 +49,7 @@ class Cache(Generic[T]):
                 self.weight -= self.weigh(old)
 
     def of(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What was kept under a key, else what `make` gives, which is kept."""
+        """The result kept under a key, else the result of `make`, which is kept."""
         found = self.get(key)
         if found is None:
             found = make()

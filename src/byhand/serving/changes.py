@@ -1,8 +1,8 @@
 """The numbers and weights that differ between two passes, step by step.
 
-Numbers are compared by their own equality: exact ones by their forms, enclosures by whether they
-are the same set.  What is not seen to be the same counts as changed.
-A step whose rule, inputs and weights are the same has the same numbers and is not compared.
+Exact numbers are equal if their forms are, enclosures if they are the same set.  Numbers that are
+not known to be equal count as changed.  A step with the same rule, inputs and weights has the same
+numbers and is not compared.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class StepChange:
-    """The numbers of one step that are not what they were; `mask` has the shape it has now."""
+    """The changed numbers of one step; `mask` has the step's current shape."""
 
     address: str
     mask: Mask
@@ -44,7 +44,7 @@ class StepChange:
 
 
 def changes(before: Trace, after: Trace) -> list[StepChange]:
-    """The steps that changed, in spine order, with which of their numbers did."""
+    """The changed steps, in spine order, each with its changed numbers."""
     changed = changed_weights(before.model, after.model)
     same = {WEIGHT + name for name in after.model.weights if name not in changed}
     found = []
@@ -71,7 +71,7 @@ def addresses(changed: list[StepChange]) -> Iterator[str]:
 
 
 def changed_weights(before: Model, after: Model) -> list[str]:
-    """The weights of which some entry is another, or that were not there before."""
+    """The weights with a changed entry, and new weights."""
     return [
         name
         for name, tensor in after.weights.items()
@@ -90,7 +90,7 @@ def _same_data(one: Tensor | None, other: Tensor) -> bool:
 
 
 def _by_construction(then: Worked, now: Worked, same: set[str]) -> bool:
-    """Whether a step is worked out by the same rule from the same numbers and weights."""
+    """Whether a step has the same rule, the same inputs and the same weights."""
     old, new = then.step, now.step
     if (old.op, old.shape, dict(old.inputs)) != (new.op, new.shape, dict(new.inputs)):
         return False
@@ -102,7 +102,7 @@ def _by_construction(then: Worked, now: Worked, same: set[str]) -> bool:
 
 
 def _differing(then: Worked | None, now: Worked, alike: bool, forms: Forms) -> Mask:
-    """Where the numbers of a step differ from those before; new entries count as changed."""
+    """The entries of a step that differ from those before; new entries count as changed."""
     shape = now.step.shape
     mask: Mask = np.ones(shape, np.bool_)
     if now.missing is not None:
@@ -127,7 +127,7 @@ def _differing(then: Worked | None, now: Worked, alike: bool, forms: Forms) -> M
 
 
 def _differing_ids(then: Worked, now: Worked, mask: Mask, step: Step) -> Mask:
-    """Tokens and predictions are words; of a prediction, the word counts and not its margin."""
+    """Tokens and predictions compared as words; the margin of a prediction does not count."""
     if not step.shape:
         mask[()] = then.value != now.value
         return mask
@@ -142,7 +142,7 @@ def _equal(one: Any, other: Any, forms: Forms) -> bool:
         return one is other
     if isinstance(one, Value) and isinstance(other, Value):
         return forms.same(one, other)
-    return bool(one == other)  # of enclosures: the same set, so that nothing tells them apart
+    return bool(one == other)  # enclosures: the same set
 
 
 # ------------------------------------------------------------------ exact numbers of two passes
@@ -151,16 +151,16 @@ def _equal(one: Any, other: Any, forms: Forms) -> bool:
 class Forms:
     """The forms of exact values, each as a small number: equal forms are equal values.
 
-    Each pass has a number space of its own, so `==` cannot be asked.  A form is written without
-    the space: a rational, times a fraction of polynomials in names, each name by its function and
-    the form of what it is of.  Another form is another number, or one that only a proof could show
-    to be the same.
+    Each pass has its own number space, so `==` cannot compare two passes.  A form does not depend
+    on the space: a rational times a fraction of polynomials in names, each name given by its
+    function and its argument's form.  Different forms are different numbers, or equal ones without
+    a proof.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
-        self._atoms: dict[tuple[int, int], int] = {}  # of a space, an atom
-        self._spaces: dict[int, Any] = {}  # kept, so that no id is given twice
+        self._atoms: dict[tuple[int, int], int] = {}  # (space, atom) → form
+        self._spaces: dict[int, Any] = {}  # kept alive, so that no id is reused
 
     def same(self, one: Value, other: Value) -> bool:
         """Whether two values have the same form, and so are the same number."""
@@ -168,7 +168,7 @@ class Forms:
             return bool(one.fraction == other.fraction)
         if one.q != other.q or len(one.atoms) != len(other.atoms):
             return False
-        if not one.ball().overlaps(other.ball()):  # seen at once, and most often
+        if not one.ball().overlaps(other.ball()):  # a fast test that usually decides
             return False
         if _coefficients(one) != _coefficients(other):
             return False
@@ -195,7 +195,7 @@ class Forms:
                 (tuple(sorted(self._atom(space.atoms[at], space) for at in factors)), str(q))
                 for factors, q in atom.wide.items()
             )
-        # A printed number is known by its interval alone, which does not say which one it is.
+        # A printed number is an interval, which does not say which number it is.
         own = (id(space), atom.id) if atom.kind == "printed" else ()
         radius = None if atom.radius is None else str(atom.radius)
         found = self._number((atom.kind, argument, wide, atom.degree, atom.turn, radius, own))
@@ -211,7 +211,7 @@ def _coefficients(value: Value) -> tuple[list[Any], ...]:
 
 
 def _terms(polynomial: Any, atoms: list[int]) -> frozenset[Any]:
-    """The terms of a polynomial, whatever order its names have."""
+    """The terms of a polynomial, independent of the order of its names."""
     return frozenset(
         (tuple(sorted((atoms[i], e) for i, e in enumerate(exponents) if e)), str(coefficient))
         for exponents, coefficient in polynomial.to_dict().items()

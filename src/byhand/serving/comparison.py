@@ -1,8 +1,8 @@
 """The comparison of two States: the first step at which they differ, and the differences.
 
-The States may differ in their text, their model or their numbers; what both have is compared,
-place by place.  Whether two numbers are the same is decided as in `changes`; the sizes of
-differences are floats, to be drawn and not to be proven by.
+The States may differ in text, model or numbers; common steps are compared place by place.
+`changes` decides whether two numbers are equal.  The sizes of differences are floats, for drawings
+and not for proofs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from byhand.serving.worked_state import Pass, pass_of
 from byhand.tracing import Trace, Worked
 
 BOTH, FIRST, SECOND = "both", "a", "b"
-MOST_MOVED = 12  # words whose probabilities are told
+MOST_MOVED = 12  # words whose probabilities are listed
 
 Array = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ Array = npt.NDArray[np.float64]
 def compare(
     library: Library, asked: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
-    """Two States, step by step."""
+    """The comparison of two States, step by step."""
     sides = (pass_of(asked[key], library, asked["position"], progress) for key in ("a", "b"))
     one, other = sides
     steps = _steps(one.trace, other.trace)
@@ -69,7 +69,7 @@ def _side(found: Pass) -> dict[str, Any]:
 
 
 def _steps(one: Trace, other: Trace) -> list[dict[str, Any]]:
-    """The steps of both in the order of the pass; what only one has stands where it has it."""
+    """The steps of both in the order of the pass; a step of only one keeps its place there."""
     differing = {change.address: change.mask for change in changes(one, other)}
     found = [_step(one.steps[a], other.steps.get(a), differing) for a in one.steps]
     places = {a: i for i, a in enumerate(one.steps)}
@@ -82,7 +82,7 @@ def _steps(one: Trace, other: Trace) -> list[dict[str, Any]]:
 
 
 def _order(one: Trace, other: Trace) -> dict[str, float]:
-    """Each step's place: those that the second alone has stand after what they follow there."""
+    """Each step's place; steps of the second State alone follow their predecessors there."""
     order: dict[str, float] = {address: float(i) for i, address in enumerate(one.steps)}
     last, more = -1.0, 0
     for address in other.steps:
@@ -126,7 +126,7 @@ def _step(one: Worked, other: Worked | None, differing: Mapping[str, Mask]) -> d
 
 
 def _distances(x: Array, y: Array, axis: int | None) -> dict[str, Any]:
-    """The largest difference, where it is, and the largest of each position."""
+    """The largest difference, its place, and the largest at each position."""
     with np.errstate(invalid="ignore", over="ignore"):
         away = np.abs(x - y)
     away = np.where(np.isnan(away), 0.0, away)  # masked in one or both

@@ -1,7 +1,7 @@
 """The time limits of a connection: for the head of a request, and for reading an answer.
 
-A client that takes its time with the head of a request, or does not read its answer, is left; one
-too many is told so at once.  (The body of a request has its time where it is read.)
+A client that is too slow with the head of a request, or does not read its answer, is disconnected;
+one connection too many is refused at once.  (`app` limits the time for a body.)
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from byhand.serving.limits import Limits
 
 
 class Connection(H11Protocol):
-    """One connection, with a time by which the head of its next request has to be there."""
+    """One connection, with a time limit for the head of its next request."""
 
     limits: ClassVar[Limits] = Limits()
     _head_due: asyncio.TimerHandle | None = None
     _read_due: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Waits for the head of a request; refuses a connection too many."""
+        """Starts the time limit for a request; refuses a connection too many."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections:
             self._leave(503, _("there are too many connections"))
@@ -35,7 +35,7 @@ class Connection(H11Protocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the clocks of the connection."""
+        """Stops the time limits of the connection."""
         self._unset("_head_due")
         self._unset("_read_due")
         super().connection_lost(exc)
@@ -44,7 +44,7 @@ class Connection(H11Protocol):
         """Takes bytes of a request."""
         if self.transport.is_closing():
             return
-        if self.timeout_keep_alive_task is not None:  # between two requests: this is a new one
+        if self.timeout_keep_alive_task is not None:  # a new request after a pause
             self._expect_head()
         super().data_received(data)
 
@@ -55,13 +55,13 @@ class Connection(H11Protocol):
             self._unset("_head_due")
 
     def pause_writing(self) -> None:
-        """Closes the connection later if nobody reads the answer."""
+        """Starts the time limit for a client that does not read its answer."""
         super().pause_writing()
         self._unset("_read_due")
         self._read_due = self.loop.call_later(self.limits.unread_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The answer is being read again."""
+        """Stops that time limit: the answer is being read again."""
         self._unset("_read_due")
         super().resume_writing()
 
@@ -77,7 +77,7 @@ class Connection(H11Protocol):
         self._leave(408, _("the request did not come in time"))
 
     def _leave(self, status: int, message: str) -> None:
-        """Says why, where no answer has begun, and closes."""
+        """Sends the reason, if no answer has begun, and closes."""
         self._unset("_head_due")
         if self.transport.is_closing():
             return
@@ -101,12 +101,12 @@ class Connection(H11Protocol):
 
 
 def h11_reason(status: int) -> str:
-    """The words that go with a status."""
+    """The phrase of a status."""
     from http import HTTPStatus
 
     return HTTPStatus(status).phrase
 
 
 def limited(limits: Limits) -> type[Any]:
-    """The protocol with these limits."""
+    """The protocol class with these limits."""
     return type("LimitedConnection", (Connection,), {"limits": limits})

@@ -1,7 +1,7 @@
-"""Downloads of a State: its trace as JSON, its model as a model file, all of it as one page.
+"""Downloads of a State: its trace as JSON, its model as a model file, its book as one page.
 
-The file reads back to the very model that was shown.  The page is the book in a single file: it
-opens from disk, and needs nothing else.
+The model file reads back to exactly the model shown.  The page is the book in a single file, which
+opens from disk without other files.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from byhand.serving.states import Library, State
 from byhand.serving.worked_state import Pass, pass_of, trace_of
 
 EDITED = "edited"
-OVERVIEW = "whole"  # the chapter that tells in short what the others tell
-MOST_EDITS_SAID = 12  # of the edits, on a page
-MOST_ENTRIES = 400_000  # of one trace
+OVERVIEW = "whole"  # the chapter that summarises the others
+MOST_EDITS_SAID = 12  # edits listed on a page
+MOST_ENTRIES = 400_000  # entries of one trace
 
 
 def trace(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
@@ -51,16 +51,16 @@ def trace(library: Library, asked: Mapping[str, Any], progress: Progress | None)
 
 
 def file(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
-    """The model of a State as a model file, with its text and target as the default ones."""
+    """The model of a State as a model file, with the State's text and target as defaults."""
     state = asked["state"]
     name, text = _kept(state, edited(state, library).model)
     return {"name": name, "text": text}
 
 
 def _kept(state: State, model: Model) -> tuple[str, str]:
-    """The name of a model file and what is in it."""
+    """The name and the text of a model file."""
     if state.text is not None:
-        model.vocabulary.encode(state.text)  # refused here rather than when the file is read
+        model.vocabulary.encode(state.text)  # an error now rather than when the file is read
         model = replace(model, text=state.text)
     if state.target is not None:
         model.vocabulary.id(state.target)
@@ -72,7 +72,7 @@ def _kept(state: State, model: Model) -> tuple[str, str]:
 
 
 def share(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
-    """A State as one page, everything in it."""
+    """A State as one page with everything in it."""
     state = asked["state"]
     found = pass_of(state, library, None, progress)
     if found.edition.scale == LARGE:
@@ -84,13 +84,13 @@ def share(library: Library, asked: Mapping[str, Any], progress: Progress | None)
 
 
 def file_name(name: str, state: State) -> str:
-    """A name that every disk can hold; of an edited model, said so."""
+    """A file name that every file system allows; that of an edited model says so."""
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.")[:60] or "model"
     return f"{plain}-{EDITED}" if state.edited and not plain.endswith(EDITED) else plain
 
 
 def _page(found: Pass) -> str:
-    """The passages of every page of the book, one after the other; then the model file."""
+    """The passages of every page of the book in order, then the model file."""
     edition, state = found.edition, found.state
     name, text = _kept(state, found.model)
     showing = Showing(edition.trace, everything=edition.everything, window=edition.showing.window)
@@ -102,7 +102,7 @@ def _page(found: Pass) -> str:
 
 
 def _joined(book: Book, state: State) -> Page:
-    """Every chapter; of the overview what is given, so that all workings have room on one page."""
+    """All chapters; of the overview only the facts, so that one page has room for all workings."""
     passages = tuple(
         passage
         for page in book.pages
@@ -113,7 +113,7 @@ def _joined(book: Book, state: State) -> Page:
 
 
 def _edits(state: State) -> str:
-    """What was changed of the model, so that nobody takes it for the one of that name."""
+    """The edits of the model in words, so that nobody takes it for the original."""
     made = [f"`{key} = {value}`" for key, value in (*state.architecture, *state.weights)]
     if not made:
         return ""

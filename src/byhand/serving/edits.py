@@ -1,8 +1,8 @@
-"""The model of a State, with every edit made in it.
+"""The model of a State, with all its edits.
 
 First the architecture is changed (`settings`), then the weights are made to fit (`fitted_weights`),
 then single entries are set, each written as a model file writes it: 0.2, -3/2, sqrt(2)/2, unknown.
-What was done beyond the edits themselves is said in words.
+Further changes that the edits needed are told in words.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from byhand.serving.states import Library, State, base_model
 from byhand.spec import Parameter, parameters
 from byhand.weights import Data, Tensor, Weights
 
-MOST_COPIED = 20_000_000  # numbers of a tensor of which an entry can be edited
-FLOAT_DIGITS = 25  # of an expression, before it is rounded to a float
+MOST_COPIED = 20_000_000  # largest tensor in which an entry can be edited
+FLOAT_DIGITS = 25  # digits of an expression, before it is rounded to a float
 
 
 @dataclass(frozen=True)
 class Edited:
-    """A model with the edits of a State in it, and what was done to make it fit."""
+    """A model with the edits of a State, and the further changes that they needed."""
 
     model: Model
     notes: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ _EDITED: Cache[Edited] = Cache(12)
 
 
 def edited(state: State, library: Library) -> Edited:
-    """The model that a State is about."""
+    """The model of a State, with its edits."""
     key = (
         library.number,
         state.name,
@@ -72,7 +72,7 @@ def _edit(state: State, library: Library) -> Edited:
         notes += said
         model = replace(model, weights=weights)
     if not state.own_target:
-        model = replace(model, target=None)  # what was said counts, even if it is nothing
+        model = replace(model, target=None)  # an explicit target counts, even none
     return Edited(model, tuple(notes))
 
 
@@ -112,7 +112,7 @@ def _with_entries(
 
 
 def _outside(address: Address, parameter: Parameter) -> bool:
-    """Whether the index is not that of one entry."""
+    """Whether the index does not name exactly one entry."""
     if len(address.index) != len(parameter.shape):
         return True
     return not all(
@@ -143,7 +143,7 @@ def _no_place(
 
 
 def _entry(text: str, parameter: Parameter, data: Data, index: tuple[int, ...]) -> Any:
-    """The entry that a text stands for, in the grammar of the tensor it is for."""
+    """The entry that a text means, in the grammar of its tensor."""
     node = Scalar("weights", 1, parameter.name, text.strip())
     if data.dtype != np.dtype(object):
         return _float(node, data)
@@ -158,7 +158,7 @@ def _entry(text: str, parameter: Parameter, data: Data, index: tuple[int, ...]) 
 
 
 def _float(node: Scalar, data: Data) -> Any:
-    """The float of the tensor's format that is nearest to a number."""
+    """The nearest float in the tensor's format."""
     if data.size > MOST_COPIED:
         raise InputError(
             _("this weight is too large to be edited"),
@@ -185,7 +185,7 @@ def _float(node: Scalar, data: Data) -> Any:
 
 
 def _rounded(text: str, entry: Any, address: Address) -> str | None:
-    """That a float does not hold just what was written."""
+    """A note that a float does not hold the written number exactly; None if it does."""
     if not isinstance(entry, np.generic):
         return None
     try:
@@ -206,7 +206,7 @@ def _set(
     index: tuple[int, ...],
     entry: Any,
 ) -> list[str]:
-    """Sets an entry, in every tensor that has the same parameters; returns the other ones."""
+    """Sets an entry in every tensor with the same parameters; returns the names of the others."""
     owner = tensors[name].same_as or name
     family = [other for other, t in tensors.items() if other == owner or t.same_as == owner]
     if name not in family:

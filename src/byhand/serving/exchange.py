@@ -1,6 +1,6 @@
-"""One question over one connection: the answer, its progress, or the end of the work.
+"""One question over one connection: the answer, its progress, or the cancelled work.
 
-A client that goes away is noticed while its answer is worked out, and the work is stopped.
+If the client disconnects during the work, the work is stopped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ASKED_WRONGLY = (400, 422)
 
 
 class Exchange:
-    """What is sent for a question, as an ASGI application.
+    """The response to a question, as an ASGI application.
 
-    `work` gives the answer as JSON, or Refused.  With `lines` the answer is the last of several
-    lines, those before tell how far it is.
+    `work` gives the answer as JSON, or Refused.  With `lines`, the answer is the last of several
+    lines; those before report progress.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Exchange:
                     progress, self.told = self.told, None
                     await send(_piece(_line("progress", _json(progress))))
             if not work.done():
-                return  # nobody is there
+                return  # the client has gone
             status, name, data = self._outcome(work)
             if begun:
                 await send(_piece(_line(name, data), last=True))
@@ -73,7 +73,7 @@ class Exchange:
         return PACE if begun else PATIENCE
 
     def _outcome(self, work: asyncio.Future[bytes]) -> tuple[int, str, bytes]:
-        """The status, what it is called, and the JSON."""
+        """The status, its name, and the JSON."""
         try:
             return 200, "result", work.result()
         except Refused as refused:
@@ -82,20 +82,20 @@ class Exchange:
 
 
 def wants_lines(request: Request) -> bool:
-    """Whether a client takes an answer as lines."""
+    """Whether a client accepts an answer as lines."""
     return NDJSON in request.headers.get("accept", "")
 
 
 def wrong(request: Request, error: ByhandError) -> Response:
-    """What is sent where something in a request is wrong."""
+    """The response to an invalid request."""
     return _whole(400, "error", _json(error_data(error)), wants_lines(request))
 
 
 def _whole(status: int, name: str, data: bytes, lines: bool) -> Response:
     """An answer or a refusal that comes in one piece.
 
-    Among lines, what is wrong with a question is an answer like another, status 200: the line says
-    what it is, as it does where the status went out long before.
+    Among lines, a refusal has status 200 too: its line says what it is, since a status may already
+    have been sent.
     """
     headers = RETRY if status == 503 else None
     if lines:
@@ -109,7 +109,7 @@ def _whole(status: int, name: str, data: bytes, lines: bool) -> Response:
 async def _either(
     work: asyncio.Future[Any], left: asyncio.Future[Any], seconds: float | None
 ) -> bool:
-    """Whether one of them is done within some seconds."""
+    """Whether one of the two is done within some seconds."""
     done, _open = await asyncio.wait(
         {work, left}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
     )
@@ -117,7 +117,7 @@ async def _either(
 
 
 async def _left(receive: Receive) -> None:
-    """Ends when the client has gone."""
+    """Returns when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -1,6 +1,6 @@
-"""Why a token comes next, for the page: what each part adds to its logit, and the logit lens.
+"""The explanation of a token for the page: each part's share in its logit, and the logit lens.
 
-What the numbers say is found by `byhand.explaining`; here it becomes floats and words.
+`byhand.explaining` finds the numbers; here they become floats and words.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _attribution(found: Pass, token: int) -> dict[str, Any]:
 
 
 def _lens(found: Pass) -> list[dict[str, Any]]:
-    """After each side-trip: what the end of the model would have made of the stream."""
+    """The lens after each side-trip: the predictions if the model ended there."""
     return [
         {
             "address": row.step,

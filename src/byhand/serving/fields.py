@@ -13,14 +13,14 @@ MOST_TEXTS = 100  # of a list
 
 
 def table(data: Any, where: str) -> Mapping[str, Any]:
-    """A table, whatever its keys."""
+    """A table, with any keys."""
     if not isinstance(data, dict):
         raise InputError(_("a table is missing"), where=where, expected="{…}", found=_said(data))
     return data
 
 
 def refuse_others(data: Mapping[str, Any], known: Iterable[str], where: str | None = None) -> None:
-    """Raises an InputError where a table has another key than the known ones."""
+    """Raises an InputError if a table has an unknown key."""
     for key in data:
         if key not in known:
             raise InputError(
@@ -33,13 +33,13 @@ def refuse_others(data: Mapping[str, Any], known: Iterable[str], where: str | No
 
 
 def missing(key: str, where: str | None = None, expected: str | None = None) -> InputError:
-    """The error of a key that has to be there."""
+    """The error for a missing key."""
     message = _("the key {key} is missing").format(key=repr(key))
     return InputError(message, where=where, expected=expected)
 
 
 def text(data: Any, where: str, most: int = LONGEST_TEXT) -> str:
-    """A text of so many characters at most."""
+    """A text of at most `most` characters."""
     if not isinstance(data, str):
         raise InputError(
             _("some text is missing"), where=where, expected=_("text"), found=_said(data)
@@ -87,14 +87,14 @@ def word(data: Any, where: str, choices: Iterable[str]) -> str:
 
 
 def impossible(found: Any, where: str, expected: str) -> InputError:
-    """The error of a value that cannot stand there."""
+    """The error for a value that is not allowed there."""
     said = str(found)[:60]
     message = _("{found} is not possible here").format(found=said)
     return InputError(message, where=where, expected=expected, found=said)
 
 
 def _said(data: Any) -> str:
-    """What JSON was found, for messages."""
+    """The JSON value that was found, for messages."""
     match data:
         case None:
             return _("nothing")

@@ -1,8 +1,8 @@
-"""The weights of a changed architecture, made from those of the model before.
+"""The weights of a changed architecture, made from the weights before.
 
-What fits is kept as it is.  What is new gets values that change nothing: a gain of 1, a bias of 0,
-rows of 0 for positions, the embedding for a head of its own.  What has no place any more is left
-out.  All of it is said in words.
+Tensors that fit are kept.  New tensors get neutral values: a gain of 1, a bias of 0, rows of 0 for
+positions, the embedding for an untied head.  Tensors without a place are dropped.  All of this is
+told in words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_NAMED = 6  # weights that one sentence names
 
 
 def fitted(weights: Weights, spec: ModelSpec) -> tuple[Weights, tuple[str, ...]]:
-    """The weights for a spec, and what was done to them."""
+    """The weights for a spec, and the changes made to them in words."""
     made: dict[str, Tensor] = {}
     new: list[str] = []
     cut: list[str] = []
@@ -77,19 +77,19 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _new(parameter: Parameter, weights: Weights, spec: ModelSpec) -> Data:
-    """Values that change nothing."""
+    """Neutral values for a new tensor."""
     if parameter.name == "head":
-        rows = weights["embed.token"].data  # what the tied head read
+        rows = weights["embed.token"].data  # the embedding, which the tied head read
         return rows.T if spec.layout == "in_out" else rows
     if parameter.name.endswith(".slopes"):
         return _like(usual_slopes(parameter.size), weights)
-    if parameter.name.endswith(".frequencies"):  # turned by nothing
+    if parameter.name.endswith(".frequencies"):  # no rotation
         return _constant(parameter.shape, 0, weights)
     return _constant(parameter.shape, 1 if parameter.kind == "gain" else 0, weights)
 
 
 def _resized(parameter: Parameter, old: Data, weights: Weights) -> Data:
-    """The part of a tensor that is left, and what changes nothing around it."""
+    """The remaining part of a tensor, with neutral values around it."""
     if parameter.name.endswith(".slopes"):
         return _like(usual_slopes(parameter.size), weights)
     entry = 1 if parameter.kind == "gain" else 0
@@ -109,7 +109,7 @@ def _constant(shape: tuple[int, ...], entry: int, weights: Weights) -> Data:
 
 
 def _like(data: Data, weights: Weights) -> Data:
-    """Exact values as the floats of the model, where it is one of floats and they are any."""
+    """Exact values as floats of the model's format, if the model has floats."""
     floats = _float_type(weights)
     if floats is None or not all(isinstance(x, Fraction) for x in data.flat):
         return data
@@ -117,6 +117,6 @@ def _like(data: Data, weights: Weights) -> Data:
 
 
 def _float_type(weights: Weights) -> Any:
-    """The type of the weights, where they are floats."""
+    """The float type of the weights; None if they are not floats."""
     table = weights.get("embed.token")
     return table.dtype if table is not None and table.floats else None

@@ -1,6 +1,6 @@
-"""The messages between server and workers: a kind, a length, and so many bytes.
+"""The messages between server and workers: a kind, a length, and that many bytes.
 
-To a worker:    SET (what there is), ASK (a question), STOP (the answer is not wanted any more).
+To a worker:    SET (files and limits), ASK (a question), STOP (the answer is no longer wanted).
 From a worker:  READY, TOLD (progress), and for every ASK one of ANSWER, REFUSED, FAILED, STOPPED.
 """
 
@@ -16,12 +16,12 @@ _HEAD = Struct("!cI")
 
 
 def framed(kind: bytes, data: bytes = b"") -> bytes:
-    """A message as it is written."""
+    """A message as bytes."""
     return _HEAD.pack(kind, len(data)) + data
 
 
 def read_frame(stream: BinaryIO) -> tuple[bytes, bytes] | None:
-    """The next message, waiting for it; None where there will be none."""
+    """The next message, after waiting for it; None at the end of the stream."""
     head = _exactly(stream, _HEAD.size)
     if head is None:
         return None
@@ -36,14 +36,14 @@ def _exactly(stream: BinaryIO, count: int) -> bytes | None:
 
 
 class Frames:
-    """The messages of a stream.  Waiting for one may be given up at any moment: nothing is lost."""
+    """The messages of a stream.  Waiting may be cancelled at any moment without losing bytes."""
 
     def __init__(self, stream: StreamReader) -> None:
         self.stream = stream
-        self._head: bytes | None = None  # of a message whose rest is still to come
+        self._head: bytes | None = None  # of a message that is still incomplete
 
     async def next(self) -> tuple[bytes, bytes]:
-        """The next message; asyncio's IncompleteReadError where the other side has gone."""
+        """The next message; asyncio's IncompleteReadError if the other side has gone."""
         if self._head is None:
             self._head = await self.stream.readexactly(_HEAD.size)
         kind, length = _HEAD.unpack(self._head)

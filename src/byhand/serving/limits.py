@@ -14,9 +14,9 @@ class Limits:
     # one request
     body: int = 6 * MIB  # bytes; a posted model file may have 4 Mi characters
     depth: int = 32  # of JSON inside JSON
-    work_seconds: float = 120.0  # from the moment a worker has it
-    memory: int = 2048 * MIB  # bytes that a worker may ask for beyond what it starts with
-    wait_seconds: float = 60.0  # until a worker is free
+    work_seconds: float = 120.0  # after a worker has received it
+    memory: int = 2048 * MIB  # bytes that a worker may allocate beyond its start
+    wait_seconds: float = 60.0  # for a free worker
     # all requests
     workers: int = 2
     waiting: int = 64  # requests without a worker; more are refused
@@ -35,6 +35,6 @@ class Limits:
     start_seconds: float = 60.0  # until a new worker is ready
 
 
-# What is told while a computation goes on
-PATIENCE = 0.25  # seconds before anything is told
+# Progress during a computation
+PATIENCE = 0.25  # seconds before the first progress line
 PACE = 0.2  # seconds between two lines

@@ -1,7 +1,7 @@
 """One number of a State: its working, the numbers it comes from, the numbers that read it.
 
-What a number comes from follows from the plan and the working alone: it goes on from each
-entry to the entries that its expression is made of, weights among them.
+The plan and the working alone determine the sources of a number: its expression names other
+entries, among them weights, and so on.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from byhand.serving.worked_state import Pass, pass_of
 
 MOST_ANCESTORS = 2_000
 MOST_READERS = 400
-MOST_SEARCHED = 6_000  # entries of steps that are asked whether they read a number
+MOST_SEARCHED = 6_000  # entries of steps that are checked for reading a number
 
 Index = tuple[int, ...]
 
 
 def number(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> Any:
-    """One number by its address."""
+    """One number by its address, with its working."""
     found = pass_of(asked["state"], library, None, progress)
     name, index = entry_named(found, asked["address"])
     address = name + write_index(index)
@@ -80,7 +80,7 @@ def _not_one(wanted: Address, shape: tuple[int, ...]) -> AddressError:
 
 
 def _passage(found: Pass, name: str) -> str | None:
-    """Where the number is worked out; of a weight, where it is read first."""
+    """The passage in which the number is worked out; for a weight, where it is first read."""
     from byhand.serving.passages import passage_id
 
     step = name
@@ -104,7 +104,7 @@ def _told(found: Pass, name: str, index: Index) -> str:
 
 
 def _weight_text(found: Pass, name: str, index: Index) -> dict[str, str] | None:
-    """A weight as a model file writes it, to be edited."""
+    """A weight as a model file writes it, for editing."""
     if not name.startswith(WEIGHT):
         return None
     own = name.removeprefix(WEIGHT)
@@ -117,7 +117,7 @@ def _weight_text(found: Pass, name: str, index: Index) -> dict[str, str] | None:
 
 
 def made_of(found: Pass, name: str, index: Index) -> Iterator[tuple[str, Index]]:
-    """The entries that one entry is an expression of; of a prediction, the logits."""
+    """The entries in an entry's expression; for a prediction, the logits."""
     if name.startswith(WEIGHT):
         return
     step = found.trace.plan[name]
@@ -131,7 +131,7 @@ def made_of(found: Pass, name: str, index: Index) -> Iterator[tuple[str, Index]]
 
 
 def _ancestors(found: Pass, name: str, index: Index) -> Iterator[str]:
-    """The addresses of all numbers that a number is made of, the nearest first."""
+    """The addresses of all numbers that a number depends on, the nearest first."""
     seen: set[tuple[str, Index]] = {(name, index)}
     waiting = deque([(name, index)])
     while waiting:
@@ -146,7 +146,7 @@ def _ancestors(found: Pass, name: str, index: Index) -> Iterator[str]:
 
 
 def _readers(found: Pass, name: str, index: Index) -> Iterator[str]:
-    """The entries whose own line has this number in it; of many steps, the first."""
+    """The entries that read this number; with many steps, only the first ones."""
     searched = count = 0
     for step in found.trace.plan:
         if name not in step.reads or step.op == "given":

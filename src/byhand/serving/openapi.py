@@ -1,4 +1,4 @@
-"""The OpenAPI document of the server, written from the table that requests are read by."""
+"""The OpenAPI document of the server, made from the table of `questions`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NUMBERS = r"^(exact|digits [1-9][0-9]?|decimals [0-9][0-9]?|" + "|".join(FORMAT
 
 
 def _table(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    """A table with these keys and no other."""
+    """The schema of a table with these keys and no others."""
     return {
         "type": "object",
         "required": list(required),
@@ -135,7 +135,7 @@ REFUSALS = {
 
 
 def document(names: Sequence[str]) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of a server that has the models of these names."""
+    """The OpenAPI 3.1 document of a server with models of these names."""
     paths: dict[str, Any] = {
         "/api/models": {"get": _get("models", MODELS)},
         **{f"/api/{name}": {"post": _post(name, one)} for name, one in ASKED.items()},
@@ -187,7 +187,7 @@ def _post(name: str, question: Question) -> dict[str, Any]:
 
 
 def _schema(kind: Kind, key: str, question: Question) -> dict[str, Any]:
-    """A State that need not be there may be null."""
+    """The schema of a key; an optional State may be null."""
     if kind.schema == "State" and key not in question.needed:
         return {"oneOf": [_ref("State"), {"type": "null"}]}
     return _ref(kind.schema)

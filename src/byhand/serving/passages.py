@@ -1,7 +1,6 @@
-"""The passages of a pass: their outline, one of them in full, the map that leads to them.
+"""The passages of a pass: their outline, one of them in full, and the map with links to them.
 
-Which passages there are is known without a number being worked out, so that the page can list
-them all and ask for one.
+The list of passages needs no numbers, so the page can show all of them and ask for one.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from byhand.serving.worked_state import Pass
 
 
 def passage_id(found: Pass, topic: Topic) -> str:
-    """The word for a passage, the same as in the book."""
+    """The id of a passage, the same as in the book."""
     return f"{slug_of(found.edition, topic)}-{topic.id}"
 
 
 def outline(found: Pass) -> list[dict[str, Any]]:
-    """The passages in the order of the pass, without what they say."""
+    """The passages in the order of the pass, without their contents."""
     return [
         {
             "id": passage_id(found, topic),
@@ -38,7 +37,7 @@ def outline(found: Pass) -> list[dict[str, Any]]:
 
 
 def map_of(found: Pass, lit: tuple[str, ...]) -> str:
-    """The whole pass as a drawing with some steps marked; each station leads to its passage."""
+    """The whole pass as a drawing with some steps marked; each station links to its passage."""
     showing = found.edition.showing
     links = {
         address: f"#{passage_id(found, topic)}"
@@ -49,9 +48,9 @@ def map_of(found: Pass, lit: tuple[str, ...]) -> str:
 
 
 def topic_named(found: Pass, name: str | None) -> Topic:
-    """The topic of a passage by its id, or by an address in it; the first where there is none.
+    """The topic with this id, or with this address in it; otherwise the first topic.
 
-    Another model, or another architecture, may not have the passage that was looked at.
+    After a change of model or architecture, the passage in view may not exist.
     """
     for topic in found.topics:
         if passage_id(found, topic) == name:
@@ -61,7 +60,7 @@ def topic_named(found: Pass, name: str | None) -> Topic:
 
 
 def passage_data(found: Pass, topic: Topic) -> dict[str, Any]:
-    """One passage: what it says as HTML, what it reads and what reads it."""
+    """One passage as HTML, with the passages that it reads and those that read it."""
     told = tell(found.edition, topic)
     return {
         "id": passage_id(found, topic),
@@ -94,5 +93,5 @@ def _readers(found: Pass, topic: Topic) -> list[Topic]:
 
 
 def _others(topic: Topic, some: Sequence[Topic]) -> list[Topic]:
-    """Each once, without the topic itself."""
+    """The topics, each once, without the topic itself."""
     return list({other.id: other for other in some if other.id != topic.id}.values())

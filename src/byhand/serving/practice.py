@@ -1,8 +1,8 @@
-"""Exercises: one number to work out from those it reads, and the marking of an answer.
+"""Exercises: one number to work out from its inputs, and the marking of an answer.
 
-Without an answer, a line is chosen by a seed and asked for, with everything it is made of.  With
-an answer, the line is judged from those numbers as they were shown, so that what follows from
-them is right.  What the number should have been is never said unless it is asked for.
+Without an answer, a line is chosen by a seed and shown with its inputs.  An answer is judged from
+those inputs as they were shown, so an answer that follows from them is right.  The right number is
+given only on request.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from byhand.tracing import Worked
 
 RIGHT, ROUNDING, WRONG, UNREAD, UNJUDGED = "right", "rounding", "wrong", "unread", "unjudged"
 SIGN = {RIGHT: "✓", ROUNDING: "≈", WRONG: "✗", UNREAD: "?", UNJUDGED: "?"}
-MOST_TERMS = 12  # numbers that a line to be worked out is made of
+MOST_TERMS = 12  # numbers in a line to be worked out
 MOST_GIVEN = 64  # numbers that an answer is judged from
-MOST_TRIES = 12  # entries of a step that are looked at
-DECIMALS = 3  # that are asked for
-SHOWN = 4  # decimals of the numbers given
-SEVERAL = 2  # times too large or too small, from which on that is said
-NEAR_MISS = 5  # units of the last decimal written, within which a mistake may be one of rounding
+MOST_TRIES = 12  # entries of a step that are tried
+DECIMALS = 3  # decimals asked for
+SHOWN = 4  # decimals of the given numbers
+SEVERAL = 2  # factor from which an answer is called too large or too small
+NEAR_MISS = 5  # units of the last written decimal within which a mistake may be rounding
 LONGEST_ANSWER = 200
 
 Index = tuple[int, ...]
@@ -60,7 +60,7 @@ Index = tuple[int, ...]
 def practice(
     library: Library, asked: Mapping[str, Any], progress: Progress | None
 ) -> dict[str, Any]:
-    """A line to be worked out; with an answer, how it is marked."""
+    """A line to work out; with an answer, its marking."""
     found = pass_of(asked["state"], library, None, progress)
     address, said = asked["address"], asked["answer"]
     if address is None:
@@ -79,10 +79,10 @@ def practice(
 
 
 def ask(found: Pass, seed: int, passage: str | None = None) -> dict[str, Any]:
-    """A line chosen by a seed, of the whole pass or of one passage."""
+    """A line chosen by a seed, from the whole pass or one passage."""
     steps = list(_askable(found, passage)) or list(_askable(found, None))
     random = Random(seed)
-    random.shuffle(steps)  # each step as often as any other, however many numbers it has
+    random.shuffle(steps)  # each step is equally likely, whatever its size
     for worked in steps:
         for _try in range(MOST_TRIES):
             index = tuple(random.randrange(size) for size in worked.step.shape)
@@ -95,7 +95,7 @@ def ask(found: Pass, seed: int, passage: str | None = None) -> dict[str, Any]:
 
 
 def _askable(found: Pass, passage: str | None) -> Iterator[Worked]:
-    """The steps that may have lines worth working out."""
+    """The steps that may have suitable lines."""
     for worked in found.trace.values():
         step = worked.step
         if worked.missing is not None or worked.whole or step.op in (*COPIES, "given"):
@@ -105,14 +105,14 @@ def _askable(found: Pass, passage: str | None) -> Iterator[Worked]:
 
 
 def _worth(found: Pass, worked: Worked, index: Index) -> bool:
-    """Whether a line is made of several numbers, and not of too many."""
+    """Whether a line has several numbers in it, but not too many."""
     if worked.at(index) is ABSENT:
         return False
     return 1 < len(set(made_of(found, worked.address, index))) <= MOST_TERMS
 
 
 def question(found: Pass, name: str, index: Index) -> dict[str, Any]:
-    """What is asked: the line with its letters, and the numbers that stand for them."""
+    """The question: the line with its letters, and the numbers for them."""
     worked = found.trace.steps[name]
     if worked.missing is not None:
         raise _no_working(name, index)
@@ -149,7 +149,7 @@ class Given:
 
 
 def shown(found: Pass, name: str, index: Index) -> list[Given]:
-    """The numbers of a line as they are given to whoever works it out."""
+    """The inputs of a line as they are shown with the question."""
     if found.trace.steps[name].whole:  # a token
         return []
     return [
@@ -175,7 +175,7 @@ def _as_given(found: Pass, address: str, at: Index) -> str:
 
 @dataclass(frozen=True)
 class _Claims:
-    """An answer and the numbers it was worked out from, as somebody's sheet."""
+    """An answer and its given inputs, as a sheet of claims."""
 
     sheet_made: Sheet
 
@@ -186,7 +186,7 @@ class _Claims:
 def judged(
     found: Pass, name: str, index: Index, said: str, *, reveal: bool = False
 ) -> dict[str, Any]:
-    """The verdict on an answer, in words; the number itself only where it is asked for."""
+    """The verdict on an answer, in words; with `reveal`, also the right number."""
     address = name + write_index(index)
     text = _plain(said)
     result: dict[str, Any] = {"address": address, "answer": said}
@@ -207,13 +207,13 @@ def judged(
 
 
 def _plain(said: str) -> str:
-    """The answer with a minus and a point as byhand reads them, whatever the language writes."""
+    """The answer with an ASCII minus and a decimal point."""
     text = said.strip().replace("−", "-")
     return text.replace(",", ".") if re.fullmatch(r"~?[-+]?\d+,\d+%?", text) else text
 
 
 def _marked(found: Pass, name: str, index: Index, text: str) -> Marked | None:
-    """The answer judged from the numbers that were given with the question."""
+    """The answer, judged from the numbers given with the question."""
     address = name + write_index(index)
     lines = {
         one.address: one.text
@@ -237,7 +237,7 @@ def _marked(found: Pass, name: str, index: Index, text: str) -> Marked | None:
 
 @dataclass(frozen=True)
 class _True:
-    """The number that was to be found."""
+    """The right number."""
 
     text: str
     value: float | None
@@ -256,7 +256,7 @@ def _expected(found: Pass, name: str, index: Index) -> _True:
 
 
 def _wrong(found: Pass, line: Marked, text: str, expected: _True, reveal: bool) -> dict[str, Any]:
-    """An answer that does not follow: what the mistake may be, or at least which way it lies."""
+    """The response to a wrong answer: the likely mistake, or at least its direction."""
     if _near_miss(line, text, expected):
         return _verdict(ROUNDING, [])
     suspect = line.suspects[0] if line.suspects else None
@@ -275,7 +275,7 @@ def _wrong(found: Pass, line: Marked, text: str, expected: _True, reveal: bool) 
 
 
 def _slip(found: Pass, line: Marked, text: str) -> str | None:
-    """A slip in this one line that makes the number."""
+    """The arithmetic slip in this line that gives the answer; None if none is known."""
     name, index = entry_named(found, line.claim.name)
     tree = found.working.of(name, index)
     if tree is None:
@@ -293,7 +293,7 @@ def _slip(found: Pass, line: Marked, text: str) -> str | None:
 
 
 def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
-    """Of a mistake that is none of the usual ones: how it shows, and where to look for it."""
+    """How an unexplained mistake shows, and where to look for it."""
     if line.worst is not None and expected.value is not None:
         claimed, value = line.worst.claimed, expected.value
         if claimed * value < 0:
@@ -315,7 +315,7 @@ def _which_way(step: Step, line: Marked, expected: _True) -> Iterator[str]:
 
 
 def _advice(step: Step) -> str:
-    """How a line of this kind is worked out, piece by piece."""
+    """How to work out a line of this kind, piece by piece."""
     match step.op:
         case "linear" | "scores" | "mix":
             return _("Write the products one under the other, each with its sign, then add them.")
@@ -339,12 +339,12 @@ def _near_miss(line: Marked, text: str, expected: _True) -> bool:
 
 
 def gives_away(sentence: str, value: float | None) -> bool:
-    """Whether a sentence has the number in it, or one that is nearly it."""
+    """Whether a sentence contains the number, or nearly it."""
     if value is None:
         return False
     bare = re.sub(
         r"[\w.]*[a-z]\w*(\.\w+)*(\[[^\]]*\])?", " ", sentence
-    )  # addresses hold digits too
+    )  # addresses contain digits too
     for written in re.findall(r"[-−]?\d+(?:[.,]\d+)?", bare):
         found = float(written.replace("−", "-").replace(",", "."))
         if abs(found - value) <= 0.01 * abs(value):

@@ -1,7 +1,7 @@
-"""The questions of the page: the keys of each, how they are read, and who answers.
+"""The questions of the page: the keys of each, their readers, and the module that answers.
 
-One table, used three times: a request is read by it, the OpenAPI document is written from it, and
-`answers` finds in it who answers.
+One table has three uses: requests are read by it, the OpenAPI document is written from it, and
+`answers` finds the answering module in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_TABLES = 50_000  # tables and lists of one request
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of value: how it is read, its name among the schemas, what it is where not given."""
+    """A kind of value: its reader, its schema's name, and its default."""
 
     read: Callable[[Any, str], Any]
     schema: str
@@ -42,7 +42,7 @@ LANGUAGE = Kind(partial(fields.word, choices=LANGUAGES), "Language")
 
 @dataclass(frozen=True)
 class Question:
-    """What a question takes, and in a line what it gives; `room` is the module that answers it."""
+    """The keys of a question, and its answer in a line; `room` is the module that answers."""
 
     room: str
     about: str
@@ -145,7 +145,7 @@ QUESTIONS: Mapping[str, Question] = {"models": MODELS, **ASKED}
 
 
 def read_body(body: bytes, most_depth: int) -> Any:
-    """The JSON of a request; an InputError where it is none that can be worked with."""
+    """The JSON of a request; an InputError if it is broken, too deep or too large."""
     try:
         data = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_once)
         if _nested(data, most_depth):
@@ -153,17 +153,17 @@ def read_body(body: bytes, most_depth: int) -> Any:
                 _("tables within tables within tables"),
                 expected=_("at most {count} deep").format(count=most_depth),
             )
-        json.dumps(data, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
+        json.dumps(data, ensure_ascii=False).encode()  # an unpaired surrogate is not text
     except InputError:
         raise
-    except (ValueError, RecursionError) as error:  # broken, not UTF-8, numbers without end
+    except (ValueError, RecursionError) as error:  # broken, not UTF-8, or a number too long
         found = str(error) if isinstance(error, json.JSONDecodeError) else None
         raise InputError(_("this is not JSON"), expected="{…}", found=found) from None
     return data
 
 
 def read_request(question: Question, data: Any) -> dict[str, Any]:
-    """The value of every key of a question; an InputError where any is wrong."""
+    """The value of every key of a question; an InputError if any is wrong."""
     if not isinstance(data, dict):
         raise InputError(_("a request is a table"), expected="{…}")
     fields.refuse_others(data, question.keys)
@@ -180,7 +180,7 @@ def read_request(question: Question, data: Any) -> dict[str, Any]:
 
 
 def canonical(question: str, request: Any) -> str:
-    """The same for the same question, however it was written down.
+    """A text that is equal for equal questions, however they were written.
 
     The order of edits is kept: a later one may need an earlier one.
     """
@@ -188,7 +188,7 @@ def canonical(question: str, request: Any) -> str:
 
 
 def _nested(data: Any, most_depth: int) -> bool:
-    """Whether tables and lists lie deeper in each other than they may, or are far too many."""
+    """Whether tables and lists are nested too deeply, or too many."""
     level, seen = [data], 0
     for _depth in range(most_depth + 1):
         level = [one for one in level if isinstance(one, dict | list)]

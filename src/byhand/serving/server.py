@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 HOST = "127.0.0.1"
-LEAVING = 2  # seconds that requests are given when the server is to end
+LEAVING = 2  # seconds for open requests when the server ends
 
 
 def bound(port: int) -> socket.socket:
-    """A socket on this machine's own address; port 0 takes one that is free."""
+    """A socket on this machine's loopback address; port 0 takes a free port."""
     # asyncio sends small pieces at once only where it sees that it has TCP: else the end of every
     # answer waits 40 ms for the client to confirm its beginning.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    if sys.platform != "win32":  # there it would let two servers have one port
+    if sys.platform != "win32":  # on Windows it would let two servers share a port
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
@@ -39,7 +39,7 @@ def bound(port: int) -> socket.socket:
 
 
 def server_for(port: int, files: Mapping[str, Path], limits: Limits | None = None) -> Server:
-    """The server of some models, which a browser reaches at this port; it does not run yet."""
+    """The server of some models at this port; it is not running yet."""
     from uvicorn import Config, Server
 
     from byhand.serving.app import application
@@ -66,12 +66,12 @@ def server_for(port: int, files: Mapping[str, Path], limits: Limits | None = Non
 
 
 def _not_of_the_end(record: logging.LogRecord) -> bool:
-    """That requests are cut off when the server is ended needs no saying: somebody ended it."""
+    """A log filter: cut-off requests at the end of the server are not reported."""
     return not record.getMessage().startswith("Cancel ")
 
 
 def run(server: Server, listening: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
-    """Serves until SIGINT or SIGTERM; `ready` is called when requests are answered."""
+    """Serves until SIGINT or SIGTERM; calls `ready` once requests are answered."""
 
     async def serve() -> None:
         serving = asyncio.ensure_future(server.serve([listening]))

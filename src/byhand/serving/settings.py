@@ -1,8 +1,7 @@
-"""The architecture of a model, key by key: what it is now, what it can be, how it is changed.
+"""The architecture of a model, key by key: its current value, its choices, and its change.
 
-Each key says one thing of every block: `norm.kind`, `heads`, `position`.  What is impossible is
-refused by the specs themselves, as in a model file.  Which weights a changed spec needs is the
-business of `fitted_weights`.
+Each key is one setting of all blocks: `norm.kind`, `heads`, `position`.  The specs refuse
+impossible settings, as in a model file.  `fitted_weights` provides the weights of a changed spec.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from byhand.spec import (
 TRUTHS = ("true", "false")
 RESIDUALS = ("serial", "parallel")
 RELATIVE = ("rope", "alibi")
-USUAL_EPS = Fraction(1, 100_000)  # of a norm where there was none
-USUAL_CONTEXT = 16  # of learned positions where the model had no longest text
+USUAL_EPS = Fraction(1, 100_000)  # of a new norm
+USUAL_CONTEXT = 16  # of new learned positions without a context length
 LONGEST_CONTEXT = 4_096
 MOST_HEADS = 1_000
-GIVE_WAY = {  # a key, what stands against it → what has to be set first
+GIVE_WAY = {  # (key, conflicting setting) → what has to be set first
     ("norm.place", "residual"): ("residual", "serial"),
     ("residual", "residual"): ("norm.place", "pre"),
     ("causal", "attention.window"): ("window", "none"),
@@ -49,7 +48,7 @@ GIVE_WAY = {  # a key, what stands against it → what has to be set first
 
 
 class _Said:
-    """One edit: a text that is a word, a number or a truth value."""
+    """One edit: a text for a word, a number or a truth value."""
 
     def __init__(self, key: str, text: str) -> None:
         self.key = key
@@ -72,7 +71,7 @@ class _Said:
         return scalars.whole(self.node, 1, MOST_HEADS)
 
     def length(self) -> int | None:
-        """A number of positions; none: as many as there are."""
+        """A number of positions; None: unlimited."""
         return None if self.node.text == "none" else scalars.whole(self.node, 1, LONGEST_CONTEXT)
 
     def number(self) -> Fraction:
@@ -80,7 +79,7 @@ class _Said:
         return scalars.number(self.node)
 
     def scale(self) -> Expression | None:
-        """What scores are multiplied by; None: by nothing."""
+        """The factor of the scores; None for no factor."""
         if self.node.text == "none":
             return None
         value = scalars.value_of(self.node)
@@ -97,7 +96,7 @@ Each = Callable[[ModelSpec, _Said, Callable[[Any], Any]], ModelSpec]
 
 @dataclass(frozen=True)
 class Setting:
-    """One key: what it is now (None: there is no such thing), what it can be, how it is changed."""
+    """One key: its current value (None: absent), its choices, and its change."""
 
     now: Now
     choices: tuple[str, ...] | None  # None: any number
@@ -105,7 +104,7 @@ class Setting:
 
 
 def settings(spec: ModelSpec) -> list[dict[str, Any]]:
-    """What can be changed, with what it is now and what it can be (None: any number)."""
+    """The settings, each with its current value and choices (None: any number)."""
     found = []
     for key, setting in SETTINGS.items():
         value = setting.now(spec)
@@ -116,7 +115,7 @@ def settings(spec: ModelSpec) -> list[dict[str, Any]]:
 
 
 def changed_spec(spec: ModelSpec, edits: Iterable[tuple[str, str]]) -> ModelSpec:
-    """The spec after some edits, all of them together; `where` of an error is the key."""
+    """The spec after all edits together; the `where` of an error is the key."""
     said = dict(edits)
     for key in said:
         if key not in SETTINGS:
@@ -133,7 +132,7 @@ def changed_spec(spec: ModelSpec, edits: Iterable[tuple[str, str]]) -> ModelSpec
         for edit in waiting:
             try:
                 spec = SETTINGS[edit.key].change(spec, edit)
-            except InputError as error:  # another edit may make room for this one
+            except InputError as error:  # another edit may make it possible
                 refused.append((edit, error))
         if len(refused) == len(waiting):
             raise _located(*refused[0])
@@ -142,7 +141,7 @@ def changed_spec(spec: ModelSpec, edits: Iterable[tuple[str, str]]) -> ModelSpec
 
 
 def _located(edit: _Said, error: InputError) -> InputError:
-    """The error with the key as its place, and which other key has to give way."""
+    """The error with the key as its place, and the other key that has to change."""
     hint = error.hint
     if hint is None and isinstance(error, SpecError) and (edit.key, error.key) in GIVE_WAY:
         key, value = GIVE_WAY[edit.key, error.key]
@@ -222,7 +221,7 @@ def _norm_kind(spec: ModelSpec, said: _Said) -> ModelSpec:
 
 
 def _each_norm(spec: ModelSpec, said: _Said, change: Callable[[NormSpec], NormSpec]) -> ModelSpec:
-    """The norms of the blocks and the last one, each changed; where there is none, none comes."""
+    """The spec with each existing norm changed, in the blocks and at the end."""
     if not norms_of(spec):
         raise InputError(
             _("this model has no norms"),
@@ -271,7 +270,7 @@ def _each_attention(
 
 
 def _heads(spec: ModelSpec, said: _Said) -> ModelSpec:
-    """The same numbers shared out to another number of heads."""
+    """The spec with the same widths divided among another number of heads."""
     count = said.heads()
 
     def change(attention: AttentionSpec) -> AttentionSpec:
@@ -301,7 +300,7 @@ def _heads(spec: ModelSpec, said: _Said) -> ModelSpec:
 
 
 def _narrowed(rotary: RotarySpec | None, before: int, d_head: int) -> RotarySpec | None:
-    """RoPE on heads of another width: on all of it where it was on all of it."""
+    """RoPE for heads of another width: whole heads stay whole."""
     if rotary is None:
         return None
     width = d_head if rotary.width == before else min(rotary.width, d_head)
@@ -336,14 +335,14 @@ def _activation(spec: ModelSpec, said: _Said) -> ModelSpec:
 
 
 def _position(spec: ModelSpec, said: _Said) -> ModelSpec:
-    """One kind of positions instead of whatever there was."""
+    """The spec with another kind of positions."""
     kind = said.word()
 
     def change(attention: AttentionSpec) -> AttentionSpec:
         rotary = attention.rotary
         if kind == "rope" and rotary is None:
             even = attention.d_head - attention.d_head % 2
-            rotary = RotarySpec(even or attention.d_head)  # a head of one number has no pair
+            rotary = RotarySpec(even or attention.d_head)  # a head of width 1 has no pair
         return replace(attention, rotary=rotary if kind == "rope" else None, alibi=kind == "alibi")
 
     if kind in RELATIVE:
@@ -363,12 +362,12 @@ def _divisors(number: int) -> str:
 
 
 def _now(owners: Owners, name: str, say: Say) -> Now:
-    """What a field of the first owner is; None where there is none."""
+    """The field of the first owner as text; None without an owner."""
     return lambda spec: next((say(getattr(one, name)) for one in owners(spec)), None)
 
 
 def _field(owners: Owners, each: Each, name: str, read: Read, say: Say, *choices: str) -> Setting:
-    """One field of every norm, attention or block, or of the model itself."""
+    """The setting of one field of every norm, attention or block, or of the model."""
 
     def change(spec: ModelSpec, said: _Said) -> ModelSpec:
         value = read(said)

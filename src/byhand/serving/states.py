@@ -1,11 +1,11 @@
 """The State that a request is about, read from JSON, and the Library of models.
 
-A State is the whole of what the page shows: which model, what was edited, which text, which
-numbers, in which language.  The server keeps nothing about anybody: the same State always gives
-the same answer.  A State is hashable, so answers can be kept for a while.
+A State determines everything that the page shows: model, edits, text, numbers and language.  The
+server keeps nothing about its users, and the same State always gives the same answer.  A State is
+hashable, so answers can be cached.
 
-Models come by name, from the library alone, or as the text of a model file; a client never says a
-path.  What is wrong with a State is said as the command line says it, with `where` its key.
+Models come by name, from the library alone, or as the text of a model file; a client never sends a
+path.  Errors read as on the command line, with the key as `where`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from byhand.options import FORMATS, Chosen
 from byhand.serving import fields
 
 MOST_DIGITS, MOST_DECIMALS = 50, 12
-MOST_EDITS = 4_096  # weights of one State
+MOST_EDITS = 4_096  # edited weights of one State
 LONGEST_ENTRY = 400  # characters of one edited weight
 LONGEST_FILE = 4 * 2**20  # characters of a posted model file
-POSTED = "model.yaml"  # what messages call a posted file
+POSTED = "model.yaml"  # name of a posted file in messages
 
 _LIBRARIES = count()
 
@@ -38,20 +38,20 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Library:
-    """The models that can be asked for by name: the built-ins, and files named beforehand."""
+    """The models available by name: the built-ins, and files named at the start."""
 
     def __init__(self, files: Mapping[str, str | Path] | None = None) -> None:
         self.files = {name: Path(path) for name, path in (files or {}).items()}
-        self.number = next(_LIBRARIES)  # what is remembered of a library is remembered by it
+        self.number = next(_LIBRARIES)  # key of cached results
         self._opened: dict[str, Model] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files first: whoever names one wants to see it."""
+        """The names, files first: a user who names a file wants to see it."""
         return (*self.files, *(name for name in builtin_names() if name not in self.files))
 
     def open(self, name: str) -> Model:
-        """The model of a name; an error with the nearest names where there is none."""
+        """The model of a name; an error with the nearest names if there is none."""
         if name not in self.names:
             raise UsageError(
                 _("there is no model {name}").format(name=repr(name[:80])),
@@ -66,7 +66,7 @@ class Library:
 
 @dataclass(frozen=True)
 class State:
-    """Everything that a request is about.  `name` or `file` says the model, not both."""
+    """Everything that a request is about.  The model is given by `name` or `file`, not both."""
 
     name: str | None = None
     file: str | None = None
@@ -74,13 +74,13 @@ class State:
     architecture: Pairs = ()  # key → text
     text: str | None = None  # None: the model's own
     target: str | None = None
-    own_target: bool = True  # where no target is said: the model's own, with its own text
+    own_target: bool = True  # without a target: the model's own, if the text is its own
     numbers: str = ""  # "exact", "digits 12", "float32", "decimals 2"; empty: the usual ones
     language: str = "en"
 
     @property
     def digits(self) -> int | None:
-        """How many significant digits are to be proven, where any are."""
+        """The number of significant digits to prove; None if none."""
         return Chosen.of(self.numbers or None).digits
 
     @property
@@ -89,14 +89,14 @@ class State:
         return bool(self.weights or self.architecture)
 
     def numbers_for(self, model: Model) -> Numbers:
-        """The number system asked for, or the one that suits the model."""
+        """The number system asked for, or the default for the model."""
         from byhand.api import numbers_for
 
         return numbers_for(model, Chosen.of(self.numbers or None))
 
 
 def read_state(data: Any, where: str = "state") -> State:
-    """The State of JSON data; an InputError says which key is wrong."""
+    """The State of JSON data; an InputError names a wrong key."""
     table = fields.table(data, where)
     known = ("model", "weights", "architecture", "text", "target", "numbers", "language")
     fields.refuse_others(table, known, where)
@@ -136,7 +136,7 @@ def _parsed(text: str) -> Model:
 
 
 def base_model(state: State, library: Library) -> Model:
-    """The model of a State before anything was edited."""
+    """The model of a State before its edits."""
     if state.file is not None:
         return _parsed(state.file)
     assert state.name is not None
@@ -186,7 +186,7 @@ def _numbers(data: Any, where: str) -> str:
 
 
 def _pairs(data: Any, where: str) -> Pairs:
-    """A table of short texts; numbers and truth values are taken as they are written."""
+    """A table of short texts; numbers and truth values are taken as text."""
     if data is None:
         return ()
     return tuple(

@@ -1,7 +1,7 @@
 """Weights as tables: all entries of a small weight, a window of a large one.
 
-A window of a tensor with more than two axes is one of its last axis; the rows are all the others,
-one after the other, so that `row` and `column` find every entry.
+In a tensor with more than two axes, columns are the last axis and rows all other axes in order.  So
+`row` and `column` reach every entry.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from byhand.serving.states import Library
 from byhand.spec import Parameter, parameters
 from byhand.weights import Tensor
 
-MOST_LISTED = 4_096  # entries of one weight that are sent unasked
+MOST_LISTED = 4_096  # entries of one weight that are sent without being asked for
 WINDOW = 10  # rows and columns of a window
 
 
 def tables(model: Model) -> Iterator[dict[str, Any]]:
-    """Every tensor with its entries where they are few; else none, and `weight` has windows."""
+    """Every tensor with its entries if they are few; otherwise `weight` gives windows."""
     for parameter in parameters(model.spec):
         tensor = model.weights[parameter.name]
         entries = None
@@ -47,7 +47,7 @@ def tables(model: Model) -> Iterator[dict[str, Any]]:
 
 
 def weight(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
-    """A window of one weight, from a row and a column on."""
+    """A window of one weight, starting at a row and a column."""
     model = edited(asked["state"], library).model
     parameter = _parameter(model, asked["name"])
     tensor = model.weights[parameter.name]
@@ -92,7 +92,7 @@ def _begin(asked: Mapping[str, Any], key: str, size: int) -> int:
 
 
 def _leading(parameter: Parameter, row: int) -> tuple[int, ...]:
-    """The index of a row: of all axes but the last."""
+    """The index of a row in all axes but the last."""
     axes = parameter.shape[:-1]
     return tuple(int(place) for place in np.unravel_index(row, axes)) if axes else ()
 

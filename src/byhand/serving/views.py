@@ -1,7 +1,7 @@
 """The view of a State: one passage, the map, the prediction, the residual stream, attention.
 
-look      one passage and everything around it
-models    which models there are, and what can be edited in them
+look      one passage and everything around it models    the available models, and what can be
+edited in them
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from byhand.tracing import Trace
 
 MOST_WORDS = 512  # of a vocabulary
 MOST_PATTERNS = 16  # heads whose attention is shown
-SHORT, MOST_DRAWN = 4, 1_024  # numbers of a stream that is written out; that is drawn
+SHORT, MOST_DRAWN = 4, 1_024  # longest stream written as numbers; longest stream drawn
 MOST_MOVED = 12  # words whose probability is compared
 
 
 def look(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
-    """One passage of a State, and what stands around it."""
+    """One passage of a State, and everything shown around it."""
     state, before = asked["state"], asked["before"]
     found = pass_of(state, library, asked["position"], progress)
     topic = topic_named(found, asked["passage"])
@@ -79,7 +79,7 @@ def models(library: Library, asked: Mapping[str, Any], progress: Progress | None
 
 
 def model_data(model: Model, name: str | None) -> dict[str, Any]:
-    """What a model is, and what of it can be edited."""
+    """A description of a model, and what can be edited in it."""
     spec, tokens = model.spec, model.vocabulary.tokens
     total = count(spec, model.weights).total
     return {
@@ -116,7 +116,7 @@ def _kind(model: Model) -> str:
 
 
 def next_of(found: Pass) -> dict[str, Any] | None:
-    """What comes after the position that is followed."""
+    """The prediction after the followed position."""
     trace, edition, place = found.trace, found.edition, found.position
     probs = trace.steps.get("probs")
     if trace.next is None or probs is None or probs.missing is not None:
@@ -134,7 +134,7 @@ def next_of(found: Pass) -> dict[str, Any] | None:
 
 
 def loss_of(found: Pass) -> dict[str, Any] | None:
-    """The loss of the target, where there is one: as text, and as a float for a bar."""
+    """The loss, if there is a target: as text, and as a float for a bar."""
     trace = found.trace
     worked = trace.steps.get("loss")
     if worked is None or worked.missing is not None or trace.target is None:
@@ -161,7 +161,7 @@ def _candidate(one: Candidate) -> dict[str, Any]:
 
 
 def number_text(number: Number) -> str:
-    """A number in few signs: a fraction by its form, everything else by its decimals."""
+    """A number in few characters: a fraction by its form, any other by its decimals."""
     cell = number.cell
     if cell.form is not None and (cell.decimal is None or cell.plain):
         return localised(write(cell.form))
@@ -170,7 +170,7 @@ def number_text(number: Number) -> str:
 
 
 def _stream(found: Pass) -> dict[str, Any]:
-    """The followed position's row at every station."""
+    """The row of the followed position at every station."""
     return {
         "place": found.position,
         "label": found.edition.showing.labels[found.position],
@@ -195,7 +195,7 @@ def _stream(found: Pass) -> dict[str, Any]:
 
 
 def _row(found: Pass, address: str) -> list[float] | None:
-    """Floats near all of a row, for a picture of it; None where it is short or far too long."""
+    """Floats of a whole row, for a picture; None if it is short or far too long."""
     if not SHORT < found.model.spec.d_model <= MOST_DRAWN:
         return None
     worked = found.trace.steps[found.trace.plan.known[address]]
@@ -203,7 +203,7 @@ def _row(found: Pass, address: str) -> list[float] | None:
 
 
 def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
-    """Where heads look; of many, those of the block that the passage is in."""
+    """The attention of the heads; of many, those of the passage's block."""
     steps = [worked for worked in found.trace.values() if worked.address.endswith(".attn.weights")]
     if sum(worked.step.shape[0] for worked in steps) > MOST_PATTERNS and steps:
         layer = 0 if topic.layer is None else topic.layer
@@ -228,7 +228,7 @@ def _attention(found: Pass, topic: Topic) -> Iterator[dict[str, Any]]:
 def _changed(
     found: Pass, state: State, library: Library, progress: Progress | None
 ) -> dict[str, Any]:
-    """The numbers that differ from the State before, and the change of the prediction."""
+    """The numbers that differ from the previous State, and the change of the prediction."""
     earlier = pass_of(state, library, None, progress)
     before, after = earlier.trace, found.trace
     steps = changes(before, after)
@@ -245,7 +245,7 @@ def _changed(
 
 
 def _moved(before: Trace, after: Trace, place: int) -> dict[str, Any] | None:
-    """The words after a position and their probabilities, then and now."""
+    """The words after a position with their probabilities, before and now."""
     if not (before.next and after.next):
         return None
     then = min(place, len(before.tokens) - 1)

@@ -1,6 +1,6 @@
-"""A State worked out: its trace, its edition and its figure, kept for the next question.
+"""A State worked out: its trace, its edition and its figure, cached for further questions.
 
-The last few are kept, so that turning from passage to passage costs no second pass.
+The last few are cached, so that another passage needs no second pass.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from byhand.serving.states import Library, State
 from byhand.tracing import Trace, Worked
 from byhand.working import Working
 
-MOST_KEPT = 4_000_000  # entries of the traces that are kept
-MOST_SIGNS = 28  # of a form in a table
-SMALLEST = 250_000  # what a trace counts for at least, so that not too many are kept
+MOST_KEPT = 4_000_000  # entries of all cached traces
+MOST_SIGNS = 28  # characters of a form in a table
+SMALLEST = 250_000  # least weight of a trace in the cache
 
 
 def _weight(trace: Trace) -> int:
@@ -73,7 +73,7 @@ def brief(entry: Any) -> bool:
 
 
 def _signs(value: Any, room: int) -> int:
-    """What is left of the room after the terms of a value; below 0 where there is too little."""
+    """The room left after the terms of a value; below 0 if there is too little."""
     room -= 2 * int(value.size)
     if room < 0 or value.fraction is not None:
         return room
@@ -89,9 +89,9 @@ def _signs(value: Any, room: int) -> int:
 
 
 class Glance(Showing):
-    """The numbers of a trace without their workings, which the page asks for one by one.
+    """The numbers of a trace without workings, which the page asks for one by one.
 
-    `position` is the one that formulas and sentences follow.
+    Formulas and sentences follow `position`.
     """
 
     def __init__(self, trace: Trace, scale: str, position: int) -> None:
@@ -106,7 +106,7 @@ class Glance(Showing):
         return Number(worked.address + write_index(index), self.cell(worked, index, form=form))
 
     def cell(self, worked: Worked, index: Index, *, form: bool = True) -> Cell:
-        """A form that is too wide for a table is not even written to see that."""
+        """A form too wide for a table is skipped before it is written."""
         if form and worked.missing is None and not worked.whole and not worked.numbers.uniform:
             form = brief(worked.at(index))
         return super().cell(worked, index, form=form)
@@ -117,7 +117,7 @@ class Glance(Showing):
 
 @dataclass(frozen=True)
 class Pass:
-    """One State, worked out, in its language, with one position followed."""
+    """One State, worked out in its language, with one followed position."""
 
     state: State
     model: Model
@@ -127,7 +127,7 @@ class Pass:
 
     @cached_property
     def edition(self) -> Edition:
-        """What passages are made from."""
+        """The edition that passages are made from."""
         inventory = count(self.model.spec, self.model.weights)
         scale = scale_of(inventory, self.trace)
         return Edition(
@@ -140,19 +140,19 @@ class Pass:
         )
 
     def command_for(self, called: str) -> str:
-        """What stands behind `byhand trace` to get the same of a model that is called so."""
+        """The arguments of `byhand trace` for the same pass of a model with this name."""
         own = self.trace.text == self.model.text
         return command_on(called, None if own else self.trace.text)
 
     @cached_property
     def in_full(self) -> Showing:
-        """Numbers with their workings."""
+        """The numbers with their workings."""
         scale = self.edition.scale
         return Showing(self.trace, everything=True, window=WINDOWS[scale])
 
     @cached_property
     def topics(self) -> tuple[Topic, ...]:
-        """What is told, in the order of the pass."""
+        """The topics in the order of the pass."""
         return self.edition.topics
 
     @cached_property
@@ -162,10 +162,10 @@ class Pass:
 
     @cached_property
     def spine(self) -> Spine:
-        """The figure of the whole pass, with numbers where they have room."""
+        """The figure of the whole pass, with numbers if they fit."""
         showing = self.edition.showing
         if not self._has_room:
-            showing = copy(showing)  # with all that it has read of the trace
+            showing = copy(showing)  # keeps what it has read of the trace
             showing.everything = False
         return spine(showing)
 
@@ -185,17 +185,17 @@ class Pass:
 
     @property
     def next_id(self) -> int | None:
-        """The id of what comes after the followed position; None where that is not known."""
+        """The id of the next token after the followed position; None if unknown."""
         return None if self.trace.next is None else self.trace.next[self.position].id
 
     @property
     def next_token(self) -> str | None:
-        """What comes after the followed position; None where that is not known."""
+        """The next token after the followed position; None if unknown."""
         return None if self.next_id is None else self.label(self.next_id)
 
     @property
     def _has_room(self) -> bool:
-        """Whether the figure can hold the rows: else none of them needs to be written."""
+        """Whether the figure has room for the rows; otherwise none is written."""
         width = self.model.spec.d_model
         narrowest = 2 + width + 2 * (width - 1)  # (1, 0, 1)
         return narrowest * len(self.trace.tokens) <= ROOM.together
@@ -210,7 +210,7 @@ def pass_of(
     position: int | None = None,
     progress: evaluate.Progress | None = None,
 ) -> Pass:
-    """The pass of a State; `position` is followed, or the last one."""
+    """The pass of a State; it follows `position`, or the last one."""
 
     def make() -> Pass:
         found = edited(state, library)

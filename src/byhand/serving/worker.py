@@ -1,8 +1,8 @@
 """A worker process: it answers one question at a time, in the messages of `frames`.
 
-Between two steps of a pass it looks whether it is to stop.  Never anywhere else: exact numbers
-have tables that must not be left half written.  For the same reason a worker that ran out of
-memory, or into anything unforeseen, says so and ends; another takes its place.
+It checks for a stop only between two steps of a pass, since exact numbers have tables that must not
+be left half written.  For the same reason a worker ends after running out of memory or after an
+unexpected error; another replaces it.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from byhand.serving.answers import answer, error_data, language_of
 from byhand.serving.limits import PACE, PATIENCE
 from byhand.serving.states import Library
 
-WARM = (("look", "tiny"), ("look", "journey"), ("number", "tiny"))  # asked before anybody does
+WARM = (("look", "tiny"), ("look", "journey"), ("number", "tiny"))  # asked first, to load modules
 
 
 class Stopped(Exception):
-    """Nobody waits for the answer any more."""
+    """The answer is no longer wanted."""
 
 
 class Unwanted:
-    """Which questions need no answer any more: all up to a number, as the server counts them."""
+    """The questions that need no answer any more: all up to a number, counted by the server."""
 
     def __init__(self) -> None:
         self.latest = -1
 
 
 class Telling:
-    """The progress of one request, told now and then; raises Stopped where it is to stop."""
+    """Reports the progress of one request; raises Stopped if it is to stop."""
 
     def __init__(self, out: BinaryIO, number: int, unwanted: Unwanted) -> None:
         self.out = out
         self.number = number
         self.unwanted = unwanted
         self.due = monotonic() + PATIENCE
-        self.seen: set[str] = set()  # the steps of this pass; a proof may take several
+        self.seen: set[str] = set()  # steps of this pass; a proof may take several passes
         self.passes = 1
 
     def __call__(self, step: Step) -> None:
@@ -65,8 +65,8 @@ class Telling:
 
 
 def main() -> None:
-    """Answers until the server goes away."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to obey
+    """Answers questions until the server goes away."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles Ctrl-C
     source, out = sys.stdin.buffer, _private_output()
     setting = frames.read_frame(source)
     if setting is None:
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _work(library: Library, data: bytes, out: BinaryIO, unwanted: Unwanted) -> None:
-    """One question and the one message that ends it."""
+    """Answers one question with the one message that ends it."""
     number, question, request = json.loads(data)
     try:
         found = answer(library, question, request, Telling(out, number, unwanted))
@@ -107,7 +107,7 @@ def _work(library: Library, data: bytes, out: BinaryIO, unwanted: Unwanted) -> N
 
 
 def _listen(source: BinaryIO, asked: SimpleQueue[bytes], unwanted: Unwanted) -> None:
-    """Takes messages while work goes on; without a server there is nothing left to do."""
+    """Reads messages during the work; ends the process if the server has gone."""
     while (message := frames.read_frame(source)) is not None:
         kind, data = message
         if kind == frames.STOP:
@@ -118,7 +118,7 @@ def _listen(source: BinaryIO, asked: SimpleQueue[bytes], unwanted: Unwanted) -> 
 
 
 def _warm_up(library: Library) -> None:
-    """Loads what the first questions need; what fails here fails again, and is told, when asked."""
+    """Loads what the first questions need; errors are ignored, since they recur when asked."""
     for question, name in WARM:
         with suppress(Exception):
             request: dict[str, Any] = {"state": {"model": {"name": name}}}
@@ -128,7 +128,7 @@ def _warm_up(library: Library) -> None:
 
 
 def _limit_memory(extra: int) -> None:
-    """No more address space than what is taken now and `extra` bytes, where systems know how."""
+    """Limits the address space to its current size and `extra` bytes, where supported."""
     try:
         import resource
 
@@ -136,7 +136,7 @@ def _limit_memory(extra: int) -> None:
             now = int(pages.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + extra, now + extra))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    except (ImportError, OSError, ValueError):  # not Linux: the limit on time remains
+    except (ImportError, OSError, ValueError):  # not Linux: only the time limit remains
         return
 
 
@@ -151,7 +151,7 @@ def _too_large(request: Any) -> dict[str, str | None]:
 
 
 def _private_output() -> BinaryIO:
-    """The way to the server; whatever else is printed goes to stderr."""
+    """The stream to the server; all other output goes to stderr."""
     mine = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(mine, "wb")

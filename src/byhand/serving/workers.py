@@ -1,9 +1,9 @@
-"""The pool of worker processes: which are free, which requests wait, which work is stopped.
+"""The pool of worker processes: free workers, waiting requests, stopped work.
 
-A request has a worker to itself.  One whose answer is not wanted any more, or that takes too long,
-is asked to stop, which it does between two steps and stays warm; if it has not after a moment, it
-is ended and another started.  A request goes to the worker that has seen its State before, where
-that one is free: it may still know the pass.
+Each request has its own worker.  If its answer is no longer wanted, or takes too long, the worker
+is asked to stop, which it does between two steps.  If it does not stop soon, it is ended and
+replaced.  A request goes to a free worker that has seen its State before, if there is one, since it
+may have cached the pass.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from byhand.serving import frames
 from byhand.serving.answers import error_data
 from byhand.serving.limits import Limits
 
-RECENT = 16  # States that a worker may still know
-PAUSE = 2.0  # seconds before a worker is started again where the last one did not even start
-LEAVING = 1.0  # seconds for a process that has hung up to be gone
-STARVED = (-signal.SIGABRT, -signal.SIGKILL)  # FLINT without memory; a system without memory
-# As this process imports, and never from the folder it happens to run in.
+RECENT = 16  # States that a worker may have cached
+PAUSE = 2.0  # seconds before the next start, if a worker failed to start
+LEAVING = 1.0  # seconds for a process that has closed its pipe to end
+STARVED = (-signal.SIGABRT, -signal.SIGKILL)  # exit codes of FLINT and of a system without memory
+# The same import path as this process, never the current folder.
 _START = "import sys; sys.path[:] = {path!r}; from byhand.serving.worker import main; main()"
 
 Tell = Callable[[dict[str, Any]], None]
@@ -40,9 +40,10 @@ ErrorData = dict[str, str | None]
 
 
 class Refused(Exception):
-    """No answer: the status and the error that the client is told.
+    """No answer: the status and the error for the client.
 
-    An error is said when it is told, in the language of the request; a worker has said its own.
+    An error is worded when it is sent, in the language of the request; a worker's error is already
+    worded.
     """
 
     def __init__(self, status: int, error: Callable[[], ByhandError] | ErrorData) -> None:
@@ -51,21 +52,21 @@ class Refused(Exception):
         self._error = error
 
     def data(self) -> ErrorData:
-        """The error as JSON has it."""
+        """The error as data for JSON."""
         return error_data(self._error()) if callable(self._error) else self._error
 
 
 class Gone(Exception):
-    """The worker has ended in the middle of its work."""
+    """The worker has ended during its work."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A question for a worker.  `known_by` says what a worker knows that has answered it."""
+    """A question for a worker.  `known_by` lists what a worker may have cached of it."""
 
     question: str
     request: Mapping[str, Any]
-    known_by: tuple[str, ...] = ()  # the nearest first: the State, the model
+    known_by: tuple[str, ...] = ()  # the most specific first: the State, the model
 
 
 class Worker:
@@ -77,14 +78,14 @@ class Worker:
         self.process = process
         self._in = process.stdin
         self._out = frames.Frames(process.stdout)
-        self.edition = edition  # of the files when it was started
+        self.edition = edition  # of the files at its start
         self.asked = 0
-        self._gone = False  # it has hung up
+        self._gone = False  # it has closed its pipe
         self._knows: OrderedDict[str, None] = OrderedDict()
 
     @classmethod
     async def start(cls, files: Mapping[str, Path], edition: object, limits: Limits) -> Worker:
-        """A worker that is ready; Gone where it could not be."""
+        """A ready worker; raises Gone if it could not start."""
         environment = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **os.environ}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -113,7 +114,7 @@ class Worker:
         return worker
 
     async def ask(self, asked: Asked, tell: Tell | None) -> tuple[bytes, bytes]:
-        """The message that ends the work on a question; progress is told on the way."""
+        """The message that ends the work on a question; progress goes to `tell`."""
         self.asked += 1
         for name in reversed(asked.known_by):
             self._knows[name] = None
@@ -125,7 +126,7 @@ class Worker:
         return await self.last(tell)
 
     async def last(self, tell: Tell | None = None) -> tuple[bytes, bytes]:
-        """The message that ends the work going on."""
+        """The message that ends the current work."""
         while True:
             kind, data = await self._next()
             if kind != frames.TOLD:
@@ -134,7 +135,7 @@ class Worker:
                 tell(json.loads(data))
 
     async def stop(self, seconds: float) -> bool:
-        """Whether the work going on has come to an end within some seconds."""
+        """Whether the current work ends within some seconds."""
         try:
             async with asyncio.timeout(seconds):
                 await self._send(frames.STOP, str(self.asked).encode())
@@ -145,8 +146,8 @@ class Worker:
         return kind != frames.FAILED and not ends
 
     async def end(self) -> int:
-        """Ends the process; how it ended, which may have been before and by itself."""
-        self._in.close()  # an idle one leaves; and the pipe is not kept open
+        """Ends the process; returns its exit code, also if it had already ended."""
+        self._in.close()  # an idle worker ends by itself; the pipe must not stay open
         try:
             async with asyncio.timeout(LEAVING if self._gone else 0):
                 await self.process.wait()
@@ -156,7 +157,7 @@ class Worker:
         return await self.process.wait()
 
     def knows(self, asked: Asked) -> int:
-        """How much of a question is known here: more is better."""
+        """How much of a question this worker may have cached: more is better."""
         places = [at for at, name in enumerate(asked.known_by) if name in self._knows]
         return len(asked.known_by) - places[0] if places else 0
 
@@ -167,7 +168,7 @@ class Worker:
 
     @property
     def size(self) -> int:
-        """Bytes in memory; 0 where the system does not say."""
+        """Bytes in memory; 0 if the system does not tell."""
         try:
             pages = Path(f"/proc/{self.process.pid}/statm").read_text("ascii").split()[1]
             return int(pages) * os.sysconf("SC_PAGE_SIZE")
@@ -216,16 +217,16 @@ class Workers:
 
     @property
     def waiting(self) -> int:
-        """How many requests have no worker yet."""
+        """The number of requests without a worker."""
         return len(self._waiting)
 
     @property
     def free(self) -> int:
-        """How many workers have nothing to do."""
+        """The number of idle workers."""
         return len(self._free)
 
     def edition(self) -> tuple[tuple[str, int, int], ...]:
-        """What the named files are now: a worker that has read them before is replaced."""
+        """The state of the named files; workers that have read older ones are replaced."""
         found = []
         for name, path in self.files.items():
             try:
@@ -236,7 +237,7 @@ class Workers:
         return tuple(found)
 
     async def work(self, asked: Asked, tell: Tell | None = None) -> bytes:
-        """The answer, as JSON; Refused where there is none.  Cancelled, it stops its worker."""
+        """The answer as JSON; Refused if there is none.  If cancelled, it stops its worker."""
         worker = await self._worker_for(asked, tell)
         try:
             async with asyncio.timeout(self.limits.work_seconds):
@@ -260,7 +261,7 @@ class Workers:
         return data
 
     async def _gone(self, worker: Worker) -> Refused:
-        """What is said of a request whose worker did not live to tell."""
+        """The refusal for a request whose worker ended during the work."""
         self._later(self._replace(worker))
         status = await worker.end()
         print(f"byhand: a worker ended in its work (status {status})", file=sys.stderr)
@@ -292,10 +293,10 @@ class Workers:
         finally:
             self._waiting = deque(one for one in self._waiting if one[0] is not turn)
             if turn.done() and not turn.cancelled() and sys.exc_info()[0] is not None:
-                self._offer(turn.result())  # given in the moment in which nobody wanted it
+                self._offer(turn.result())  # a worker arrived just as the request was cancelled
 
     def _offer(self, worker: Worker) -> None:
-        """Gives a free worker to whoever has waited longest."""
+        """Gives a free worker to the longest waiting request."""
         while self._waiting:
             turn, _asked = self._waiting.popleft()
             if not turn.done():
@@ -304,7 +305,7 @@ class Workers:
         self._free.append(worker)
 
     async def _recover(self, worker: Worker) -> None:
-        """After an answer: the next request, unless the worker has ended or grown too large."""
+        """Frees a worker after an answer, unless it has ended or grown too large."""
         fit = worker.alive and worker.size <= self.limits.worker_size
         if fit and (not self.files or worker.edition == self.edition()):
             self._offer(worker)
@@ -323,7 +324,7 @@ class Workers:
         await self._add()
 
     async def _add(self) -> None:
-        """One worker more; tried until it works, for without workers there is no server."""
+        """Starts one more worker, and tries until it works."""
         while not self._ending:
             edition = self.edition() if self.files else ()
             try:
@@ -338,7 +339,7 @@ class Workers:
             return
 
     async def _watch(self, worker: Worker) -> None:
-        """A worker that ends while it has nothing to do is replaced before anybody asks it."""
+        """Replaces a worker that ends while idle."""
         await worker.process.wait()
         if worker in self._free:
             self._free.remove(worker)

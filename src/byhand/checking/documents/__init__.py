@@ -1,7 +1,7 @@
-"""The documents that three of the built-in models come from, as claims: every number they print.
+"""The documents behind three of the built-in models, as claims: every number they print.
 
-`byhand check journey` takes these where no other claims are given.  What a document says that is
-not about a value of the model is told in the comments of its file.
+`byhand check journey` checks these if no other claims are given.  Statements of a document that are
+not about a value of the model are in the comments of its file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def names() -> tuple[str, ...]:
 
 
 def instead_of_claims(model: str, missing: str = "claims") -> Path:
-    """The document of a built-in model, where nobody gave claims; a UsageError if it has none."""
+    """The document of a built-in model, for a check without claims; a UsageError if it has none."""
     document = of(model)
     if document is None:
         raise UsageError(
@@ -35,5 +35,5 @@ def instead_of_claims(model: str, missing: str = "claims") -> Path:
 
 
 def of(model: str) -> Path | None:
-    """The claims file of the document that a built-in model comes from, where there is one."""
+    """The claims file of the document behind a built-in model; None if there is none."""
     return _FOLDER / f"{model}.yaml" if model in _DOCUMENTS else None

@@ -3,9 +3,8 @@
     texts     which texts: rows of a batch, padding    names    what a name stands for, its index
     overlaps  what is claimed twice                    layouts  whose axes come in which order
 
-A name that stands for nothing is listed with the nearest known ones, never dropped.  An array of
-another shape is listed likewise; a line written by hand that does not fit is an error, since the
-person can mend it.
+An unknown name is listed with the nearest known ones, never dropped.  An array of another shape is
+listed too.  A handwritten line that does not fit is an error, since its author can correct it.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ from byhand.model import Model
 from byhand.passes import Mask
 from byhand.plan import WEIGHT, Plan
 
-IDS = ("tokens", "target", "next")  # steps whose values are tokens
+IDS = ("tokens", "target", "next")  # steps whose values are token ids
 LOSS = "loss"
-SHARED = "embed.position"  # one row may stand for all of a batch
-MASKABLE = {"scores": -np.inf, "softmax": 0.0}  # operations, and what a masked entry is in floats
+SHARED = "embed.position"  # one row may hold for the whole batch
+MASKABLE = {"scores": -np.inf, "softmax": 0.0}  # operation → value of a masked entry in floats
 
 
 def match(
     sheet: Sheet, model: Model, text: str | None = None, target: str | None = None
 ) -> tuple[ClaimedText, ...]:
-    """Every claim of the sheet at its address, for each text that it is about.
+    """Every claim of the sheet at its address, one ClaimedText for each text of the sheet.
 
-    The text is the one given, else that of the claims, else the model's own.  An InputError where
-    sources contradict each other, where handwriting does not fit, or where no name is known.
+    The text is `text`, else that of the claims, else the model's own.  An InputError where sources
+    contradict each other, where handwriting does not fit, or where no name is known.
     """
     rows = rows_of(sheet, model, text)
     goal = _target(sheet, model, rows, text, target)
@@ -92,7 +91,7 @@ def match(
 
 
 def plan_for(claimed: ClaimedText, model: Model) -> Plan:
-    """The plan that has every step the claims are about, with the masks that they say."""
+    """The plan with every step that is claimed, and with the claimed masks."""
     plan = forward.plan(
         model.spec,
         len(claimed.tokens),
@@ -116,8 +115,8 @@ def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
 
 
 def _widest(model: Model, rows: tuple[Row, ...]) -> Plan:
-    """The plan of a text as long as the dump's arrays, with every step that there may be."""
-    width = rows[0].width  # only shapes are asked of it: positions may be any
+    """The plan for the dump's full length, with all possible steps."""
+    width = rows[0].width  # only shapes are read from it, so any positions will do
     return forward.plan(model.spec, width, positions=(0,) * width, target=True, head_outputs=True)
 
 
@@ -137,7 +136,7 @@ def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
     first = unmatched[0] if unmatched else None
     unknown = _("nothing here has this name")
     known = next((each for each in unmatched if each.reason != unknown), None)
-    if known is not None:  # a name that is right, with something wrong about it
+    if known is not None:  # the name is right, but its index or array is wrong
         raise sheet.wrong(
             _("none of the claims can be judged"),
             found=f"{shown(known.name)}: {known.reason}",
@@ -155,7 +154,7 @@ def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
 
 
 class _Misfit(Exception):
-    """An entry that cannot be a claim: why, and whether its name is known here."""
+    """An entry that cannot be a claim: the reason, and whether its name is known."""
 
     def __init__(
         self, reason: str, *, hint: str | None = None, error: Any = None, known: bool = True
@@ -165,7 +164,7 @@ class _Misfit(Exception):
 
 
 class _Matching:
-    """Claims as they are found: a list for each row, and what stands for nothing."""
+    """The claims found so far, a list for each row, and the unknown names."""
 
     def __init__(self, known: Known, rows: tuple[Row, ...], target: bool) -> None:
         self.known, self.rows, self.target = known, rows, target
@@ -174,7 +173,7 @@ class _Matching:
         self.shapes: dict[str, tuple[Found, tuple[int, ...]]] = {}
 
     def add(self, entry: Entry) -> None:
-        """One entry of the sheet, at its address in every row."""
+        """Adds one entry of the sheet at its address, for every row."""
         try:
             for row, claim in self._claims(entry):
                 self.claims[row].append(claim)
@@ -217,7 +216,7 @@ class _Matching:
                 yield place, _claim(entry, found, arrays, place, *cut)
 
     def _found(self, entry: Entry) -> tuple[Named, Found]:
-        """What the entry's name stands for.  An index may also be part of a module's name."""
+        """What the entry's name means; an index may also be part of a module's name."""
         name = entry.name.strip()
         if entry.kind == DIRECTION:
             name = name.removeprefix(POINTING)
@@ -233,7 +232,7 @@ class _Matching:
         return named, found
 
     def _in_numbers(self, entry: Entry, found: Found) -> Entry:
-        """The entry with tokens as ids, ids and counts exact, and masked entries as floats."""
+        """The entry in numbers: tokens as ids, ids and counts exact, masked entries as floats."""
         values, slack = entry.values, entry.slack
         if found.address in IDS:
             ids = ids_of(values, self.known.model, entry.source, entry.claimed)
@@ -250,7 +249,7 @@ class _Matching:
         return replace(entry, values=values, slack=slack)
 
     def shapes_for(self, row: Row) -> dict[str, tuple[int, ...]]:
-        """The shapes of what was claimed, at the length of a row."""
+        """The shapes of the claimed steps and weights, at the length of a row."""
         length = len(row.tokens)
         return {
             address: tuple(
@@ -262,7 +261,7 @@ class _Matching:
 
 
 def _located(error: ByhandError, entry: Entry) -> ByhandError:
-    """The error with the file and line of the claim in front."""
+    """The error with the file and line of the claim added."""
     if error.where is None or not error.where.startswith(entry.source):
         error.where = f"{entry.source}: {entry.name}"
     return error
@@ -284,7 +283,7 @@ def _masked(values: npt.NDArray[Any], entry: Entry, found: Found) -> npt.NDArray
 
 @dataclass(frozen=True, slots=True)
 class _Arrays:
-    """Values, slack and what is claimed, each with the axes (batch, *part)."""
+    """Values, slack and the claimed entries, each with the axes (batch, *part)."""
 
     values: npt.NDArray[Any]
     slack: npt.NDArray[np.float64] | float
@@ -292,7 +291,7 @@ class _Arrays:
 
 
 def _fitted(entry: Entry, part: Part, found: Found, batch: int) -> Turn | None:
-    """How the entry's array is turned; None: it is one blank, which stands for all of the part."""
+    """How the entry's array is turned; None for a single blank, which covers the whole part."""
     shape = entry.values.shape
     if not shape and entry.claimed is not None:
         return None
@@ -319,7 +318,7 @@ def _fitted(entry: Entry, part: Part, found: Found, batch: int) -> Turn | None:
 
 
 def _excess(entry: Entry, part: Part) -> int:
-    """Blanks at the end of a row of cells that are more than the part has entries."""
+    """The number of blanks at the end of a row of cells beyond the entries of the part."""
     if entry.claimed is None or entry.values.ndim != 1 or entry.format is not None:
         return 0
     size = int(np.prod(part.shape, dtype=np.int64))
@@ -341,7 +340,7 @@ def _turned(entry: Entry, turn: Turn | None, part: Part) -> _Arrays:
 
 
 def _cut(index: Index, found: Found, row: Row) -> tuple[Index, Index] | None:
-    """The index in the row's own positions, and what to take of the part; None: all padding."""
+    """The index in the row's own positions, and the slice of the part; None if all is padding."""
     ours: list[int | slice] = []
     take: list[int | slice] = []
     for at, (axis, size) in enumerate(zip(found.axes, found.shape, strict=True)):
@@ -365,7 +364,7 @@ def _cut(index: Index, found: Found, row: Row) -> tuple[Index, Index] | None:
 
 
 def _tidied(index: Index, shape: tuple[int, ...]) -> Index:
-    """The index without places at its end that take everything."""
+    """The index without trailing places that take everything."""
     places = list(index)
     while places and places[-1] == slice(0, shape[len(places) - 1]):
         places.pop()
@@ -375,7 +374,7 @@ def _tidied(index: Index, shape: tuple[int, ...]) -> Index:
 def _claim(
     entry: Entry, found: Found, arrays: _Arrays, place: int, index: Index, take: Index = ()
 ) -> Claim:
-    row = place if len(arrays.values) > 1 else 0  # one row may stand for all of the batch
+    row = place if len(arrays.values) > 1 else 0  # a single row holds for the whole batch
     slack = arrays.slack
     claimed = None if arrays.claimed is None else arrays.claimed[(row, *take, ...)]
     return Claim(

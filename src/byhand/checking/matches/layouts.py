@@ -1,12 +1,12 @@
-"""Layouts of arrays: whatever order somebody's axes have, turned into byhand's.
+"""Layouts of arrays: any order of axes, turned into byhand's.
 
-That is the batch, then the axes of the step.
+byhand's order is the batch, then the axes of the step.
 
-A layout is a list of groups of axes, one group a side of the array: ((pos), (head, d_head)) has
-heads side by side.  Of the layouts that fit an array's shape, the one that its name promises is
-taken: a TransformerLens hook has (batch, pos, head, d_head), a Hugging Face projection
-(batch, pos, head·d_head), byhand (head, pos, d_head), each with or without a batch of one.
-Arrays are turned and cut as views; nothing is copied that need not be.
+A layout is a list of groups of axes, one group for each side of the array: ((pos), (head, d_head))
+has heads side by side.  Of the layouts that fit an array's shape, the usual one for its kind of
+name is taken: a TransformerLens hook has (batch, pos, head, d_head), a Hugging Face projection
+(batch, pos, head·d_head), byhand (head, pos, d_head), each with or without a batch of one. Arrays
+are turned and cut as views, without copying where possible.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ONE = "one"  # the axis of a loss
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What an index cuts out of a step: the axes that are left, and from where to where."""
+    """The part that an index cuts out of a step: the remaining axes and their ranges."""
 
     axes: tuple[str, ...]
     starts: tuple[int, ...]
@@ -63,7 +63,7 @@ def part_of(axes: Sequence[str], shape: Sequence[int], index: Index) -> Part:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How an array becomes one with the axes (batch, *part): split its sides, reorder them."""
+    """How an array gets the axes (batch, *part): its sides are split, then reordered."""
 
     split: tuple[int, ...]
     order: tuple[int, ...]
@@ -77,7 +77,7 @@ def turn_for(
 ) -> Turn | None:
     """How an array of this shape is turned; None where no layout fits.
 
-    `shared`: one row may stand for the whole batch, as positions do.
+    With `shared`, one row may hold for the whole batch, as positions do.
     """
     for size in dict.fromkeys((batch, 1) if shared else (batch,)):
         sizes = {BATCH: size, **dict(zip(part.axes, part.shape, strict=True))}
@@ -88,7 +88,7 @@ def turn_for(
 
 
 def as_it_is(found: tuple[int, ...], part: Part) -> Turn | None:
-    """No turn at all, where only sides of one differ: the numbers are in the same order."""
+    """The identity turn, where the shapes differ only by sides of length 1; None otherwise."""
     if _without_ones(found) != _without_ones(part.shape):
         return None
     return Turn((1, *part.shape), tuple(range(1 + len(part.shape))))
@@ -109,7 +109,7 @@ def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _layouts(axes: tuple[str, ...], style: str, alone: bool) -> Iterator[Layout]:
-    """The possible layouts, the likeliest first; a batch of one may have no axis of its own."""
+    """The possible layouts, the likeliest first; a batch of one may have no axis."""
     for layout in _orders(axes, style):
         yield ((BATCH, *layout[0]), *layout[1:]) if _rows(layout) else ((BATCH,), *layout)
         if alone:
@@ -117,7 +117,7 @@ def _layouts(axes: tuple[str, ...], style: str, alone: bool) -> Iterator[Layout]
 
 
 def _rows(layout: Layout) -> bool:
-    """Whether each position and head has a row of its own: then so has each of the batch."""
+    """Whether each position and head has its own row, so that each batch member has too."""
     return bool(layout) and len(layout[0]) == 2 and layout[0][0] == "pos"
 
 

@@ -1,18 +1,18 @@
-"""Names of claims: the step, weight or count that each stands for, its index, and its style.
+"""Names in claims: the step, weight or count that each means, its index and its style.
 
-Whose name it is says in which order the axes may come: `layouts`.  In an index tokens may stand for
-places: probs[3,mat], weights[0,on,cat].  Along the vocabulary a word is its id; along the positions
-it is where it stands in the text.  A word is put in quotes where it holds a comma or a bracket, or
-spells a number.
+The style of a name determines the order of its axes (`layouts`).  Tokens may stand in an index:
+probs[3,mat], weights[0,on,cat].  Along the vocabulary a word is its id; along the positions it is
+where it stands in the text.  A token with a comma or a bracket, or one that looks like a number,
+needs quotes.
 
-What TransformerLens hooks inside a norm has changed from version to version:
+The hooks of TransformerLens inside a norm differ between versions:
 
     HookedTransformer, up to 2.x   a LayerNorm's hook_normalized is after gain and bias
     HookedTransformer, 3.x         it is before them, as an RMSNorm's always was; unembed has hooks
     the bridge, from 3.x on        before them too, but worked out beside the norm, not within it
 
-Names that only some versions have tell which it is.  Where a dump has none of those, its numbers
-do: before gain and bias the rows of a LayerNorm have the mean 0.
+Some names exist only in some versions and so identify them.  Without such names the numbers decide:
+before gain and bias, the rows of a LayerNorm have mean 0.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from byhand.spec import NormSpec, Parameter, parameters
 
 BYHAND, LENS, HUGGING_FACE, CACHE = "byhand", "transformer_lens", "huggingface", "cache"
 COUNT = "count."
-AROUND = ("module.", "base_model.model.")  # in front of a module, by DataParallel and by peft
-ENDINGS = (".output[0]", ".output.0", ".output")  # of what a module gives
-MOST_HINTS = 40  # names for which near ones are looked for: it takes a while
+AROUND = ("module.", "base_model.model.")  # prefixes that DataParallel and peft add to module names
+ENDINGS = (".output[0]", ".output.0", ".output")  # suffixes for a module's output
+MOST_HINTS = 40  # unknown names that get hints: a search takes a while
 _PAST = re.compile(r"(?:past|present)(?:_key_values?)?\.(\d{1,6})\.(key|value)s?")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a name stands for."""
+    """The step, weight or count that a name means."""
 
     address: str
     axes: tuple[str, ...]
@@ -56,14 +56,14 @@ class Found:
 
     @property
     def step(self) -> bool:
-        """Whether it is a step, and not a weight or a count."""
+        """Whether the name means a step, not a weight or a count."""
         return not self.address.startswith((WEIGHT, COUNT))
 
 
 class Known:
-    """Every name that stands for something in this model, at one length.
+    """All names that are known for this model, at one text length.
 
-    `instead` are names that stand for another step in these claims than they usually do.
+    `instead` holds names that mean another step in these claims than they usually do.
     """
 
     def __init__(self, model: Model, plan: Plan, instead: Mapping[str, str] | None = None) -> None:
@@ -73,7 +73,7 @@ class Known:
         self._hints = MOST_HINTS
 
     def look_up(self, name: str) -> Found | None:
-        """What the name stands for; None for an unknown one."""
+        """The step, weight or count that the name means; None if it is unknown."""
         return (
             self._step(name, BYHAND)
             or self._weight(name)
@@ -111,7 +111,7 @@ class Known:
         return self._past(unwrapped(name))
 
     def _past(self, name: str) -> Found | None:
-        """Keys and values as a cache holds them: those that the scores and the mixing read."""
+        """The step of a cache's keys or values: those that the scores and the mixing read."""
         match = _PAST.fullmatch(name)
         if match is None:
             return None
@@ -159,7 +159,7 @@ class Known:
     # ------------------------------------------------------------------ near names
 
     def hint(self, name: str) -> str | None:
-        """The known names nearest to an unknown one, of the style it seems to have."""
+        """The known names nearest to an unknown one, in the style that it seems to have."""
         if not self._hints:
             return None
         self._hints -= 1
@@ -179,13 +179,13 @@ class Known:
         return list(self.plan.known)
 
     def _modular(self, name: str) -> bool:
-        """Whether it looks like a module's name."""
+        """Whether the name looks like a module's."""
         first = {known.partition(".")[0] for known in self._steps if "hook_" not in known}
         return name.partition(".")[0] in first
 
 
 def unwrapped(name: str) -> str:
-    """The name without what is wrapped around a module: `module.`, `_orig_mod.`"""
+    """The name without wrappers of the module, such as `module.` and `_orig_mod.`"""
     name = names.without_wrappers(name)
     for prefix in AROUND * 2:
         name = name.removeprefix(prefix)
@@ -211,7 +211,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name as claims have it, with the places of its index."""
+    """A name in the claims, and the places of its index."""
 
     name: str
     places: tuple[int | slice | Word, ...] = ()
@@ -255,7 +255,7 @@ def _place(match: re.Match[str], text: str) -> int | slice | Word:
         return Word(match["single"] if match["double"] is None else match["double"])
     if bare.strip() and not _NUMBERS.fullmatch(bare):
         return Word(bare.strip())
-    return read_address(f"x[{bare}]").index[0]  # raises where nothing is there
+    return read_address(f"x[{bare}]").index[0]  # raises for an empty place
 
 
 def index_of(
@@ -309,7 +309,7 @@ PARTS = {"ln1": "attn.norm", "ln2": "mlp.norm"}
 
 
 def beside_the_norm(entries: Iterable[Entry]) -> list[Unmatched]:
-    """The lines that a bridge works out beside its norms: nothing follows from them."""
+    """The hooks that a bridge works out beside its norms: no other step reads them."""
     named = list(entries)
     if not any(_BRIDGE.fullmatch(entry.name) for entry in named):
         return []
@@ -322,7 +322,7 @@ def beside_the_norm(entries: Iterable[Entry]) -> list[Unmatched]:
 
 
 def after_gain_and_bias(entries: Iterable[Entry], model: Model) -> Mapping[str, str]:
-    """The hooks that are the output of their norm, each with the address of that output."""
+    """The hooks that are the output of their norm, each with that output's address."""
     named = list(entries)
     if any(entry.name in _NEWER for entry in named):
         return {}
@@ -348,7 +348,7 @@ def _norm(model: Model, match: re.Match[str]) -> NormSpec | None:
 
 
 def _after(entry: Entry, at: str, norm: NormSpec, model: Model) -> bool:
-    """Whether the rows are nearer to the mean 0 once gain and bias are taken back."""
+    """Whether the rows' means come nearer to 0 if gain and bias are undone."""
     width = model.spec.d_model
     if entry.values.dtype.kind == "O" or entry.values.shape[-1:] != (width,):
         return False
@@ -363,11 +363,11 @@ def _after(entry: Entry, at: str, norm: NormSpec, model: Model) -> bool:
 def _weight(model: Model, name: str) -> npt.NDArray[np.float64] | None:
     try:
         return np.asarray(model.weights[name].data, dtype=np.float64)
-    except (TypeError, ValueError):  # not known as numbers
+    except (TypeError, ValueError):  # not numbers
         return None
 
 
 def _off_centre(rows: npt.NDArray[np.float64]) -> float:
-    """How far the means of the rows are from 0, most of them."""
+    """How far the rows' means typically are from 0."""
     means = np.abs(rows.mean(axis=1))
     return float(np.median(means[np.isfinite(means)])) if np.isfinite(means).any() else 0.0

@@ -1,4 +1,4 @@
-"""The same entry claimed twice: once is enough where both say the same, else they contradict."""
+"""Entries claimed twice: equal claims count once, others contradict each other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOBODY = -1
 def without_repetitions(
     claims: Iterable[Claim], shapes: dict[str, tuple[int, ...]]
 ) -> tuple[Claim, ...]:
-    """The claims, less those that only repeat another; an InputError where two contradict.
+    """The claims without mere repetitions; an InputError where two contradict each other.
 
     `shapes` are those of the steps and weights.
     """
@@ -42,7 +42,7 @@ def _merged(same: list[Claim], shape: tuple[int, ...]) -> list[Claim]:
 
 
 def _repeats(claim: Claim, other: Claim) -> bool:
-    """Whether two arrays are the same, number by number: the usual case, and quickly seen."""
+    """Whether two arrays are equal number by number: a fast test for the usual case."""
     return (
         claim.index == other.index
         and claim.claimed is None
@@ -58,10 +58,7 @@ def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 
 
 def _agreeing(claims: list[Claim], shape: tuple[int, ...]) -> list[Claim]:
-    """Laid over each other entry by entry; what says nothing that was not said is left out.
-
-    Decimals may agree within their printing and still be different numbers: each is judged.
-    """
+    """The claims on one step without those that add no entry; an InputError where two disagree."""
     owner = np.full(shape, NOBODY, dtype=np.int64)
     values, slack = np.zeros(shape), np.zeros(shape)
     kept: list[Claim] = []

@@ -1,7 +1,7 @@
-"""Which texts a sheet is about: one, or each row of a batch without its padding.
+"""The texts that a sheet is about: one, or each row of a batch without its padding.
 
-The ids come from the claims where they have them, otherwise from the text; where several sources
-speak, they must agree.
+The ids come from the claims if they have them, otherwise from the text.  Several sources must
+agree.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ MOST_SHOWN = 12  # ids in a message
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One text, and where it stands in the arrays of a dump."""
+    """One text, and its place in the arrays of a dump."""
 
     text: str
     tokens: tuple[int, ...]
-    place: int = 0  # in the batch
-    before: int = 0  # positions of padding in front of it
+    place: int = 0  # row of the batch
+    before: int = 0  # padding positions before it
     behind: int = 0
     positions: tuple[int, ...] | None = None  # None: 0, 1, 2, …
-    masks: tuple[Mask, ...] | None = None  # of each block, where the claims say who looks at whom
+    masks: tuple[Mask, ...] | None = None  # one for each block, where the claims give masks
 
     @property
     def width(self) -> int:
-        """How many positions the dump has, padding included."""
+        """The number of positions in the dump, with padding."""
         return self.before + len(self.tokens) + self.behind
 
 
 def names_the_text(entry: Entry) -> bool:
-    """Whether an entry says what the text is, rather than something about it."""
+    """Whether an entry gives the text, rather than a claim about it."""
     return entry.name in TOKENS
 
 
 def rows_of(sheet: Sheet, model: Model, text: str | None) -> tuple[Row, ...]:
-    """The texts; an InputError where sources disagree, or where none says what the text is."""
+    """The texts; an InputError where sources disagree, or where none gives the text."""
     ids = _given_ids(sheet, model)
     if ids is None:
         words = text or sheet.text or model.text
@@ -86,7 +86,7 @@ def _row(
 ) -> Row:
     before, behind = padding
     positions = _positions(sheet, place, before, len(tokens))
-    # of texts packed into one, each begins at position 0
+    # each packed text begins at position 0
     count = len(tokens) if positions is None else max(positions) + 1
     if (error := too_long(count, model.spec.context)) is not None:
         raise error
@@ -96,7 +96,7 @@ def _row(
 
 
 def _positions(sheet: Sheet, place: int, before: int, length: int) -> tuple[int, ...] | None:
-    """The positions that the claims say, where they are not simply 0, 1, 2, …"""
+    """The positions that the claims give; None where they are 0, 1, 2, …"""
     if sheet.positions is None:
         return None
     given = np.atleast_2d(sheet.positions)
@@ -128,7 +128,7 @@ def _shown(ids: Sequence[int]) -> str:
 
 
 def _given_ids(sheet: Sheet, model: Model) -> npt.NDArray[np.int64] | None:
-    """The ids of the claims, as ids or as words."""
+    """The ids in the claims, given as ids or as words."""
     if sheet.tokens is not None:
         if not sheet.tokens.size:
             raise TextError(_("the text is empty"), where=sheet.source, found=_("no tokens"))
@@ -142,7 +142,7 @@ def _given_ids(sheet: Sheet, model: Model) -> npt.NDArray[np.int64] | None:
 
 
 def _complete(entry: Entry) -> npt.NDArray[Any]:
-    """The tokens without the empty cells at the end of a row; a blank between them is refused."""
+    """The tokens without empty cells at the end of a row; an InputError for a blank in between."""
     if entry.claimed is None:
         return entry.values
     last = int(np.flatnonzero(entry.claimed)[-1]) + 1 if entry.claimed.any() else 0
@@ -162,7 +162,7 @@ def ids_of(
     source: str,
     claimed: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.int64]:
-    """The ids of tokens given as words, or as ids where no token is spelled so."""
+    """The ids of tokens that are given as words, or as ids where no token has that spelling."""
     ids = np.zeros(values.size, dtype=np.int64)
     wanted = np.ones(values.size, np.bool_) if claimed is None else claimed.reshape(-1)
     for place, (value, asked) in enumerate(zip(values.reshape(-1), wanted, strict=True)):
@@ -192,7 +192,7 @@ def _id(value: Any, model: Model, source: str) -> int:
 
 
 def _padding(sheet: Sheet, mask: npt.NDArray[np.bool_]) -> tuple[int, int]:
-    """How many positions are padding in front of the text, and behind it."""
+    """The number of padding positions before the text, and after it."""
     there = np.flatnonzero(mask)
     if not there.size:
         raise TextError(

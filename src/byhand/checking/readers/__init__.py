@@ -1,11 +1,11 @@
-"""Claims as they come: files, mappings and captures become sheets of named arrays.
+"""Readers of claims: files, mappings and captures become sheets of named arrays.
 
     handwriting     YAML and JSON, and what all handwriting shares
     rows            CSV and spreadsheets            arrays    what all arrays share
     numerals        one number as people write it   tensors   safetensors and npz
     printed_floats  floats that a program printed   folder    what `byhand trace --out` writes
 
-Nothing here knows a model: which step a name stands for is the business of `matches`.
+Nothing here knows a model: `matches` finds the step of each name.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ def _read_path(path: Path) -> Sheet:
             found=path.suffix or _("no ending"),
             hint=hint,
         )
-    module, function = read  # imported when it is needed
+    module, function = read  # imported on first use
     sheet: Sheet = getattr(import_module(f"{__name__}.{module}"), function)(path)
     return sheet
 
 
-READERS: Mapping[str, tuple[str, str]] = {  # an ending, the module here, and its function
+READERS: Mapping[str, tuple[str, str]] = {  # file ending → module here, and its function
     ".yaml": ("handwriting", "read_text"),
     ".yml": ("handwriting", "read_text"),
     ".json": ("handwriting", "read_text"),

@@ -1,8 +1,8 @@
-"""Claims that are arrays: NumPy's, torch's, and the files that hold them by name.
+"""Claims that are arrays: NumPy's, torch's, and files of named arrays.
 
-An array keeps its format, which says how the numbers were worked out.  Arrays of whole numbers
-under the names of `TOKENS`, `MASKS`, `POSITIONS` and `SEGMENTS` say what the text is; texts are the
-heading.  Nothing is unpickled.
+An array keeps its format, which tells the precision of the working.  Whole numbers named as in
+`TOKENS`, `MASKS`, `POSITIONS` and `SEGMENTS` describe the text; strings belong to the heading.
+Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from byhand.language import _
 TOKENS = ("tokens", "input_ids", "hook_tokens", "embed.hook_in")
 MASKS = ("attention_mask",)
 POSITIONS = ("position_ids", "pos_embed.hook_in")
-SEGMENTS = ("segment_ids",)  # of several texts packed into one: which of them
+SEGMENTS = ("segment_ids",)  # the number of each position's text, if several are packed
 PADDING = ("pad_token_id",)
-PAIRS = "pairs"  # a mask of queries and keys, as the heading keeps it
+PAIRS = "pairs"  # the heading's key for a mask of queries and keys
 FLOATS: Mapping[np.dtype[Any], str] = {
     np.dtype(np.float64): "float64",
     np.dtype(np.float32): "float32",
     np.dtype(np.float16): "float16",
     np.dtype(ml_dtypes.bfloat16): "bfloat16",
 }
-DEEPEST = 20  # lists within each other
+DEEPEST = 20  # nested lists
 
 Named = Iterable[tuple[str, Any]]
 
 
 def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None = None) -> Sheet:
-    """The sheet of names with arrays; texts among them belong to the heading."""
+    """The sheet of named arrays; strings among them belong to the heading."""
     told: dict[str, Any] = dict(heading or {})
     entries: list[Entry] = []
     for name, value in named:
@@ -78,7 +78,7 @@ def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None
 
 
 def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:
-    """The sheet of a mapping in Python; under `claims`, or names beside the heading."""
+    """The sheet of a Python mapping: claims under `claims`, or names beside the heading."""
     for name in mapping:
         if not isinstance(name, str):
             raise InputError(
@@ -98,7 +98,7 @@ def sheet_of_mapping(mapping: Mapping[Any, Any], source: str) -> Sheet:
 
 
 def no_claims(source: str, names: Iterable[str] = ()) -> NoReturn:
-    """Refuses a source without a claim; `names` are what is there instead."""
+    """Refuses a source without claims; `names` are the names in it."""
     raise InputError(
         _("there are no claims"),
         where=source,
@@ -115,17 +115,17 @@ def _first(told: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def entry_of_any(name: str, value: Any, source: str) -> Entry:
-    """A claim in whatever form Python has it; lists with texts or blanks count as handwriting."""
+    """A claim in any Python form; lists with strings or blanks count as handwriting."""
     where = f"{source}: {shown(name)}"
     if isinstance(value, tuple) and value and _tensor(value[0]):
-        value = value[0]  # what a module gives: of a tuple, the first is its output
+        value = value[0]  # a module may return a tuple, with its output first
     if _written(value, where):
         return entry_of(name, _node(value, source, name))
     return entry_of_array(name, as_array(value, where), where)
 
 
 def entry_of_array(name: str, array: npt.NDArray[Any], where: str) -> Entry:
-    """A claim that is an array; one that cannot be read says so when it is matched."""
+    """A claim that is an array; an unreadable one is reported when it is matched."""
     kind = DIRECTION if name.startswith(POINTING) else VALUE
     claimed = None
     if isinstance(array, np.ma.MaskedArray):
@@ -134,7 +134,7 @@ def entry_of_array(name: str, array: npt.NDArray[Any], where: str) -> Entry:
     if format is not None:
         return Entry(name, array, where, 0.0, claimed, format, kind)
     if array.dtype.kind == "V" and array.dtype.itemsize == 2 and array.dtype.names is None:
-        # NumPy files have no name for it: this is how they hold ml_dtypes' bfloat16
+        # how NumPy files hold ml_dtypes' bfloat16, which has no name there
         return Entry(name, array.view(ml_dtypes.bfloat16), where, 0.0, claimed, "bfloat16", kind)
     if array.dtype.kind in "iu":
         return Entry(name, array, where, 0.0, claimed, "int64", kind)
@@ -144,7 +144,7 @@ def entry_of_array(name: str, array: npt.NDArray[Any], where: str) -> Entry:
 
 
 def unreadable(name: str, where: str, found: str) -> Entry:
-    """A claim in numbers that byhand does not read: it is listed, not judged."""
+    """A claim in a number format that byhand does not read: it is listed, not judged."""
     reason = _("it holds {found}, which is not read; floats are: {formats}").format(
         found=found, formats=", ".join(FLOATS.values())
     )
@@ -153,7 +153,7 @@ def unreadable(name: str, where: str, found: str) -> Entry:
 
 def as_array(value: Any, where: str) -> npt.NDArray[Any]:
     """The value as an array on this machine, in its own format; objects are refused."""
-    if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch's, without importing torch
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # torch, not imported
         value = _from_torch(value)
     try:
         array = value if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
@@ -173,7 +173,7 @@ def as_array(value: Any, where: str) -> npt.NDArray[Any]:
 
 def _from_torch(tensor: Any) -> Any:
     plain = tensor.detach().cpu()
-    if str(plain.dtype) == "torch.bfloat16":  # NumPy has none; by way of float32 nothing is lost
+    if str(plain.dtype) == "torch.bfloat16":  # NumPy has no bfloat16; float32 holds it without loss
         return plain.float().numpy().astype(ml_dtypes.bfloat16)
     return plain.numpy()
 
@@ -186,7 +186,7 @@ def _tensor(value: Any) -> bool:
 
 
 def _spelled(value: Any) -> bool:
-    """Whether tokens are given as words rather than as ids."""
+    """Whether the tokens are words rather than ids."""
     if isinstance(value, np.ndarray):
         return bool(value.dtype.kind == "U")
     return isinstance(value, str) or (
@@ -195,7 +195,7 @@ def _spelled(value: Any) -> bool:
 
 
 def _written(value: Any, where: str, depth: int = 0) -> bool:
-    """Whether a text, a blank or a fraction is in it: then it is read as handwriting."""
+    """Whether the value holds a string, a blank or a fraction, and so is read as handwriting."""
     if depth > DEEPEST:
         raise InputError(_("nested more than {count} deep").format(count=DEEPEST), where=where)
     if isinstance(value, (list, tuple)):
@@ -204,7 +204,7 @@ def _written(value: Any, where: str, depth: int = 0) -> bool:
 
 
 def _node(value: Any, source: str, key: str) -> Node:
-    """Python's lists as nodes.  A float is what it is: its digits are not a rounding."""
+    """Python's lists as nodes.  A float is exact: its digits are not a rounding."""
     if isinstance(value, (list, tuple)):
         return List(source, 0, key, tuple(_node(item, source, key) for item in value))
     if value is None:

@@ -1,8 +1,8 @@
-"""Claims that are a trace: the folder that `byhand trace --out` writes.
+"""Claims from a trace: the folder that `byhand trace --out` writes.
 
-Whatever its names are, the manifest says which address each step has and what the text is.  Floats
-are claims in their own format.  Exact values are stored as the nearest floats, enclosed ones with
-their radii, decimals as they were rounded: those are written numbers, with that much slack.
+The manifest gives the text and the address of each step.  Floats are claims in their own format.
+Exact values are stored as the nearest floats, enclosed ones with their radii, decimals as rounded.
+These count as written numbers, with that slack.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from byhand.checking.readers.tensors import read_tensors
 from byhand.files.saved import MANIFEST, VALUES, manifest_of, not_a_trace, unexpected
 from byhand.language import _
 
-GIVEN = ("tokens", "target")  # what a trace was given; it claims the rest
-AS_IT_STANDS = "exact"  # the precision of numbers that no float format was worked out in
+GIVEN = ("tokens", "target")  # inputs of the trace; all other steps are claims
+AS_IT_STANDS = "exact"  # the precision of numbers that were not computed in floats
 _DECIMALS = re.compile(r"decimals ([0-9]{1,3})")
 
 
@@ -51,7 +51,7 @@ def _entries(
         if not isinstance(name, str):
             raise not_a_trace(path / MANIFEST, _("a step without an address"))
         address = step.get("byhand", name)
-        if address in GIVEN or step.get("dtype") is None:  # not worked out
+        if address in GIVEN or step.get("dtype") is None:  # an input, or without numbers
             continue
         if name not in stored:
             raise not_a_trace(path / VALUES, _("{name} is missing").format(name=name))
@@ -70,7 +70,7 @@ def _entry(address: str, entry: Entry, numbers: str, radius: Entry | None) -> En
 
 
 def _slack(values: npt.NDArray[Any], numbers: str, radius: Entry | None) -> Floats | float:
-    """How far a number of the trace may be from the float it is stored as."""
+    """How far a number of the trace may be from its stored float."""
     finite = np.where(np.isfinite(values), np.abs(values.astype(np.float64)), 0.0)
     stored: Floats = 0.5 * np.spacing(finite)
     if radius is not None:
@@ -81,7 +81,7 @@ def _slack(values: npt.NDArray[Any], numbers: str, radius: Entry | None) -> Floa
 
 
 def _manifest(path: Path) -> Mapping[str, Any]:
-    """The manifest of a trace of this version; an InputError says what is wrong with it."""
+    """The manifest of a trace of this version; an InputError for any other file."""
     manifest = manifest_of(path)
     for key, kind in {"numbers": str, "text": str, "tokens": list, "steps": list}.items():
         if not isinstance(manifest.get(key), kind):

@@ -1,8 +1,8 @@
 """Claims written by hand: a heading, and names with numbers, words or lists of them.
 
-YAML, JSON, CSV and spreadsheets all become nodes that know their file and line (`files.tree`), with
-the care that model files get, and nodes become a sheet here.  Numbers are read by `numerals`;
-floats that a program printed in full, by `printed_floats`.  What names stand for is not known here.
+YAML, JSON, CSV and spreadsheets become nodes with file and line (`files.tree`), under the same
+limits as model files.  Here nodes become a sheet.  `numerals` reads numbers, `printed_floats` reads
+floats that a program printed in full, and `matches` finds the steps of the names.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LABELS = ("name", "student")
 HEADING = ("text", "target", "precision", "about", "marks", *LABELS)
 AS_IT_STANDS = ("text", "target")
 NOTHING = ("", "null")
-WORDS = ("next", "tokens", "hook_tokens", "input_ids")  # what is claimed of these are tokens
+WORDS = ("next", "tokens", "hook_tokens", "input_ids")  # lines whose values are tokens
 POINTING = "direction."
 
 
 def sheet_of(source: str, table: Table) -> Sheet:
-    """The sheet of a table: the claims under `claims`, or between the lines of the heading."""
+    """The sheet of a table: claims under `claims`, or beside the heading's keys."""
     claims = _lines(table, CLAIMS)
     if claims is None:
         claims = {k: node for k, node in table.entries.items() if k not in (*HEADING, GIVEN)}
@@ -64,7 +64,7 @@ def sheet_of(source: str, table: Table) -> Sheet:
 
 
 def _lines(table: Table, key: str) -> Mapping[str, Node] | None:
-    """The lines under a key; None where it is not there."""
+    """The lines under a key; None without the key."""
     node = table.get(key)
     if node is None or isinstance(node, Table):
         return None if node is None else node.entries
@@ -79,13 +79,13 @@ def _heading(table: Table, *keys: str) -> str | None:
         if (node := table.get(key)) is None or (isinstance(node, Scalar) and node.text in NOTHING):
             continue
         if isinstance(node, Scalar) and key in AS_IT_STANDS:
-            return node.text  # of characters, a blank at the end is one
+            return node.text  # a trailing space may be a character token
         return scalars.text(node)
     return None
 
 
 def _marks(node: Node | None) -> Mapping[str, Fraction]:
-    """What lines are worth, by the names that the lines have."""
+    """The marks for each line, by the line's name."""
     if node is None:
         return {}
     if not isinstance(node, Table):
@@ -116,7 +116,7 @@ def entry_of(name: str, node: Node) -> Entry:
     if name.partition("[")[0].rstrip() in WORDS:
         words = np.empty(len(flat), dtype=object)
         words[:] = [
-            "" if leaf is None else leaf.text.strip() or leaf.text  # a blank may be a token
+            "" if leaf is None else leaf.text.strip() or leaf.text  # a space may be a token
             for leaf in flat
         ]
         claimed = np.asarray([leaf is not None for leaf in flat], dtype=np.bool_)
@@ -151,7 +151,7 @@ def _numbers(
 
 
 def _mean_whole_numbers(read: list[Numeral], slack: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-    """Gives whole numbers the slack of the decimals beside them; alone, they are exact."""
+    """Gives whole numbers the slack of the decimals beside them; without any they are exact."""
     if not any(each.whole for each in read):
         return
     beside = max((each.slack for each in read if not each.whole), default=0.0)
@@ -167,7 +167,7 @@ def _shaped(
 
 
 def _shape(node: Node) -> tuple[int, ...] | None:
-    """The shape of nested lists; None for a blank, which may stand for a whole row."""
+    """The shape of nested lists; None for a blank, which may cover a whole row."""
     if isinstance(node, Table):
         raise node.wrong(_("a claim is a number, or a list of numbers"), expected=_("a number"))
     if not isinstance(node, List):
@@ -197,7 +197,7 @@ def _sides(shape: tuple[int, ...]) -> str:
 
 
 def _leaves(node: Node, shape: tuple[int, ...]) -> Iterator[Scalar | None]:
-    """The entries in order; None for each entry that a blank stands for."""
+    """The entries in order; None for each entry that a blank covers."""
     if isinstance(node, List):
         for item in node.items:
             yield from _leaves(item, shape[1:])
@@ -226,7 +226,7 @@ def read_text(path: Path) -> Sheet:
 
 
 def _lone_question_mark(path: Path) -> bool:
-    """Whether a blank may have been written in a way that YAML does not read."""
+    """Whether a lone ? may be the reason why YAML cannot read the file."""
     try:
         with path.open("rb") as file:
             return _QUESTION.search(file.read(tree.LARGEST_FILE)) is not None
@@ -235,7 +235,7 @@ def _lone_question_mark(path: Path) -> bool:
 
 
 def as_claims_error(error: ModelFileError) -> InputError:
-    """The same error, said of a claims file."""
+    """The same error, worded for a claims file."""
     message, hint = _in_our_words().get(error.message, error.message), error.hint
     if error.message == _("the file is too large"):
         hint = _("large arrays belong in a safetensors or npz file")
@@ -244,12 +244,12 @@ def as_claims_error(error: ModelFileError) -> InputError:
         expected = _("addresses with their values, such as {example}").format(
             example="loss: 1.8313"
         )
-    where = (error.where or "").replace(":0: ", ": ", 1)  # a mapping in Python has no lines
+    where = (error.where or "").replace(":0: ", ": ", 1)  # a Python mapping has no lines
     return InputError(message, where=where, expected=expected, found=error.found, hint=hint)
 
 
 def _in_our_words() -> dict[str, str]:
-    """What is said of a model file, and what is said of claims instead."""
+    """Wordings for model files → wordings for claims."""
     return {
         _("a model file is a table"): _("a claims file is a table"),
         _("a model file is one document"): _("a claims file is one document"),

@@ -1,7 +1,7 @@
 """One number as people write it: 0.30, ~57k, 1/3, 0.2 to 0.4, or a blank.
 
-What is written says how exactly it is meant, so each number comes with its slack: how far the
-claimant's number may be from what is written.
+The spelling shows the intended precision, so each number has a slack: how far the claimant's number
+may be from the written one.
 
     0.30         rounded to two decimals: 0.295 to 0.305     57,344   a whole number, see below
     1.5e-7       the same in units of 1e-8                   57k      in units of a thousand
@@ -9,9 +9,8 @@ claimant's number may be from what is written.
     1/3, sqrt(2) meant as it stands: no slack                0.2 to 0.4   anything between the two
     _ ? null     left blank: nothing is claimed              masked   never attended to
 
-What the number belongs to is not known here, nor what stands beside it: a whole number among
-decimals has as many decimals as they (people leave out .00), and alone it is exact.  `handwriting`
-and `matches` see to it.
+A whole number among decimals has as many decimals as they (people leave out .00); alone it is
+exact.  `handwriting` and `matches` decide that, since they know the numbers beside it.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ _BETWEEN = re.compile(r"\s+to\s+")
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """A number that was written: it is meant to lie within `value` ± `slack`.
+    """A written number: the intended one lies within `value` ± `slack`.
 
-    A masked entry is -∞; of a blank, `claimed` is False.  `whole` says that it is written without
-    decimals: how exactly it is meant, the numbers beside it tell.
+    A masked entry is -∞; of a blank, `claimed` is False.  `whole` means written without decimals:
+    the numbers beside it determine its precision.
     """
 
     value: float
@@ -63,7 +62,7 @@ def rounded_up(value: Fraction) -> float:
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
-# Most numbers of a large file are plain decimals: they are read without a single fraction.
+# Most numbers of a large file are plain decimals: they are read without fractions.
 _PLAIN = re.compile(r"[-+]?[0-9]{1,15}\.([0-9]{1,20})")
 _HALF_UNITS = tuple(rounded_up(HALF / 10**places) for places in range(21))
 
@@ -71,12 +70,12 @@ BLANK = Numeral(0.0, 0.0, False)
 
 
 def blank(node: Node) -> bool:
-    """Whether nothing is claimed here."""
+    """Whether the scalar is a blank."""
     return isinstance(node, Scalar) and node.text.strip() in BLANKS
 
 
 def numeral(node: Node) -> Numeral:
-    """The number a scalar of a claims file stands for; what is none is refused with its line."""
+    """The number that a scalar of a claims file means; an error with its line if it is none."""
     if not isinstance(node, Scalar):
         raise node.wrong(_("a number is missing"), expected=_("a number"))
     if (plain := _PLAIN.fullmatch(node.text)) is not None:
@@ -96,7 +95,7 @@ def numeral(node: Node) -> Numeral:
 
 
 def _decimal(text: str) -> Numeral | None:
-    """A decimal as written, where the text is one."""
+    """A decimal, with half a unit of its last place as slack; None for other texts."""
     about = text[:1] in ("~", "≈")
     found = _digits(text[1:].strip() if about else text)
     if found is None:
@@ -121,7 +120,7 @@ def _digits(text: str) -> tuple[Fraction, Fraction] | None:
 
 
 def _other(node: Scalar) -> Numeral:
-    """A range, or an expression, which is meant as it stands."""
+    """A range, or an expression, which is exact."""
     if _NOT_A_NUMBER.fullmatch(node.text):
         raise node.wrong(
             _("{found} is not a number").format(found=node.text),
@@ -150,7 +149,7 @@ def _other(node: Scalar) -> Numeral:
 def _between(
     node: Scalar, low: tuple[Fraction, Fraction, Numeral], high: tuple[Fraction, Fraction, Numeral]
 ) -> Numeral:
-    """Anything from the lowest to the highest that the two ends may be."""
+    """A numeral that covers all numbers between two ends, with the ends' own slack."""
     if low[0] > high[1]:
         raise node.wrong(
             _("the range ends before it begins"),
@@ -161,7 +160,7 @@ def _between(
 
 
 def _exactly(node: Scalar) -> tuple[Fraction, Fraction, Numeral]:
-    """The number a text is, without any rounding: between which rationals, and as a numeral."""
+    """The exact number of a text: two rationals around it, and its numeral."""
     if (found := _digits(node.text)) is not None:
         return found[0], found[0], _within(found[0], Fraction(0))
     value = value_of(node)
@@ -170,19 +169,19 @@ def _exactly(node: Scalar) -> tuple[Fraction, Fraction, Numeral]:
     near = _nearest(value)
     if not math.isfinite(near):
         raise OverflowError
-    slack = math.ulp(near)  # the true value is nearer than that
+    slack = math.ulp(near)  # the true value is nearer than this
     middle, radius = Fraction(near), Fraction(slack)
     return middle - radius, middle + radius, Numeral(near, slack)
 
 
 def _nearest(tree: Expression) -> float:
-    from byhand.numbers.exact import Exact  # only now: decimals need none of it
+    from byhand.numbers.exact import Exact  # only now: decimals do not need it
 
     return float(Exact().scalar(tree))
 
 
 def _within(value: Fraction, slack: Fraction) -> Numeral:
-    """The float nearest to the value, with a slack that covers what was rounded away."""
+    """The float nearest to the value, with a slack that covers the rounding."""
     near = float(value)
     return Numeral(near, rounded_up(slack + abs(value - Fraction(near))))
 

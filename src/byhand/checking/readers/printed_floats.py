@@ -1,15 +1,15 @@
 """Floats that a program printed in full, told from decimals that a person wrote.
 
-`x.tolist()` in a JSON gives 0.30000001192092896 for a float32: seventeen digits, of which a person
-would mean each.  They are the number itself, not a rounding of something finer, and how exactly it
-was worked out, its format tells.  Three kinds of printing are known by what chance would not do:
+`x.tolist()` in a JSON gives 0.30000001192092896 for a float32, with seventeen digits.  Such a
+decimal is the float itself, not a rounding of a finer number, and its format gives the precision.
+Three kinds of printing are recognised, by digits that would hardly arise by chance:
 
     in full       0.30000001192092896   15 digits or more, and the shortest that give this float64
     all of them   0.30078125            every digit of a binary fraction, as of a bfloat16
     of a float32  0.30000001            8 digits or more, and the shortest that give this float32
 
-The first two are of a float32 where all of the numbers are.  Fewer digits are decimals: what is
-written by hand is never taken for floats on the strength of a few round numbers.
+The first two count as float32 where all of the numbers are float32.  Numbers with fewer digits are
+handwritten decimals: a few round numbers are no evidence of floats.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import numpy as np
 import numpy.typing as npt
 
 Like = Callable[[Decimal], bool]
-FULL, SINGLE = 15, 8  # digits from which on a number may be a float64, or a float32, in full
-PLACES = 7  # behind the point, from which on a decimal is no binary fraction by chance: 5⁻⁷
-SOME = 8  # numbers that must look so, where one alone would prove little
-MANY_DIGITS = 9  # characters: no shorter text has as many digits
+FULL, SINGLE = 15, 8  # least digits of a float64, or a float32, printed in full
+PLACES = 7  # least decimals that make a binary fraction by chance unlikely (5⁻⁷)
+SOME = 8  # least numbers of a kind, where one alone proves little
+MANY_DIGITS = 9  # characters: shorter texts have fewer digits
 NOT_FINITE = {
     "nan": np.nan, "inf": np.inf, "infinity": np.inf, "-inf": -np.inf, "-infinity": -np.inf,
 }  # fmt: skip
 
 
 def floats_of(texts: Sequence[str]) -> tuple[npt.NDArray[np.float64], str] | None:
-    """The floats that a program printed, and their format; None where a person may have written.
+    """The floats that a program printed, and their format; None if a person may have written them.
 
     >>> floats_of(["0.30000001192092896", "1.0"])
     (array([0.30000001, 1.        ]), 'float32')
@@ -57,7 +57,7 @@ def floats_of(texts: Sequence[str]) -> tuple[npt.NDArray[np.float64], str] | Non
 
 
 def _number(text: str) -> Decimal | float | None:
-    """A plain decimal, or what floats have besides numbers; None for anything else."""
+    """A plain decimal, an infinity or NaN; None for any other text."""
     text = text.strip().lower().replace(".nan", "nan").replace(".inf", "inf")
     if text in NOT_FINITE:
         return NOT_FINITE[text]
@@ -71,7 +71,7 @@ def _number(text: str) -> Decimal | float | None:
 
 
 def _all(numbers: Sequence[Decimal], alike: Like, long: int, some: int) -> bool:
-    """Whether all numbers look alike, and enough of them, half at least, have many digits."""
+    """Whether all numbers pass `alike`, and enough of them (at least half) pass `long`."""
     measure = _places if alike is _binary else _digits
     count = sum(measure(number) >= long for number in numbers)
     return count >= some and 2 * count >= len(numbers) and all(map(alike, numbers))
@@ -86,15 +86,15 @@ def _places(number: Decimal) -> int:
 
 
 def _shortest(number: Decimal) -> bool:
-    """Whether it is what Python writes for the nearest float64."""
+    """Whether the number is Python's shortest decimal of a float64."""
     return Decimal(repr(float(number))) == number
 
 
 def _shortest_single(number: Decimal) -> bool:
-    """Whether it is what NumPy writes for the nearest float32."""
+    """Whether the number is NumPy's shortest decimal of a float32."""
     return Decimal(str(np.float32(float(number)))) == number
 
 
 def _binary(number: Decimal) -> bool:
-    """Whether a float is this number, to the last digit."""
+    """Whether a float64 equals this number exactly."""
     return Decimal(float(number)) == number

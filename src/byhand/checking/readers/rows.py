@@ -1,16 +1,16 @@
-"""Claims in rows of cells, of a CSV file or a spreadsheet: an address, then its value or values.
+"""Claims in rows of cells, from a CSV file or a spreadsheet: an address, then its values.
 
     address,value
     text,the cat sat on
     "block.0.attn.scores[0,1,1]",0.30
     block.0.attn.add[3],-0.06,0.49,0.72,0.34
 
-A row with several values is a list.  A first row of headings is passed over, and so is a row whose
+A row with several values is a list.  A first row of headings is skipped, and so are rows whose
 first cell is empty or begins with #.  CSV files may also be separated by semicolons or tabs.
 
 Of an xlsx file the first sheet is read.  A number counts with the decimals that its cell shows: 0.3
-in the format 0.00 is 0.30.  A cell in the general format shows the digits it was typed with.
-Formulas are worth what they gave last.
+in the format 0.00 is 0.30.  A cell in the general format shows the digits it was typed with.  A
+formula counts as its last result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from byhand.language import _
 
 TITLES = ("address", "name", "step")
 SEPARATORS = (",", ";", "\t")
-Row = tuple[int, list[str]]  # the line, and its cells
+Row = tuple[int, list[str]]  # line number and cells
 
 
 def read_csv(path: Path) -> Sheet:
@@ -55,7 +55,7 @@ def read_csv(path: Path) -> Sheet:
 
 
 def _separator(text: str) -> str:
-    """The sign that ends the first cell that has an end: a comma, a semicolon or a tab."""
+    """The separator after the first cell: a comma, a semicolon or a tab."""
     for line in text.splitlines()[:50]:
         outside, depth = "", 0
         for sign in line:
@@ -68,7 +68,7 @@ def _separator(text: str) -> str:
 
 
 def sheet_of_rows(source: str, rows: Iterable[Row]) -> Sheet:
-    """The sheet of rows of cells that are still text."""
+    """The sheet of rows of text cells."""
     entries: dict[str, Node] = {}
     titles = True
     for line, found in rows:
@@ -97,7 +97,7 @@ def _is_title(cells: list[str]) -> bool:
 
 
 def _whole_index(cells: list[str]) -> list[str]:
-    """The cells with an address put together again that its commas have split."""
+    """The cells, with an address that was split at its commas joined again."""
     for end, cell in enumerate(cells):
         if "]" in cell and "[" in cells[0] and "]" not in cells[0]:
             return [",".join(cells[: end + 1]), *cells[end + 1 :]]
@@ -105,8 +105,10 @@ def _whole_index(cells: list[str]) -> list[str]:
 
 
 def _node(source: str, line: int, name: str, cells: list[str]) -> Node:
-    """One value, or the list of several; blanks at the end of a row may be cells that are no part
-    of it, which is known where the step is."""
+    """One value, or the list of several.
+
+    Blanks at the end may lie outside the row: `matches` decides, which knows the step.
+    """
     filled = max((place for place, cell in enumerate(cells) if cell), default=-1) + 1
     if name in HEADING:
         return Scalar(source, line, name, ",".join(cells[:filled]))
@@ -119,7 +121,7 @@ def _node(source: str, line: int, name: str, cells: list[str]) -> Node:
 # ------------------------------------------------------------------ spreadsheets
 
 
-MOST_BYTES = 256 * 2**20  # unpacked
+MOST_BYTES = 256 * 2**20  # after unpacking
 MOST_ROWS = 100_000
 _PLACES = re.compile(r"#?,?#*0(?:\.(?P<places>0+))?(?P<percent>%?)(?P<power>E\+0+)?")
 
@@ -145,7 +147,7 @@ def read_spreadsheet(path: Path) -> Sheet:
             book.close()
     except InputError:
         raise
-    except Exception as error:  # openpyxl raises whatever it stumbles over in a broken file
+    except Exception as error:  # openpyxl raises many kinds of errors for a broken file
         reason = shown(str(error) or type(error).__name__)
         raise InputError(broken.format(reason=reason), where=str(path)) from None
     return sheet_of_rows(str(path), rows)
@@ -166,7 +168,7 @@ def _refuse_entities(path: Path, archive: zipfile.ZipFile) -> None:
 def _rows(path: Path, book: Any) -> list[Row]:
     found: list[Row] = []
     sheet = book.worksheets[0]
-    sheet.reset_dimensions()  # a file may say that it is larger than it is
+    sheet.reset_dimensions()  # a file may declare a wrong size
     for line, row in enumerate(sheet.iter_rows(), 1):
         if line > MOST_ROWS:
             raise InputError(
@@ -179,7 +181,7 @@ def _rows(path: Path, book: Any) -> list[Row]:
 
 
 def _text(path: Path, line: int, cell: Any) -> str:
-    """What the cell shows."""
+    """The text that the cell shows."""
     value = cell.value
     if value is None:
         return ""

@@ -1,11 +1,10 @@
-"""Claims in files of arrays by name: safetensors and npz.  Nothing is unpickled.
+"""Claims in files of named arrays: safetensors and npz.  Nothing is unpickled.
 
-A safetensors file is mapped into memory by `files.mapped`: nothing is read before somebody looks at
-it.  The texts of its metadata are the heading; whole numbers of any width are ids and masks.
+A safetensors file is mapped into memory by `files.mapped`, so data are read only when used.  Its
+metadata are the heading; whole numbers of any width are ids and masks.
 
-An npz file is a zip.  What a member says of itself is read before its data: an array that claims to
-be larger than its bytes, and a file that unpacks to more than `MOST_BYTES`, are refused before any
-room is taken.
+An npz file is a zip.  The header of each member is read before its data.  An array larger than its
+bytes, or a file that unpacks to more than `MOST_BYTES`, is refused before memory is allocated.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from byhand.language import _
 
 
 def read_tensors(path: Path) -> Sheet:
-    """The claims of a safetensors file; its metadata may say the text, target and precision."""
+    """The claims of a safetensors file; its metadata may give text, target and precision."""
     stored, texts = open_file(path)
     unread: list[Entry] = []
 
@@ -54,9 +53,9 @@ def read_tensors(path: Path) -> Sheet:
 # ------------------------------------------------------------------ npz
 
 
-MOST_BYTES = 8 * 2**30  # unpacked
+MOST_BYTES = 8 * 2**30  # after unpacking
 MOST_MEMBERS = 100_000
-LONGEST_HEADER = 10_000  # bytes, as NumPy has it
+LONGEST_HEADER = 10_000  # bytes, NumPy's limit
 BROKEN = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, NotImplementedError, RuntimeError)
 
 
@@ -71,7 +70,7 @@ def read_zipped(path: Path) -> Sheet:
 
 @contextmanager
 def open_zip(path: Path, most: int, broken: str) -> Iterator[zipfile.ZipFile]:
-    """A zip that unpacks to so many bytes at most; `broken` says of one that it is not whole."""
+    """A zip that unpacks to at most `most` bytes; `broken` is the message for a damaged one."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -119,7 +118,7 @@ def _arrays(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, npt.NDA
 
 
 def _array(file: IO[bytes], size: int, where: str) -> npt.NDArray[Any]:
-    """One array, its header checked against the bytes that there are."""
+    """One array, after its header has been checked against the number of bytes."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0
     if version != (1, 0):

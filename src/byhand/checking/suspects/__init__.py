@@ -1,8 +1,7 @@
 """Suspects: the mistakes that people make, as edits of the plan.
 
-`edits` gives the plans in which one mistake is made on purpose; `check` works each out from the
-claimed lines above and keeps those that explain the claim.  `Mistaken` are the numbers they are
-worked out with.
+`edits` gives plans with one deliberate mistake each.  `trials` works each out from the claimed
+lines above and keeps those that explain the claim.  `Mistaken` is their number system.
 """
 
 from byhand.checking.suspects.catalogue import MOST, edits

@@ -1,6 +1,6 @@
-"""Mistakes of precision: something rounded to a coarser format than was said.
+"""Mistakes of precision: values rounded to a coarser format than the stated one.
 
-`rounded_to` says what a value becomes in a format: no arithmetic in those formats is done here.
+`rounded_to` rounds a value to a format; there is no arithmetic in those formats here.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ FLOATS = {
 }
 INT8 = "int8"
 INT8_ROWS = "int8 by rows"
-LEVELS = 127.0  # the largest whole number of int8 that is used
+LEVELS = 127.0  # the largest int8 value in use
 PRODUCTS = ("linear", "scores", "mix", "head_outputs")
 IDS = ("given", "argmax")
-UNCAST = ("bias", "table", "slopes")  # what is added to a product, not what goes into it
-TABLES = ("slopes", "frequencies")  # worked out anew wherever a model runs
+UNCAST = ("bias", "table", "slopes")  # added to a product, not a factor of it
+TABLES = ("slopes", "frequencies")  # computed again on every machine
 
 
 def cast_suspects(scene: Scene) -> Iterator[Edit]:
-    """The result, what goes into the products, or the weights, rounded to a coarser format."""
-    if scene.target.op in IDS or scene.context.by_hand:  # nobody casts with a pencil
+    """Edits that round the result, the inputs of products, or the weights to a coarser format."""
+    if scene.target.op in IDS or scene.context.by_hand:  # handwritten lines have no casts
         return
     own = scene.context.precision.rpartition(":")[2]
     bits = FLOATS[own][0] if own in FLOATS else 53
@@ -98,7 +98,7 @@ def _inputs(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
 
 
 def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]:
-    """The matrices; biases and gains with them, or alone.  Only matrices are packed into bytes."""
+    """Casts of the matrices, biases and gains with them or alone; bytes hold only matrices."""
     read = [
         (step, role, len(scene.weight_shape(weight)))
         for step in scene.region
@@ -126,7 +126,7 @@ def _weights(scene: Scene, name: str, own: str, unlikely: int) -> Iterator[Edit]
 
 
 def rounded_to(name: str, data: Data) -> Data:
-    """The array in a format; beyond the largest value the largest value stands."""
+    """The array in a format; values beyond its range become its largest value."""
     if name in (INT8, INT8_ROWS):
         return _whole_steps(data, by_rows=name == INT8_ROWS)
     bits, least, largest = FLOATS[name]
@@ -140,10 +140,10 @@ def rounded_to(name: str, data: Data) -> Data:
 
 
 def _whole_steps(data: Data, *, by_rows: bool) -> Data:
-    """Whole multiples of the largest entry over 127: how weights are packed into bytes."""
+    """The array as whole multiples of its largest entry over 127: weights packed into bytes."""
     finite = np.where(np.isfinite(data), data, 0.0)
     largest = np.abs(finite).max(axis=-1, keepdims=True) if by_rows else np.abs(finite).max()
     step = largest / LEVELS
-    step = np.where(step > 0, step, 1.0)  # the least floats have no smaller step
+    step = np.where(step > 0, step, 1.0)  # the smallest floats have no smaller step
     result: Data = np.rint(data / step) * step
     return result

@@ -1,6 +1,6 @@
 """The catalogue of mistakes, in the order they are tried: cheap and likely ones first.
 
-Edits that come to the same arithmetic are one edit, and what changes nothing is none.
+Edits with equal arithmetic count once; edits that change nothing are left out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from byhand.numbers.floats.formats import FORMATS
 from byhand.numbers.floats.nearest import constant
 from byhand.plan import WEIGHT, Plan, Step
 
-MOST = 60  # edits of a line that stands right below claimed ones
-MOST_OF_MANY = 160  # of a line with others in between, each of which may be wrong
+MOST = 60  # edits tried on a line directly below claimed ones
+MOST_OF_MANY = 160  # the same with unclaimed lines in between, each of which may be wrong
 SOURCES: tuple[Callable[[Scene], Iterator[Edit]], ...] = (
     mlp_suspects,
     norm_suspects,
@@ -51,9 +51,9 @@ SOURCES: tuple[Callable[[Scene], Iterator[Edit]], ...] = (
 def edits(
     plan: Plan, region: Sequence[Step], target: Step, model: Model, *, context: Context
 ) -> Iterator[Edit]:
-    """The mistakes that may be behind a line that does not follow, the likeliest first."""
+    """The mistakes that may explain a line that does not follow, the likeliest first."""
     if target.op == "argmax" and len(region) > 1:
-        return  # one id of a few: among so many edits some would fit by chance
+        return  # an id is one of few values: some edits would fit by chance
     scene = Scene(plan, tuple(region), target, model, context)
     arithmetic = _Arithmetic(scene)
     seen = {arithmetic.of(plan)}
@@ -64,7 +64,7 @@ def edits(
             if meaning not in seen:
                 seen.add(meaning)
                 found.append(edit)
-    found.sort(key=lambda edit: edit.unlikely)  # stable: else in the order of the catalogue
+    found.sort(key=lambda edit: edit.unlikely)  # stable: otherwise in the order of the catalogue
     if len(scene.region) == 1:
         yield from found[:MOST]
     else:
@@ -72,7 +72,7 @@ def edits(
 
 
 def _placed(scene: Scene, edit: Edit) -> Edit:
-    """The edit, saying at which of the lines in between the mistake is made."""
+    """The edit, whose sentence names the line in between where the mistake is made."""
     own = {step.address: step for step in scene.plan}
     changed = [step.address for step in edit.plan if own.get(step.address, step) is not step]
     if not changed or changed == [scene.target.address]:
@@ -84,14 +84,14 @@ def _placed(scene: Scene, edit: Edit) -> Edit:
 
 
 class _Arithmetic:
-    """Says of two plans whether the target is worked out the same way in both."""
+    """Tells whether the target is worked out in the same way in two plans."""
 
     def __init__(self, scene: Scene) -> None:
         self.target = scene.target.address
         self.leaves = scene.context.claimed - scene.inside
         self.weights = scene.model.weights
         self.numbers: dict[Any, int] = {}
-        self.settings: dict[int, tuple[Any, Any]] = {}  # of attributes, which live as long
+        self.settings: dict[int, tuple[Any, Any]] = {}  # by the id of an attribute
 
     def of(self, plan: Plan) -> int:
         known = [address for address in self.leaves if address in plan.known]
@@ -115,7 +115,7 @@ class _Arithmetic:
         )
         if plain:
             return reads["x"]
-        if step.op in ("add", "multiply"):  # in either order
+        if step.op in ("add", "multiply"):  # the order does not matter
             return self._number((step.op, tuple(sorted(reads.values()))))
         return self._number(
             (step.op, tuple(sorted(reads.items())), tuple(sorted(settings.items())))
@@ -128,7 +128,7 @@ class _Arithmetic:
         return self._number((WEIGHT, self.weights[name].same_as or name))
 
     def _setting(self, value: Any) -> Any:
-        """A setting as something to compare: numbers by their value."""
+        """A setting in a form that can be compared: numbers by their value."""
         if isinstance(value, Fraction | Expression):
             if id(value) not in self.settings:
                 self.settings[id(value)] = (value, float(f"{_float(value):.12g}"))

@@ -1,9 +1,9 @@
-"""Dropout left on: the mistake, and what a dropout kept, found from what it left.
+"""Dropout left on: the mistake, and the kept entries, found from the claimed line.
 
-A dropout makes each number 0, or larger by 1/(1 - rate), even where nothing was dropped.  Where its
-result was claimed, that can be read off; where what it left was mixed, the keys that are missing
-are found by trying: each one more takes an equation of the claimed row into account, so wrong
-trials end soon.
+A dropout makes each number 0, or 1/(1 - rate) times larger, even where nothing was dropped.  A
+claimed result shows that directly.  If attention weights were dropped before mixing, the dropped
+keys are found by trial: each further key uses one equation of the claimed row, so wrong trials end
+soon.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ SUMS = (".attn.add", ".mlp.add")
 FINEST = 1000  # rates are whole multiples of 1/1000
 Data = npt.NDArray[Any]
 Truths = npt.NDArray[np.bool_]
-MOST_TRIALS = 20_000  # keys that are kept or dropped on trial, of all rows together
-TINY = 1e-300  # no room is 0
-NEAR = 4.0  # times the smallest sum of squares so far, within which a better worst entry is sought
-FAR = 5.0  # standard deviations that the number of dropped entries may be from the expected one
+MOST_TRIALS = 20_000  # keys kept or dropped on trial, over all rows
+TINY = 1e-300  # keeps every bound above 0
+NEAR = 4.0  # × the smallest sum of squares so far: trials within it compete by their worst entry
+FAR = 5.0  # standard deviations between the number of dropped entries and the expected one
 
 
 def dropout_suspects(scene: Scene) -> Iterator[Edit]:
-    """Lines that come before a dropout: what is kept of them, and all divided by what it keeps."""
+    """Edits with a dropout left on: entries dropped, or all of them divided by 1 - rate."""
     if scene.context.values is not None and not scene.context.index:
         yield from _dropped(scene)
-    for step in scene.named(*PLACES)[-1:]:  # between two products it is the same arithmetic
+    for step in scene.named(*PLACES)[-1:]:  # between two products the arithmetic is the same
         for rate in RATES[:3]:
             yield from _larger(scene, step, rate)
 
@@ -49,20 +49,20 @@ def _left_on(said: str, rate: Fraction, make: Wrong) -> Mistake[Step]:
 
 
 def _larger(scene: Scene, step: Step, rate: Fraction) -> Iterator[Edit]:
-    """Nothing dropped, everything larger."""
+    """Edits in which nothing is dropped and everything is larger."""
     said = _(
         "it follows if everything is larger by 1/(1 - {rate}), as dropout leaves it; the model "
         "drops nothing"
     )
     factor = 1 / (1 - rate)
-    if "weights" in step.inputs:  # shares are dropped before they mix
+    if "weights" in step.inputs:  # attention weights are dropped before mixing
         larger = _left_on(said, rate, first("weights", "scaled", factor=factor))
         yield from made(scene, [step], larger)
     yield from made(scene, [step], _left_on(said, rate, then("scaled", factor=factor)))
 
 
 def _dropped(scene: Scene) -> Iterator[Edit]:
-    """Some of the claimed line dropped, or of what it mixes or adds."""
+    """Edits that drop entries of the claimed line, or of the values it mixes or adds."""
     target, values = scene.target, scene.context.values
     said = _(
         "it follows if some of it is dropped and the rest is larger by 1/(1 - {rate}), as dropout "
@@ -78,7 +78,7 @@ def _dropped(scene: Scene) -> Iterator[Edit]:
 
 
 def _rate(scene: Scene) -> Fraction | None:
-    """The rate that the claimed line shows: most of it is 1/(1 - rate) times what it should be."""
+    """The rate that the claimed line shows: most of it is 1/(1 - rate) times the expected value."""
     values, expected = scene.context.values, scene.context.expected
     if values is None or expected is None or values.shape != expected.shape:
         return None
@@ -101,13 +101,13 @@ def _rate(scene: Scene) -> Fraction | None:
 
 
 def nearer(values: Data, dropped: Data, kept: Data) -> Truths:
-    """Of each claimed value, whether it is nearer to what is kept than to what is dropped."""
+    """For each claimed value, whether it is nearer to the kept value than to the dropped one."""
     near: Truths = np.abs(values - kept) <= np.abs(values - dropped)
     return near
 
 
 def plausible(kept: Truths, counted: Truths, rate: float) -> bool:
-    """Whether a dropout of this rate may have kept these of the counted entries, dropping some."""
+    """Whether a dropout of this rate may have kept these entries and dropped the others."""
     total = int(counted.sum())
     dropped = int((counted & ~kept).sum())
     off = abs(dropped - rate * total)
@@ -115,15 +115,15 @@ def plausible(kept: Truths, counted: Truths, rate: float) -> bool:
 
 
 def kept_keys(shares: Data, v: Data, values: Data, room: Data, factor: float) -> Truths:
-    """Of each (head, query, key), whether the dropout kept the share that was then mixed.
+    """For each (head, query, key), whether the dropout kept the attention weight.
 
-    `room` is how far each claimed value may be from what is mixed.
+    `room` is the allowed error of each claimed value.
     """
     heads, queries, _keys = shares.shape
     group = heads // len(v)
     kept = np.ones(shares.shape, dtype=bool)
     trials = [MOST_TRIALS]
-    for query in range(queries):  # those who see few keys first: there a wrong rate shows at once
+    for query in range(queries):  # queries with few keys first: they rule out a wrong rate soonest
         for head in range(heads):
             seen = np.flatnonzero(shares[head, query])
             columns = (v[head // group, seen] * (factor * shares[head, query, seen, None])).T
@@ -136,22 +136,22 @@ def kept_keys(shares: Data, v: Data, values: Data, room: Data, factor: float) ->
 
 
 def _subset(columns: Data, total: Data, trials: list[int]) -> Truths | None:
-    """Which columns add up to the total within 1 for each entry; the best of those that do.
+    """The best set of columns whose sum is within 1 of the total in each entry.
 
-    With columns = Q·R, row i of R·z = Qᵀ·total has to do with the columns from i on only: they are
-    decided from the last, the longest, to the first.  What remains is then a sum of squares that
-    only grows; of those trials that leave little, the one is taken whose worst entry is best,
-    relative to the terms that it is the sum of.
+    With columns = Q·R, row i of R·z = Qᵀ·total involves only the columns from i on.  So columns are
+    decided from the last, the longest, to the first, and the residual sum of squares only grows.
+    Of the trials with a small residual, the one with the best worst entry is taken, relative to its
+    terms.
     """
     count = columns.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
         squares = float(np.square(columns).sum() + total @ total)
-    if not isfinite(squares):  # too large to be told apart
+    if not isfinite(squares):  # too large to distinguish
         return None
     order = np.argsort(np.linalg.norm(columns, axis=0))
     turn, right = np.linalg.qr(columns[:, order])
     aim = turn.T @ total
-    outside = max(0.0, float(total @ total) - float(aim @ aim))  # of what no columns reach
+    outside = max(0.0, float(total @ total) - float(aim @ aim))  # outside the columns' span
     most, best, found = float(len(total)), inf, None
     sizes = np.abs(columns[:, order])
     chosen = np.zeros(count)

@@ -26,7 +26,7 @@ from byhand.spec import over_root
 
 
 def end_suspects(scene: Scene) -> Iterator[Edit]:
-    """Mistakes before the first block and after the last."""
+    """Edits with a mistake before the first block or after the last."""
     by_address = {step.address: step for step in scene.region}
     if step := by_address.get("embed.token"):
         yield from _scales(scene, step)
@@ -64,7 +64,7 @@ def _scales(scene: Scene, step: Step) -> Iterator[Edit]:
 def _scaled(
     kind: str, own: Expression | None, other: Expression | None, make: Wrong, unlikely: int = 0
 ) -> Mistake[Step]:
-    """The embedding scaled by something else."""
+    """The mistake of another embedding scale."""
     sentence = _("it follows if the embedding is scaled by {other}; the model says {own}")
     change = (
         _("do not scale the embedding")
@@ -115,7 +115,7 @@ def _positions(scene: Scene, step: Step) -> Iterator[Edit]:
         places = tuple(place + by for place in own)
         if not by or (last is not None and (min(places) < -1 or max(places) >= last)):
             continue
-        if last is not None:  # as Python reads it, row -1 is the last
+        if last is not None:  # Python reads index -1 as the last row
             places = tuple(place % last for place in places)
         counted = setting(**{name: places})
         if by == before and by != 1:
@@ -176,7 +176,7 @@ def _sum(scene: Scene, step: Step) -> Iterator[Edit]:
 
 
 def _head(scene: Scene, step: Step) -> Iterator[Edit]:
-    """The head tied for untied and the reverse, where there are weights for it."""
+    """Edits that tie an untied head or untie a tied one, where the weights exist."""
     weights = scene.model.weights
     if step.inputs["weight"] != WEIGHT + "embed.token":
         yield from made(scene, [step], Mistake(
@@ -204,7 +204,7 @@ def _head(scene: Scene, step: Step) -> Iterator[Edit]:
 
 
 def _shifted(scene: Scene) -> Iterator[Edit]:
-    """The target's rows at other positions: rolled by one, or read backwards."""
+    """Edits with the target's rows at other positions: rolled by one, or reversed."""
     step = scene.target
     axis = step.position_axis
     if axis is None or step.op in ("given", "argmax") or step.shape[axis] < 2:

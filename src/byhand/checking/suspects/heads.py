@@ -1,4 +1,4 @@
-"""Mistakes with heads: how a row is cut into them and laid together, who shares keys with whom."""
+"""Mistakes with heads: splitting a row into heads, merging them, sharing keys between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIDES = ("q", "k", "v")
 
 
 def head_suspects(scene: Scene) -> Iterator[Edit]:
-    """Mistakes with the heads of the region."""
+    """Edits with a mistake in the heads of the region."""
     yield from _orders(scene)
     yield from _packings(scene)
     yield from _splits(scene)
@@ -29,7 +29,7 @@ def head_suspects(scene: Scene) -> Iterator[Edit]:
 
 
 def _attentions(scene: Scene) -> list[tuple[str, tuple[str, ...]]]:
-    """The attentions with open q, k or v, and which of them are open."""
+    """The attentions with q, k or v in the region, and which of the three are there."""
     found: dict[str, list[str]] = {}
     for step in scene.region:
         at, _dot, name = step.address.rpartition(".")
@@ -39,7 +39,7 @@ def _attentions(scene: Scene) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _orders(scene: Scene) -> Iterator[Edit]:
-    """q, k and v in another order: the other columns of a packed row, or each other's matrices."""
+    """Edits with q, k and v exchanged: other columns of a packed row, or each other's matrices."""
     every = _attentions(scene)
     if not every:
         return
@@ -66,7 +66,7 @@ def _orders(scene: Scene) -> Iterator[Edit]:
 
 
 def _read_as(scene: Scene, draft: Draft, address: str, other: str) -> bool:
-    """Makes one of q, k, v from what makes another; False where that has another shape."""
+    """Makes q, k or v from the inputs of another of them; False if the shapes differ."""
     if address == other:
         return True
     own, theirs = scene.plan[address], scene.plan[other]
@@ -76,7 +76,7 @@ def _read_as(scene: Scene, draft: Draft, address: str, other: str) -> bool:
             return True
         attn = scene.attention(address)
         starts = {"q": 0, "k": attn.q_width, "v": attn.q_width + attn.kv_width}
-        # with fewer key heads the parts differ in width: laid end to end in the other order
+        # with fewer key heads the parts have different widths, end to end in the other order
         draft.change(address, start=starts[other.rpartition(".")[2]])
         return own.shape[0] <= theirs.shape[0]
     weight, to = own.inputs["weight"], theirs.inputs["weight"]
@@ -87,7 +87,7 @@ def _read_as(scene: Scene, draft: Draft, address: str, other: str) -> bool:
 
 
 def _packings(scene: Scene) -> Iterator[Edit]:
-    """Packed by head for packed by kind, and the reverse."""
+    """Edits that pack q, k and v by head instead of by kind, or the reverse."""
     steps = [
         step for step in scene.of("split_heads")
         if step.address.rpartition(".")[2] in SIDES
@@ -116,7 +116,7 @@ def _packings(scene: Scene) -> Iterator[Edit]:
 
 
 def _splits(scene: Scene) -> Iterator[Edit]:
-    """(pos, heads·d_head) read as (pos, d_head, heads), or as (heads, pos, d_head)."""
+    """Edits that read (pos, heads·d_head) as (pos, d_head, heads), or as (heads, pos, d_head)."""
     steps = [step for step in scene.region if step.op in ("split_heads", "linear")
              and step.axes[-1:] == ("d_head",) and step.shape[0] > 1]  # fmt: skip
     if not steps:
@@ -140,7 +140,7 @@ def _splits(scene: Scene) -> Iterator[Edit]:
 
 
 def _cut_by_entry(draft: Draft, step: Step) -> None:
-    """q, k or v out of a packed row that is read as (3·d_head, heads)."""
+    """Takes q, k or v from a packed row that is read as (3·d_head, heads)."""
     heads, count, width = step.shape
     at = step.address
     draft.first(at, "x", "reread", shape=(count, 3 * width, heads))
@@ -158,13 +158,13 @@ def _laid_side_by_side(draft: Draft, step: Step) -> str:
 
 
 def _regroup(draft: Draft, step: Step) -> None:
-    """Lays the heads side by side again and reads them as (heads, positions, width)."""
+    """Merges the heads again and reads them as (heads, positions, width)."""
     row = {"x": _laid_side_by_side(draft, step)}
     draft.change(step.address, op="reread", inputs=row, only=True, shape=step.shape)
 
 
 def _regroup_by_entry(draft: Draft, step: Step) -> None:
-    """Lays the heads side by side again and cuts them entry by entry."""
+    """Merges the heads again and splits them entry by entry."""
     heads, count, width = step.shape
     row, at = _laid_side_by_side(draft, step), step.address
     cut = {"x": draft.made_of(row, "reread", at, shape=(count, width, heads))}
@@ -175,7 +175,7 @@ def _regroup_by_entry(draft: Draft, step: Step) -> None:
 
 
 def _merges(scene: Scene) -> Iterator[Edit]:
-    """Heads laid side by side the wrong way before the output matrix."""
+    """Edits that merge the heads wrongly before the output matrix."""
     steps = [
         step for step in scene.named(".attn.out")
         if (mixed := scene.plan[step.inputs["x"]]).op == "mix" and mixed.shape[0] > 1
@@ -211,7 +211,7 @@ def _merges(scene: Scene) -> Iterator[Edit]:
 
 
 def _shared_keys(scene: Scene) -> Iterator[Edit]:
-    """Grouped queries that read another key head than their own."""
+    """Edits in which grouped queries read another key head than their own."""
     readers = [
         (step, role) for role, op in (("k", "scores"), ("v", "mix")) for step in scene.of(op)
         if 1 < scene.attention(step.address).kv_heads < scene.attention(step.address).heads
@@ -240,7 +240,7 @@ def _shared_keys(scene: Scene) -> Iterator[Edit]:
 
 
 def _mixes(scene: Scene) -> Iterator[Edit]:
-    """Σ over queries for Σ over keys."""
+    """Edits that sum over queries instead of keys."""
     steps = [step for step in scene.of("mix")
              if (shape := scene.plan[step.inputs["weights"]].shape)[1] == shape[2] > 1]  # fmt: skip
 

@@ -23,7 +23,7 @@ MOST_LAYERS = 12  # other layers whose weights are tried
 
 
 def matrix_suspects(scene: Scene) -> Iterator[Edit]:
-    """Mistakes with the matrices of the region."""
+    """Edits with a mistake in the matrices and biases of the region."""
     yield from _transposed(scene)
     yield from _biases(scene)
     yield from _other_weights(scene)
@@ -31,7 +31,7 @@ def matrix_suspects(scene: Scene) -> Iterator[Edit]:
 
 
 def _transposed(scene: Scene) -> Iterator[Edit]:
-    """All matrices, those of q, k and v, and each alone; square ones and others alike."""
+    """Edits that transpose all matrices, those of q, k and v, or one; square or not."""
     every = tuple(step for step in scene.of(*PRODUCTS) if "weight" in step.inputs)
     projections = tuple(step for step in every if step.address.endswith((".q", ".k", ".v")))
     alone = [(step,) for step in every] if len(every) <= 8 else []
@@ -52,7 +52,7 @@ def _transposed(scene: Scene) -> Iterator[Edit]:
 
 
 def _transpose(scene: Scene, draft: Draft, step: Step) -> None:
-    """The matrix the other way round; one that is not square, its numbers read so."""
+    """Transposes the matrix; a matrix that is not square is read with the transposed shape."""
     layout = "out_in" if step.attributes["layout"] == "in_out" else "in_out"
     if not _square(scene, step):
         turned = scene.weight_shape(step.inputs["weight"])[::-1]
@@ -99,7 +99,7 @@ def _stored(step: Step) -> str:
 
 
 def _reread_turned(scene: Scene, draft: Draft, step: Step) -> None:
-    """As the head of a checkpoint is, whose other matrices are stored the other way round."""
+    """Reads the numbers of the transposed matrix with the matrix's own shape."""
     draft.first(step.address, "weight", "turned", axes=(1, 0))
     shape = scene.weight_shape(step.inputs["weight"])
     draft.first(step.address, "weight", "reread", shape=shape)
@@ -125,7 +125,7 @@ def _biases(scene: Scene) -> Iterator[Edit]:
 
 
 def _other_weights(scene: Scene) -> Iterator[Edit]:
-    """One weight of the region exchanged for another of the same shape."""
+    """Edits that exchange one weight of the region for another of the same shape."""
     few = len({scene.layer(step.address) for step in scene.region}) == 1
     for step in scene.region if few else (scene.target,):
         if step.op != "embed":
@@ -152,7 +152,7 @@ def _exchanged(scene: Scene, step: Step) -> Iterator[Edit]:
 
 
 def _both_of_a_norm(scene: Scene, step: Step) -> Iterator[Edit]:
-    """Gain and bias of another norm, together."""
+    """Edits that take gain and bias together from another norm."""
     gain, bias = step.inputs.get("gain"), step.inputs.get("bias")
     if step.op != "affine" or gain is None or bias is None:
         return
@@ -176,7 +176,7 @@ def _swap(
 
 
 def _alike(scene: Scene, read: str) -> Iterator[tuple[int, str]]:
-    """The weights of the same shape: of the same layer, then of the same role in other layers."""
+    """Weights of the same shape: those of the same layer, then the same role in other layers."""
     shape, layer = scene.weight_shape(read), scene.layer(read)
     own = read.removeprefix(WEIGHT)
     role = own.split(".", 2)[2] if layer is not None else own
@@ -201,13 +201,13 @@ def _alike(scene: Scene, read: str) -> Iterator[tuple[int, str]]:
 
 
 def _kind(role: str) -> str:
-    """gain, bias or matrix: like is taken for like."""
+    """gain, bias or matrix: only weights of one kind are exchanged."""
     last = role.rpartition(".")[2].rpartition("_")[2]
     return last if last in ("gain", "bias", "slopes", "frequencies") else "matrix"
 
 
 def _other_layers(scene: Scene) -> Iterator[Edit]:
-    """Every weight of the region's layer taken from another layer."""
+    """Edits that take every weight of the region's layer from another layer."""
     layers = {scene.layer(step.address) for step in scene.region} - {None}
     if len(layers) != 1:
         return

@@ -1,7 +1,7 @@
-"""Mistakes that are made alike in several lines, and the ways in which a line goes wrong.
+"""Mistakes made in the same way in several lines, and the changes of a line that make them.
 
-`setting`, `reading`, `rerouting`, `keeping`, `first` and `then` each say in a word what becomes of
-a line; a `Mistake` has one of them, or a function of its own, and the words for it.
+`setting`, `reading`, `rerouting`, `keeping`, `first` and `then` each return a change of a line.  A
+`Mistake` has one of them, or a function of its own, and the words for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Wrong = Callable[[Draft, Step], None]
 
 
 class Mistake(NamedTuple, Generic[Line]):
-    """A mistake that is made in some lines alike, and how to say so."""
+    """A mistake made in several lines in the same way, and its wording."""
 
     kind: str
     sentence: str
@@ -36,9 +36,9 @@ def made(
     unlikely: int = 0,
     **words: object,
 ) -> Iterator[Edit]:
-    """Each of the mistakes, made in all of the lines; nothing where there are none.
+    """The edit for each mistake, made in all of the lines; no edits without lines.
 
-    `words` are put into the sentences.
+    `words` fill the placeholders of the sentences.
     """
     every = tuple(lines)
     for kind, sentence, change, make, rarer in mistakes if every else ():
@@ -51,17 +51,17 @@ def made(
 
 
 def setting(**attributes: Any) -> Wrong:
-    """The line with other attributes, or with another operation (`op`)."""
+    """A change: the line with other attributes, or with another operation (`op`)."""
     return lambda draft, step: draft.change(step.address, **attributes)
 
 
 def reading(**inputs: str | None) -> Wrong:
-    """The line with other inputs; what is None goes away."""
+    """A change: the line with other inputs; None removes an input."""
     return lambda draft, step: draft.change(step.address, inputs=inputs)
 
 
 def rerouting(routes: Mapping[str, str]) -> Wrong:
-    """The line, reading other things: what stands at the routes' values, not at their keys."""
+    """A change: the line reads a route's value wherever it read the route's key."""
 
     def reroute(draft: Draft, step: Step) -> None:
         for read in step.reads:
@@ -72,22 +72,22 @@ def rerouting(routes: Mapping[str, str]) -> Wrong:
 
 
 def keeping(role: str) -> Wrong:
-    """The line as a copy of what it reads as `role`."""
+    """A change: the line copies its input `role`."""
     return lambda draft, step: draft.keep(step.address, step.inputs[role])
 
 
 def first(role: str, op: str, **attributes: Any) -> Wrong:
-    """The line, reading what `op` makes of what it read as `role`."""
+    """A change: the line reads `op` applied to its input `role`."""
     return lambda draft, step: draft.first(step.address, role, op, **attributes)
 
 
 def then(op: str, **attributes: Any) -> Wrong:
-    """What `op` makes of the line's own result."""
+    """A change: `op` applied to the line's own result."""
     return lambda draft, step: draft.then(step.address, op, **attributes)
 
 
 def together_and_apart(steps: Iterable[Step]) -> Iterator[tuple[tuple[Step, ...], int]]:
-    """All the steps at once, then each alone where there are several; how unlikely that makes it.
+    """All the steps at once, then each alone if there are several; with how unlikely that is.
 
     A port makes a mistake wherever it has the same code; a slip in one place is rarer.
     """
@@ -112,7 +112,7 @@ def factor(value: Expression | None) -> str:
 
 
 def padding_counted(count: int, start: int, make: Wrong) -> Mistake[Step]:
-    """Positions that count on from the padding, which stands before the text."""
+    """The mistake of positions that continue from the padding before the text."""
     sentence = _("it follows if the {count} positions of padding are counted; the model counts the "
                  "text from {own}").format(count=count, own=start)  # fmt: skip
     change = _("take position ids from the attention mask, not from the row")

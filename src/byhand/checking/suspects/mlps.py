@@ -1,4 +1,4 @@
-"""Mistakes inside an MLP: another activation, gate and up swapped or left out."""
+"""Mistakes inside an MLP: another activation, gate and up exchanged or left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = Fraction("1.702")
 
 
 def mlp_suspects(scene: Scene) -> Iterator[Edit]:
-    """Mistakes in the MLPs of the region."""
+    """Edits with a mistake in the MLPs of the region."""
     yield from _activations(scene)
     yield from _gates(scene)
 
@@ -60,13 +60,13 @@ def _named(kind: str) -> str:
 
 
 def _in_code(kind: str) -> str:
-    """The activation, and how torch says it where that is not plain."""
+    """The activation, with torch's spelling where that differs."""
     said = {"gelu": " (approximate='none')", "gelu_tanh": " (approximate='tanh')"}
     return _named(kind) + said.get(kind, "")
 
 
 def _activate_as(draft: Draft, step: Step, kind: str) -> None:
-    """The line with another activation, also one that no model of byhand's has."""
+    """Gives the line another activation, even one that byhand's models do not have."""
     at, x = step.address, step.inputs["x"]
     if kind == "gelu_quick":
         draft.first(at, "x", "scaled", factor=QUICK)
@@ -82,7 +82,7 @@ def _activate_as(draft: Draft, step: Step, kind: str) -> None:
 
 
 def _gates(scene: Scene) -> Iterator[Edit]:
-    """(act(x·gate) * (x·up)): which is which."""
+    """Edits that exchange or omit gate and up in act(x·gate) * (x·up)."""
     ats = dict.fromkeys(step.address.rpartition(".")[0] for step in scene.region)
     gated = [at for at in ats if at.endswith(".mlp") and scene.has(f"{at}.gated")]
 
@@ -125,7 +125,7 @@ def _gates(scene: Scene) -> Iterator[Edit]:
 
 
 def _bent(scene: Scene, draft: Draft, at: str) -> str:
-    """The up projection after the activation."""
+    """Writes the activation of the up projection; returns its address."""
     return draft.copy(f"{at}.gated", scene.plan[f"{at}.act"], x=f"{at}.hidden")
 
 

@@ -1,4 +1,4 @@
-"""Mistakes in a normalisation: eps, the variance, gain and bias, its kind."""
+"""Mistakes in a normalisation: eps, variance, gain and bias, or the kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPS = tuple(map(Fraction, ("1e-5", "1e-6", "0", "1e-12", "1e-8", "1e-3", "1e-7",
 
 @dataclass(frozen=True)
 class Group:
-    """The lines of one normalisation: all of them, and those in the region by their last name."""
+    """The lines of one norm: all, and those in the region, by the last part of their names."""
 
     at: str
     lines: Mapping[str, Step]  # of the plan
@@ -26,7 +26,7 @@ class Group:
 
     @property
     def layernorm(self) -> bool:
-        """Whether the norm is a layernorm; else it is an RMSNorm."""
+        """Whether the norm is a LayerNorm; otherwise it is an RMSNorm."""
         return "centered" in self.lines
 
     @property
@@ -61,7 +61,7 @@ class Group:
         return self.lines["normalized"].shape[-1]
 
     def copied(self, draft: Draft, x: str, before: str) -> str:
-        """The same normalisation of something else, written before a line; where it ends."""
+        """Writes the norm of another input before a line; returns the address of its output."""
         new: dict[str, str] = {self.source: x}
         for step in self.lines.values():
             reads = {role: new.get(read, read) for role, read in step.inputs.items()}
@@ -69,12 +69,12 @@ class Group:
         return new[self.out.address]
 
     def normalise(self, draft: Draft, address: str) -> None:
-        """At a line stands the normalisation of what it was."""
+        """Normalises the line's result in place."""
         draft.keep(address, self.copied(draft, draft.aside(address), address))
 
 
 def group(scene: Scene, at: str) -> Group | None:
-    """The normalisation of this name; None where the model has none."""
+    """The norm of this name; None if the model has none."""
     lines = {}
     for step in scene.plan:
         name = step.address.removeprefix(at + ".")
@@ -87,7 +87,7 @@ def group(scene: Scene, at: str) -> Group | None:
 
 
 def groups(scene: Scene) -> list[Group]:
-    """The normalisations with a line in the region."""
+    """The norms with a line in the region."""
     names = dict.fromkeys(
         step.address.rpartition(".")[0] for step in scene.region if step.op in NORM_OPS
     )
@@ -96,7 +96,7 @@ def groups(scene: Scene) -> list[Group]:
 
 
 def norm_suspects(scene: Scene) -> Iterator[Edit]:
-    """Every mistake in the normalisations of the region: in all alike, then in each alone."""
+    """Edits with a mistake in the norms of the region: in all of them, then in each alone."""
     every = groups(scene)
     if not every:
         return
@@ -238,7 +238,7 @@ def _kind(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
 
 
 def _as_rmsnorm(draft: Draft, each: Group) -> None:
-    """x/√(mean x² + eps) in every open line of a layernorm."""
+    """x/√(mean x² + eps) in every line of a LayerNorm that is in the region."""
     lines, source = each.lines, each.source
     if "centered" in each.open:
         draft.keep(lines["centered"].address, source)
@@ -257,7 +257,7 @@ def _as_rmsnorm(draft: Draft, each: Group) -> None:
 
 
 def _as_layernorm(draft: Draft, each: Group) -> None:
-    """(x - mean)/std in every open line of an RMSNorm."""
+    """(x - mean)/std in every line of an RMSNorm that is in the region."""
     lines, source = each.lines, each.source
     names = ("mean_square", "rms", "normalized")
     first = next((lines[name] for name in names if name in each.open), None)
@@ -281,7 +281,7 @@ def _as_layernorm(draft: Draft, each: Group) -> None:
 
 
 def _whole(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
-    """The norm left out, or done twice."""
+    """Edits that leave the norm out, or apply it twice."""
     ended = [each for each in every if each.out.address in scene.inside]
     if not ended:
         return
@@ -300,6 +300,6 @@ def _whole(scene: Scene, every: Sequence[Group]) -> Iterator[Edit]:
 
 
 def twice(prefix: str, make: Callable[[Draft, Line], None], unlikely: int) -> Mistake[Line]:
-    """A norm that is applied twice; its name is put into the sentence."""
+    """The mistake of a norm that is applied twice; its name fills the sentence."""
     sentence = _("it follows if {norm} is applied twice; the model applies it once")
     return Mistake(prefix + "norm-twice", sentence, _("apply {norm} once"), make, unlikely)

@@ -1,7 +1,7 @@
-"""The numbers of edited plans: ranges that can also do what no transformer does.
+"""The numbers of edited plans: ranges with operations that no transformer has.
 
-A mistake is written as a plan of right operations and of these: entries copied, scaled, taken in
-another order, read with another shape, rounded to a coarser format, dropped.
+A mistake is a plan of usual operations and of these: entries copied, scaled, reordered, reshaped,
+rounded to a coarser format, or dropped.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ Data = npt.NDArray[Any]
 
 
 class Mistaken(Allowed):
-    """Allowed numbers; of a wrong operation, too, all that its mistaken author may get."""
+    """Allowed numbers, also for wrong operations: all that such an implementation may give."""
 
     def moved(self, move: Callable[[Data], Data], *values: Range) -> Range:
-        """The value whose entries are where `move` puts those of the values, laid end to end along
-        the first axis where there are several."""
+        """The values with their entries rearranged by `move`; several are first concatenated."""
         read = tuple(map(self._read, values))
         result = (read[0] if len(read) == 1 else _end_to_end(read)).each(move)
         result.origin = _shares(read[0])
@@ -39,8 +38,7 @@ class Mistaken(Allowed):
 
     @np.errstate(invalid="ignore")
     def rounded(self, x: Range, rounding: Callable[[Data], Data]) -> Range:
-        """The value after a rounding of every entry, which is monotonic: what is between two
-        numbers comes between them again."""
+        """The value with every entry rounded; the rounding is monotonic, so bounds stay bounds."""
         x = self._read(x)
         rad = x.radius()
         mid = np.asarray(x.mid, dtype=np.float64)
@@ -62,11 +60,11 @@ class Mistaken(Allowed):
         return Range(mid, rad, usual, away, origin=_shares(x))
 
     def hidden_like(self, x: Range, other: Range) -> Range:
-        """The value with those entries absent that are absent in another."""
+        """The value with the absent entries of another one."""
         return x if other.absent is None else self.hiding(x, other.absent)
 
     def present(self, x: Range) -> Range:
-        """Scores or shares with 0 where nothing was to be seen."""
+        """Scores or attention weights with 0 at masked entries."""
         return x if x.absent is None else Range(*_zero(x.absent, x))
 
     def _filled(self, like: Range, number: Any) -> Range:
@@ -77,7 +75,7 @@ class Mistaken(Allowed):
     # ------------------------------------------------------------------- copied, scaled, raised
 
     def keep(self, x: Range) -> Range:
-        """x as it is."""
+        """The value unchanged."""
         return x
 
     def scaled(self, x: Range, *, factor: Fraction | Expression) -> Range:
@@ -96,7 +94,7 @@ class Mistaken(Allowed):
         factors: Sequence[Fraction],
         shifts: Sequence[Fraction],
     ) -> Range:
-        """x, with single entries times a factor plus a summand; places count all entries."""
+        """The value with some entries times a factor plus a summand; `places` are flat indices."""
         times = np.full(x.shape, Fraction(1), dtype=object)
         plus = np.full(x.shape, Fraction(0), dtype=object)
         times.reshape(-1)[list(places)] = factors
@@ -115,7 +113,7 @@ class Mistaken(Allowed):
     # ------------------------------------------------------------------- moved
 
     def taken(self, x: Range, *, axis: int, order: Sequence[int]) -> Range:
-        """The entries along an axis in another order, some perhaps twice or never."""
+        """The entries along an axis in another order; entries may be repeated or omitted."""
         return self.moved(lambda data: np.take(data, order, axis=axis), x)
 
     def turned(self, x: Range, *, axes: Sequence[int]) -> Range:
@@ -123,11 +121,11 @@ class Mistaken(Allowed):
         return self.moved(lambda data: data.transpose(tuple(axes)), x)
 
     def reread(self, x: Range, *, shape: Sequence[int]) -> Range:
-        """The same numbers, as they lie in memory, read with another shape."""
+        """The numbers in their order in memory, with another shape."""
         return self.moved(lambda data: np.ascontiguousarray(data).reshape(tuple(shape)), x)
 
     def shuffled(self, x: Range, *, order: Data) -> Range:
-        """All entries in another order, the shape as it is."""
+        """All entries in another order, with the same shape."""
         return self.moved(lambda data: data.reshape(-1)[order].reshape(data.shape), x)
 
     def hidden(self, x: Range, *, mask: Sequence[Sequence[bool]]) -> Range:
@@ -136,7 +134,7 @@ class Mistaken(Allowed):
         return self.hiding(x, away)
 
     def even_rows(self, x: Range, *, rows: Sequence[int]) -> Range:
-        """Shares in which some queries look at every key alike: nothing else was left to them."""
+        """Attention weights in which some queries attend equally to all keys."""
         size = x.shape[-1]
         even = self._filled(x, Fraction(1, size))
         chosen = np.zeros(x.shape, dtype=bool)
@@ -155,12 +153,12 @@ class Mistaken(Allowed):
         return self.rounded(x, lambda data: rounded_to(format, data))
 
     def cut_off(self, x: Range, *, places: int) -> Range:
-        """x without the digits after so many decimals."""
+        """The value cut off after so many decimals."""
         unit = 10.0**places
         return self.rounded(x, lambda data: np.trunc(data * unit) / unit)
 
     def to_places(self, x: Range, *, places: int) -> Range:
-        """x rounded to so many decimals."""
+        """The value rounded to so many decimals."""
         return self.rounded(x, lambda data: np.round(data, places))
 
     # ------------------------------------------------------------------- the end
@@ -182,8 +180,8 @@ class Mistaken(Allowed):
     ) -> Range:
         """The mean over some positions of -ln probs[position, the token that follows it].
 
-        `following` are the tokens that follow, from position 0 on; behind them, and where they
-        are negative, comes the target.
+        `following` are the next tokens, from position 0 on; the target stands after them, and in
+        place of negative ids.
         """
         losses = []
         for place in places:
@@ -195,24 +193,24 @@ class Mistaken(Allowed):
     # ------------------------------------------------------------------- dropped
 
     def dropped(self, x: Range, *, values: Data, rate: Fraction) -> Range:
-        """x as a dropout left it, which claimed these values."""
+        """The value after a dropout, whose kept entries the claimed values show."""
         larger = wide(x.mid) / float(1 - rate)
         return self._kept(x, nearer(values, np.zeros(x.shape), larger), larger != 0, rate)
 
     def dropped_add(self, x: Range, y: Range, *, values: Data, rate: Fraction) -> Range:
-        """x + y, where a dropout had left some of y."""
+        """x + y after a dropout of y."""
         larger, off = wide(y.mid) / float(1 - rate), self.add(x, y).radius()
         kept = nearer(values, wide(x.mid), wide(x.mid) + larger)
         tells = np.abs(larger) > 4 * (0.0 if off is None else off)
         return self.add(x, self._kept(y, kept, tells, rate))
 
     def dropped_mix(self, weights: Range, v: Range, *, values: Data, rate: Fraction) -> Range:
-        """What is mixed of the shares that a dropout had left."""
+        """The mix of v with the attention weights that a dropout kept."""
         factor = float(1 / (1 - rate))
         off = self.mix(weights, v).radius()
         assert off is not None
         shares, rows = wide(weights.mid), wide(v.mid)
-        # the shares are stored once more before they are mixed, and the result may be larger
+        # the weights are stored once more before mixing, and the result may be larger
         sizes = self.mix(Range(shares), Range(np.abs(rows))).mid
         off = off + sizes * (2 * self.precision.store.half)
         kept = kept_keys(shares, rows, values, factor * off, factor)
@@ -221,7 +219,7 @@ class Mistaken(Allowed):
         return self.mix(self._kept(weights, kept, tells, rate), v)
 
     def _kept(self, x: Range, kept: Data, tells: Data, rate: Fraction) -> Range:
-        """What is left of x; entries so small that nothing tells are not counted."""
+        """The kept entries of x, scaled; entries too small to tell are not counted."""
         if not plausible(kept, tells, float(rate)):
             raise InputError(_("no dropout explains it"))
         # the factor is a float32 number whatever the format
@@ -230,12 +228,12 @@ class Mistaken(Allowed):
 
 
 def _shares(x: Range) -> Origin | None:
-    """That masked entries are 0 stays true wherever they go."""
+    """The origin of attention weights, whose masked entries stay 0 when moved; else None."""
     return Origin(shares=True) if x.origin is not None and x.origin.shares else None
 
 
 def _zero(away: Data, x: Range) -> tuple[Data, Data | None, Data | None]:
-    """The arrays of a range with 0 in these places."""
+    """The arrays of a range with 0 at these places."""
     rad, usual = x.radius(), x.usual
     return (
         np.where(away, 0.0, x.mid),
@@ -245,7 +243,7 @@ def _zero(away: Data, x: Range) -> tuple[Data, Data | None, Data | None]:
 
 
 def _end_to_end(values: tuple[Range, ...]) -> Range:
-    """The values one after the other along the first axis; None stands for zeros."""
+    """The values concatenated along the first axis; None stands for zeros."""
 
     def joined(parts: list[Data | None], dtype: Any) -> Data | None:
         if all(part is None for part in parts):

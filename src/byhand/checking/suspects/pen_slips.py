@@ -1,7 +1,7 @@
 """Slips of the pen in a line: a sign, a decimal point, two digits, entries in another order.
 
-Other suspects ask what a mistake would give; these look at what was written, since there are too
-many places where a pen can slip.  They need the claimed values beside the expected ones.
+Other suspects work out what a mistake would give.  These start from the written numbers, since a
+pen can slip in too many places to try.  They need the claimed and the expected values.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from byhand.checking.suspects.scenes import Edit, Scene, Values
 from byhand.language import _
 from byhand.plan import Step
 
-MOST_SLIPS = 4  # entries that slipped in one line; more are no slips
-LONGEST_AXIS = 1024  # along which another order is looked for
-PLACES = 12  # of decimals that are looked at, behind and before the point
+MOST_SLIPS = 4  # entries of one line that may have slipped
+LONGEST_AXIS = 1024  # longest axis that is searched for another order
+PLACES = 12  # decimals considered, after and before the point
 IDS = ("given", "argmax")
 Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class _Written:
-    """The claimed part beside what was expected, and where its entries stand in the step."""
+    """The claimed part, the expected values, and the index of the part in the step."""
 
     values: Values
     expected: Values
@@ -52,7 +52,7 @@ class _Written:
 
     @property
     def outside(self) -> list[tuple[int, ...]]:
-        """The entries that are further from what was expected than is allowed."""
+        """The entries that are further from the expected values than is allowed."""
         with np.errstate(invalid="ignore"):
             away = np.abs(self.values - self.expected) > self.allowed
         return [tuple(map(int, place)) for place in np.argwhere(away & np.isfinite(self.values))]
@@ -64,7 +64,7 @@ class _Written:
 
 
 def slip_suspects(scene: Scene) -> Iterator[Edit]:
-    """Slips in the line that does not follow."""
+    """Edits with slips of the pen in the line that does not follow."""
     written = _Written.of(scene)
     if written is not None:
         mistakes = (_single_entries(scene, written), _orders(scene, written))
@@ -102,7 +102,7 @@ def _single_entries(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
 def _slip(
     scene: Scene, written: _Written, place: tuple[int, ...]
 ) -> tuple[str, Fraction, Fraction, str] | None:
-    """What makes this entry of what was expected: kind, factor, summand, sentence."""
+    """The slip that makes the claimed entry of the expected one: kind, factor, summand, words."""
     claimed, expected = float(written.values[place]), float(written.expected[place])
     allowed = float(written.allowed[place])
     at = written.address(scene, place)
@@ -128,7 +128,7 @@ def _slip(
 def _digits_exchanged(
     claimed: float, slack: Values | float, place: tuple[int, ...]
 ) -> Iterator[Fraction]:
-    """The numbers that differ from a decimal by two neighbouring digits in each other's place."""
+    """The numbers that result from a decimal by exchanging two neighbouring digits."""
     width = float(np.broadcast_to(slack, np.shape(slack))[place] if np.ndim(slack) else slack)
     count = _decimal_places(width)
     if count is None:
@@ -143,7 +143,7 @@ def _digits_exchanged(
 
 
 def _decimal_places(slack: float) -> int | None:
-    """How many decimals are written, from half a unit of the last; None where it is no such."""
+    """The number of decimals, from half a unit of the last place; None if it is no such unit."""
     if not slack > 0:
         return None
     places = round(-log10(2 * slack))
@@ -155,7 +155,7 @@ def _decimal_places(slack: float) -> int | None:
 
 
 def _orders(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
-    """The rows of the claim along one axis are those expected, in another order."""
+    """Mistakes in which the claim's rows along an axis are the expected ones in another order."""
     fixed = {place for place, at in enumerate(scene.context.index) if isinstance(at, int)}
     names = [name for place, name in enumerate(scene.target.axes) if place not in fixed]
     for axis, size in enumerate(written.values.shape):
@@ -182,7 +182,7 @@ def _orders(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
 
 
 def _matching_order(written: _Written, axis: int) -> list[int] | None:
-    """For each row of the claim the row that was expected; None where some row has none."""
+    """The expected row of each row of the claim; None if some row has none."""
     values, expected, allowed = (
         np.moveaxis(part, axis, 0).reshape(part.shape[axis], -1)
         for part in (written.values, written.expected, written.allowed)
@@ -205,7 +205,7 @@ def _shown(order: list[int], most: int = 8) -> str:
 
 
 def _padding(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
-    """Shares that sum to less than 1 in each row: the padding, which is not here, took the rest."""
+    """The mistake of attention to padding: each row sums to less than 1, padding has the rest."""
     whole = written.values.shape == scene.target.shape
     if not (
         whole and scene.target.address.endswith(".attn.weights") and any(scene.context.padding)
@@ -229,7 +229,7 @@ def _padding(scene: Scene, written: _Written) -> Iterator[Mistake[Step]]:
 
 
 def _decimals(scene: Scene) -> Iterator[Edit]:
-    """Digits cut off instead of rounded; lines in between rounded although nobody sees them."""
+    """Edits with digits cut off instead of rounded, or with unclaimed lines rounded."""
     slack = np.asarray(scene.context.slack, dtype=np.float64)
     slack = slack[slack > 0]
     if not slack.size or scene.target.op in IDS:

@@ -1,4 +1,4 @@
-"""Mistakes in RoPE: pairing, base, positions, direction, width, and what it is applied to."""
+"""Mistakes in RoPE: pairing, base, positions, direction, width, and its inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BASES = tuple(map(Fraction, (10_000, 500_000, 1_000_000, 1_000, 100_000)))
 
 
 def rotary_suspects(scene: Scene) -> Iterator[Edit]:
-    """Mistakes in the rotations of the region, and rotations that are missing or too many."""
+    """Edits with a mistake in the rotations of the region, and with missing or extra ones."""
     every = scene.of("rotate")
     if every:
         yield from _settings(scene, every)
@@ -32,7 +32,7 @@ def rotary_suspects(scene: Scene) -> Iterator[Edit]:
 
 
 def _settings(scene: Scene, every: tuple[Step, ...]) -> Iterator[Edit]:
-    """Each mistake in q and k, then in q alone and in k alone where both are open."""
+    """Edits with each mistake in q and k, then in one of them if the region has both."""
     sides = [tuple(s for s in every if s.address.endswith(f".{x}_rotated")) for x in ("q", "k")]
     for mistake in _wrong_settings(scene, every[0]):
         yield from made(scene, every, mistake)
@@ -131,7 +131,7 @@ def _wrong_widths(step: Step) -> Iterator[Mistake[Step]]:
 
 
 def _rotate_last(draft: Draft, step: Step) -> None:
-    """The last entries of a head put first, turned, and put back."""
+    """Moves the last entries of a head to the front, rotates them, and moves them back."""
     width, d_head, axis = step.attributes["width"], step.shape[-1], len(step.shape) - 1
     order = (*range(d_head - width, d_head), *range(d_head - width))
     draft.first(step.address, "x", "taken", axis=axis, order=order)
@@ -140,7 +140,7 @@ def _rotate_last(draft: Draft, step: Step) -> None:
 
 
 def _unrotated(scene: Scene) -> Iterator[Edit]:
-    """RoPE left out, of q, of k or of both."""
+    """Edits without RoPE for q, for k or for both."""
     scored = scene.of("scores")
     for sides in (("q", "k"), ("q",), ("k",)):
         draft = scene.draft()
@@ -169,7 +169,7 @@ def _unrotated(scene: Scene) -> Iterator[Edit]:
 
 
 def _values_rotated(scene: Scene) -> Iterator[Edit]:
-    """RoPE applied to v as to k: where v is written, or where it is mixed."""
+    """Edits that apply RoPE to v as to k: where v is claimed, or where it is mixed."""
     mistake = partial(
         Mistake,
         "rope-on-v",
@@ -199,6 +199,6 @@ def _values_rotated(scene: Scene) -> Iterator[Edit]:
 
 
 def _turning(scene: Scene, step: Step) -> Step | None:
-    """The rotation of k beside a line of the same attention."""
+    """The rotation of k in the same attention as a line; None if there is none."""
     at = step.address.rpartition(".")[0] + ".k_rotated"
     return scene.plan[at] if scene.has(at) else None

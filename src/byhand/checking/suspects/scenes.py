@@ -1,10 +1,10 @@
-"""Scenes, drafts and edits: what a mistake is made in, how it is written down, what comes of it.
+"""Scenes, drafts and edits: the context of a mistake, a plan being edited, the edited plan.
 
-An `Edit` is a plan in which somebody's mistake is made on purpose.  A `Draft` writes such a plan:
-lines are changed, or new lines (`suspect.0`, …) are written in before them.  A `Scene` is what all
-suspects look at: the plan, the line that does not follow, and what was claimed.
+An `Edit` is a plan with a deliberate mistake.  A `Draft` writes such a plan: lines are changed, or
+new lines (`suspect.0`, …) are written in before them.  A `Scene` is the input of all suspects: the
+plan, the line that does not follow, and the claim.
 
-Which mistakes there are stands in the modules beside this one; nothing here computes.
+The modules beside this one hold the mistakes; nothing here computes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Edit:
-    """A plan with one mistake in it, and how to say so."""
+    """A plan with one mistake in it, and its wording."""
 
     kind: str  # a word of the catalogue
     sentence: str  # "it follows if GELU is the erf form; the model says tanh"
@@ -41,8 +41,8 @@ class Edit:
 class Context:
     """What is known about the claims besides the plan.
 
-    `values` and `expected` are the claimed part and what was worked out for it, of one shape;
-    slips of the pen are looked for only where they are given.
+    `values` and `expected` are the claimed and the worked-out part, of one shape.  Slips of the pen
+    are tried only if both are given.
     """
 
     claimed: frozenset[str] = frozenset()
@@ -54,8 +54,8 @@ class Context:
     index: tuple[int | slice, ...] = ()
     values: Values | None = None
     expected: Values | None = None
-    allowed: Values | None = None  # how far each value may be from the expected one
-    slack: Values | float = 0.0  # how far the claimant's number may be from what is written
+    allowed: Values | None = None  # allowed error of each value
+    slack: Values | float = 0.0  # how far the claimant's number may be from the written one
 
 
 class Draft:
@@ -66,11 +66,11 @@ class Draft:
         self._weights = weights
         self._lines: dict[str, Step] = {}
         self._before: dict[str, list[Step]] = {}
-        self._moved: dict[str, str] = {}  # a line → the line that it is moved before
+        self._moved: dict[str, str] = {}  # a line → the line that it moves before
         self._new: dict[str, Step] = {}
 
     def __getitem__(self, address: str) -> Step:
-        """The line at an address, as it is now."""
+        """The line at an address, with the edits so far."""
         return self._lines.get(address) or self._plan[address]
 
     def write(
@@ -83,7 +83,7 @@ class Draft:
         /,
         **attributes: Any,
     ) -> str:
-        """A new line before the line at `before`; returns its address."""
+        """Writes a new line before the line at `before`; returns its address."""
         address = f"{SUSPECT}{len(self._new)}"
         step = Step(address, op, dict(inputs), axes, shape, op, attributes)
         self._new[address] = step
@@ -91,7 +91,7 @@ class Draft:
         return address
 
     def copy(self, before: str, step: Step, **reads: str) -> str:
-        """A new line that does what `step` does, reading other things; returns its address."""
+        """Writes a copy of `step` with other inputs before a line; returns its address."""
         inputs = {**step.inputs, **reads}
         return self.write(before, step.op, inputs, step.axes, step.shape, **step.attributes)
 
@@ -104,7 +104,7 @@ class Draft:
         only: bool = False,
         **attributes: Any,
     ) -> None:
-        """Another operation, other inputs or attributes; what is None goes away.
+        """Changes a line's operation, inputs or attributes; None removes one.
 
         With `only`, inputs and attributes are replaced as a whole.
         """
@@ -119,7 +119,7 @@ class Draft:
         )
 
     def made_of(self, read: str, op: str, before: str, **attributes: Any) -> str:
-        """A new line before another: what `op` makes of what stands at `read`; its address."""
+        """Writes `op` applied to the value at `read` before a line; returns its address."""
         if read.startswith(WEIGHT):
             shape = self._weights[read.removeprefix(WEIGHT)].shape
             axes = tuple(f"axis {place}" for place in range(len(shape)))
@@ -130,32 +130,32 @@ class Draft:
         return self.write(before, op, {"x": read}, axes, shape, **attributes)
 
     def first(self, address: str, role: str, op: str, **attributes: Any) -> None:
-        """The line reads what `op` makes of what it read as `role`."""
+        """Makes the line read `op` applied to its input `role`."""
         new = self.made_of(self[address].inputs[role], op, address, **attributes)
         self.change(address, inputs={role: new})
 
     def reroute(self, address: str, old: str, new: str) -> None:
-        """Whatever the line reads at `old` it now reads at `new`."""
+        """Makes the line read `new` wherever it read `old`."""
         step = self[address]
         self.change(
             address, inputs={role: new for role, read in step.inputs.items() if read == old}
         )
 
     def keep(self, address: str, read: str) -> None:
-        """The line does nothing but copy what stands at `read`."""
+        """Makes the line a copy of the value at `read`."""
         self.change(address, op="keep", inputs={"x": read}, only=True)
 
     def then(self, address: str, op: str, **attributes: Any) -> None:
-        """At the address stands what `op` makes of the line's own result."""
+        """Replaces the line's result by `op` applied to it."""
         moved = self.aside(address)
         self.change(address, op=op, inputs={"x": moved}, only=True, **attributes)
 
     def aside(self, address: str) -> str:
-        """The line as it is, written under a new address before itself; returns that."""
+        """Writes the unchanged line under a new address before itself; returns that address."""
         return self.copy(address, self[address])
 
     def sooner(self, address: str, *, before: str) -> None:
-        """Moves a claimed line, which needs nothing, up to where something is to read it."""
+        """Moves a claimed line, which has no inputs, up before another line that will read it."""
         self._moved[address] = before
 
     def made(self) -> Plan:
@@ -173,7 +173,7 @@ class Draft:
 def _sides_after(
     op: str, axes: tuple[str, ...], shape: tuple[int, ...], attributes: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The axes and sides of what an operation that moves entries about makes of a value."""
+    """The axes and the shape of a value after an operation that moves entries."""
     if op == "turned":
         order = attributes["axes"]
         return tuple(axes[place] for place in order), tuple(shape[place] for place in order)
@@ -188,7 +188,7 @@ def _sides_after(
 
 @dataclass(frozen=True)
 class Scene:
-    """A line that does not follow, and everything an edit may need to know."""
+    """A line that does not follow, and everything that an edit may need."""
 
     plan: Plan
     region: tuple[Step, ...]  # from the nearest claimed lines to the target, which is the last
@@ -202,7 +202,7 @@ class Scene:
         return self.plan.spec
 
     def draft(self) -> Draft:
-        """The plan as it is, to be edited."""
+        """A new draft of the plan."""
         return Draft(self.plan, self.model.weights)
 
     def of(self, *ops: str) -> tuple[Step, ...]:
@@ -219,11 +219,11 @@ class Scene:
         return frozenset(step.address for step in self.region)
 
     def has(self, address: str) -> bool:
-        """Whether there is such a step in the plan, claimed or not, under this name."""
+        """Whether the plan has a step of this name, claimed or not."""
         return address in self.plan.known
 
     def own(self, address: str) -> str:
-        """The step's own address, where it is known under a second name."""
+        """The step's own address, if it is known under a second name."""
         return self.plan.known[address]
 
     def layer(self, address: str) -> int | None:
@@ -240,7 +240,7 @@ class Scene:
         return attention
 
     def weight_shape(self, read: str) -> tuple[int, ...]:
-        """The sides of a weight that a step reads."""
+        """The shape of a weight that a step reads."""
         return self.model.weights[read.removeprefix(WEIGHT)].shape
 
     def has_weight(self, read: str) -> bool:
@@ -248,5 +248,5 @@ class Scene:
         return read.removeprefix(WEIGHT) in self.model.weights
 
     def entering(self, layer: int) -> str:
-        """The stream that enters a block."""
+        """The address of the stream that enters a block."""
         return self.own(f"stream.{layer}")

@@ -1,4 +1,4 @@
-"""Mistakes between q·k and the shares: scale, mask, softmax."""
+"""Mistakes between q·k and the attention weights: scale, mask, softmax."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from byhand.plan import Step
 from byhand.spec import over_root
 
 Mask = tuple[tuple[bool, ...], ...]
-Sees = Callable[[int, int, bool], bool]  # of a query, a key, and whether the model lets it
+Sees = Callable[[int, int, bool], bool]  # (query, key, allowed by the model) → allowed
 
 
 def score_suspects(scene: Scene) -> Iterator[Edit]:
-    """Mistakes in the scores and shares of the region."""
+    """Edits with a mistake in the scores and attention weights of the region."""
     yield from _scales(scene)
     yield from _masks(scene)
     yield from _softmaxes(scene)
@@ -117,15 +117,17 @@ def _masks(scene: Scene) -> Iterator[Edit]:
 
 
 def _open_scores(scene: Scene) -> tuple[Step, ...]:
-    """The scores of the region, and those that an open softmax reads: what is masked is claimed in
-    many ways, so that a mistake in the mask may show in the shares alone."""
+    """The scores of the region, and those that a softmax of the region reads.
+
+    Masked scores are claimed in many ways, so a mistake in the mask may show in the weights alone.
+    """
     read = [scene.plan[step.inputs["x"]] for step in scene.of("softmax")]
     steps = dict.fromkeys(step.address for step in (*scene.of("scores"), *read))
     return tuple(step for at in steps if (step := scene.plan[at]).op == "scores")
 
 
 def _remask(scene: Scene, draft: Draft, step: Step, mask: Mask) -> None:
-    """Scores with another mask; where they are claimed, worked out again for the softmax."""
+    """Gives the scores another mask; claimed scores are worked out again for the softmax."""
     if step.address in scene.inside:
         draft.change(step.address, mask=mask)
         return
@@ -151,7 +153,9 @@ def _mask(step: Step, sees: Sees) -> Mask:
 
 
 def _strict(scene: Scene, every: tuple[Step, ...], rule: str, change: str) -> Iterator[Edit]:
-    """A query that cannot see itself; the first may then look at nothing, or at all alike."""
+    """Edits in which no query attends to itself; one without keys attends to itself, all or
+    none.
+    """
     sentence = _("it follows if a position cannot see itself; {rule}").format(rule=rule)
     last = scene.target.op == "scores"
     for even in (False, True):
@@ -159,7 +163,7 @@ def _strict(scene: Scene, every: tuple[Step, ...], rule: str, change: str) -> It
         for step in every:
             mask = _mask(step, lambda q, k, own: own and k != q)
             blind = [place for place, row in enumerate(mask) if not any(row)]
-            if not last or not even:  # else nothing is done with what nobody sees
+            if not last or not even:  # otherwise nothing reads the row without keys
                 mask = tuple(
                     row if any(row) else own
                     for row, own in zip(mask, step.attributes["mask"], strict=True)
@@ -172,7 +176,7 @@ def _strict(scene: Scene, every: tuple[Step, ...], rule: str, change: str) -> It
 
 
 def _windows(scene: Scene, every: tuple[Step, ...]) -> Iterator[Edit]:
-    """A sliding window that is one too wide or too narrow, or not there."""
+    """Edits with a sliding window that is one too wide, one too narrow, or missing."""
     windowed = [step for step in every if scene.attention(step.address).window is not None]
     if not windowed:
         return
@@ -193,8 +197,7 @@ def _windows(scene: Scene, every: tuple[Step, ...]) -> Iterator[Edit]:
 
 
 def _around_the_softmax(scene: Scene) -> Iterator[Edit]:
-    """Masked after the softmax, so that the shares no longer sum to 1; masked scores set to 0
-    before it, so that they still get a share."""
+    """Edits that mask after the softmax, or set masked scores to 0 before it."""
     steps = [step for step in scene.of("softmax") if scene.plan[step.inputs["x"]].op == "scores"]
 
     def mask_late(draft: Draft, softmax: Step) -> None:
@@ -263,7 +266,7 @@ def _over_axis(draft: Draft, step: Step, *, back: int) -> None:
 
 
 def _additions(scene: Scene) -> Iterator[Edit]:
-    """ALiBi and tables of scores; q and k in each other's place."""
+    """Edits with ALiBi or the score table wrong or left out, or with q and k exchanged."""
     every = scene.of("scores")
     change = _("subtract slope·distance from the scores")
     yield from made(scene,

@@ -1,4 +1,4 @@
-"""Mistakes along the residual stream: what is added, from where, and where the norms stand."""
+"""Mistakes along the residual stream: what is added, from where, and the places of norms."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
 
-MOST_INPUTS = 10  # other lines that a line may have read by mistake
+MOST_INPUTS = 10  # other lines that a line may read by mistake
 
 
-Route = tuple[Step, str, str]  # a line, what it reads, and what it may read instead
+Route = tuple[Step, str, str]  # a line, its input, and a wrong input
 
 
 def _rerouted(draft: Draft, route: Route) -> None:
-    """The line of a route reads the other thing."""
+    """Makes the line of a route read the wrong input."""
     step, own, other = route
     draft.reroute(step.address, own, other)
 
 
 def stream_suspects(scene: Scene) -> Iterator[Edit]:
-    """Mistakes with the stream of the region."""
+    """Edits with a mistake in the residual stream of the region."""
     yield from _skipped_layers(scene)
     yield from _residuals(scene)
     yield from _parallel(scene)
@@ -84,7 +84,7 @@ def _add_again(draft: Draft, step: Step, role: str) -> None:
 
 
 def _sources(scene: Scene, step: Step) -> tuple[str | None, str, str]:
-    """The normalised stream, the one that enters the block, and the first one."""
+    """The normalised stream, the stream that enters the block, and the first stream."""
     name = step.address.removesuffix("add") + "norm.out"
     layer = int(step.address.split(".")[1])
     pre = scene.spec.blocks[layer].norm_place == "pre" and scene.has(name)
@@ -95,7 +95,7 @@ def _sources(scene: Scene, step: Step) -> tuple[str | None, str, str]:
 
 
 def _parallel(scene: Scene) -> Iterator[Edit]:
-    """The MLP read from another place of the stream than the model says."""
+    """Edits in which the MLP reads the stream at another place than in the model."""
     routes: list[Route] = []
     parallel = False
     for step in scene.region:
@@ -131,7 +131,7 @@ def _parallel(scene: Scene) -> Iterator[Edit]:
 
 
 def _skipped_layers(scene: Scene) -> Iterator[Edit]:
-    """What comes after a block reads the stream that entered it, or an earlier one."""
+    """Edits that skip blocks: the next step reads the stream before the block, or earlier."""
 
     sentence = _("it follows if block {blocks} is left out: {other} is read; the model reads {own}")
     skipped = partial(Mistake, "layer-skipped", sentence, _("run block {blocks}"))
@@ -159,7 +159,7 @@ def _skipped_layers(scene: Scene) -> Iterator[Edit]:
 
 
 def _norm_places(scene: Scene) -> Iterator[Edit]:
-    """Sublayers that read the stream without its norm; norms after the add; and the reverse."""
+    """Edits with norms in other places: missing before a sublayer, after the add, or before it."""
     yield from _unnormalised(scene)
     yield from _norm_of_its_own_sum(scene)
     yield from _after_the_add(scene)
@@ -167,7 +167,7 @@ def _norm_places(scene: Scene) -> Iterator[Edit]:
 
 
 def _norm_of(scene: Scene, step: Step, place: str) -> Group | None:
-    """The norm of the sublayer that a line belongs to, where the model puts it there."""
+    """The norm of a line's sublayer, if the model has it at this place."""
     layer = scene.layer(step.address)
     if layer is None or scene.spec.blocks[layer].norm_place != place:
         return None
@@ -215,7 +215,7 @@ def _unnormalised(scene: Scene) -> Iterator[Edit]:
 
 
 def _post_norm(make: Callable[[Draft, Line], None], unlikely: int = 0) -> Mistake[Line]:
-    """Post-norm for pre-norm, made so."""
+    """The mistake of post-norm instead of pre-norm."""
     return Mistake(
         "norm-place",
         _("it follows if the norm comes after the add (post-norm); the model normalises before the "
@@ -225,7 +225,7 @@ def _post_norm(make: Callable[[Draft, Line], None], unlikely: int = 0) -> Mistak
 
 
 def _norm_of_its_own_sum(scene: Scene) -> Iterator[Edit]:
-    """The norm of a sublayer read from its own sum, which is claimed further down."""
+    """Edits in which a sublayer's norm reads the sublayer's own sum, which is claimed below."""
     routes: list[Route] = []
     for step in scene.region:
         norm = _norm_of(scene, step, "pre")
@@ -243,7 +243,7 @@ def _norm_of_its_own_sum(scene: Scene) -> Iterator[Edit]:
 
 
 def _after_the_add(scene: Scene) -> Iterator[Edit]:
-    """The sum is normalised, and the sublayer reads the stream, or what it read before."""
+    """Edits that normalise the sum; the sublayer reads the stream, or its usual input."""
     adds = [(step, norm) for step in _adds(scene) if (norm := _norm_of(scene, step, "pre"))]
     reads = _normalised_reads(scene, final=False)
 
@@ -260,7 +260,7 @@ def _after_the_add(scene: Scene) -> Iterator[Edit]:
 
 
 def _before_the_sublayer(scene: Scene) -> Iterator[Edit]:
-    """Pre-norm for post-norm."""
+    """Edits with pre-norm instead of post-norm."""
     norms = [(step, norm) for step in scene.region if (norm := _norm_of(scene, step, "post"))]
     lines = [
         (step, norm) for step, norm in norms
@@ -288,7 +288,7 @@ def _before_the_sublayer(scene: Scene) -> Iterator[Edit]:
 
 
 def _other_inputs(scene: Scene) -> Iterator[Edit]:
-    """A line of the region reads another line of the same shape than it should."""
+    """Edits in which a line of the region reads another line of the same shape."""
     places = {step.address: place for place, step in enumerate(scene.plan)}
     first_place = min(places[step.address] for step in scene.region)
     edges = dict.fromkeys(

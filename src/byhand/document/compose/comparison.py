@@ -1,7 +1,8 @@
-"""What floats made of it, as people and programs read it: a line a step, or every number.
+"""A comparison of floats with the true values, as parts: a line for each step, or every number.
 
-`comparing` finds the errors; here they are laid out: the steps with their largest errors, the next
-tokens that differ, and for the steps asked for each number three times: true, float, error.
+`comparing` finds the errors.  Here they become parts: the steps with their largest errors and the
+next tokens that differ.  In the steps asked for, each number has its true value, its float and its
+error.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ from byhand.tracing import Trace
 if TYPE_CHECKING:
     from byhand.comparing import Comparison, Differing, StepComparison
 
-INDENT = "  "  # before the rows that stand below a row of true values
-BAR = 10  # doublings of an error that a bar of usual length shows
+INDENT = "  "  # before the rows below a row of true values
+BAR = 10  # doublings of an error that a usual bar can show
 Index = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A run in floats and the truth, ready to be shown."""
+    """A run in floats and the true values, ready to be shown."""
 
     comparison: Comparison
     floats: Trace
@@ -75,7 +76,7 @@ class Compared:
 
     @property
     def digits(self) -> int:
-        """How many digits of the true values are shown."""
+        """The number of digits shown of the true values."""
         return self.proven.digits or DIGITS
 
     @property
@@ -86,7 +87,7 @@ class Compared:
         return [step for step in self.comparison.steps if step.address in shown]
 
     def ulps_at(self, address: str, index: Index) -> tuple[float, float]:
-        """The error of one number: at least, at most."""
+        """The lower and upper bound of the error of one number, in ulps."""
         true, found = (trace.steps[address].at(index) for trace in (self.proven, self.floats))
         form = self.floats.numbers.format  # type: ignore[attr-defined]
         return ulps_between(true, found, form)
@@ -94,7 +95,7 @@ class Compared:
     # ------------------------------------------------------------------ the head
 
     def title(self) -> Title:
-        """What is compared with what."""
+        """The title: the two runs compared."""
         trace = self.proven
         facts = [
             (_("text"), words.printable(trace.text)),
@@ -122,8 +123,7 @@ class Compared:
     # ------------------------------------------------------------------ a line a step
 
     def document(self) -> Iterator[Part]:
-        """The title and the steps by stage, each with its largest error; then all numbers of the
-        steps that were asked for, or else the largest error of all and the tokens that differ."""
+        """The title, the steps with their largest errors, then numbers asked for or a closing."""
         yield self.title()
         if self.steps:
             yield Finding(self.about())
@@ -146,7 +146,7 @@ class Compared:
         )
 
     def open(self, step: StepComparison) -> bool:
-        """Whether the largest error of a step may be larger than what is proven of it."""
+        """Whether the largest error of a step may exceed its proven bound."""
         return is_open(step) or (
             step.fewest_digits < inf and not same(*self.ulps_at(step.address, step.at))
         )
@@ -154,7 +154,7 @@ class Compared:
     # ------------------------------------------------------------------ the end
 
     def closing(self) -> Iterator[Part]:
-        """The number that is furthest from the truth, and the tokens that differ."""
+        """The number that is furthest from its true value, and the tokens that differ."""
         worst = max(self.steps, key=lambda step: step.ulps, default=None)
         if worst is not None and worst.ulps > 0:
             name = worst.address + write_index(worst.at)
@@ -174,7 +174,7 @@ class Compared:
             yield Finding(self.differs(one).text)
 
     def beside(self, address: str, index: Index) -> str:
-        """What the floats made of a number, in words."""
+        """The float of a number beside its true value, in words."""
         found = self.floats.steps[address].at(index)
         if found is ABSENT:
             return _("masked: absent, not a number")
@@ -195,18 +195,18 @@ class Compared:
         return text.format(format=self.format, number=as_text(found), ulps=error)
 
     def error(self, address: str, index: Index) -> str:
-        """The error of one number in ulps, or what is proven of it."""
+        """The error of one number in ulps, or its proven bounds."""
         if self.is_zero(address, index):
             return "0" if self.ulps_at(address, index) == (0, 0) else "—"
         return bounded(*self.ulps_at(address, index))
 
     def is_zero(self, address: str, index: Index) -> bool:
-        """Whether the true value is 0, which has no last place to count in."""
+        """Whether the true value is 0, which has no ulp."""
         true = self.proven.steps[address].at(index)
         return bool(true.exact and true.mid == 0)
 
     def differs(self, one: Differing) -> Remark:
-        """A remark where floats predict another token than the true values."""
+        """A remark that floats predict another token than the true values."""
         trace = self.proven
         assert trace.next is not None
         margin = trace.next[one.position].margin
@@ -231,7 +231,7 @@ class Compared:
     # ------------------------------------------------------------------ every number
 
     def parts(self) -> Iterator[Part]:
-        """The steps asked for, each number three times: true, float, error in ulps."""
+        """The steps asked for; each number with its true value, float and error in ulps."""
         there = {step.address for step in self.comparison.steps}
         for part in document(self.proven, only=self.only, names=self.names):
             match part:
@@ -249,13 +249,13 @@ class Compared:
                     yield part
 
     def tables(self, part: StepPart) -> Iterator[NumberTable]:
-        """The tables of a step, with the true values below each row."""
+        """The tables of a step, with the floats and errors below each row of true values."""
         for table in part.tables:
             below = ((row, *self.rows(part.address, row)) for row in table.rows)
             yield replace(table, rows=tuple(row for rows in below for row in rows))
 
     def rows(self, address: str, row: NumberRow) -> Iterator[NumberRow]:
-        """What stands below a row of true values."""
+        """The rows below a row of true values."""
         floats, errors = [], []
         for number in row.numbers:
             index = tuple(i for i in read_address(number.address).index if isinstance(i, int))
@@ -268,7 +268,7 @@ class Compared:
         yield NumberRow(row.place, f"{INDENT}ulps", "rounded", tuple(errors))
 
     def at(self, address: str) -> Iterator[Part]:
-        """The working of a number, or of each of a slice, and what the floats made of it."""
+        """The working of a number, or of each number of a slice, and its float."""
         for part in workings(self.proven, address):
             if not isinstance(part, WorkingLine):
                 yield part
@@ -282,7 +282,7 @@ class Compared:
 
 
 def cell_parts(comparison: Comparison) -> Iterator[Part]:
-    """What a cell shows of it: the next tokens, and every step with its largest error."""
+    """The parts of a notebook cell: the next tokens, and every step with its largest error."""
     facts = [(_("numbers"), comparison.format)]
     if comparison.predicted:
         facts.append((_("next"), same_tokens(comparison)))
@@ -291,7 +291,7 @@ def cell_parts(comparison: Comparison) -> Iterator[Part]:
 
 
 def same_tokens(comparison: Comparison) -> str:
-    """How many of the next tokens are the true ones."""
+    """How many of the next tokens are the true ones, in words."""
     text = _("{count} of {all} tokens are the true ones")
     same = comparison.predicted - len(comparison.differing)
     return text.format(count=same, all=comparison.predicted)
@@ -302,8 +302,7 @@ def steps_grid(
     names: Mapping[str, str],
     is_open: Callable[[StepComparison], bool],
 ) -> Grid:
-    """The steps by stage: the largest error of each, where it is, how many digits are right, and a
-    bar that grows by one of ten columns when the error doubles, or by less where some are huge."""
+    """The steps by stage: the largest error, its place, the right digits, and a bar."""
     heads = (_("step"), "ulps", _("at"), _("digits"), _("usual"), "")
     kinds = ("address", "number", "address", "number", "number", "share")
     errors = [log2(1 + step.ulps) for step in steps if isfinite(step.ulps)]
@@ -321,7 +320,7 @@ def steps_grid(
 
 
 def _cells(step: StepComparison, is_open: bool) -> tuple[str, ...]:
-    if step.fewest_digits == inf:  # the floats may be the numbers themselves
+    if step.fewest_digits == inf:  # the floats may equal the true values
         known = step.unclear == 0
         return ulps(0) if known else "?", "", *[_("all") if known else "?"] * 2
     return (
@@ -333,5 +332,5 @@ def _cells(step: StepComparison, is_open: bool) -> tuple[str, ...]:
 
 
 def is_open(step: StepComparison) -> bool:
-    """Whether what is proven of all errors of a step leaves room for a larger one."""
+    """Whether the proven bounds of a step's errors allow a larger one."""
     return step.fewest_digits < inf and not same(step.ulps, step.most_ulps)

@@ -1,8 +1,8 @@
-"""Where a marked line goes wrong: its worst entries, and maps of the shares that entries use.
+"""The evidence for a wrong line: its worst entries, and maps of the shares that entries use.
 
-Positions stand below each other and the width side by side; heads are small maps of their own.
-What is too large for a map is shown in cells of several entries, each with the largest share in
-it, and the caption says so.
+Positions are the rows of a map and the width its columns; each head has its own small map.  In a
+map of a large tensor, a cell covers several entries and shows their largest share; the caption says
+so.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from byhand.language import _
 
 Shares = npt.NDArray[np.float64]
 
-MOST_ENTRIES = 8  # of a line that are told with their numbers
-MOST_ROWS, MOST_COLUMNS = 48, 96  # cells of a map that stands alone
+MOST_ENTRIES = 8  # entries of a line listed with their numbers
+MOST_ROWS, MOST_COLUMNS = 48, 96  # cells of a single map
 MOST_IN_PANEL = 32  # rows and columns of one map among several
 MOST_PANELS = 12
 
@@ -46,7 +46,7 @@ AXES = {name: axes for axes, names in _AXES.items() for name in names.split()}
 
 
 def with_evidence(line: Marked, mapped: bool = True) -> VerdictLine:
-    """The line with its worst entries and, where `mapped`, the map of its shares."""
+    """The line with its worst entries and, if `mapped`, the map of its shares."""
     shares = share_map(line) if mapped else None
     return replace(verdict_line(line), entries=worst_entries(line), shares=shares)
 
@@ -55,13 +55,13 @@ def with_evidence(line: Marked, mapped: bool = True) -> VerdictLine:
 
 
 def worst_entries(line: Marked, most: int = MOST_ENTRIES) -> Grid | None:
-    """The entries that use most of what is allowed, the worst first; None where none are known."""
+    """The entries that use most of the allowed error, the worst first; None if none are known."""
     if line.shares is None or line.shares.size == 0:
         return None
     shares = np.nan_to_num(np.asarray(line.shares, np.float64), nan=-1.0, posinf=inf)
     flat_shares = shares.ravel()
     order = np.arange(shares.size)
-    if shares.size > most:  # sorting a row of logits takes long, finding its largest does not
+    if shares.size > most:  # partitioning is faster than sorting a row of logits
         least = np.partition(flat_shares, -most)[-most]
         order = np.flatnonzero(flat_shares >= least)
     order = order[np.argsort(-flat_shares[order], kind="stable")][:most]
@@ -78,7 +78,7 @@ def worst_entries(line: Marked, most: int = MOST_ENTRIES) -> Grid | None:
 
 
 def _entry(line: Marked, inside: tuple[int, ...], share: float) -> tuple[str, ...]:
-    """Where it is, its share, and what is claimed, expected and allowed, as far as it is known."""
+    """The place of an entry, its share, and its claimed, expected and allowed values, if known."""
     claim = line.claim
     index = claim.in_whole(inside)
     place = write_index(index) or claim.address
@@ -94,7 +94,7 @@ def _entry(line: Marked, inside: tuple[int, ...], share: float) -> tuple[str, ..
 
 
 def share_map(line: Marked) -> ShareMap | None:
-    """The maps of a line with what they show; None of a single number, or where all is blank."""
+    """The maps of a line; None for a single number, or if all is blank."""
     if line.shares is None or line.shares.size < 2:
         return None
     shares = np.array(line.shares, dtype=np.float64)
@@ -121,12 +121,12 @@ def share_map(line: Marked) -> ShareMap | None:
 
 
 def _part_axes(line: Marked, shape: Sequence[int]) -> tuple[list[ShareAxis], list[int | None]]:
-    """The axes of the claimed part; and the index as far as it is fixed, None for the others."""
+    """The axes of the claimed part, and the index where it is fixed, None elsewhere."""
     names = _axes_of(line.claim.address)
     fixed: list[int | None] = [i if isinstance(i, int) else None for i in line.claim.index]
     fixed += [None] * (len(shape) - fixed.count(None))
     free = [names[i] if i < len(names) else "" for i, place in enumerate(fixed) if place is None]
-    if len(names) != len(fixed):  # not the step that has these axes: only the places are told
+    if len(names) != len(fixed):  # not a step with these axes: only the places are known
         free = [""] * len(shape)
     first = line.claim.in_whole((0,) * len(shape))
     starts = [at for at, place in zip(first, fixed, strict=True) if place is None]
@@ -134,7 +134,7 @@ def _part_axes(line: Marked, shape: Sequence[int]) -> tuple[list[ShareAxis], lis
 
 
 def _axes_of(address: str) -> tuple[str, ...]:
-    """The names of a step's axes, as addresses have them."""
+    """The names of a step's axes, as in addresses."""
     if address.startswith("weight."):
         return ("row", "column")
     if address.startswith(("count.", "loss")):
@@ -152,7 +152,7 @@ def _panel(
     most: tuple[int, int],
 ) -> SharePanel:
     high, wide = (ceil(size / room) for size, room in zip(shares.shape, most, strict=True))
-    free = ["{row}", "{column}"][-list(index).count(None) :]  # the last of them is the column
+    free = ["{row}", "{column}"][-list(index).count(None) :]  # the last is the column
     places = ",".join(free.pop(0) if place is None else str(place) for place in index)
     return SharePanel(
         address=f"{line.claim.address}[{places}]",
@@ -165,7 +165,7 @@ def _panel(
 
 
 def _largest(shares: Shares, axis: int, entries: int) -> Shares:
-    """Every so many entries along an axis made one: the largest of them."""
+    """The largest share of every `entries` neighbours along an axis."""
     if entries == 1:
         return shares
     largest: Shares = np.fmax.reduceat(shares, range(0, shares.shape[axis], entries), axis=axis)
@@ -173,7 +173,7 @@ def _largest(shares: Shares, axis: int, entries: int) -> Shares:
 
 
 def _caption(panels: Sequence[SharePanel], more: int) -> str:
-    """What the sides of the maps are, and what a cell holds."""
+    """The meaning of a map's sides and cells."""
     first = panels[0]
     sides = [first.columns] if first.rows is None else [first.rows, first.columns]
     names = " × ".join(f"{axis.name} {axis.start}–{axis.last}".strip() for axis in sides)

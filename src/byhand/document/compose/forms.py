@@ -1,4 +1,4 @@
-"""The forms an entry can be shown in, asked from its number system: tree, working, decimals."""
+"""The forms of an entry, from its number system: tree, working, decimals."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from byhand.plan import WEIGHT, Step
 from byhand.tracing import Trace
 
 PLACES = 4  # decimals shown beside a form
-DIGITS = 6  # significant digits of an enclosure, where no number of them was asked for
-WIDEST_FORM = 60  # characters of a form in a table; a wider one is shown by its decimals
+DIGITS = 6  # significant digits of an enclosure by default
+WIDEST_FORM = 60  # characters of a form in a table; wider ones become decimals
 CONSTANTS = ("e", "pi")
 
 
@@ -45,23 +45,23 @@ class Writes(Protocol):
     """A writer of exact-or-named values (see `numbers.exact`)."""
 
     def label(self, value: Any, entry: Entry) -> None:
-        """The value is the number at this address."""
+        """Names the value by the address of its entry."""
 
     def in_place(self, value: Any, width: int) -> Expression | None:
-        """The simplified form, where it is not wider than that."""
+        """The simplified form, if it is no wider than `width`; else None."""
 
     def simplified(self, value: Any) -> Expression:
         """The simplified form, or a letter."""
 
     def worked(self, value: Any) -> Expression:
-        """The form that a person writes down first."""
+        """The form before simplification."""
 
     def definitions(self) -> Any:
-        """Every letter that was used, with what it stands for."""
+        """Every letter used so far, with its definition."""
 
 
 class Forms:
-    """Cells of one number system's entries; letters are defined in the order of their use."""
+    """Cells of one number system's entries; letters are defined in the order of use."""
 
     def __init__(self, numbers: Numbers, places: int = PLACES, digits: int | None = None) -> None:
         self.numbers = numbers
@@ -70,7 +70,7 @@ class Forms:
         self.writer: Writes | None = numbers.writer() if hasattr(numbers, "writer") else None
 
     def label(self, trace: Trace, *first: Entry) -> None:
-        """Letters are named after the entries they stand for; of equal ones, the first."""
+        """Names letters after their entries; equal entries share the first name."""
         if self.writer is None:
             return
         for leaf in first:
@@ -81,16 +81,16 @@ class Forms:
                     self.writer.label(entry, Entry(worked.address, index))
 
     def cell(self, entry: Any, *, form: bool = True, worked: bool = False) -> Cell:
-        """The entry as a table shows it: short, and without letters, which need definitions.
+        """The entry for a table: short, and without letters, which need definitions.
 
-        Without `form`, a number that is not rational comes as its decimals alone.
+        Without `form`, a number that is not rational has only its decimals.
         """
         if entry is None or self.writer is None or self.numbers.register(entry) == "enclosed":
             return self.full(entry)
         register, decimal = self.numbers.register(entry), self.decimal(entry)
         cut = entry.fraction is not None and Fraction(decimal) != entry.fraction
         tree = self.in_place(entry) if form or entry.fraction is not None else None
-        if tree is None and cut:  # too wide for a table; without it the decimals would be all of it
+        if tree is None and cut:  # too wide for a table; without it, only the decimals are left
             tree = self.writer.simplified(entry)
         if tree is None or any(letters_in(tree)):
             return Cell(register, decimal=decimal, cut=cut)
@@ -126,28 +126,28 @@ class Forms:
         )
 
     def text(self, entry: Any) -> str:
-        """An entry of a system that has one form only."""
+        """The text of an entry of a system with a single form."""
         write = getattr(self.numbers, "text", str)
         return str(write(entry))
 
     def decimal(self, entry: Any) -> str:
-        """Proven decimals; one significant digit where they would be zeros alone."""
+        """Proven decimals; one significant digit if all decimals would be 0."""
         shown: str = entry.decimal(self.places)
         if set(shown) <= set("-0.") and entry.fraction != 0:
             try:
                 return str(entry.significant(1))
-            except Undecided:  # not separated from 0: the zeros are what is proven
+            except Undecided:  # not separated from 0: zeros are proven
                 return shown
         return shown
 
     # ------------------------------------------------------------------ letters
 
     def letters(self, trees: Iterable[Expression | None]) -> tuple[Letter, ...]:
-        """The definitions of the letters in some trees, and of the letters in those."""
+        """The definitions of the letters in some trees, and of the letters in those definitions."""
         return self.definitions([n for tree in trees if tree is not None for n in letters_in(tree)])
 
     def letter_decimal(self, definition: Any) -> str:
-        """The decimals of what a letter stands for; middle ± radius where it is a range."""
+        """The decimals of a letter's value; midpoint ± radius if it is a range."""
         if definition.value.register == "enclosed":
             return str(definition.decimal(self.places))
         return self.decimal(definition.value)
@@ -168,7 +168,7 @@ class Forms:
 
 
 def _cut(text: str, entry: Any) -> bool:
-    """Whether a text does not say all of an entry; what is no number is said in full."""
+    """Whether a text shows less than the whole entry; infinities and NaN are shown in full."""
     try:
         return Fraction(text) != Fraction(entry if isinstance(entry, Fraction) else float(entry))
     except (ValueError, OverflowError, ZeroDivisionError):
@@ -181,13 +181,13 @@ def wide(tree: Expression) -> bool:
 
 
 def letters_in(tree: Expression) -> Iterable[str]:
-    """The letters of a tree in the order of their appearance."""
+    """The letters of a tree in order of appearance."""
     names = (leaf.text for leaf in leaves(tree) if isinstance(leaf, Name))
     return dict.fromkeys(name for name in names if name not in CONSTANTS)
 
 
 def is_letter(tree: Expression) -> bool:
-    """A letter or a multiple of one: it stands for the entry, and says nothing new of it."""
+    """Whether a form is a letter or a multiple of one, which says nothing new of the entry."""
     match tree:
         case Name(text=text):
             return text not in CONSTANTS
@@ -198,10 +198,10 @@ def is_letter(tree: Expression) -> bool:
 
 
 def enclosed_cell(entry: Enclosure, digits: int) -> Cell:
-    """Proven digits, as many as were asked for.
+    """The proven digits of an enclosure, as many as asked for.
 
-    A number that is known exactly and has no more digits than that is shown as it is; one that is
-    not known narrowly enough, with its radius.  So the number of digits never misleads.
+    An exact number with no more digits is shown as it is.  A number that is not known narrowly
+    enough is shown with its radius, so the number of digits never misleads.
     """
     middle, radius = entry.interval(digits)
     if radius == "0":
@@ -212,7 +212,7 @@ def enclosed_cell(entry: Enclosure, digits: int) -> Cell:
 
 
 def range_cell(entry: Any, places: int = PLACES) -> Cell:
-    """An exact-or-named value that is known within a range: no digits beyond its radius."""
+    """An exact-or-named value known within a range, without digits beyond its radius."""
     middle, radius = entry.interval(places)
     if radius not in ("0", "∞"):
         first = -Decimal(radius).adjusted()  # the place of the radius's first digit
@@ -221,7 +221,7 @@ def range_cell(entry: Any, places: int = PLACES) -> Cell:
 
 
 def margin_cell(entry: Enclosure, digits: int) -> Cell:
-    """How far a token is ahead: so many digits, or as many as its proof has brought along."""
+    """The margin of a token: so many digits, or as many as are proven."""
     cell = enclosed_cell(entry, digits)
     if cell.radius is None or not entry.proves(1):
         return cell
@@ -236,7 +236,7 @@ def rational_cell(value: Fraction | int) -> Cell:
 # ------------------------------------------------------------------ weights as they were given
 
 SYMBOLS = {"bias": "b", "gain": "gain", "slopes": "slope", "frequencies": "θ", "table": "table"}
-LONGEST_WEIGHT = 24  # signs of a fraction; a longer one is shown by its decimals too
+LONGEST_WEIGHT = 24  # characters of a fraction; longer ones become decimals too
 
 
 def symbol_of(step: Step, role: str, address: str) -> str:
@@ -255,7 +255,7 @@ def symbol_of(step: Step, role: str, address: str) -> str:
 
 
 def word_instead(entries: list[Any], axes: int) -> str:
-    """What a pencil would write instead of the numbers."""
+    """A word in place of the numbers: identity, zeros, …"""
     if axes == 2:
         square = len(entries) == len(entries[0])
         if square and all(x == (i == j) for i, r in enumerate(entries) for j, x in enumerate(r)):
@@ -269,7 +269,7 @@ def word_instead(entries: list[Any], axes: int) -> str:
 
 
 def weight_cell(entry: Any) -> Cell:
-    """A weight as it was given; an unknown one has no register."""
+    """A weight as given; an unknown one has no register."""
     match entry:
         case None:
             return MASKED
@@ -284,7 +284,7 @@ def weight_cell(entry: Any) -> Cell:
             return _with_decimals(number) if long else rational_cell(entry)
         case Unknown():
             return MASKED
-        case float() | np.generic():  # bfloat16 is no np.floating
+        case float() | np.generic():  # bfloat16 is not an np.floating
             if not isfinite(entry):
                 return Cell("rounded", decimal=str(float(entry)))
             return _with_decimals(Number(Fraction(float(entry))))
@@ -294,7 +294,7 @@ def weight_cell(entry: Any) -> Cell:
 
 
 def _with_decimals(number: Number) -> Cell:
-    """A number too long for a table; by one significant digit where decimals would be zeros."""
+    """A number too long for a table; one significant digit if its decimals would be 0."""
     decimal = decimals.places(number.value, PLACES)
     if number.value and not Fraction(decimal):
         decimal = decimals.significant(number.value, 1)

@@ -1,4 +1,4 @@
-"""A generation as parts: a title, a line a token, the whole text."""
+"""A generation as parts: a title, a line for each token, the whole text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_TIED = 4  # tokens of a tie that are named
 
 
 def opening(generation: Generation) -> Title:
-    """What is generated from, and how."""
+    """The title: the text to continue, and the rule of choice."""
     model = generation.model
     facts = [
         (_("text"), words.printable(model.vocabulary.decode(generation.prompt))),
@@ -54,7 +54,7 @@ def _decimal(number: float) -> str:
 
 
 def cell_parts(generation: Generation) -> Iterator[Part]:
-    """What a cell shows of it: how the tokens were chosen, each of them, and the text so far."""
+    """The parts of a notebook cell: the rule of choice, each token, and the text so far."""
     _prompt, *facts = opening(generation).facts
     heads = (_("position"), _("token"), _("probability"), _("choice"), _("form"))
     kinds = ("number", "words", "number", "words", "formula")
@@ -74,7 +74,7 @@ def cell_parts(generation: Generation) -> Iterator[Part]:
 
 
 def choice(generation: Generation, chosen: Chosen) -> Choice:
-    """A token with its probability, and what is known of the choice."""
+    """A token with its probability, and whether the choice is proven."""
     return Choice(
         position=str(chosen.position),
         token=words.token_label(chosen.token),
@@ -86,7 +86,7 @@ def choice(generation: Generation, chosen: Chosen) -> Choice:
 
 
 def verdict(generation: Generation, chosen: Chosen) -> str:
-    """What is known of the choice, in words; of floats without a tie, nothing."""
+    """Whether the choice is proven or tied, in words; empty for floats without a tie."""
     if chosen.chance is not None:
         return _("drawn with {chance}, rank {rank}").format(
             chance=_fixed(chosen.chance), rank=whole(chosen.rank)
@@ -110,7 +110,7 @@ def _cell(generation: Generation, chosen: Chosen) -> Cell:
 
 
 def _fixed(number: float) -> str:
-    """Four decimals; one significant digit where they would be zeros alone."""
+    """Four decimals; one significant digit if they would all be 0."""
     text = f"{number:.{PLACES}f}"
     return f"{number:.0e}" if number and not float(text) else text
 
@@ -119,7 +119,7 @@ def _fixed(number: float) -> str:
 
 
 def closing(generation: Generation) -> Iterator[Finding]:
-    """The whole text, and why it ends where it does."""
+    """The whole text, and why it ends there."""
     yield Finding(
         "".join(s if s.isprintable() or s == "\n" else repr(s)[1:-1] for s in generation.text)
     )
@@ -127,7 +127,7 @@ def closing(generation: Generation) -> Iterator[Finding]:
 
 
 def why_ended(generation: Generation) -> str:
-    """A sentence on why a text ends before its time; nothing where all tokens asked for came."""
+    """Why a text ends early; empty if all tokens came."""
     match generation.ended:
         case "end token":
             token = words.token_label(generation.choices[-1].token)
@@ -141,7 +141,7 @@ def why_ended(generation: Generation) -> str:
 
 
 def proven_with(generation: Generation) -> str:
-    """The precision that has proven every token so far; nothing where none was to be proven."""
+    """The precision that proved every token so far; empty if none was to be proven."""
     if generation.digits is None or not generation.choices:
         return ""
     bits: int = generation.numbers.bits  # type: ignore[attr-defined]

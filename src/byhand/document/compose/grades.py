@@ -1,4 +1,4 @@
-"""A class's marks as parts: a row a student with a sign for every line, the commonest mistakes."""
+"""A class's marks as parts: a row for each student, and the commonest mistakes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from byhand.document.parts.verdicts import ClassRow, ClassTable
 from byhand.language import _
 
 MOST_MISTAKES = 10
-MOST_STUDENTS = 6  # named behind a mistake
+MOST_STUDENTS = 6  # students named for a mistake
 LONGEST_NAME = 28
 OUTCOMES = {verdict.value: sign for verdict, sign in SIGNS.items()} | {BLANK: "·", SET_ASIDE: "?"}
 
 
 def class_table(book: Gradebook) -> ClassTable:
-    """How the class did: every sheet with its marks and outcomes, then what was got wrong most."""
+    """The class's results: every sheet with its marks, then the commonest mistakes."""
     rows = tuple(_row(sheet, book) for sheet in book.sheets)
     present = {sign for row in rows for sign in row.signs}
     legend = [(SIGNS[verdict], verdict_word(verdict)) for verdict in Verdict]
@@ -37,7 +37,7 @@ def class_table(book: Gradebook) -> ClassTable:
 
 
 def _title(book: Gradebook) -> str:
-    """How many sheets, and how they did on the whole."""
+    """The number of sheets, and their overall result."""
     mean, count = book.mean_percent, words.whole(len(book.sheets))
     if mean is None:
         return _("{count} sheets, nothing to mark").format(count=count)
@@ -62,7 +62,7 @@ def _row(sheet: Graded, book: Gradebook) -> ClassRow:
 
 
 def _mistakes(book: Gradebook) -> Iterator[tuple[str, str]]:
-    """The commonest mistakes, and who made each of them where."""
+    """The commonest mistakes, with their students and lines."""
     for mistake in book.mistakes[:MOST_MISTAKES]:
         who = words.some_of([_name(student) for student in mistake.students], MOST_STUDENTS)
         where = words.some_of(list(mistake.lines), 2)

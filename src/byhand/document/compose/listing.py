@@ -1,4 +1,4 @@
-"""Listings as parts: parameters, built-in models, a plan with its shapes, what is not proven."""
+"""Listings as parts: parameters, built-in models, a plan with its shapes, unproven numbers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from byhand.proof import Proof, Unproven
     from byhand.tracing import Trace
 
-MOST_UNPROVEN = 10  # numbers and tokens that are told one by one
-MOST_TOKENS = 4  # that may be the next one
-NARROW = 3  # significant digits of how close two logits are
+MOST_UNPROVEN = 10  # numbers and tokens listed one by one
+MOST_TOKENS = 4  # candidates for the next token that are named
+NARROW = 3  # significant digits of the distance between two logits
 
 
 # ------------------------------------------------------------------ the parameter inventory
 
 
 def inventory_parts(inventory: Inventory, weights_known: bool = False) -> Iterator[Part]:
-    """The components with their formulas, the totals, and what the counts alone do not say."""
+    """The components with their formulas, the totals, and notes on the counts."""
     yield Title(inventory.model, "", ())
     yield inventory_grid(inventory, weights_known)
     yield from map(Finding, inventory_notes(inventory))
@@ -38,7 +38,7 @@ def inventory_parts(inventory: Inventory, weights_known: bool = False) -> Iterat
 
 
 def inventory_grid(inventory: Inventory, weights_known: bool) -> Grid:
-    """The inventory as a table by component; how many layers have one, where several do."""
+    """The inventory as a table by component, with the number of layers that have it."""
     layers = any(group.times > 1 for group in inventory.groups)
     columns = [Column(_("component")), Column(_("formula"), "formula")]
     columns += [Column(_("layers"), "number")] * layers
@@ -86,10 +86,10 @@ def component_name(line: Line, layers: Sequence[int | None]) -> str:
 
 
 def inventory_totals(inventory: Inventory, weights_known: bool) -> Iterator[tuple[str, int]]:
-    """The totals in words; `weights_known`: those too that only weights tell."""
+    """The totals in words; with `weights_known`, also those that depend on weights."""
     yield _("total"), inventory.total
     yield _("without biases"), inventory.without_biases
-    if weights_known:  # which tensors are the same one, only the weights tell
+    if weights_known:  # only the weights tell which tensors are shared
         yield _("unique"), inventory.unique
     layers = inventory.layers
     if len(layers) > 1 and len(set(layers)) == 1:
@@ -110,7 +110,7 @@ def totals(inventory: Inventory) -> Iterator[tuple[str, str, int]]:
 
 
 def inventory_notes(inventory: Inventory) -> Iterator[str]:
-    """What the counts alone do not say."""
+    """Notes on the counts."""
     if inventory.without_biases != inventory.total and inventory.norms:
         yield _(
             "Without biases means without those of attention, MLP and head; "
@@ -126,7 +126,7 @@ def inventory_notes(inventory: Inventory) -> Iterator[str]:
 
 
 def model_parts(found: Iterable[tuple[Model, int]]) -> Iterator[Part]:
-    """Each model with its size and a call that works it out."""
+    """Each model with its size and a command that traces it."""
     for model, parameters in found:
         text = model.text or ""
         quoted = f'"{text}"' if " " in text else text
@@ -137,7 +137,7 @@ def model_parts(found: Iterable[tuple[Model, int]]) -> Iterator[Part]:
 
 
 def plan_parts(plan: Plan, shown: set[str], names: str = "byhand") -> Iterator[Part]:
-    """Every step of a plan with its formula and its axes, by stage; no number is known."""
+    """Every step of a plan with its formula and its axes, by stage."""
     said = _("a plan for {count} tokens: {steps} steps, no numbers")
     about = said.format(count=plan.length, steps=len(shown))
     yield Title(plan.spec.name, about, ())
@@ -155,7 +155,7 @@ def plan_parts(plan: Plan, shown: set[str], names: str = "byhand") -> Iterator[P
 
 
 def distinct_steps(plan: Plan) -> list[tuple[Step, int]]:
-    """The steps of a plan, those that are the same in several layers once, with how many."""
+    """The steps of a plan; equal steps of several layers appear once, with their number."""
     found: dict[tuple[object, ...], list[Step]] = {}
     for step in plan:
         parts = step.address.split(".")
@@ -168,7 +168,7 @@ def distinct_steps(plan: Plan) -> list[tuple[Step, int]]:
 
 
 def unproven(trace: Trace) -> Finding:
-    """A sentence each for the first of them, then how many more there are."""
+    """A sentence for each of the first unproven numbers, then how many more there are."""
     proof = trace.proof
     assert proof is not None
     lead = _("not proven to {digits} digits, with {bits} bits:")
@@ -179,7 +179,7 @@ def unproven(trace: Trace) -> Finding:
 
 
 def _open(one: Unproven, proof: Proof, trace: Trace) -> str:
-    """What is open, and how close it is."""
+    """What is undecided, and how close it is."""
     if one.asked == "next":
         tokens = [words.token_label(trace.token(id)) for id in one.candidates]
         text = _("{address}: {tokens}, {distance} apart")

@@ -33,10 +33,10 @@ SIGNS = {
     Verdict.ERROR: "✗",
     Verdict.UNJUDGED: "?",
 }
-MOST_SUSPECTS = 3  # that are told of a line
-GUARD = 10  # times finer than the difference, the expected value is written
+MOST_SUSPECTS = 3  # suspects listed for a line
+GUARD = 10  # × finer than the difference: the precision of the expected value
 LOSS = "loss"
-WHOLE = ("count.", "tokens", "next", "target")  # addresses whose numbers are whole ones
+WHOLE = ("count.", "tokens", "next", "target")  # addresses with whole numbers
 
 
 def verdict_word(verdict: Verdict) -> str:
@@ -62,7 +62,7 @@ def verdict_about(verdict: Verdict) -> str:
 
 
 def verdict_line(line: Marked) -> VerdictLine:
-    """The line in words: its verdict, its share of the allowed error, and what is said of it."""
+    """The line in words: its verdict, its share of the allowed error, and its explanations."""
     judged = line.verdict is not Verdict.UNJUDGED
     return VerdictLine(
         address=line.address,
@@ -101,7 +101,7 @@ def _share_about(share: float) -> str:
 
 
 def usual_number(line: Marked) -> str:
-    """How many times what rounding usually does: of floats, not of decimals written by hand."""
+    """The error in units of the usual rounding error; only for floats, not for handwriting."""
     if line.times is None or line.verdict is Verdict.UNJUDGED:
         return ""
     return "" if line.claim.by_hand and not line.unusual else times_text(line.times)
@@ -111,7 +111,7 @@ def usual_number(line: Marked) -> str:
 
 
 def worst_texts(line: Marked, worst: Worst) -> tuple[str, str, str]:
-    """An entry's claimed and expected value and what it may be off, each as text."""
+    """The claimed value of an entry, its expected value and its allowed error, as text."""
     claim = line.claim
     if claim.address.startswith(WHOLE):
         return _whole_text(worst.claimed), _whole_text(worst.expected), size_text(worst.allowed)
@@ -123,7 +123,7 @@ def worst_texts(line: Marked, worst: Worst) -> tuple[str, str, str]:
 
 
 def claimed_text(claim: Claim, index: Sequence[int], value: float) -> str:
-    """A number as the claimant wrote it: with its decimals, or the shortest of its format."""
+    """A number as the claimant wrote it: with its decimals, or the shortest in its format."""
     if claim.address.startswith(WHOLE):
         return _whole_text(value)
     if not isfinite(value):
@@ -136,7 +136,7 @@ def claimed_text(claim: Claim, index: Sequence[int], value: float) -> str:
 
 
 def _places(claim: Claim, index: Sequence[int]) -> int | None:
-    """How many decimals were written, where the slack is half a unit of them."""
+    """The number of written decimals, if the slack is half a unit of the last; else None."""
     slack = np.asarray(claim.slack)
     if slack.ndim:  # one for each entry of the part that the index cuts out
         inside = _inside(claim, index)
@@ -175,10 +175,10 @@ def _whole_text(value: float) -> str:
 
 
 def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[str, str]]:
-    """What there is to say below a line that is not simply right: (kind, sentence).
+    """The sentences below a line that is not simply right: (kind, sentence).
 
-    The kinds: reason, verdict, worst, usual, suspect, change, share, source.  `written` says how a
-    number is written that has a decimal point, as data have; a book writes it as its language does.
+    The kinds: reason, verdict, worst, usual, suspect, change, share, source.  `written` formats a
+    number with a decimal point: data keep it, a book uses its language's sign.
     """
     if line.verdict is Verdict.UNJUDGED and line.reason:
         yield "reason", line.reason
@@ -206,7 +206,7 @@ def told(line: Marked, written: Callable[[str], str] = str) -> Iterator[tuple[st
 
 
 def _outside_text(line: Marked) -> str:
-    """How much of the line is beyond what is allowed; of a single number, its share says it."""
+    """How many entries are beyond the allowed error; for a single number, its share."""
     if line.verdict is Verdict.UNSUPPORTED:
         return verdict_about(line.verdict)
     if line.entries <= 1:
@@ -238,7 +238,7 @@ def _worst_sentence(line: Marked, worst: Worst, written: Callable[[str], str] = 
 
 
 def source_text(line: Marked) -> str:
-    """Where the claim stands, and under which name; nothing where its address says both."""
+    """The place of the claim and its name; empty if the address says both."""
     if line.claim.name not in (line.address, line.claim.address):
         text = _("{source}, called {name} there")
         return text.format(source=short_source(line.claim.source), name=line.claim.name)
@@ -246,11 +246,11 @@ def source_text(line: Marked) -> str:
 
 
 def short_source(source: str) -> str:
-    """A file and a line without the folders before them."""
-    file, colon, name = source.partition(": ")  # a name may have any signs
+    """A file and a line without the folders."""
+    file, colon, name = source.partition(": ")  # a name may contain anything
     return file.replace("\\", "/").rpartition("/")[2] + colon + name
 
 
 def _index_of_worst(line: Marked) -> str:
-    """In brackets; of a loss, which is one number, nothing."""
+    """The worst index in brackets; empty for a loss, which is one number."""
     return "" if line.claim.address == LOSS else line.worst_address[len(line.claim.address) :]

@@ -1,7 +1,7 @@
-"""A marking as parts: one line that says it all, then the lines of each text with their verdicts.
+"""A marking as parts: the result in one line, then the lines of each text with their verdicts.
 
-In long tables the runs of lines that need no reading are folded into one.  How one line is said is
-in `marked`, where it goes wrong in `evidence`.
+In long tables, runs of similar lines are folded into one.  `marked` words one line, and `evidence`
+shows where it goes wrong.
 """
 
 from __future__ import annotations
@@ -36,15 +36,18 @@ from byhand.document.sizes import excess_text, share_text, times_text
 from byhand.document.words import whole
 from byhand.language import _
 
-MOST_UNMATCHED = 10  # names that are told one by one
-MOST_MAPPED = 24  # lines of a report that have maps
-FOLDED_FROM = 40  # lines of a text; fewer are all shown
-SHORTEST_RUN = 4  # lines that are folded into one
+MOST_UNMATCHED = 10  # names listed one by one
+MOST_MAPPED = 24  # lines of a report with maps
+FOLDED_FROM = 40  # lines of a text from which on runs are folded
+SHORTEST_RUN = 4  # shortest run of lines that is folded
 
 
 def report(marking: Marking, every: bool = False, evidence: bool = False) -> VerdictReport:
-    """The whole marking; `every`: no run of lines is folded; `evidence`: lines that are not simply
-    right have their worst entries, and the first of them maps."""
+    """The whole marking.
+
+    With `every`, no run of lines is folded.  With `evidence`, lines that are not simply right have
+    their worst entries, and the first of them maps.
+    """
     facts = [(_("model"), words.printable(marking.model))]
     if len(marking.texts) == 1:
         facts += text_facts(marking.texts[0])
@@ -67,10 +70,10 @@ def report(marking: Marking, every: bool = False, evidence: bool = False) -> Ver
 
 
 def cell_parts(marking: Marking) -> Iterator[Part]:
-    """What a cell of a notebook shows: the result, what was marked, and every line."""
+    """The parts of a notebook cell: the result, the facts, and every line."""
     whole = report(marking)
     yield Finding(f"{whole.result.sign} {whole.result.text}")
-    yield Facts(whole.facts.facts[1:])  # the title of the cell is the model
+    yield Facts(whole.facts.facts[1:])  # the model is the cell's title
     for sheet in whole.sheets:
         yield Grid(
             " · ".join(filter(None, (sheet.name, *(count.text for count in sheet.tally)))),
@@ -95,7 +98,7 @@ def _cells(row: VerdictLine | VerdictRun) -> tuple[str, ...]:
 
 
 def _lines(marking: Marking, evidence: bool) -> Iterator[list[VerdictLine]]:
-    """The lines of each text; where evidence is asked for, what does not follow has it first."""
+    """The lines of each text; with `evidence`, lines that do not follow get it first."""
     maps = MOST_MAPPED
     for text in marking.texts:
         found: dict[int, VerdictLine] = {}
@@ -129,8 +132,7 @@ def _signed(verdict: Verdict, text: str) -> Signed:
 
 
 def _tone(lines: Sequence[Marked]) -> Verdict:
-    """The verdict that stands for many lines: the one that matters most.  What was not judged has
-    not passed; lines that were left blank do not count."""
+    """The most important verdict of many lines; blank lines do not count."""
     found = {line.verdict for line in lines if not line.blank}
     if any(line.unusual for line in lines):
         found.add(Verdict.UNSUPPORTED)
@@ -141,7 +143,7 @@ def _tone(lines: Sequence[Marked]) -> Verdict:
 
 
 def _tally(lines: Sequence[Marked]) -> Iterator[Signed]:
-    """How many lines have each verdict that occurs; a legend of the signs at the same time."""
+    """The number of lines with each verdict; also a legend of the signs."""
     said = {
         Verdict.RIGHT: _("right"),
         Verdict.CARRIED: _("carried forward"),
@@ -163,7 +165,7 @@ def _tally(lines: Sequence[Marked]) -> Iterator[Signed]:
 
 
 def text_facts(text: MarkedText) -> list[tuple[str, str]]:
-    """What was marked and by which measure, as names and words."""
+    """What was marked, and by which precision, as names and words."""
     facts = [(_("sheet"), words.printable(text.label))] if text.label else []
     if text.text:
         facts.append((_("text"), words.printable(text.text)))
@@ -188,7 +190,7 @@ def precision_text(name: str) -> str:
 
 
 def name_of_text(marking: Marking, place: int) -> str:
-    """Which of several texts, in words; nothing where there is one."""
+    """The name of one of several texts; empty if there is only one."""
     if len(marking.texts) == 1:
         return ""
     text = marking.texts[place]
@@ -198,7 +200,7 @@ def name_of_text(marking: Marking, place: int) -> str:
 
 
 def unmatched_lines(marking: Marking) -> Iterator[str]:
-    """The names of the claims that could not be judged for want of a step, with what is nearest."""
+    """The unknown names of the claims, each with the nearest known names."""
     names = marking.unmatched
     if not names:
         return
@@ -216,7 +218,7 @@ def unmatched_lines(marking: Marking) -> Iterator[str]:
 
 
 def _unmatched(each: Unmatched) -> tuple[str, str]:
-    """A name that stands for nothing, and why."""
+    """An unknown name, and the reason."""
     hint = " " + _("hint") + f": {each.hint}" if each.hint else ""
     return each.name, f"({short_source(each.source)}): {each.reason}.{hint}"
 
@@ -236,7 +238,7 @@ def summary(marking: Marking) -> str:
 
 
 def _fault(line: Marked, which: str, again: int) -> str:
-    """The first line that is wrong, why, and how often the same mistake is made again."""
+    """The first wrong line, its cause, and how often the same mistake recurs."""
     where = f"{which}, {line.address}" if which else line.address
     if line.verdict is Verdict.UNSUPPORTED:
         text = _("{address} is right, but does not follow from the lines above")
@@ -257,7 +259,7 @@ def _fault(line: Marked, which: str, again: int) -> str:
 
 
 def _follows(marking: Marking) -> str:
-    """That everything follows that can be judged, and what cannot."""
+    """That every judged line follows, and which could not be judged."""
     blanks = sum(line.blank for line in marking)
     everything = [line for line in marking if not line.blank]
     judged = [line for line in everything if line.verdict is not Verdict.UNJUDGED]
@@ -301,7 +303,7 @@ def _follows(marking: Marking) -> str:
 
 
 def _blank(count: int) -> str:
-    """How many lines nobody filled in."""
+    """How many lines were left blank."""
     text = _("{count} line is left blank") if count == 1 else _("{count} lines are left blank")
     return text.format(count=whole(count))
 
@@ -312,7 +314,7 @@ def _blank(count: int) -> str:
 def _rows(
     marked: Sequence[Marked], lines: Sequence[VerdictLine], every: bool
 ) -> Iterator[VerdictLine | VerdictRun]:
-    """The lines, with runs that need no reading made one."""
+    """The lines, with runs of similar lines folded."""
     shown = iter(lines)
     for run in [[line] for line in marked] if every else folded(marked):
         parts = tuple(next(shown) for _line in run)
@@ -323,9 +325,9 @@ def _rows(
 
 
 def folded(lines: Sequence[Marked]) -> Iterator[list[Marked]]:
-    """The lines in runs of one verdict that need no reading one by one, and each other line alone.
+    """The lines in runs of one unremarkable verdict, and each other line alone.
 
-    The right line before one that does not follow stays alone, since that is the last good one.
+    The line before one that does not follow stays alone, since it is the last right one.
     """
     following = [*(line.verdict.follows is False for line in lines[1:]), False]
 
@@ -344,7 +346,7 @@ def folded(lines: Sequence[Marked]) -> Iterator[list[Marked]]:
 
 
 def run_text(lines: Sequence[Marked]) -> str:
-    """What is said of a run of lines together."""
+    """The summary of a run of lines."""
     match lines[0].verdict:
         case Verdict.UNJUDGED:
             text = _("{count} lines cannot be judged, {first} to {last}: {reason}")

@@ -1,4 +1,4 @@
-"""A trace in a notebook: the whole pass at a glance, or the steps that were asked for, as parts."""
+"""A trace in a notebook: the whole pass at a glance, or the requested steps, as parts."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from byhand.language import _
 from byhand.plan import Plan
 from byhand.tracing import Trace, Worked
 
-MOST_STEPS = 12  # of a trace of which only some were asked for
+MOST_STEPS = 12  # steps shown of a partial trace
 MOST_PREDICTIONS = 8
 
 
 def parts(edition: Edition, plan: Plan) -> Iterator[Part | Section]:
-    """What a notebook shows of a trace, which is a part of the pass that the plan has."""
+    """The parts of a trace for a notebook; the plan is the whole pass."""
     yield _title(edition, plan)
     yield from _asked(edition) if edition.trace.asked else _ending(edition)
 
 
 def calls(trace: Trace) -> Iterator[tuple[str, str]]:
-    """What to ask a trace next, and where there is more."""
+    """Calls for further questions, each with its meaning."""
     known = [one for one in trace.values() if one.missing is None and not one.whole]
     if known:
         one = next((w for w in known if w.address.endswith("attn.weights")), known[-1])
@@ -51,7 +51,7 @@ def _title(edition: Edition, plan: Plan) -> Title:
 
 
 def _ending(edition: Edition) -> Iterator[Part | Section]:
-    """What comes next, and the loss, or why they are not known; then every step, folded away."""
+    """The prediction and the loss, or why they are unknown; then every step, folded."""
     trace = edition.trace
     missing = next((one.missing for one in trace.values() if one.missing is not None), None)
     if missing is not None:
@@ -72,7 +72,7 @@ def _ending(edition: Edition) -> Iterator[Part | Section]:
 
 
 def _asked(edition: Edition) -> Iterator[Part]:
-    """The steps that were asked for."""
+    """The requested steps."""
     trace = edition.trace
     for name in trace.asked[:MOST_STEPS]:
         known = name == "next" and trace.next
@@ -91,7 +91,7 @@ def _next(edition: Edition) -> Predictions:
 
 
 def _step(edition: Edition, worked: Worked) -> StepPart | NotWorked:
-    """A step: its numbers, and what is to be said of them."""
+    """A step with its numbers and remarks."""
     showing = edition.showing
     outline = showing.outline(worked)
     if worked.missing is not None:

@@ -1,4 +1,4 @@
-"""What is said of one step of a trace: its outline, its remarks, the next tokens, the loss."""
+"""The parts of one step of a trace: its outline, its remarks, the next tokens, the loss."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from byhand.numbers.base import Prediction as Predicted
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.tracing import Trace, Worked, weakest
 
-MARGIN_DIGITS = 12  # significant digits of how far a token is ahead, at most
+MARGIN_DIGITS = 12  # most significant digits of a margin
 
 
 class Steps(Tables):
-    """The parts that tell one step of a trace; `stop` ends each position where it leaves the exact
-    numbers, and `also` are further names of the steps."""
+    """The parts of one step of a trace; `stop` ends each position at its boundary."""
 
     def __init__(
         self, trace: Trace, window: Window, forms: Forms | None = None, *, stop: bool = False
@@ -63,7 +62,7 @@ class Steps(Tables):
         )
 
     def margin(self, margin: Any) -> Cell:
-        """How far a token is ahead of the second."""
+        """The margin of a token over the second."""
         if isinstance(margin, Enclosure):
             return margin_cell(margin, min(self.forms.digits, MARGIN_DIGITS))
         if hasattr(margin, "interval") and self.trace.numbers.register(margin) == "enclosed":
@@ -88,7 +87,7 @@ class Steps(Tables):
     # ------------------------------------------------------------------ remarks
 
     def remarks(self, worked: Worked) -> Iterator[Remark]:
-        """Boundaries, returns, special tokens and limits taken at a step."""
+        """Remarks on boundaries, returns, special tokens and limits at a step."""
         for kind, text in self._sentences(worked):
             yield Remark(kind, text, worked.address)
 

@@ -1,4 +1,4 @@
-"""The numbers of a trace in tables: steps, heads of steps and weights, whole or a part."""
+"""The numbers of a trace in tables: steps, heads of steps and weights, whole or windows."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from byhand.spec import Parameter, parameters
 from byhand.tracing import Trace, Worked, weakest
 
 Index = tuple[int, ...]
-COPIES = ("embed", "split_heads", "merge_heads")  # operations that make no new number
+COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How much of a large tensor is shown; what is smaller is shown whole."""
+    """How much of a large tensor is shown; smaller tensors are shown whole."""
 
     rows: int = 12
     columns: int = 12
     heads: int = 4
     terms: int = 8  # of a sum that is written out
-    tokens: int = 5  # of a vocabulary too large to be shown
-    weights: int = 64  # the entries of the largest weight that is shown
+    tokens: int = 5  # of a vocabulary too large to show
+    weights: int = 64  # entries of the largest weight shown
 
     def row_places(self, size: int) -> tuple[int, ...]:
         """The rows that are shown: all, or the first and the last."""
@@ -43,8 +43,7 @@ class Window:
         return _ends(size, self.columns, 4, 1)
 
     def columns_of(self, worked: Worked) -> tuple[int, ...]:
-        """The columns shown; of a large vocabulary in floats or enclosures, those of the largest
-        numbers."""
+        """The columns shown; of a large vocabulary in floats or enclosures, the largest numbers."""
         size = worked.step.shape[-1]
         if size <= self.columns or worked.step.axes[-1] != "vocab":
             return self.column_places(size)
@@ -59,10 +58,10 @@ class Window:
 
 
 def nearby_floats(worked: Worked) -> npt.NDArray[np.float64]:
-    """Floats near the numbers: good enough to say which are large."""
+    """Floats near the numbers, to compare their sizes."""
     if isinstance(worked.array, np.ndarray):
         return np.asarray(worked.array, dtype=np.float64)
-    numbers: Any = worked.numbers  # limbs, which are too many to be looked at one by one
+    numbers: Any = worked.numbers  # limbs: too many to convert one by one
     value = numbers.enclosed(worked.value)
     return np.asarray(value.digits.engine.to_numpy(value.approx))
 
@@ -76,7 +75,7 @@ def _ends(size: int, most: int, first: int, last: int) -> tuple[int, ...]:
 class Tables:
     """The tables of one trace, and the labels of its positions and words.
 
-    `numbered`: rows and columns that have no words have their indices beside them.
+    With `numbered`, rows and columns without words have their indices.
     """
 
     numbered = False
@@ -90,19 +89,19 @@ class Tables:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What stands beside each position: 0 the, 1 cat, …"""
+        """The label of each position: 0 the, 1 cat, …"""
         return tuple(f"{place} {self.token(id)}" for place, id in enumerate(self.trace.tokens))
 
     def position(self, place: int) -> str:
-        """A position as sentences say it: 1 (cat)."""
+        """A position for sentences: 1 (cat)."""
         return f"{place} ({self.token(self.trace.tokens[place])})"
 
     def token(self, id: int) -> str:
-        """The word of an id, as a table or a sentence shows it."""
+        """The word of an id, for a table or a sentence."""
         return words.token_label(self.trace.token(id))
 
     def heads(self, axis: str, columns: Sequence[int], size: int) -> tuple[str, ...]:
-        """The words above some of so many columns; indices where they say more than the order."""
+        """The words above some of `size` columns; indices if some are left out."""
         match axis:
             case "vocab":
                 return tuple(map(self.token, columns))
@@ -118,12 +117,12 @@ class Tables:
         return Number(worked.address + write_index(index), self.cell(worked, index, form=form))
 
     def cell(self, worked: Worked, index: Index, *, form: bool = True) -> Cell:
-        """The forms of one entry; of a step that is not known, none."""
+        """The forms of one entry; none for an unknown step."""
         if worked.missing is not None:
             return MASKED
         if worked.whole:
             value = worked.value[index[0]] if index else worked.value
-            found = value if isinstance(value, int) else value.id  # a prediction, perhaps open
+            found = value if isinstance(value, int) else value.id  # a prediction, perhaps undecided
             return MASKED if found is None else rational_cell(found)
         return self.forms.cell(worked.at(index), form=form, worked=self.written_out(worked.step))
 
@@ -137,7 +136,7 @@ class Tables:
     # ------------------------------------------------------------------ tables of steps
 
     def tables(self, worked: Worked) -> Iterator[NumberTable]:
-        """A step as tables, one a head; of a large one, windows."""
+        """A step as tables, one for each head; windows of a large step."""
         step = worked.step
         if worked.missing is not None:
             return
@@ -153,7 +152,7 @@ class Tables:
             yield self.table(worked, (), "", 0)
 
     def ids(self, worked: Worked) -> NumberTable:
-        """A step whose numbers are places in the vocabulary."""
+        """The table of a step whose numbers are token ids."""
         step, several = worked.step, isinstance(worked.value, tuple | list)
         count = len(worked.value) if several else 1
         places = self.window.row_places(count)
@@ -202,7 +201,7 @@ class Tables:
         return self.window.row_places(length)
 
     def row_register(self, worked: Worked, at: Index) -> str | None:
-        """The weakest register of a row, the entries left out included."""
+        """The weakest register of a row, including entries left out."""
         if worked.missing is not None:
             return None
         if worked.numbers.uniform:
@@ -226,7 +225,7 @@ class Tables:
         return {p.name: p for p in parameters(self.trace.model.spec)}
 
     def weight(self, name: str, title: str) -> Iterator[NumberTable]:
-        """A weight as a table, whole or a window of it, or as a word; of three axes, one a head."""
+        """A weight as a table, a window or a word; with three axes, a table for each head."""
         data = self.trace.model.weights[name].data
         if data.ndim <= 2:
             yield self._weight_table(name, title, data, ())
@@ -287,13 +286,13 @@ class Tables:
 
 
 def entry_of(data: Any, index: Index) -> Any:
-    """An entry of a weight; of a float of any format, the Python float that it is."""
+    """An entry of a weight; a float of any format as a Python float."""
     entry = data[index]
     return entry if data.dtype == np.dtype(object) else float(entry)
 
 
 def left_out_text(rows: int, columns: int, heads: int, largest_shown: bool = False) -> str:
-    """What a window does not show, in words; nothing where it shows all."""
+    """What a window leaves out, in words; empty if nothing."""
     said = [
         (rows, _("{count} more rows")),
         (

@@ -26,7 +26,7 @@ def document(
 ) -> Iterator[Part]:
     """The parts of a whole working, in spine order; with `only`, of the steps it names.
 
-    In another style of names, each step's name in it stands among its second names.
+    With another style of names, that name is among the step's second names.
     """
     return Document(trace, window or Window(), stop_at_boundary, names).parts(tuple(only))
 
@@ -66,7 +66,7 @@ class Document(Steps):
             yield from self.ends(shown)
 
     def ends(self, shown: set[str]) -> Iterator[Part]:
-        """How far each position stayed exact."""
+        """The remarks on how far each position stayed exact."""
         yield Stage(_("Where the exact numbers end"), "")
         for position in range(len(self.trace.tokens)):
             name, at = self.position(position), self.trace.stopped_at(position)
@@ -80,15 +80,15 @@ class Document(Steps):
     def hidden(self, worked: Worked) -> bool:
         """Whether every position has stopped before this step."""
         if worked.address == "target" and "loss" in self.trace.steps:
-            return True  # told with the loss
-        if worked.address == "loss":  # the logarithm of what is named
+            return True  # shown with the loss
+        if worked.address == "loss":  # the logarithm of a named number
             return self.stop and worked.register != "exact"
         axis = worked.step.position_axis
         rows = 0 if axis is None else worked.step.shape[axis]
         return rows > 0 and all((worked.address, row) in self.beyond for row in range(rows))
 
     def not_worked(self, missing: Sequence[Worked]) -> Iterator[Part]:
-        """Steps without values, those with one reason together."""
+        """Steps without values, grouped by reason."""
         start = 0
         for end in range(1, len(missing) + 1):
             if end == len(missing) or missing[end].missing != missing[start].missing:
@@ -101,7 +101,7 @@ class Document(Steps):
     # ------------------------------------------------------------------ the title
 
     def title(self, shown: set[str]) -> Title:
-        """What is worked out, in which numbers, and the signs that are used."""
+        """The title: model, text, numbers, and the signs in use."""
         trace = self.trace
         worked = [trace.steps[address] for address in shown]
         facts = [
@@ -131,7 +131,7 @@ class Document(Steps):
         )
 
     def masks(self, step: Step) -> bool:
-        """Whether entries are masked: of scores, or of the weights made of them."""
+        """Whether entries are masked: in scores, or in attention weights."""
         scores = self.trace.plan[step.inputs["x"]] if step.op == "softmax" else step
         if not all(map(all, scores.attributes.get("mask", ()))):
             return True
@@ -141,7 +141,7 @@ class Document(Steps):
     # ------------------------------------------------------------------ one step
 
     def step(self, worked: Worked) -> Part:
-        """A step with its numbers; of `next` and `loss`, what they say."""
+        """A step with its numbers; for `next` and `loss`, their own parts."""
         if worked.address == "loss":
             return self.loss(worked)
         plain = self.outline(worked)
@@ -157,7 +157,7 @@ class Document(Steps):
         )
 
     def given(self, step: Step) -> Iterator[NumberTable]:
-        """The weights of a step that have not been told yet, as far as they are small enough."""
+        """The weights of a step that have not been shown yet, if they are small enough."""
         for role, address in step.inputs.items():
             name = address.removeprefix(WEIGHT)
             if name == address or address in self.told:
@@ -168,12 +168,12 @@ class Document(Steps):
                 yield from self.weight(name, symbol_of(step, role, address))
 
     def tables(self, worked: Worked) -> Iterator[NumberTable]:
-        """A step as tables; the last of several heads says what is left out."""
+        """A step as tables; the last head's table says what is left out."""
         tables = list(super().tables(worked))
         yield from (replace(table, left_out="") for table in tables[:-1])
         yield from tables[-1:]
 
     def rows_shown(self, step: Step, length: int) -> Sequence[int]:
-        """The rows of a step that are shown: those that have not stopped before it."""
+        """The rows of a step that are shown: positions that have not stopped before it."""
         places = super().rows_shown(step, length)
         return [place for place in places if (step.address, place) not in self.beyond]

@@ -1,4 +1,4 @@
-"""The working inside one number: in short names, with the values written in, and what it is."""
+"""The working of one number: in short names, with the values, and the result."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from byhand.tracing import Trace, Worked
 from byhand.weights import Weights
 from byhand.working import Working
 
-MOST_LINES = 64  # of one address with slices
-MOST_TERMS = 12  # of one sum; of a longer one the largest are shown
+MOST_LINES = 64  # lines for one address with slices
+MOST_TERMS = 12  # terms of one sum; of a longer sum the largest are shown
 SHOWN_TERMS = 6
-WIDEST_VALUE = 24  # characters of a form written in; a wider one is shown by its decimals
+WIDEST_VALUE = 24  # characters of a form inside a line; wider ones become decimals
 ELLIPSIS = Name("…")
 
 Index = tuple[int, ...]
@@ -53,8 +53,7 @@ def workings(trace: Trace, address: str) -> Iterator[Part]:
 
 
 def shape_at(wanted: Address, plan: Plan, weights: Weights) -> tuple[int, ...]:
-    """The shape of the step or weight of an address; an AddressError where there is none, or where
-    the index lies outside it."""
+    """The shape of an address's step or weight; an AddressError if it is unknown or outside."""
     weight = wanted.name.startswith(WEIGHT)
     shape = weight_shape(wanted.name, weights) if weight else plan[wanted.name].shape
     within(wanted, shape)
@@ -73,13 +72,13 @@ def weight_shape(address: str, weights: Weights) -> tuple[int, ...]:
 
 
 class Workings:
-    """The lines of working of one trace, whose letters are named once for all of them."""
+    """The lines of working of one trace, with common names of letters."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
         self.forms = Forms(trace.numbers, digits=trace.digits)
         self.forms.label(trace)
-        written_in = min(self.forms.digits, DIGITS)  # a line of long numbers tells nobody anything
+        written_in = min(self.forms.digits, DIGITS)  # long numbers make a line unreadable
         self.inner = Forms(trace.numbers, digits=written_in) if trace.digits else self.forms
         given = {
             name: trace.steps[name].value for name in ("tokens", "target") if name in trace.steps
@@ -92,7 +91,7 @@ class Workings:
         return worked.missing is None and worked.at(index) is ABSENT
 
     def parts(self, wanted: Address) -> Iterator[Part]:
-        """The working of each entry that an address names, up to a number of lines."""
+        """The working of each entry of an address, up to MOST_LINES."""
         indices = self.indices(wanted)
         for index in islice(indices, MOST_LINES):
             if wanted.name.startswith(WEIGHT):
@@ -103,7 +102,7 @@ class Workings:
             yield Remark("more", _("… left out: {count} more entries").format(count=rest))
 
     def indices(self, wanted: Address) -> Iterator[Index]:
-        """The entries an address stands for; whole axes where the index does not reach."""
+        """The entries of an address; whole axes where the index ends."""
         shape = shape_at(wanted, self.trace.plan, self.trace.model.weights)
         index = (*within(wanted, shape), *(slice(None) for _axis in shape[len(wanted.index) :]))
         places = [
@@ -152,7 +151,7 @@ class Workings:
         return replace(line, remarks=(*line.remarks, why), missing=True)
 
     def line(self, worked: Worked, index: Index, cell: Cell) -> WorkingLine | None:
-        """How an entry comes about that is shown so; None where no line leads to it."""
+        """The working of an entry with this cell; None if no line leads to it."""
         tree = self.working.of(worked.address, index)
         if tree is None:
             return None
@@ -186,13 +185,13 @@ class Workings:
         return WorkingLine(name, cell=rational_cell(found.id), remarks=(Remark("value", text),))
 
     def token(self, id: int) -> str:
-        """A token, named for a sentence."""
+        """A token for a sentence."""
         return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
 
     # ------------------------------------------------------------------ the terms that matter
 
     def shortened(self, tree: Expression) -> tuple[Expression, int]:
-        """A tree of whose longest sums the largest terms are shown; how many were left out."""
+        """The tree with only the largest terms of its longest sums, and the number left out."""
         match tree:
             case Sum(terms=terms) if len(terms) > MOST_TERMS:
                 sizes = [self.size(term) for term in terms]
@@ -213,7 +212,7 @@ class Workings:
                 return tree, 0
 
     def size(self, term: Expression) -> float:
-        """About how large a term is, as a logarithm; infinite where that is not known."""
+        """The approximate size of a term, as a logarithm; infinite if unknown."""
         match term:
             case Entry():
                 return logarithm(self.near(term))
@@ -227,8 +226,8 @@ class Workings:
                 return inf
 
     def near(self, leaf: Entry) -> float:
-        """A float near an entry, to tell which terms are large; NaN where nothing is known."""
-        from byhand.explaining.approximations import near_entry  # not needed for a short sum
+        """A float near an entry, to compare terms; NaN if unknown."""
+        from byhand.explaining.approximations import near_entry  # a short sum does not need it
 
         if leaf.address.startswith(WEIGHT):
             return near_entry(self.weight_value(leaf))
@@ -251,7 +250,7 @@ class Workings:
     # ------------------------------------------------------------------ values written in
 
     def with_values(self, tree: Expression) -> tuple[Expression | None, bool]:
-        """The tree with its entries' values; and whether some of them are decimals."""
+        """The tree with its entries' values, and whether some are decimals."""
         written = {leaf: self.value_of(leaf) for leaf in leaves(tree) if isinstance(leaf, Entry)}
         if any(value is None for value in written.values()):
             return None, False
@@ -263,7 +262,7 @@ class Workings:
         return substitute(tree, change), any(decimal for _tree, decimal in known.values())
 
     def value_of(self, leaf: Entry) -> tuple[Expression, bool] | None:
-        """(the value as a tree, whether it is a decimal); None where it is not known."""
+        """The value as a tree, and whether it is a decimal; None if unknown."""
         if leaf.address.startswith(WEIGHT):
             cell = self.weight_cell(leaf.address, leaf.index)
         else:
@@ -281,12 +280,12 @@ class Workings:
         return (Negative(decimal) if negative else decimal), not whole
 
     def step_cell(self, worked: Worked, index: Index) -> Cell:
-        """An entry of a step as it is written into a line."""
+        """An entry of a step as written inside a line."""
         return self.inner.cell(worked.at(index))
 
 
 def short(cell: Cell) -> bool:
-    """Whether a form is short enough to be written into another."""
+    """Whether a form is short enough to stand inside another."""
     if cell.register == "exact":
         return cell.plain
     return cell.form is not None and len(write(cell.form)) <= WIDEST_VALUE
@@ -300,12 +299,12 @@ def logarithm(x: float) -> float:
 
 
 def _left_out(count: int) -> Remark:
-    """How many terms of a long sum are not shown."""
+    """A remark on how many terms of a long sum are left out."""
     return Remark("more", _("… left out: {count} smaller terms").format(count=count))
 
 
 def short_names(step: Step, tree: Expression) -> dict[str, str]:
-    """The addresses that a tree reads, each by the short name it has in its step's formula."""
+    """Address → short name in its step's formula, for each address in a tree."""
     roles = {address: role for role, address in step.inputs.items()}
     addresses = dict.fromkeys(leaf.address for leaf in leaves(tree) if isinstance(leaf, Entry))
     names = {

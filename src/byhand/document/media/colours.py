@@ -1,4 +1,4 @@
-"""Heat strips as every medium draws them: levels of colour, runs of equal cells, a sentence."""
+"""Heat strips for every medium: levels of colour, runs of equal cells, a sentence."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from byhand.document.numerals import short_number
 from byhand.document.parts import Floats, HeatStrip
 from byhand.language import _
 
-EDGES = (0.04, 0.2, 0.4, 0.65)  # of the reach: where a deeper colour begins
-MASKED = 99  # the level of an entry that is not there
-MOST_LABELS = 24  # rows that have their words beside them
+EDGES = (0.04, 0.2, 0.4, 0.65)  # shares of the reach at which deeper colours begin
+MASKED = 99  # the level of a masked entry
+MOST_LABELS = 24  # rows with labels
 
 
 def panels(strip: HeatStrip) -> Iterator[tuple[str, Floats, tuple[str, ...]]]:
-    """The title, the values and the labels of each head of a strip, or of the one it has."""
+    """The title, values and labels of each head of a strip, or of the whole strip."""
     values = np.atleast_2d(strip.values)
     high = values.shape[0] // strip.blocks
     labels = strip.labels if len(strip.labels) == high <= MOST_LABELS else ()
@@ -27,7 +27,7 @@ def panels(strip: HeatStrip) -> Iterator[tuple[str, Floats, tuple[str, ...]]]:
 
 
 def told(strip: HeatStrip, values: Floats, head: str) -> str:
-    """What a panel shows, for those who hear the page."""
+    """A description of a panel for screen readers."""
     known = values[~np.isnan(values)]
     name = " ".join(filter(None, (strip.title or strip.address, head)))
     if not known.size:

@@ -1,4 +1,4 @@
-"""Points, outlines and ticks, as the drawings of several media use them."""
+"""Points, outlines and ticks, for the drawings of several media."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def within(at: Spot, outline: Sequence[Spot]) -> bool:
 
 
 def distance(at: Spot, segment: Segment) -> float:
-    """From a point to a line of some length."""
+    """The distance of a point from a line segment."""
     (x, y), (a, b) = segment
     long = (a - x) ** 2 + (b - y) ** 2
     share = 0.0

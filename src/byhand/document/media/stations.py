@@ -1,8 +1,8 @@
-"""The figure of the whole pass as every medium draws it: its stations, and the numbers beside them.
+"""The figure of the whole pass for every medium: its stations, and the numbers beside them.
 
-Layers that a passage does not enter are folded into one station.  Where the numbers of the
-positions do not fit side by side, those of the last one stand there alone.  How wide a sign is,
-and where the columns begin, each medium says itself.
+Layers that a passage does not enter are folded into one station.  If the numbers of all positions
+do not fit side by side, only the last position's are shown.  Each medium decides the width of a
+character and the start of a column.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
-SHORTEST_FORM = 5  # signs of a form that is no plain number
+SHORTEST_FORM = 5  # characters of a form that is not a plain number
 
-Folded = tuple[int, ...]  # the layers that are drawn in full
+Folded = tuple[int, ...]  # the layers drawn in full
 
 
 # ------------------------------------------------------------------ stations
@@ -54,12 +54,12 @@ class Station:
 
     @property
     def feeds(self) -> bool:
-        """The table of positions, which is added to the stream and does not come from it."""
+        """Whether this is the table of positions, which is added to the stream from outside."""
         return self.nodes[0].steps == ("embed.position",)
 
 
 def unfolded(spine: Spine, lit: Iterable[str]) -> Folded:
-    """The one layer that is drawn in full; none where several of the lit nodes are in others."""
+    """The one layer drawn in full; none if the lit nodes lie in several layers."""
     if spine.layers == 1:
         return (0,)
     marked = set(lit)
@@ -122,7 +122,7 @@ def whole_pass(marked: Sequence[Station]) -> str:
 
 
 def figure_name(full: Folded) -> str:
-    """What a figure that is folded so is called."""
+    """The name of a figure folded in this way."""
     return "-".join(("pass", *map(str, full)))
 
 
@@ -131,10 +131,9 @@ def figure_name(full: Folded) -> str:
 
 @dataclass(frozen=True)
 class Room:
-    """Signs that fit: of one position among several, of all together, of one alone.
+    """The characters that fit: for one position of several, for all together, for one alone.
 
-    `marked`: behind a row stands the sign of its register, which a colour alone does not say;
-    else the medium draws it.
+    With `marked`, the sign of its register follows a row; otherwise the medium draws it.
     """
 
     each: int
@@ -145,16 +144,16 @@ class Room:
 
 @dataclass(frozen=True)
 class Beside:
-    """The positions that have a column, how many signs it is wide, and what a row may have."""
+    """The positions with a column, the column's width, and the room of a row."""
 
     places: tuple[int, ...] = ()
     widths: tuple[int, ...] = ()
     longest: int = 0
-    finite: bool = False  # fractions as decimals, where these say them in full
+    finite: bool = False  # fractions as decimals, where those are exact
     marked: bool = True
 
     def text(self, node: Node, place: int) -> tuple[str, str]:
-        """What a station has at a position, with its register; empty where there is no room."""
+        """The text of a station at a position, with its register; empty if there is no room."""
         for row in node.rows:
             if row.place == place:
                 full = self._marked(row_text(row, self.finite), row.register)
@@ -169,7 +168,7 @@ class Beside:
 
 
 def beside(nodes: Iterable[Node], finite: bool, room: Room) -> Beside:
-    """The columns that there is room for."""
+    """The columns that fit."""
     known = [node for node in nodes if node.rows]
     places = sorted({row.place for node in known for row in node.rows})
     if not places:
@@ -187,11 +186,11 @@ def _columns(nodes: list[Node], wanted: Beside) -> Beside:
 
 
 def row_text(row: NumberRow, finite: bool) -> str:
-    """(1, −1); nothing where everything is masked."""
+    """(1, −1); empty if everything is masked."""
     texts = [_short(number.cell, finite) for number in row.numbers if not number.cell.masked]
     if not texts:
         return ""
-    if row.register == "named":  # which says that not all is shown
+    if row.register == "named":  # says that not all is shown
         texts = [text.removeprefix(NEAR) for text in texts]
     return texts[0] if len(texts) == 1 else together(texts)
 

@@ -6,10 +6,9 @@
     words     remarks, findings, facts, grids, what is left out
     verdicts  lines of somebody's working with their verdicts; reports, gradebooks
 
-A composer makes parts, a medium draws them.  What holds the parts of a book together (passages,
-pages, the figure) is in `document.book`.  Everything is data: expression trees, words in the
-reader's language, and plain arrays of floats.  Nothing computes, nothing is escaped, and no width
-is known.
+A composer makes parts, a medium draws them.  `document.book` has the structure of a book (passages,
+pages, the figure).  Parts are data: expression trees, words in the reader's language, and arrays of
+floats.  They hold no computation, no markup and no widths.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ __all__ = [
 ]
 # fmt: on
 
-_ROOMS = {  # each room is imported when one of its parts is asked for
+_ROOMS = {  # each module is imported on first use of its parts
     "drawn": (
         "AttentionPattern Drawing Floats HeadPattern HeatStrip LensLine LensTable "
         "RegisterLine RegisterMap Stop StreamLine TermLine Terms"
@@ -110,7 +109,7 @@ _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Part":  # a word for type checkers
+    if name == "Part":  # only for type checkers
         return Any
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

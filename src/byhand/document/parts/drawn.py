@@ -1,4 +1,4 @@
-"""Parts that are drawn: tensors as colours, the way along the stream, sums as bars, pictures."""
+"""Drawn parts: tensors as colours, the path along the stream, sums as bars, pictures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class HeatStrip:
 
 @dataclass(frozen=True, slots=True)
 class HeadPattern:
-    """Where one head looks: a share for each query (row) and key (column), NaN where masked."""
+    """The attention of one head: a weight for each query (row) and key (column), NaN if masked."""
 
     address: str  # block.0.attn.weights[1]
     head: int
@@ -50,7 +50,7 @@ class HeadPattern:
 
 @dataclass(frozen=True, slots=True)
 class AttentionPattern:
-    """Which position looks at which, head by head."""
+    """Which position attends to which, head by head."""
 
     address: str
     labels: tuple[str, ...]  # of the positions
@@ -77,7 +77,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class StreamLine:
-    """One position's way along the residual stream, with what each side-trip adds to it."""
+    """One position's path along the residual stream, with each side-trip's addition."""
 
     position: int
     label: str
@@ -101,7 +101,7 @@ class RegisterLine:
 
 @dataclass(frozen=True, slots=True)
 class RegisterMap:
-    """The whole pass as registers: a row a step, a column a position."""
+    """The registers of the whole pass: a row for each step, a column for each position."""
 
     labels: tuple[str, ...]  # of the positions
     lines: tuple[RegisterLine, ...]
@@ -110,7 +110,7 @@ class RegisterMap:
 
 @dataclass(frozen=True, slots=True)
 class TermLine:
-    """What one part of the model adds to some logits.
+    """The contribution of one part of the model to some logits.
 
     `numbers` has one for each token; `difference` is what tells the first token from the second,
     and `size` the length of the bar: a share of the longest, from -1 to 1.
@@ -127,7 +127,7 @@ class TermLine:
 
     @property
     def added(self) -> Number:
-        """What the line adds to what is explained: to the lead, or to the logit alone."""
+        """The contribution to the explained quantity: the lead, or the single logit."""
         return self.numbers[0] if self.difference is None else self.difference
 
 
@@ -145,7 +145,7 @@ class Terms:
 
     @property
     def reach(self) -> tuple[float, float]:
-        """How far the bars go to the left and to the right of their axis."""
+        """The reach of the bars to the left and to the right of their axis."""
         sizes = [line.size for line in self.lines if line.kind != "sum"]
         return max(0.0, -min(sizes, default=0.0)), max(0.0, max(sizes, default=0.0))
 
@@ -160,7 +160,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class LensLine:
-    """What the model would say if it ended after a step."""
+    """The prediction if the model ended after a step."""
 
     step: str  # its address
     leader: str  # the token; ? where it is undecided, A = B where they tie
@@ -174,7 +174,7 @@ class LensLine:
 
 @dataclass(frozen=True, slots=True)
 class LensTable:
-    """One position's stream after every step, read by the model's own end."""
+    """One position's stream after every step, read by the model's own head."""
 
     title: str
     tokens: tuple[str, ...]  # above the logits
@@ -219,7 +219,7 @@ class Drawing:
 
     name: str  # which is its own on a page
     title: str
-    about: str  # the whole of it said, for those who do not see it
+    about: str  # a full description for screen readers
     notes: tuple[str, ...]
     axes: tuple[str, str]  # their names
     dimensions: int  # of the stream: in more than three, the arrows are not to scale

@@ -27,11 +27,11 @@ class Cell:
     """One number in the forms it can be shown in.  A masked entry has no register and no form.
 
     `worked` is the form before simplifying, where it differs; `decimal` is proven to its last
-    place; with a `radius`, the true value lies within it of `decimal`.  A form in letters that
-    would need definitions is left to the parts that define them.
+    place; with a `radius`, the true value lies within it of `decimal`.  A form in letters is only
+    in parts that define the letters.
 
     `cut` says that `decimal` is not all of an exact or rounded number: 0.3333 for 1/3, or four
-    decimals of a float.  An exact number without a form that is not cut is what its decimal says.
+    decimals of a float.  An exact number that has no form and is not cut equals its decimal.
     """
 
     register: str | None
@@ -43,7 +43,7 @@ class Cell:
 
     @property
     def masked(self) -> bool:
-        """Whether the entry may not be looked at."""
+        """Whether the entry is masked."""
         return self.register is None
 
     @property
@@ -61,7 +61,7 @@ MASKED = Cell(None)
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A letter and what it stands for, told where it is first used."""
+    """A letter and its definition, given at its first use."""
 
     name: str
     definition: Expression
@@ -70,12 +70,12 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """One number: where it is, what it is, and how it comes about.
+    """One number: its address, its forms, and its working.
 
-    A masked entry has no register (`cell.masked`).  `working` is there where the whole working
-    fits into the book; of a weight or an id there is none.  `claim` says what a document prints
-    here, where that does not follow.  `short` is the number in a few characters, with its sign
-    where its table compares: a terminal shows that.
+    A masked entry has no register (`cell.masked`).  `working` is set if the whole working fits into
+    the book; weights and ids have none.  `claim` is a document's printed number, if it does not
+    follow.  `short` is the number in a few characters, with its sign where its table compares: a
+    terminal shows that.
     """
 
     address: str  # block.0.attn.scores[0,1,1]; empty where it has none of its own
@@ -130,7 +130,7 @@ class NumberTable:
 
 @dataclass(frozen=True, slots=True)
 class WorkingLine:
-    """How one number comes about: in short names, with the values in, and what it is."""
+    """The working of one number: in short names, with the values, and the result."""
 
     address: str
     cell: Cell
@@ -145,7 +145,7 @@ class WorkingLine:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """A number whose form has letters in it that stand for long values, and what these are."""
+    """A number whose form has letters for long values, and their definitions."""
 
     name: str
     form: Expression

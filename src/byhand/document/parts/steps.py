@@ -12,7 +12,7 @@ from byhand.document.parts.words import Remark
 class Title:
     """What is worked out: model, text, numbers; and how the signs are read.
 
-    `digits`: so many significant digits of every number are shown, proven.
+    `digits` is the number of proven significant digits shown.
     """
 
     name: str
@@ -22,8 +22,8 @@ class Title:
     masked: bool = False
     notes: tuple[str, ...] = ()
     digits: int | None = None
-    only_later: bool = True  # all that is masked comes later; else a window or a table masks too
-    aside: str = ""  # at the end of the line of the name
+    only_later: bool = True  # only later positions are masked, not by a window or a table
+    aside: str = ""  # at the end of the title line
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class StepPart:
 
 @dataclass(frozen=True, slots=True)
 class NotWorked:
-    """Steps without values, and the one reason they share, where it is to be said."""
+    """Steps without values, and their common reason if it is to be shown."""
 
     reason: str
     steps: tuple[StepPart, ...]
@@ -59,7 +59,7 @@ class NotWorked:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The next token after one position; `sentence` tells it in a book, ties and all."""
+    """The next token after one position; `sentence` words it for a book, with ties."""
 
     position: int
     label: str
@@ -109,7 +109,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The step `loss`: how surprised the model is by the target."""
+    """The step `loss`: the model's surprise at the target."""
 
     step: StepPart
     target: str
@@ -120,11 +120,11 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One more token of a text, its probability, and what is known of the choice."""
+    """One more token of a text, its probability, and whether the choice is proven."""
 
     position: str
     token: str
     cell: Cell
     known: str
     proven: bool
-    room: int  # digits of the last position there may be
+    room: int  # digits of the last possible position

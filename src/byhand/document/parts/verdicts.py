@@ -11,7 +11,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from byhand.document.parts.words import Facts, Grid
 
-UNUSUAL = "!"  # beside a sign: within the worst case, but not what rounding usually does
+UNUSUAL = "!"  # beside a sign: within the worst case, but beyond the usual rounding error
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class ShareAxis:
-    """One side of a map: what it counts, from where, and how many entries a cell holds."""
+    """One side of a map: its axis, its first place, and the entries in a cell."""
 
     name: str
     start: int
@@ -43,7 +43,7 @@ class ShareAxis:
 
 @dataclass(frozen=True)
 class SharePanel:
-    """One map: cells with the largest share of their entries; NaN where nothing is claimed."""
+    """One map: each cell has the largest share of its entries; NaN where nothing is claimed."""
 
     address: str  # of its entries: block.0.attn.scores[1,{row},{column}]
     title: str
@@ -75,15 +75,15 @@ class VerdictLine:
     sign: str
     word: str
     told: tuple[tuple[str, str], ...] = ()
-    source: str = ""  # where the claim stands
+    source: str = ""  # place of the claim
     claimed: str = ""  # as it is printed
-    expected: str = ""  # what follows from the lines above; empty where nothing is known
+    expected: str = ""  # the value that follows from the lines above; empty if unknown
     unusual: bool = False  # within the worst case, but far beyond what rounding usually does
     stage: str = ""  # of the spine
     share: float = 0.0  # of the allowed error; above 1: excess
     used: str = ""  # the same for a column; empty where it could not be judged
     about: str = ""  # the same in words
-    times: str = ""  # how many times what rounding usually does
+    times: str = ""  # error in units of the usual rounding error
     worst: str = ""  # the index of the worst entry
     uses: tuple[str, ...] = ()  # the claimed steps that it was judged from
     entries: Grid | None = None  # the worst ones, with their numbers
@@ -91,28 +91,28 @@ class VerdictLine:
 
     @property
     def signs(self) -> str:
-        """The sign, and the mark of what is not usual beside it."""
+        """The sign of the verdict, and the mark of an unusual line."""
         return self.sign + UNUSUAL * self.unusual
 
     @property
     def tone(self) -> str:
-        """The verdict that colours the line: what is not usual is warned of where it follows."""
+        """The verdict that colours the line; an unusual line that follows gets a warning."""
         return "UNSUPPORTED" if self.unusual else self.verdict
 
     @property
     def follows(self) -> bool:
-        """Whether nothing says that the line does not follow."""
+        """Whether the line is not known to be wrong."""
         return self.verdict not in ("ERROR", "UNSUPPORTED")
 
     @property
     def notable(self) -> bool:
-        """Whether there is more to say of it than its verdict."""
+        """Whether there is more to say than the verdict."""
         return self.unusual or not self.follows
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictRun:
-    """Lines of one verdict that need no reading one by one, and what is said of them together."""
+    """A run of lines with one verdict, and their summary."""
 
     result: Signed
     lines: tuple[VerdictLine, ...]
@@ -134,7 +134,7 @@ class VerdictTable:
 
 @dataclass(frozen=True, slots=True)
 class VerdictSheet:
-    """What is said of one text, or of one person's working of it."""
+    """The marking of one text, or of one person's working."""
 
     name: str  # which of several; empty where there is one
     heading: str  # the same with its text and its precision
@@ -142,7 +142,7 @@ class VerdictSheet:
     facts: Facts
     tally: tuple[Signed, ...]  # how many lines have each verdict
     table: VerdictTable
-    unmatched: tuple[tuple[str, str], ...] = ()  # names that stand for nothing, and why
+    unmatched: tuple[tuple[str, str], ...] = ()  # unknown names, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class ClassRow:
 
 @dataclass(frozen=True, slots=True)
 class ClassTable:
-    """How a class did: a row a student, a legend, and the commonest mistakes with who made them."""
+    """The results of a class: a row for each student, a legend, and the commonest mistakes."""
 
     title: str
     rows: tuple[ClassRow, ...]

@@ -22,16 +22,16 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Sentences that belong together: what is found, and what is known about it."""
+    """Sentences that belong together: a finding, and the facts about it."""
 
     lead: str
     told: tuple[str, ...] = ()
-    open: bool = False  # something is not known
+    open: bool = False  # something is unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Short facts, each a word and what it is; `title` says what they are about."""
+    """Short facts, each with its name; `title` is their subject."""
 
     facts: tuple[tuple[str, str], ...]
     title: str = ""
@@ -58,7 +58,7 @@ class Column:
 
     @property
     def right(self) -> bool:
-        """Whether its cells stand to the right: numbers do."""
+        """Whether its cells are right-aligned, as numbers are."""
         return self.kind == "number"
 
 
@@ -67,9 +67,8 @@ class Grid:
     """A table to be read; its first column names the rows.
 
     A row of one cell is a heading over the rows below it.  A last column of shares without a head
-    repeats a number as a bar.  `totals` are rows below a line, `strong` the (row, column) of cells
-    that matter most and `note` what that means; `addresses` are those of the rows, where they have
-    any.
+    repeats a number as a bar.  `totals` are rows below a line, `strong` the (row, column) of the
+    most important cells and `note` their meaning.  `addresses` are those of the rows, if any.
     """
 
     title: str
@@ -88,7 +87,7 @@ class Grid:
 
     @property
     def grouped(self) -> bool:
-        """Whether its rows stand under headings."""
+        """Whether its rows have headings."""
         return any(len(row) == 1 for row in self.rows)
 
     @property

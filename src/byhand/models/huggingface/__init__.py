@@ -1,7 +1,7 @@
 """Hugging Face folders: config.json and safetensors files → a Model, with every number as stored.
 
 `open_checkpoint` opens a folder, `read_spec` its architecture alone (or that of a bare
-config.json).  What is not understood is refused; nothing here is ever unpickled or run.
+config.json).  Unknown settings are refused; nothing is unpickled or executed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GENERATION = "generation_config.json"
 
 
 def recognises(path: Path) -> bool:
-    """Whether this is a checkpoint or a part of one, rather than a model file."""
+    """Whether this is a checkpoint or a part of one, not a model file."""
     if path.is_dir() or is_weights(path) or path.name == CONFIG:
         return True
     if path.suffix.lower() != ".json":
@@ -47,7 +47,7 @@ def recognises(path: Path) -> bool:
 
 
 def open_checkpoint(path: Path) -> Model:
-    """The model of a folder; its tensors are opened when they are first used."""
+    """The model of a folder; each tensor is opened on first use."""
     if not path.is_dir():
         raise refuse_file(path) if is_weights(path) else without_weights(path)
     config = config_of(path)
@@ -66,7 +66,7 @@ def open_checkpoint(path: Path) -> Model:
 
 
 def read_spec(path: Path) -> ModelSpec:
-    """The architecture of a folder or of a bare config.json; weights are not looked at."""
+    """The architecture of a folder or of a bare config.json; weights are not read."""
     if not path.is_dir() and is_weights(path):
         raise refuse_file(path)
     return read_family(config_of(path), name_of(path)).spec
@@ -83,7 +83,7 @@ def _vocabulary(folder: Path, size: int) -> tuple[Tokenizer, tuple[str, ...]]:
 
 
 def _ends(folder: Path, config: Config) -> tuple[int, ...]:
-    """The ids that end a text, as generation_config.json says, or else config.json."""
+    """The ids that end a text, from generation_config.json, else from config.json."""
     path = folder / GENERATION
     said = Config(path, read_json(path)) if path.exists() else config
     for at in (said, config):

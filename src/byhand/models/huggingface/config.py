@@ -1,7 +1,7 @@
 """config.json, read strictly: a value of the wrong kind is an error that names the key.
 
-Numbers are what the decimal says: 1e-05 is 1/100000.  Which keys a family has is not known here;
-`Config` remembers which ones were asked for, so that the rest can be told.
+Decimals are exact: 1e-05 is 1/100000.  The families know which keys they have; `Config` records the
+keys that are read, so that unread ones can be reported.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from byhand.files.mapped import shown
 from byhand.language import _
 
 LARGEST_FILE = 10_000_000  # bytes; real ones have a few thousand
-LARGEST_SIZE = 10_000_000  # of a width, a vocabulary, a head
+LARGEST_SIZE = 10_000_000  # largest width, vocabulary or head
 LONGEST_CONTEXT = 1_000_000_000
 MOST_LAYERS = 10_000
-LARGEST_EXPONENT = 400  # of a decimal: beyond what float64 holds
-LARGEST_NUMBER = Fraction(10) ** 30  # of one that is read
-DEEPEST = 50  # lists and tables within each other
+LARGEST_EXPONENT = 400  # of a decimal; float64 holds less
+LARGEST_NUMBER = Fraction(10) ** 30  # largest number that is read
+DEEPEST = 50  # nested lists and tables
 _EXPONENT = re.compile(r"[eE]([+-]?\d+)$")
 NEEDED: Any = object()
 T = TypeVar("T")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object of a file, decimals as the fractions they are; InputError if it is none."""
+    """The JSON object of a file, with exact decimals; an InputError if there is none."""
     try:
         size = path.stat().st_size
         if size > LARGEST_FILE or not path.is_file():
@@ -51,7 +51,7 @@ def read_json(path: Path) -> dict[str, Any]:
             _("the file cannot be read: {reason}").format(reason=error.strerror or error),
             where=str(path),
         ) from None
-    except (ValueError, RecursionError) as error:  # broken JSON, or no text at all
+    except (ValueError, RecursionError) as error:  # broken JSON, or not text
         raise InputError(
             _("this is not a JSON file"), where=str(path), found=shown(str(error))
         ) from None
@@ -66,7 +66,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def decimal(text: str) -> Fraction:
-    """The number a decimal names; ValueError where float64 could not hold it."""
+    """The exact value of a decimal; a ValueError if float64 could not hold it."""
     exponent = _EXPONENT.search(text)
     if exponent and (len(exponent[1]) > 5 or abs(int(exponent[1])) > LARGEST_EXPONENT):
         raise ValueError(_("{number} is beyond all bounds").format(number=shown(text)))
@@ -78,7 +78,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _deep(data: Any) -> bool:
-    """Whether lists and tables lie within each other further than any config does."""
+    """Whether lists and tables are nested deeper than in any config."""
     level: list[Any] = [data]
     for _depth in range(DEEPEST):
         level = [
@@ -93,7 +93,7 @@ def _deep(data: Any) -> bool:
 
 
 class Config:
-    """The keys of a config.json, or of a table in it; each is asked for as what it must be."""
+    """The keys of a config.json or of a table in it, each read as a required kind of value."""
 
     def __init__(self, path: Path, table: Mapping[str, Any], prefix: str = "") -> None:
         self.path = path
@@ -117,7 +117,7 @@ class Config:
         name = self.prefix + key
         if found is NEEDED:
             found = self.table.get(key, NEEDED)
-        if isinstance(found, str):  # in quotes, so that "8" is told from 8
+        if isinstance(found, str):  # quoted, to distinguish "8" from 8
             found = json.dumps(found, ensure_ascii=False)
         value = _("nothing") if found is NEEDED else shown(found)
         return InputError(
@@ -129,7 +129,7 @@ class Config:
         )
 
     def value(self, key: str, default: Any = NEEDED, also: str | None = None) -> tuple[str, Any]:
-        """The key that is there (or its alias) and its value; two that differ are an error."""
+        """The key present (or its alias) and its value; two that differ are an error."""
         names = (key,) if also is None else (key, also)
         self.asked.update(names)
         there = [name for name in names if name in self.table]
@@ -210,7 +210,7 @@ class Config:
         return found
 
     def word(self, key: str, default: Any, known: Mapping[str, T]) -> T:
-        """What a word stands for among the known ones."""
+        """The meaning of a word, from a table of known words."""
         name, found = self.value(key, default)
         if not isinstance(found, str) or found not in known:
             hint = nearest(found[:80], known) if isinstance(found, str) else None
@@ -227,7 +227,7 @@ class Config:
         return Config(self.path, found, f"{self.prefix}{key}.")
 
     def impossible(self, error: SpecError) -> InputError:
-        """The error for keys that are each possible but not together."""
+        """The error for keys that contradict each other."""
         return InputError(
             error.message, where=str(self.path), expected=error.expected, found=error.found
         )

@@ -1,7 +1,7 @@
-"""The families of checkpoints: which reader and which names belong to a model_type.
+"""The families of checkpoints: the reader and the tensor names of each model_type.
 
-The meaning of a config.json is that of the modeling_*.py files of the transformers library,
-defaults included.
+A config.json means what the modeling_*.py files of the transformers library make of it, including
+defaults.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAMILIES: dict[str, tuple[str, Names, Reader]] = {
 
 @dataclass(frozen=True)
 class Read:
-    """A config.json understood."""
+    """A config.json that was understood: the family's spec, RoPE and tensor names."""
 
     spec: ModelSpec
     family: str
@@ -42,7 +42,7 @@ class Read:
 
 
 def read_family(config: Config, name: str) -> Read:
-    """What the config describes; InputError, naming the key, for what byhand does not do."""
+    """What the config describes; an InputError that names the key of anything unsupported."""
     _key, kind = config.value("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         words = kind[:80] if isinstance(kind, str) else ""

@@ -1,6 +1,6 @@
 """The folder of a checkpoint: its config and the safetensors files of its weights.
 
-Anything else is refused with a way out.  Pickled weights are never opened.
+Anything else is refused with a hint.  Pickled weights are never opened.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ def config_of(path: Path) -> Config:
 
 
 def name_of(path: Path) -> str:
-    """The folder's name: what the model is called."""
+    """The folder's name, which is the model's name."""
     folder = path if path.is_dir() else path.absolute().parent
     return folder.resolve().name or str(folder)
 
 
 def is_weights(path: Path) -> bool:
-    """Whether this is a file of weights by its name, in whatever format."""
+    """Whether the name is that of a weights file, in any format."""
     return path.name.lower().endswith((".safetensors", INDEX, ".bin.index.json", *PICKLED, *OTHER))
 
 
 def refuse_file(path: Path) -> InputError:
-    """The error for a file of weights given in place of its folder."""
+    """The error for a weights file given in place of its folder."""
     if path.name.lower().endswith((".safetensors", INDEX)):
         return InputError(
             _("these are weights without a config.json"),
@@ -89,7 +89,7 @@ def stored_tensors(folder: Path) -> dict[str, Stored]:
 
 
 def _shards(folder: Path) -> dict[str, Stored]:
-    """The tensors of all parts, each where the index says it is."""
+    """The tensors of all parts, each from the file that the index names."""
     index = Config(folder / INDEX, read_json(folder / INDEX))
     table = index.within("weight_map")
     if table is None:

@@ -58,7 +58,7 @@ def read(config: Config, name: str) -> tuple[ModelSpec, None]:
 
 
 def _scale(width: int, by_width: bool, divisor: int) -> Expression | None:
-    """1/√width where scores are scaled at all, over the number of the layer where that is asked."""
+    """The scale of the scores: 1/√width if `by_width`, divided by `divisor`; None for 1."""
     if not by_width:
         return None if divisor == 1 else Number(Fraction(1, divisor))
     scale = over_root(width)

@@ -1,4 +1,4 @@
-"""gpt_neox (Pythia): RoPE on a part of each head, packed by head, parallel or serial blocks."""
+"""gpt_neox (Pythia): partial RoPE, q, k and v packed by head, parallel or serial blocks."""
 
 from __future__ import annotations
 

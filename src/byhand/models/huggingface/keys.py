@@ -1,7 +1,7 @@
 """Keys of config.json that no family reads.
 
-Some would change the arithmetic, some would not, and some nobody here knows.  The lists come
-from the configuration classes of the transformers library.
+Some change the arithmetic, some do not, and some are unknown.  The lists come from the
+configuration classes of the transformers library.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CHANGING: dict[str, tuple[Any, ...]] = {
                      "use_sliding_window", "head_dim", "num_key_value_heads", "rope_scaling",
                      "rope_parameters", "rope_theta", "partial_rotary_factor", "rotary_dim",
                      "rotary_pct", "rotary_emb_base", "rotary_base", "rotary_percent"), NOTHING),
-    # who looks at whom, and where positions come from
+    # attention between positions, and sources of positions
     **dict.fromkeys(("alibi", "use_alibi", "attention_chunk_size", "no_rope_layers",
                      "no_rope_layer_interval", "attention_sink", "attention_sinks",
                      "use_attention_sinks", "is_encoder_decoder", "add_cross_attention",
@@ -53,7 +53,7 @@ CHANGING: dict[str, tuple[Any, ...]] = {
                      "kv_lora_rank", "q_lora_rank", "ngram_size"), NOTHING),
     "is_causal": (None, True),
     "position_embedding_type": (None, "", "absolute"),
-    # blocks of another build
+    # other kinds of blocks
     **dict.fromkeys(("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts",
                      "num_experts_per_tok", "n_shared_experts", "num_shared_experts",
                      "moe_intermediate_size", "expert_capacity", "decoder_sparse_step",
@@ -92,17 +92,17 @@ HARMLESS = frozenset({
     "classifier_dropout", "attn_pdrop", "embd_pdrop", "resid_pdrop", "initializer_range",
     "gradient_checkpointing", "pretraining_tp", "rope_scaling_type", "max_sequence_length",
     "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
-    # heads of other tasks, which a language model does not use
+    # heads of other tasks, which a language model ignores
     "finetuning_task", "id2label", "label2id", "num_labels", "problem_type", "summary_type",
     "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout",
-    # said by other keys already, or the same number in other arithmetic
+    # duplicates of other keys, or settings of the same arithmetic
     "n_ctx", "is_decoder", "reorder_and_upcast_attn", "chunk_size_feed_forward",
 })  # fmt: skip
 OTHER_CODE = ("AutoModel", "AutoModelForCausalLM")
 
 
 def check_unread(config: Config, family: str) -> tuple[str, ...]:
-    """Refuses keys that would change the arithmetic; returns a note on those nobody knows."""
+    """Refuses keys that would change the arithmetic; returns notes on unknown ones."""
     for key in config.table:
         if key in CHANGING and key not in config.asked:
             check_neutral(config, key, CHANGING[key], family)
@@ -116,7 +116,7 @@ def check_unread(config: Config, family: str) -> tuple[str, ...]:
 
 
 def check_neutral(config: Config, key: str, neutral: Iterable[Any], family: str) -> None:
-    """Refuses a key that the family does not have, unless it says nothing."""
+    """Refuses a key that the family does not have, unless its value is neutral."""
     found = config.table[key]
     if any(_same(found, value) for value in neutral):
         return
@@ -145,7 +145,7 @@ def _same(found: Any, value: Any) -> bool:
 
 
 def check_no_other_code(config: Config) -> None:
-    """Refuses a folder that brings a model class of its own: what it computes is not known."""
+    """Refuses a folder with its own model class, whose computation is unknown."""
     found = config.table.get("auto_map")
     if isinstance(found, dict) and any(key in OTHER_CODE for key in found):
         raise config.refuse(

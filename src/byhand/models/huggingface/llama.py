@@ -1,4 +1,4 @@
-"""llama, with mistral, qwen2 and qwen3, which are built alike: RoPE, RMSNorm, a gated MLP."""
+"""llama, with mistral, qwen2 and qwen3 of the same structure: RoPE, RMSNorm, a gated MLP."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_mistral(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
 
 def read_qwen2(config: Config, name: str) -> tuple[ModelSpec, Rope | None]:
     """The spec of a Qwen 2 config, and its RoPE."""
-    config.asked.add("attention_bias")  # there always is one, whatever a config says
+    config.asked.add("attention_bias")  # always present, whatever the config says
     return _gated(
         config,
         name,
@@ -84,11 +84,11 @@ def _gated(
     config: Config,
     name: str,
     *,
-    context: int,  # the usual one
-    kv_heads: int | None,  # the usual number; None: as many as heads
+    context: int,  # default
+    kv_heads: int | None,  # default; None: as many as heads
     biases: tuple[bool, bool],  # of q, k and v; of out
     windows: Windows,
-    d_head: int | None = None,  # the usual width; None: hidden_size / heads
+    d_head: int | None = None,  # default; None: hidden_size / heads
     mlp_bias: bool = False,
     head_norms: bool = False,
 ) -> tuple[ModelSpec, Rope | None]:
@@ -148,7 +148,7 @@ def _mistral_windows(config: Config, layers: int) -> list[int | None]:
 
 
 def _qwen_windows(config: Config, layers: int) -> list[int | None]:
-    """A window where layer_types says so; without them, from layer max_window_layers onwards."""
+    """Each layer's window: by layer_types, else from layer max_window_layers on."""
     used = config.flag("use_sliding_window", False)
     window = config.whole_or_none("sliding_window", 4096, most=LONGEST_CONTEXT)
     first = config.whole("max_window_layers", 28, least=0)

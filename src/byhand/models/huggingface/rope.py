@@ -3,10 +3,10 @@
 The old keys (rope_theta, rope_scaling) are read as well as the new ones (rope_parameters).
 
     default    pair i turns by base^(-2i/width) a position: a plain RotarySpec
-    linear     the same, divided by a factor
+    linear     the same angles divided by a factor
     llama3     long waves divided by the factor, short ones not, and a blend between
 
-The scaled ones are exact expressions, given to the model as a buffer of frequencies.
+Scaled frequencies are exact expressions, which the model gets as a buffer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Rope:
-    """The rotation of one model: what the spec needs, and the frequencies where they are given."""
+    """The rotation of one model: its spec, and its frequencies if they are scaled."""
 
     spec: RotarySpec
     frequencies: Data | None
@@ -46,7 +46,7 @@ class Rope:
 
 @dataclass(frozen=True)
 class Bands:
-    """llama3: what is scaled, and between which wavelengths the scaling sets in."""
+    """The bands of llama3: which frequencies are scaled, by wavelength, and by how much."""
 
     factor: Fraction
     low: Fraction
@@ -64,8 +64,8 @@ def read_rope(
 ) -> Rope | None:
     """The rotation of heads of this width; None where no entry is turned.
 
-    `share` is the usual part of a head that turns; None says that the family turns whole heads,
-    whatever a config says, so that a part is refused.
+    `share` is the default share of a head that turns.  None means that the family turns whole
+    heads; a config that says otherwise is refused.
     """
     table = _table(config)
     kind = _kind(table)
@@ -77,7 +77,7 @@ def read_rope(
         raise part.refuse(_("a number from 0 to 1"))
     if share is None and part.value != 1:
         raise part.refuse(_("1, or no such key"))
-    # As the library does it: the product is rounded as a float, then cut.
+    # As in the library: the product is rounded as a float, then cut.
     width = int(d_head * float(part.value))
     if width == 0:
         return None
@@ -108,7 +108,7 @@ def read_rope(
 
 
 def _table(config: Config) -> Config:
-    """rope_parameters, or rope_scaling as it used to be called, or nothing."""
+    """The table rope_parameters, or its older name rope_scaling; empty if neither is there."""
     new, old = config.within("rope_parameters"), config.within("rope_scaling")
     if new and old and new.table != old.table:
         raise config.refuse("rope_scaling", _("the same as rope_parameters, or no such key"))
@@ -131,7 +131,7 @@ def _kind(table: Config) -> str:
 
 @dataclass(frozen=True)
 class _Said:
-    """A number, and the key that says it."""
+    """A number, and the key that gives it."""
 
     value: Fraction
     at: Config
@@ -144,7 +144,7 @@ class _Said:
 def _common(
     config: Config, table: Config, beside: tuple[str, ...], inner: str, usual: Fraction
 ) -> _Said:
-    """A setting that stands in the table, or beside it under older names; all must agree."""
+    """A setting in the table, or beside it under older names; all must agree."""
     said = [(config, key) for key in beside] + [(table, inner)]
     there = [
         _Said(at.number(key), at, key) for at, key in said if at.value(key, None)[1] is not None
@@ -162,7 +162,7 @@ def _common(
 
 
 def _only(table: Config, known: set[str]) -> None:
-    """Refuses further settings: what they would change is not known."""
+    """Refuses other settings, whose effect is unknown."""
     for key, value in table.table.items():
         if key not in known and value is not None:
             raise table.refuse(
@@ -212,7 +212,7 @@ def _over(frequency: Expression, factor: Fraction) -> Expression:
 
 
 def _banded(base: Fraction, place: int, width: int, bands: Bands) -> Expression:
-    """One frequency by its wavelength 2π/frequency against length/low and length/high.
+    """One frequency, scaled by comparing its wavelength with length/low and length/high.
 
     The blend between is f·((1 - s)/factor + s) with s = (length·f/2π - low)/(high - low).
     """
@@ -233,7 +233,7 @@ def _banded(base: Fraction, place: int, width: int, bands: Bands) -> Expression:
 
 
 def _longer(base: Fraction, place: int, width: int, wavelength: Fraction) -> bool:
-    """Whether 2π·base^(2i/width) is above a rational; proven, and never equal: π is no root."""
+    """Whether 2π·base^(2i/width) is above a rational; proven, and never equal (π)."""
     from flint import arb, ctx, fmpq
 
     def ball(x: Fraction) -> Any:

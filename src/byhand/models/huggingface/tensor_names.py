@@ -1,4 +1,4 @@
-"""What families call things: their tensors, and the activations that all of them share."""
+"""The names of tensors in each family, and of the activations that all families share."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ ACTIVATIONS = {
 
 @dataclass(frozen=True)
 class Names:
-    """What the tensors of a family are called in its files.
+    """The names of a family's tensors in its files.
 
     A module keeps a weight and perhaps a bias; of a norm, the weight is its gain.
     """
 
-    prefix: str  # of all but the head; files saved without the head go without
+    prefix: str  # of all tensors but the head; files without a head omit it
     embedding: str
-    heads: tuple[str, ...]  # the head, under any of these
+    heads: tuple[str, ...]  # possible names of the head
     outside: dict[str, str]  # byhand's name of a module → the file's
     layer: str  # before the number of a layer
     inside: dict[str, str]  # likewise, within a layer
-    leftovers: re.Pattern[str]  # buffers of older versions, which nothing reads
+    leftovers: re.Pattern[str]  # buffers of older versions, which are ignored
 
     @cached_property
     def weights_outside(self) -> dict[str, str]:
-        """Byhand's names of weights outside of the layers → the file's."""
+        """Weights outside the layers: byhand's name → the file's."""
         return _weights(self.outside)
 
     @cached_property
     def weights_inside(self) -> dict[str, str]:
-        """Byhand's names of weights within a layer → the file's."""
+        """Weights within a layer: byhand's name → the file's."""
         return _weights(self.inside)
 
 

@@ -1,7 +1,7 @@
 """The tensors of a checkpoint under byhand's names, as views: nothing is folded, centred or copied.
 
-What a header can tell (a missing tensor, one that nobody reads, a wrong shape, no floats) is
-checked for all of them at once; what only the data can tell, when a tensor is first used.
+Headers are checked at once: missing or unread tensors, wrong shapes, wrong formats.  The data of a
+tensor are checked on first use.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Reader:
         return sides(self.wanted[name].shape)
 
     def nothing_else(self) -> None:
-        known = {*self.files.values(), self.head}  # a tied head may be there too
+        known = {*self.files.values(), self.head}  # a tied head may also be stored
         leftovers = self.read.names.leftovers
         extra = [n for n in self.stored if n not in known and not leftovers.fullmatch(n)]
         if not extra:
@@ -109,7 +109,7 @@ class _Reader:
                 hint=self.transposed(stored, axes[0]) if stored.shape == expected[::-1] else None,
             )
         if not stored.floats:
-            stored.array()  # raises, saying what it holds
+            stored.array()  # raises an error with the format found
 
     def in_file(self, parameter: Parameter) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The shape and the axes that a tensor has in the file."""
@@ -118,8 +118,7 @@ class _Reader:
         return parameter.shape, parameter.axes
 
     def transposed(self, found: Stored, side: str) -> str:
-        """What is said of a tensor that fits when transposed: which others do, and which cannot
-        be told, since they are square."""
+        """The note on a tensor that fits transposed: which others do, and which are square."""
         others, square = [], []
         for name, file in self.files.items():
             expected, _axes = self.in_file(self.wanted[name])
@@ -141,7 +140,7 @@ class _Reader:
         return "; ".join(told)
 
     def turned(self, name: str) -> bool:
-        """Whether the file holds the transpose: the head of a model whose matrices are x·W."""
+        """Whether the file holds the transpose: the head of a model with matrices as x·W."""
         return name == "head" and self.read.spec.layout == "in_out"
 
     # ------------------------------------------------------------------ what the data tells
@@ -158,7 +157,7 @@ class _Reader:
         return Tensor.at(name, stored.finite, parameter.shape, dtype)
 
     def frequencies(self) -> dict[str, Tensor]:
-        """RoPE's frequencies where they are given: one array for all layers."""
+        """RoPE's frequencies, if they are scaled: one array for all layers."""
         made: dict[str, Tensor] = {}
         for name, parameter in self.wanted.items():
             if parameter.kind == "buffer":
@@ -170,7 +169,7 @@ class _Reader:
 
 
 def _tied(embedding: Stored, head: Stored) -> Data:
-    """The embedding, once the head that is tied to it has been seen to hold the same numbers."""
+    """The embedding, after checking that the tied head holds the same numbers."""
     ours, theirs = embedding.finite(), head.array()
     rows = max(1, BLOCK // max(1, ours.shape[1]))
     for start in range(0, len(ours), rows):

@@ -1,6 +1,6 @@
 """The words of the served page in each language: key → text, with `{names}` to fill in.
 
-What is said about a model, a step or a number comes with the answers and is not here.
+Sentences about a model, a step or a number come with the answers.
 """
 
 from __future__ import annotations

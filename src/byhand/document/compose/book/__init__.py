@@ -1,13 +1,13 @@
-"""The pages of a book, one small file each: Edition → Page; and the book they make.
+"""The pages of a book, one small module each, and the book of these pages.
 
     whole       the whole pass, and the stream from its start to its end
-    tokens      from text to vectors                attention   who looks at whom
+    tokens      from text to vectors                attention   which positions attend to which
     block       the additions, the norms, the MLP   prediction  the next token and its loss
-    explained   what the numbers say                exact       what is exact, what is named
+    explained   what the numbers say                exact       exact and named numbers
     parameters  every parameter counted
 
-`passages` holds what they share.  `whole` on its own, and the four after it together, light every
-step of the plan exactly once.
+`passages` holds what they share.  `whole` alone covers every step of the plan exactly once, and so
+do the four pages after it together.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from byhand.document.compose.book.topics import Topic
 from byhand.language import _
 from byhand.numbers.base import REGISTERS
 
-STEP_PAGES = ("tokens", "attention", "block", "next")  # which together tell every step once
+STEP_PAGES = ("tokens", "attention", "block", "next")  # together these cover every step once
 
 
 def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
-    """The pages in the order of reading; what the numbers say only where it is wanted."""
+    """The pages in reading order; with `explaining`, the page on what the numbers say too."""
     written = [whole, tokens, attention, block, prediction, explained, exact, parameters]
     if not explaining:
         written.remove(explained)
@@ -45,13 +45,13 @@ def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:
-    """The passage about one topic without the others, as it stands on its page."""
+    """The passage about one topic, as on its page."""
     passage: Passage = _told_on(edition, topic).tell(edition, topic)
     return passage
 
 
 def slug_of(edition: Edition, topic: Topic) -> str:
-    """The page on which a topic is told."""
+    """The page of a topic."""
     slug: str = _told_on(edition, topic).SLUG
     return slug
 
@@ -66,7 +66,7 @@ def _told_on(edition: Edition, topic: Topic) -> ModuleType:
 
 
 def bind(edition: Edition, language: str, *, explaining: bool = True) -> Book:
-    """The pages of an edition, as a book, with or without what the numbers say."""
+    """The book of an edition; with `explaining`, the page on what the numbers say too."""
     trace = edition.trace
     found = {r for worked in trace.values() if not worked.whole for r in worked.row_registers}
     return Book(

@@ -1,4 +1,4 @@
-"""Attention, block by block: questions, keys and values, scores, shares, the mix."""
+"""Attention, block by block: queries, keys and values, scores, attention weights, the mix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from byhand.tracing import Worked
 
 SLUG = "attention"
 KINDS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")
-MOST_SAID = 6  # scores in a sentence
+MOST_SAID = 6  # scores listed in a sentence
 
 
 def page(edition: Edition) -> Page:
@@ -43,7 +43,7 @@ def page(edition: Edition) -> Page:
 
 
 def belongs(edition: Edition, topic: Topic) -> bool:
-    """Whether a topic is told on this page: all of attention but the way back to the stream."""
+    """Whether a topic belongs to this page: all of attention but the addition to the stream."""
     if topic.trip != "attn" or topic.layer is None:
         return False
     block = edition.model.spec.blocks[topic.layer]
@@ -59,7 +59,7 @@ def _passages(edition: Edition) -> Iterator[Passage]:
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:
-    """The passage about one topic, alone."""
+    """The passage about one topic."""
     if topic.kind == "norm":
         why = _("Before attention reads the stream, it makes the rows comparable.")
         if topic.layer == 0:
@@ -201,7 +201,7 @@ def _scores(edition: Edition, topic: Topic) -> list[str]:
 
 
 def _seen(edition: Edition, topic: Topic, attn: AttentionSpec) -> Iterator[str]:
-    """Who sees whom: by the order of the positions, and by the model's own table."""
+    """Which positions attend to which: by order, and by the model's own table."""
     table = topic.steps[0].inputs.get("table", "").removeprefix(WEIGHT)
     forbids = bool(table) and any(x is ABSENT for x in edition.model.weights[table].data.flat)
     if table:
@@ -251,7 +251,7 @@ def _weights(edition: Edition, topic: Topic) -> list[str]:
 
 
 def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
-    """What softmax does to a row of one score, and to a longer one."""
+    """The effect of softmax on a row with one score, and on a longer row."""
     showing = edition.showing
     alone = [q for q in range(worked.step.shape[1]) if len(_visible(worked, q)) == 1]
     if alone:

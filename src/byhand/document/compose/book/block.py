@@ -1,4 +1,4 @@
-"""Through the block: what attention found is added, the norms, and the MLP's own side-trip."""
+"""The block around attention: the additions to the stream, the norms, and the MLP."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _passages(edition: Edition) -> Iterator[Passage]:
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:
-    """The passage about one topic, alone."""
+    """The passage about one topic."""
     if topic.kind == "norm":
         return _norm(edition, topic)
     writer = {"add": _add, "hidden": _hidden, "act": _act, "mlp_out": _out}[topic.kind]

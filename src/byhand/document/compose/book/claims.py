@@ -1,4 +1,4 @@
-"""A document's printed numbers, marked: each line with its verdict, in the words of the book."""
+"""A document's printed numbers, marked: each line with its verdict, in the book's words."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from byhand.tracing import Trace
 if TYPE_CHECKING:
     from byhand.checking.verdicts import Marked, Marking
 
-MOST_PRINTED = 12  # numbers of one claim that are said
-APART = ("share", "source")  # sentences of a marking that a book does not tell, or tells apart
+MOST_PRINTED = 12  # numbers of one claim that a sentence lists
+APART = ("share", "source")  # sentences of a marking that a book leaves out, or shows elsewhere
 IDS = ("tokens", "next", "target")  # steps whose numbers are words of the vocabulary
 
 
 class Claims:
-    """The marked claims about one text, as a book tells them."""
+    """The marked claims about one text, for a book."""
 
     def __init__(self, marking: Marking, trace: Trace) -> None:
         self.trace = trace
@@ -47,7 +47,7 @@ class Claims:
 
     @property
     def at_numbers(self) -> dict[str, VerdictLine]:
-        """The printed numbers that do not follow, by the address of each."""
+        """The printed numbers that do not follow, by address."""
         found: dict[str, VerdictLine] = {}
         for line in self.lines:
             if line.verdict.follows is False and line.shares is not None:
@@ -64,13 +64,13 @@ class Claims:
             expected=self._expected(line) if line.verdict.follows is False else "",
             told=tuple(
                 (kind, with_decimal_sign(text) if kind == "suspect" else text)
-                for kind, text in sentences  # a change is written as is
+                for kind, text in sentences  # a change is left as written
             ),
             source=short_source(line.claim.source),
         )
 
     def _expected(self, line: Marked) -> str:
-        """What follows from the lines above: the number, the row, or the worst entry of it."""
+        """The value that follows from the lines above: a number, a row, or the worst entry."""
         if line.worst is None:
             return ""
         known = {tuple(one.index): one for one in (*line.among, line.worst)}
@@ -84,7 +84,7 @@ class Claims:
         return worst if len(places) == 1 else f"{write_index(line.worst.index)} {worst}"
 
     def _printed(self, line: Marked) -> str:
-        """What is printed: a number or a word, a row in brackets, or how large the table is."""
+        """The printed value: a number or a word, a row in brackets, or the size of the table."""
         values = np.asarray(line.claim.values)
         if values.size > MOST_PRINTED:
             return _("a table of {shape}").format(shape=" × ".join(map(str, values.shape)))
@@ -99,7 +99,7 @@ class Claims:
         return localised(claimed_text(claim, line.claim.in_whole(inside), value))
 
     def _outside(self, line: Marked) -> Iterator[tuple[str, VerdictLine]]:
-        """The entries of a line that are beyond what is allowed, each as a claim of its own."""
+        """The entries of a line beyond the allowed error, each as a line."""
         shares = np.asarray(line.shares)
         if np.shape(line.claim.values) != shares.shape:
             return
@@ -117,9 +117,9 @@ class Claims:
     # ------------------------------------------------------------------ where it would lead
 
     def printed_row(self) -> tuple[str, str, list[Fraction]] | None:
-        """The last row that the logits are made of, as printed: address, stream and numbers.
+        """The printed last row of the stream before the logits: address, stream and numbers.
 
-        None where it is not printed, or is the true one.
+        None if it is not printed, or equals the true row.
         """
         trace = self.trace
         if trace.target is None or "loss" not in trace.steps:

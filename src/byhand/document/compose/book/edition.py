@@ -1,6 +1,6 @@
-"""What the pages of a book are written from: the trace, the counts, the marked claims.
+"""The edition of a book: the trace, the counts and the marked claims that pages are made from.
 
-An Edition is worked out by `byhand.editions`; the pages only read it.
+`byhand.editions` works an Edition out; the pages only read it.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from byhand.tracing import Trace
 if TYPE_CHECKING:
     from byhand.explaining.chapter import Chapter
 
-PENCIL, TOY, LARGE = "pencil", "toy", "large"  # how much a book shows: see `byhand.editions`
-MOST_LAYERS = 4  # of a large model, before those between the first and the last are put together
+PENCIL, TOY, LARGE = "pencil", "toy", "large"  # how much a book shows, see `byhand.editions`
+MOST_LAYERS = 4  # layers of a large model; if it has more, those in the middle are summarised
 
-PrintedEnd = tuple[str, str, str]  # a printed stream: its address, the p(target) and loss it gives
+PrintedEnd = tuple[str, str, str]  # a printed stream's address, and its p(target) and loss
 
 
 @dataclass(frozen=True)
 class Edition:
-    """Everything that the pages of one book are written from."""
+    """Everything that the pages of one book are made from."""
 
     trace: Trace
     inventory: Inventory
     scale: str
     showing: Showing
     explained: Chapter
-    command: str  # how the reader calls byhand on the same: tiny, or tiny 'b a'
-    called: str = ""  # what the reader calls the model: a name, or where it lies
-    target: str | None = None  # where it was said and is not the model's own
+    command: str  # the reader's arguments to byhand for the same: tiny, or tiny 'b a'
+    called: str = ""  # the reader's name of the model, or its path
+    target: str | None = None  # given if it is not the model's own
     checked: tuple[VerdictLine, ...] = ()
-    claims_from: str = ""  # in words, as the subject of a sentence
+    claims_from: str = ""  # a noun phrase for sentences
     printed_end: PrintedEnd | None = None
-    asked: tuple[str, ...] = ()  # addresses whose numbers are shown in any case
+    asked: tuple[str, ...] = ()  # addresses whose numbers are always shown
 
     @property
     def model(self) -> Model:
@@ -63,17 +63,17 @@ class Edition:
 
     @property
     def last(self) -> int:
-        """The position that the worked entries follow: the last one, unless another is asked."""
+        """The position that worked entries follow: the last, or the one asked for."""
         return self.showing.followed
 
     @cached_property
     def topics(self) -> tuple[Topic, ...]:
-        """The steps of the pass, put together to what a passage tells."""
+        """The steps of the pass, grouped into the topics of passages."""
         return topics(self.trace.plan)
 
     @cached_property
     def layers_shown(self) -> tuple[int, ...]:
-        """The layers that have passages of their own; the others are told together."""
+        """The layers with their own passages; the others are summarised."""
         layers = range(len(self.model.spec.blocks))
         if self.scale != LARGE or len(layers) <= MOST_LAYERS:
             return tuple(layers)
@@ -82,17 +82,17 @@ class Edition:
         return tuple(layer for layer in layers if layer in wanted)
 
     def asked_of(self, steps: Sequence[str]) -> tuple[str, ...]:
-        """The addresses asked for that lie in some steps or weights."""
+        """The requested addresses that lie in some steps or weights."""
         return tuple(address for address in self.asked if self._place(address) in steps)
 
     def _place(self, address: str) -> str:
-        """The step or weight that an address is in, under its own name."""
+        """The step or weight of an address, under its own name."""
         name = read_address(address).name
         return name if name.startswith(WEIGHT) else self.trace.plan[name].address
 
     @cached_property
     def first_reader(self) -> dict[str, str]:
-        """The step that reads each weight first: there the weight is shown."""
+        """Weight → the step that reads it first, where the weight is shown."""
         found: dict[str, str] = {}
         for step in self.trace.plan:
             for read in step.reads:
@@ -101,7 +101,7 @@ class Edition:
         return found
 
     def checked_of(self, steps: Sequence[str]) -> tuple[VerdictLine, ...]:
-        """What a document prints of some steps (or weights, or counts), marked."""
+        """The marked lines of a document about some steps, weights or counts."""
         known = self.trace.plan.known
         found = []
         for line in self.checked:

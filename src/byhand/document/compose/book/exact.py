@@ -1,6 +1,7 @@
-"""The chapter on what is exact and what is named: registers, boundaries and the way back.
+"""The chapter on exact and named numbers: registers, boundaries and the way back.
 
-It ends with what a document prints that does not follow."""
+It ends with the printed numbers of a document that do not follow.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ from byhand.tracing import Crossing, Worked
 
 SLUG = "exact"
 MOST_POSITIONS = 32
-LONGEST_FORM = 40  # characters of a number that crosses, in a sentence
-MOST_CROSSINGS = 24  # told one by one
-_LONG_NUMBER = re.compile(r"[0-9]{8}")  # which nobody reads
+LONGEST_FORM = 40  # characters of a number in a sentence about a crossing
+MOST_CROSSINGS = 24  # crossings listed one by one
+_LONG_NUMBER = re.compile(r"[0-9]{8}")  # unreadably long
 
 
 def page(edition: Edition) -> Page:
-    """The page on what is exact and what is named."""
+    """The page on exact and named numbers."""
     return Page(
         SLUG,
         _("What is exact and what is named"),
@@ -150,7 +151,7 @@ def _map(edition: Edition) -> Passage:
 
 
 def _crossings(edition: Edition) -> Iterator[Passage]:
-    """One passage a step where positions cross, in spine order."""
+    """A passage for each step where positions cross the boundary, in spine order."""
     found = edition.trace.crossings
     groups = [(a, list(some)) for a, some in groupby(found, key=lambda c: c.address)]
     for address, some in groups[:MOST_CROSSINGS]:
@@ -213,7 +214,7 @@ def _crossing(edition: Edition, address: str, some: Sequence[Crossing]) -> Passa
 
 
 def _in_full(showing: Showing, worked: Worked, index: Index) -> str:
-    """An entry by its form even where that is long: here it is the form that matters."""
+    """An entry by its form, even a long one, since the form matters here."""
     form = showing.cell(worked, index).form
     if form is None or len(text := write(form)) > LONGEST_FORM or _LONG_NUMBER.search(text):
         return showing.said(worked, index)
@@ -221,7 +222,7 @@ def _in_full(showing: Showing, worked: Worked, index: Index) -> str:
 
 
 def _ends(edition: Edition) -> Passage:
-    """How far each position stays exact, and what it ends with."""
+    """The passage on how far each position stays exact, and its last value."""
     trace, showing = edition.trace, edition.showing
     sentences = []
     logits = trace.steps["logits"]
@@ -263,7 +264,7 @@ def _ends(edition: Edition) -> Passage:
 
 
 def _claims(edition: Edition) -> Passage:
-    """Every printed number of a document, marked."""
+    """The passage with every printed number of a document, marked."""
     lines = edition.checked
     wrong = [line for line in lines if line.verdict in ("ERROR", "UNSUPPORTED")]
     carried = [line for line in lines if line.verdict == "CARRIED"]
@@ -293,5 +294,5 @@ def _claims(edition: Edition) -> Passage:
         f"{SLUG}-claims",
         _("What the document prints"),
         tuple(sentences),
-        show=(VerdictTable(claims_title(edition), lines),),  # which tells why; so do their steps
+        show=(VerdictTable(claims_title(edition), lines),),  # the table and the steps explain it
     )

@@ -1,8 +1,8 @@
-"""What the numbers say: where a logit comes from, step by step, and what happens without a step.
+"""What the numbers say: the sources of a logit, step by step, and the effect of removing a step.
 
-The sections are those of `byhand explain`; here they become passages, each with the steps it
-speaks of.  How much is worked out follows from the scale of the book: of a large model nothing
-that would cost more than a few runs of it, and the page says what is left out.
+The sections of `byhand explain` become passages, each with its steps.  The scale of the book limits
+the work: for a large model, nothing that costs more than a few runs.  The page says what is left
+out.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from byhand.explaining.facts import Facts
 
 SLUG = "explained"
-FEW_POSITIONS = 4  # of a pencil-sized text whose positions are all told
-MOST_TERMS = 32  # of a sum; of more, those that matter most, and the others put together
-MOST_HEADS = 12  # of a large model, whose shares are listed
-MOST_KEYS = 3  # positions that such a head looks at
+FEW_POSITIONS = 4  # positions of a pencil-sized text that are all explained
+MOST_TERMS = 32  # terms of a sum; beyond, the largest and the sum of the others
+MOST_HEADS = 12  # heads of a large model whose attention weights are listed
+MOST_KEYS = 3  # positions listed for such a head
 
 STREAM = ("embed", "position", "stream", "add")
 HEADS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")
@@ -73,7 +73,7 @@ def _passages(edition: Edition) -> Iterator[Passage]:
 
 
 def _explained_positions(edition: Edition) -> Sequence[int]:
-    """The positions that are told one by one: all of a few, of more the one that is followed."""
+    """The positions that are explained one by one: all of a few, else the followed one."""
     length = len(edition.trace.tokens)
     if edition.everything and length <= FEW_POSITIONS:
         return range(length)
@@ -96,7 +96,7 @@ def _of_section(section: Section, lit: Sequence[str], *more: Part) -> Passage:
 
 
 def _steps(edition: Edition, *kinds: str, norms: bool = False) -> tuple[str, ...]:
-    """The steps of some kinds; with `norms`, those that the stream itself passes, too."""
+    """The steps of some kinds; with `norms`, also the norms on the stream itself."""
     spec = edition.model.spec
 
     def on_stream(layer: int | None) -> bool:
@@ -111,7 +111,7 @@ def _steps(edition: Edition, *kinds: str, norms: bool = False) -> tuple[str, ...
 
 
 def _unknown(edition: Edition, found: Explanation) -> Passage:
-    """Why nothing can be said of the logits."""
+    """The passage that says why the logits cannot be explained."""
     assert found.missing is not None
     text = _("The logits are not known, so nothing can be said of where they come from: {reason}.")
     reason = words.why_missing(found.missing)
@@ -120,7 +120,7 @@ def _unknown(edition: Edition, found: Explanation) -> Passage:
 
 
 def _logit(edition: Edition, found: Explanation) -> Passage:
-    """The sum, and how it closes; of a few positions, each."""
+    """The passage on the sum and its closing; for a few positions, one sum each."""
 
     def scope(one: Explanation) -> Scope:
         return Scope(one, terms=MOST_TERMS, workings=edition.showing.workings)
@@ -143,7 +143,7 @@ def _others_left_out(edition: Edition, section: str) -> LeftOut:
 
 
 def _lens(edition: Edition, found: Explanation) -> Passage:
-    """Who leads after every step; and after every position, where that costs little."""
+    """The passage on the leader after every step; where it is cheap, at every position."""
     large = edition.scale == LARGE
     shown = section(Scope(found, full=not large), "lens")
     lit = _steps(edition, *STREAM, "logits", "probs", "next", norms=True)
@@ -153,7 +153,7 @@ def _lens(edition: Edition, found: Explanation) -> Passage:
 
 
 def _sparing(edition: Edition) -> bool:
-    """Whether a run takes so long that few are made: of a large model, or number by number."""
+    """Whether a run takes so long that only few are made."""
     one_by_one = isinstance(edition.trace.numbers, Exact | Pencil)
     return edition.scale == LARGE or (one_by_one and not edition.everything)
 
@@ -162,7 +162,7 @@ def _sparing(edition: Edition) -> bool:
 
 
 def _attention(edition: Edition, found: Explanation) -> Passage:
-    """Where each head looks; token by token what it looks for and writes, of a small vocabulary."""
+    """The passage on attention; with a small vocabulary, what each head reads and writes."""
     lit = _steps(edition, *HEADS)
     if _sparing(edition):
         title = _("What the heads read")
@@ -177,7 +177,7 @@ def _attention(edition: Edition, found: Explanation) -> Passage:
 
 
 def _read_and_written(parts: Iterable[Part]) -> Iterator[Part]:
-    """What heads read beside what they write, where both are lists: a table a head."""
+    """What heads read beside what they write, if both are lists: one table for each head."""
     lists: list[Grid] = []
     small = any(isinstance(part, NumberTable) for part in parts)
     for part in parts:
@@ -200,7 +200,7 @@ def _looks_about() -> str:
 
 
 def _large_heads(edition: Edition, found: Explanation) -> Iterator[Part]:
-    """The shares of the heads that matter most: they are in the trace already."""
+    """The attention weights of the most important heads, which the trace already has."""
     scope, rows = Scope(found), []
     foremost = found.foremost_heads(MOST_HEADS)
     for layer, head in foremost:
@@ -228,7 +228,7 @@ def _more_heads(count: int) -> str:
 
 
 def _geometry(edition: Edition, found: Explanation) -> Passage:
-    """The stream as a path: drawn, and by its lengths and angles."""
+    """The passage on the stream as a path: drawn, and as lengths and angles."""
     shown = section(Scope(found, full=True), "geometry")
     lit = _steps(edition, *STREAM, "logits", norms=True)
     earlier = len(edition.trace.tokens) - len(found.geometry.paths)
@@ -242,7 +242,7 @@ def _geometry(edition: Edition, found: Explanation) -> Passage:
 
 
 def _facts(edition: Edition, found: Explanation) -> Passage:
-    """How each prediction comes about in sentences, checked by taking parts away."""
+    """The passage on how each prediction comes about, checked by removing parts."""
     if _sparing(edition):
         told = edition.explained.few_facts(found.position)
     else:
@@ -261,7 +261,7 @@ def _facts(edition: Edition, found: Explanation) -> Passage:
 
 
 def _turning_steps(edition: Edition, told: Facts) -> Iterator[str]:
-    """The steps of the parts that turned a prediction, or whose loss changes it."""
+    """The steps of the parts that turned a prediction, or whose removal changes it."""
     trips = set()
     for fact in told.facts:
         parts = [change.part for change in fact.turning.changes]
@@ -273,13 +273,13 @@ def _turning_steps(edition: Edition, told: Facts) -> Iterator[str]:
 
 
 def _every_text(edition: Edition, found: Explanation) -> Passage:
-    """The table over all texts."""
+    """The passage with the table over all texts."""
     shown = section(Scope(found, full=True, every=True), "inputs")
     return _of_section(shown, _steps(edition, "tokens", "next"))
 
 
 def _health(edition: Edition, found: Explanation) -> Passage:
-    """Sizes, entropies, dead units."""
+    """The passage on sizes, entropies and dead units."""
     shown = section(Scope(found, full=edition.scale != LARGE), "health")
     lit = _steps(edition, "add", "weights", "attn_out", "act", "mlp_out")
     return _of_section(shown, lit)

@@ -1,7 +1,7 @@
-"""The law of a step with this model's numbers in it: one position's rows and matrices in brackets.
+"""The law of a step with this model's numbers in it: one position's rows and matrices.
 
-A matrix that is too large for a line stands there by its symbol, and of a long row its first and
-last numbers.  What the law is in symbols, and one entry written out, is in `formulas`.
+A matrix that is too large for a line is shown by its symbol, and a long row by its first and last
+numbers.  `formulas` has the law in symbols, and one entry written out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from byhand.working import E
 
 WIDEST_MATRIX = 8  # rows or columns of a matrix in a formula
 FIRST, LAST = 2, 1  # numbers of a long row that are shown
-SHORT_POWER = 5  # signs of an exponent that is no plain number
+SHORT_POWER = 5  # characters of an exponent that is not a plain number
 EQUALS, TIMES, PLUS, MINUS = Sign("="), Sign("·"), Sign("+"), Sign("−")
 BECOMES = Sign("→")
 EACH = Sign("⊙")  # number by number
@@ -39,7 +39,7 @@ DOTS = Cell("exact", form=Name("…"))
 
 
 def in_numbers(showing: Showing, worked: Worked, at: Index) -> Line:
-    """One position's line with its rows written out; empty where the law says no more so."""
+    """One position's line with its rows written out; empty if it would say no more than the law."""
     writers = {
         "embed": _embed,
         "add": _add,
@@ -61,7 +61,7 @@ def in_numbers(showing: Showing, worked: Worked, at: Index) -> Line:
 
 
 def answer(showing: Showing, position: int) -> Line:
-    """Which logit is the largest, and whose it is; empty where that is open."""
+    """The largest logit and its token; empty if that is undecided."""
     trace = showing.trace
     found = trace.next[position].id if trace.next else None
     if found is None:
@@ -74,7 +74,7 @@ def answer(showing: Showing, position: int) -> Line:
 
 
 def _some(cells: Sequence[Cell], most: int) -> tuple[Cell, ...]:
-    """All of a row, or its first and last."""
+    """The whole row, or its first and last entries."""
     few = tuple(cells)
     return few if len(few) <= most else (*few[:FIRST], DOTS, *few[-LAST:])
 
@@ -97,12 +97,12 @@ def _at(showing: Showing, worked: Worked, indices: Sequence[Index]) -> tuple[Cel
 
 
 def _row(showing: Showing, worked: Worked, prefix: Index) -> Matrix:
-    """What a step holds behind some indices."""
+    """The row of a step at some leading indices."""
     return Matrix((_at(showing, worked, _indices(worked, prefix)),), worked.address)
 
 
 def _whole_row(showing: Showing, worked: Worked, position: int) -> tuple[Cell, ...]:
-    """Everything a step holds at one position, its heads side by side."""
+    """All entries of a step at one position, its heads side by side."""
     shape = worked.step.shape
     if len(shape) == 3:
         places: list[Index] = [(h, position, i) for h in range(shape[0]) for i in range(shape[2])]
@@ -135,7 +135,7 @@ def _input(showing: Showing, worked: Worked, role: str) -> Worked:
 
 
 def _equals(*shown: Cell) -> Sign:
-    """≈ where a number beside the matrices is not shown in full."""
+    """= or ≈: the latter if a number beside the matrices is not shown in full."""
     return Sign("≈") if any(map(shortened, shown)) else EQUALS
 
 
@@ -143,7 +143,7 @@ def _equals(*shown: Cell) -> Sign:
 
 
 def _embed(showing: Showing, worked: Worked, at: Index) -> Line:
-    """The row that an id or a position picks."""
+    """The embedding row of an id or a position."""
     place = _position(worked, at)
     tokens = worked.step.address == "embed.token"
     picked = f"E_{showing.trace.tokens[place]}" if tokens else f"P_{place}"
@@ -165,7 +165,7 @@ def _linear(showing: Showing, worked: Worked, at: Index) -> Line:
     step, place = worked.step, _position(worked, at)
     address = step.inputs["weight"]
     across = step.attributes["layout"] == "in_out"
-    tied = address == WEIGHT + "embed.token"  # x·Eᵀ, as the law has it
+    tied = address == WEIGHT + "embed.token"  # x·Eᵀ, as in the law
     x = _whole_row(showing, _input(showing, worked, "x"), place)
     small = showing.everything and max(_shape(showing, address)) <= WIDEST_MATRIX
     symbol = "Eᵀ" if tied else symbol_of(step, "weight", address)
@@ -189,7 +189,7 @@ def _linear(showing: Showing, worked: Worked, at: Index) -> Line:
 
 
 def _becomes(showing: Showing, worked: Worked, at: Index) -> Line:
-    """What is cut out of a row, or turned: before and after."""
+    """A row before and after it is cut or rotated."""
     before = _input(showing, worked, "x")
     place = _position(worked, at)
     if len(before.step.shape) == 3:
@@ -225,14 +225,14 @@ def _mix(showing: Showing, worked: Worked, at: Index) -> Line:
 
 
 def _of_query(showing: Showing, worked: Worked, at: Index, seen: Sequence[int]) -> Matrix:
-    """The scores or shares of one query, for the keys that it sees."""
+    """The scores or attention weights of one query, for the keys that it sees."""
     return Matrix((_at(showing, worked, [(*at[:2], key) for key in seen]),), worked.address)
 
 
 def _of_keys(
     showing: Showing, worked: Worked, head: int, seen: Sequence[int], name: str
 ) -> Matrix | Name:
-    """The keys or values that a query sees, a row each; by their name where they are too many."""
+    """The keys or values that a query sees, one row each; by name if they are too many."""
     width = worked.step.shape[2]
     if not showing.everything or max(len(seen), width) > WIDEST_MATRIX:
         return Name(name)
@@ -249,7 +249,7 @@ def _concat(showing: Showing, worked: Worked, at: Index) -> Line:
 
 
 def _softmax(showing: Showing, worked: Worked, at: Index) -> Line:
-    """e to the power of each, divided by the sum of all."""
+    """e to the power of each score, divided by the sum."""
     of = _input(showing, worked, "x")
     if len(at) == 3:
         indices: list[Index] = [(*at[:2], key) for key in _seen(worked, at[0], at[1])]
@@ -280,7 +280,7 @@ def _short(cell: Cell) -> bool:
 
 
 def _power(cell: Cell) -> Cell:
-    """e to the power of a number, which is short or stands there by its decimals."""
+    """e to the power of a number, which is short or shown by its decimals."""
     form = cell.form
     if form is None or not (cell.plain or _short(cell)):
         form = _decimals(cell)

@@ -1,7 +1,7 @@
 """The formula of a step: its law in symbols, with this model's numbers, one entry written out.
 
-`law` says what a step is in the symbols of `forward`'s formulas, as a tree; `lines` writes the
-rows and matrices of one position into it; the entry written out comes from `showing`.
+`law` gives a step in the symbols of `forward`'s formulas, as a tree.  `formula_lines` inserts the
+rows and matrices of one position.  The entry written out comes from `Showing`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from byhand.plan import Step
 from byhand.tracing import Worked
 from byhand.working import E, activation
 
-FEW_POSITIONS = 2  # of which each has its line
+FEW_POSITIONS = 2  # so few positions have one line each
 
 
 def formula(showing: Showing, worked: Worked, index: Index | None = None) -> Formula | None:
-    """The formula of a step at the followed position; None for what is given."""
+    """The formula of a step at the followed position; None for given steps."""
     step = worked.step
     if step.op == "given":
         return None
@@ -51,7 +51,7 @@ def formula(showing: Showing, worked: Worked, index: Index | None = None) -> For
 
 
 def _with_earlier(showing: Showing, worked: Worked, at: Index | None, found: Formula) -> Formula:
-    """With this model's numbers at the position followed, and where it tells more, before it."""
+    """The formula with numbers at the followed position, and at earlier ones that tell more."""
     axis = worked.step.position_axis
 
     def line(place: int) -> Line:
@@ -70,7 +70,7 @@ def _with_earlier(showing: Showing, worked: Worked, at: Index | None, found: For
 
 
 def _told_too(showing: Showing, worked: Worked, last: int) -> range:
-    """The positions before: of a short text all, else the one whose softmax has a single score."""
+    """The earlier positions: all of a short text, else the one whose softmax has one score."""
     if len(showing.trace.tokens) <= FEW_POSITIONS:
         return range(last)
     single = worked.step.op == "softmax" and worked.step.axes[-1] == "key"
@@ -79,7 +79,7 @@ def _told_too(showing: Showing, worked: Worked, last: int) -> range:
 
 
 def followed_index(showing: Showing, worked: Worked) -> Index | None:
-    """The entry that is written out: of the position followed, and of the word that wins there."""
+    """The entry to write out: at the followed position, for the winning word there."""
     step, trace = worked.step, showing.trace
     if worked.missing is not None or worked.whole:
         return None
@@ -99,7 +99,7 @@ def followed_index(showing: Showing, worked: Worked) -> Index | None:
 
 
 def _telling_column(worked: Worked, row: Index) -> int:
-    """The first entry of a row that has left the exact numbers; else its first."""
+    """The first entry of a row that is no longer exact; else its first."""
     for column in range(worked.step.shape[-1]):
         if worked.register_at((*row, column)) != "exact":
             return column
@@ -107,7 +107,7 @@ def _telling_column(worked: Worked, row: Index) -> int:
 
 
 def _bent_column(showing: Showing, worked: Worked, row: Index) -> int:
-    """The first entry of a row that is negative before the bend; else its first."""
+    """The first entry of a row that is negative before the activation; else its first."""
     before = showing.trace.steps[worked.step.inputs["x"]]
     for column in range(worked.step.shape[-1]):
         if (showing.cell(before, (*row, column)).decimal or "").startswith("-"):
@@ -127,7 +127,7 @@ def _short(step: Step) -> str:
 
 
 def law(step: Step) -> Expression:
-    """What a step is, in symbols."""
+    """The law of a step, in symbols."""
     x = Name("x")
     match step.op:
         case "embed":
@@ -229,7 +229,7 @@ def _linear_law(step: Step) -> Expression:
 
 
 def _short_input(step: Step) -> str:
-    """x for what comes from the stream or a norm, else the name of the step read."""
+    """x for an input from the stream or a norm, else the name of the step read."""
     name = _read(step, "x")
     return name if name in ("mixed", "act", "gated") else "x"
 

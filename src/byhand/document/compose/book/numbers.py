@@ -1,7 +1,7 @@
-"""The numbers of a trace as a book holds them: with address, forms, working and printed claim.
+"""The numbers of a trace in a book: with address, forms, working and printed claim.
 
-Tables come from `compose.tables` and lines of working from `compose.working`; what is left to do
-here is to put a working and a claim to each number, and to say numbers in sentences.
+Tables come from `compose.tables` and lines of working from `compose.working`.  Here each number
+gets its working and its claim, and numbers are worded for sentences.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from byhand.model import Model
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Trace, Worked
 
-MOST_PLACES = 24  # of a share that is nearly 1
+MOST_PLACES = 24  # decimals of a probability that is nearly 1
 _ONE = re.compile(r"1\.0*")
 
 
 class _Inside(Workings):
-    """Lines of working; a value that is written into many of them is written once."""
+    """Lines of working; a value that occurs in many of them is written once."""
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
@@ -51,7 +51,7 @@ class _Inside(Workings):
 
 
 def told_from_one(cell: Cell, entry: Any) -> Cell:
-    """A share that is less than 1 but whose decimals would say 1, with as many as tell it apart."""
+    """The cell with enough decimals to tell a probability below 1 from 1."""
     if cell.register != "named" or not _ONE.fullmatch(cell.decimal or ""):
         return cell
     for places in range(PLACES + 1, MOST_PLACES + 1):
@@ -62,7 +62,7 @@ def told_from_one(cell: Cell, entry: Any) -> Cell:
 
 
 def decimal_weights(model: Model) -> bool:
-    """Whether some weights are decimals by nature, 0.2 rather than 3/4."""
+    """Whether some weights are written as decimals, 0.2 rather than 3/4."""
     return any(
         isinstance(x, Fraction) and x.denominator % 5 == 0 and in_full(x) is not None
         for tensor in model.weights.values()
@@ -72,8 +72,10 @@ def decimal_weights(model: Model) -> bool:
 
 
 class Showing(Steps):
-    """The numbers of one trace.  `everything`: no table is cut, and each number has its working
-    unless none are wanted."""
+    """The numbers of one trace.
+
+    With `everything`, no table is cut, and each number has its working if workings are wanted.
+    """
 
     numbered = True
 
@@ -91,18 +93,18 @@ class Showing(Steps):
         self.everything = everything
         self.workings = workings and everything
         self.claims = claims or {}
-        self._numbers: dict[tuple[str, bool], Number] = {}  # many stand in several places
+        self._numbers: dict[tuple[str, bool], Number] = {}  # many occur in several places
         self._cells: dict[tuple[str, Index, bool], Cell] = {}
 
     @property
     def followed(self) -> int:
-        """The position whose numbers are written out one by one: the last one."""
+        """The position whose numbers are written out: the last one."""
         return len(self.trace.tokens) - 1
 
     # ------------------------------------------------------------------ one number
 
     def number(self, worked: Worked, index: Index, *, form: bool = True) -> Number:
-        """One entry of a step, with its working and with what a document prints there."""
+        """One entry of a step, with its working and with the printed claim."""
         address = worked.address + write_index(index)
         key = (address, form)
         if key not in self._numbers:
@@ -112,7 +114,7 @@ class Showing(Steps):
         return self._numbers[key]
 
     def cell(self, worked: Worked, index: Index, *, form: bool = True) -> Cell:
-        """The forms of one entry; a share is told apart from 1."""
+        """The forms of one entry; a probability is told apart from 1."""
         key = (worked.address, index, form)
         if key not in self._cells:
             cell = super().cell(worked, index, form=form)
@@ -125,7 +127,7 @@ class Showing(Steps):
         return self.everything and step.op not in COPIES
 
     def line(self, worked: Worked, index: Index) -> WorkingLine | None:
-        """How one entry comes about; what it is in letters is left to its decimals."""
+        """The working of one entry; a value in letters is shown by its decimals."""
         if worked.missing is not None or worked.whole:
             return None
         return self.inside.line(worked, index, self.cell(worked, index))
@@ -134,15 +136,15 @@ class Showing(Steps):
 
     @cached_property
     def by_decimals(self) -> bool:
-        """Whether the weights are decimals by nature, 0.2 rather than 3/4: so are the numbers."""
+        """Whether numbers are shown as decimals, 0.2 rather than 3/4, like the weights."""
         return self.everything and decimal_weights(self.trace.model)
 
     def said(self, worked: Worked, index: Index) -> str:
-        """An entry as a sentence says it: 3/2, e/(1 + e) or ≈ 0.4711."""
+        """An entry for a sentence: 3/2, e/(1 + e) or ≈ 0.4711."""
         return self.cell_said(self.cell(worked, index))
 
     def cell_said(self, cell: Cell) -> str:
-        """A cell as a sentence says it."""
+        """A cell for a sentence."""
         value = rational_of(cell.form) if self.by_decimals else None
         decimal = None if value is None else in_full(value)
         return said(cell) if decimal is None else localised(decimal)

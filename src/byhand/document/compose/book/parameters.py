@@ -1,4 +1,4 @@
-"""The parameters: counted with formulas, and every tensor of them as far as there is room."""
+"""The parameters: their counts with formulas, and every tensor that there is room for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from byhand.plan import WEIGHT, Step
 from byhand.spec import Parameter
 
 SLUG = "parameters"
-MOST_STATISTICS = 400_000_000  # parameters whose statistics are worth the wait
+MOST_STATISTICS = 400_000_000  # largest model whose statistics are computed
 
 
 def page(edition: Edition) -> Page:
@@ -73,7 +73,7 @@ def _counted(edition: Edition) -> Passage:
 
 
 def _table(edition: Edition) -> Grid:
-    """Every component with its formula, this model's numbers in it, and its count."""
+    """Every component with its formula, the formula in numbers, and its count."""
     inventory = edition.inventory
     several = any(len(group.layers) > 1 for group in inventory.groups)
     columns = (
@@ -111,7 +111,7 @@ def _table(edition: Edition) -> Grid:
 
 
 def _symbols(edition: Edition) -> Facts:
-    """What the letters of the formulas are."""
+    """The meaning of the letters in the formulas."""
     meaning = {
         "vocab": _("tokens of the vocabulary"),
         "d": _("width of the residual stream"),
@@ -138,7 +138,7 @@ def _symbols(edition: Edition) -> Facts:
 
 
 def _shapes(edition: Edition) -> Passage:
-    """Every step with its shape; equal layers once."""
+    """The passage with every step's shape; equal layers appear once."""
     plan = edition.trace.plan
     numbers = sum(prod(step.shape) for step in plan)
     spec = edition.model.spec
@@ -163,7 +163,7 @@ def _shapes(edition: Edition) -> Passage:
 
 
 def shapes(lines: Iterable[tuple[Step | Parameter, str, int]]) -> Grid:
-    """Steps or tensors without their numbers; equal layers once, so many times."""
+    """Steps or tensors without their numbers; equal layers appear once, with their number."""
     rows = []
     for one, formula, times in lines:
         name = WEIGHT + one.name if isinstance(one, Parameter) else one.address
@@ -188,7 +188,7 @@ def shapes(lines: Iterable[tuple[Step | Parameter, str, int]]) -> Grid:
 
 
 def _tensors(edition: Edition) -> Iterator[Passage]:
-    """Every tensor, those of a block together."""
+    """A passage for each group of tensors, those of a block together."""
     groups: dict[str, list[Parameter]] = {}
     for name, parameter in edition.showing.parameters.items():
         parts = name.split(".")
@@ -272,7 +272,7 @@ def _shown(edition: Edition, members: Sequence[Parameter], size: int) -> Iterato
 
 
 def _symbol(edition: Edition, name: str) -> str:
-    """What a weight is called in the formulas; its own name where no step reads it."""
+    """The symbol of a weight in the formulas; its own name if no step reads it."""
     if name not in edition.first_reader:
         return name
     step = edition.trace.plan[edition.first_reader[name]]

@@ -31,7 +31,7 @@ from byhand.language import _
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Worked
 
-MOST_ASKED = 64  # numbers of one address asked for
+MOST_ASKED = 64  # numbers shown for one requested address
 
 
 def passage(
@@ -42,9 +42,9 @@ def passage(
     *extra: Part,
     also: Sequence[str] = (),
 ) -> Passage:
-    """A passage that tells a topic: all its steps with their formulas and numbers.
+    """The passage of a topic: all its steps with their formulas and numbers.
 
-    `also` are further names of claims that are told here, such as the direction of a weight.
+    `also` are further names whose claims belong here, such as the direction of a weight.
     """
     worked = [edition.trace.steps[address] for address in topic.addresses]
     drawn = {p.address for p in extra if isinstance(p, AttentionPattern) and not p.left_out}
@@ -52,7 +52,7 @@ def passage(
         part
         for part in numbers_of(edition, worked)
         if not isinstance(part, HeatStrip)
-        or part.address not in drawn  # the pattern is its colours
+        or part.address not in drawn  # the pattern shows it in colours
     ]
     shown = [*weights_of(edition, topic), *extra, *numbers]
     shown += asked_numbers(edition, topic.addresses)
@@ -76,7 +76,7 @@ def passage(
 
 
 def topic_title(edition: Edition, topic: Topic) -> str:
-    """The title of a topic's passage, known before any of its numbers."""
+    """The title of a topic's passage, which needs no numbers."""
     if topic.kind == "norm":
         title = _norm_title(edition, topic)
     else:
@@ -118,14 +118,14 @@ def _norm_title(edition: Edition, topic: Topic) -> str:
 
 
 def title_of(edition: Edition, layer: int | None, title: str) -> str:
-    """With several blocks, which one it is about."""
+    """The title, with the block's number if there are several blocks."""
     if layer is None or len(edition.model.spec.blocks) == 1:
         return title
     return _("{title} · block {layer}").format(title=title, layer=layer)
 
 
 def addition(edition: Edition, step: Step) -> Iterator[str]:
-    """A sum of two rows in a sentence, of the position that is followed."""
+    """A sentence on a sum of two rows, at the followed position."""
     trace, showing, last = edition.trace, edition.showing, edition.last
     steps = (trace.steps[one] for one in (step.inputs["x"], step.inputs["y"], step.address))
     if trace.steps[step.address].missing is None:
@@ -136,7 +136,7 @@ def addition(edition: Edition, step: Step) -> Iterator[str]:
 
 
 def norm_passage(edition: Edition, topic: Topic, slug: str, why: str) -> Passage:
-    """A norm with all its lines: mean, centered, variance, …"""
+    """The passage of a norm with all its lines: mean, centered, variance, …"""
     return passage(
         edition,
         topic,
@@ -146,7 +146,7 @@ def norm_passage(edition: Edition, topic: Topic, slug: str, why: str) -> Passage
 
 
 def of_a_copy() -> str:
-    """Where the norm stands in a model that normalises what a side-trip reads."""
+    """The remark on a pre-norm: it normalises a copy, which the side-trip reads."""
     return _(
         "The norm works on a copy (Pre-LN): the new stream is the old one plus what the side-trip "
         "made of its norm, h + attention(norm(h)). The stream itself is never normalised on the "
@@ -203,9 +203,9 @@ def folded(
     endings: tuple[str, ...],
     tell: Callable[[Edition, Topic], Passage],
 ) -> Iterator[Passage]:
-    """Each topic of a layer that is shown; the others in one passage a run of layers.
+    """A passage for each topic of a shown layer, and one for each run of other layers.
 
-    `endings` end the addresses whose statistics stand for a layer.
+    `endings` are the endings of the addresses whose statistics stand for a layer.
     """
     shown = set(edition.layers_shown)
     for told, run in groupby(some, key=lambda topic: topic.layer in shown):
@@ -252,7 +252,7 @@ def _together(
 
 
 def numbers_of(edition: Edition, steps: Sequence[Worked]) -> Iterator[Part]:
-    """The numbers of some steps, as much of them as the scale of the book has room for."""
+    """The numbers of some steps, as many as the book's scale allows."""
     known = [worked for worked in steps if worked.missing is None]
     for worked in known:
         if edition.everything or worked.whole:
@@ -273,7 +273,7 @@ def numbers_of(edition: Edition, steps: Sequence[Worked]) -> Iterator[Part]:
 
 
 def left_out(edition: Edition, steps: Sequence[Worked]) -> LeftOut:
-    """What is not shown as numbers, and the command that shows any of it."""
+    """The steps that are not shown as numbers, and the command that shows them."""
     entries = sum(worked.array.size for worked in steps if hasattr(worked.array, "size"))
     if edition.scale == TOY:
         text = _("{count} numbers here are shown as colours; any of them comes with")
@@ -287,7 +287,7 @@ def left_out(edition: Edition, steps: Sequence[Worked]) -> LeftOut:
 
 
 def asked_numbers(edition: Edition, names: Sequence[str]) -> Iterator[NumberTable]:
-    """The numbers that were asked for by their addresses, each with its working."""
+    """The requested numbers, each with its working."""
     for address in edition.asked_of(names):
         wanted = read_address(address)
         if wanted.name.startswith(WEIGHT):
@@ -332,7 +332,7 @@ def _asked(edition: Edition, name: str, at: tuple[int, ...]) -> Figure:
 
 
 def weights_of(edition: Edition, topic: Topic) -> Iterator[Part]:
-    """The weights that the steps of a topic read first, where the book shows every number."""
+    """The weights that a topic's steps read first, if the book shows every number."""
     if not edition.everything:
         return
     for step in topic.steps:
@@ -343,7 +343,7 @@ def weights_of(edition: Edition, topic: Topic) -> Iterator[Part]:
 
 
 def identity(edition: Edition, step: Step | None) -> bool:
-    """Whether the matrix of a step is the identity, so that it changes nothing."""
+    """Whether the matrix of a step is the identity."""
     if step is None or "weight" not in step.inputs or "bias" in step.inputs:
         return False
     data = edition.model.weights[step.inputs["weight"].removeprefix(WEIGHT)].data
@@ -367,26 +367,26 @@ def unchanged_affine(edition: Edition, step: Step) -> bool:
 
 
 def remarks_of(edition: Edition, steps: Iterable[Worked]) -> Iterator[Remark]:
-    """Boundaries, returns, limits taken: as they are told at a step."""
+    """The remarks at some steps: boundaries, returns, limits taken."""
     for worked in steps:
         if worked.missing is None:
             yield from edition.showing.remarks(worked)
 
 
 def claims_title(edition: Edition) -> str:
-    """The heading of what a document prints."""
+    """The heading of the printed claims."""
     return _("{source} prints").format(source=edition.claims_from)
 
 
 def _source(edition: Edition, line: VerdictLine) -> str:
-    """Whose line it is, and which line of a file."""
+    """The document of a line, and its line in the file."""
     if line.source.startswith(edition.claims_from):
         return line.source
     return f"{edition.claims_from} ({line.source})" if line.source else edition.claims_from
 
 
 def claim_remarks(edition: Edition, steps: Sequence[str]) -> Iterator[Remark]:
-    """Each printed line that does not follow, told where it stands."""
+    """A remark for each printed line of these steps that does not follow."""
     for line in edition.checked_of(steps):
         if line.verdict == "ERROR":
             text = _("{source} prints {claimed} for `{address}`. This does not follow").format(

@@ -1,4 +1,4 @@
-"""The next token and its loss: the stream is read against every word."""
+"""The next token and its loss: the stream compared with every word."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SLUG = "next"
 KINDS = ("norm", "logits", "probs", "next", "loss")
 MOST_CANDIDATES = 12
 MOST_POSITIONS = 32
-MOST_FACTS = 8  # words of a text, each with its answer
+MOST_FACTS = 8  # words of a text that are listed with their answers
 
 
 def page(edition: Edition) -> Page:
@@ -54,7 +54,7 @@ def _passages(edition: Edition) -> Iterator[Passage]:
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:
-    """The passage about one topic, alone."""
+    """The passage about one topic."""
     if topic.kind == "norm":
         why = _("One more norm before the stream is read for the last time.")
         return norm_passage(edition, topic, SLUG, why)
@@ -95,7 +95,7 @@ def _logits(edition: Edition, topic: Topic) -> Passage:
 
 
 def _directions(edition: Edition, topic: Topic) -> Iterator[str]:
-    """In two dimensions a word's vector can be seen: it is a direction in the plane."""
+    """In two dimensions, a sentence on the words' vectors as directions in the plane."""
     spec, showing = edition.model.spec, edition.showing
     if spec.d_model != 2 or spec.vocab > MOST_CANDIDATES or not edition.everything:
         return
@@ -198,7 +198,7 @@ def _next(edition: Edition, topic: Topic) -> Passage:
 
 
 def _facts_learned(edition: Edition) -> Iterator[str]:
-    """Where each word of a short text has one answer only: A → B, B → C, C → A."""
+    """For a short text in which each word has one answer: A → B, B → C, C → A."""
     trace, showing = edition.trace, edition.showing
     answers: dict[int, set[int | None]] = {}
     for id, found in zip(trace.tokens, trace.next or (), strict=False):
@@ -216,13 +216,13 @@ def _facts_learned(edition: Edition) -> Iterator[str]:
 
 
 def looks_back_only(edition: Edition) -> bool:
-    """Whether no position sees what comes after it."""
+    """Whether no position attends to later ones."""
     blocks = edition.model.spec.blocks
     return all(block.attention is None or block.attention.causal for block in blocks)
 
 
 def predicted(edition: Edition, position: int, found: Predicted) -> Prediction:
-    """The answer after one position, in words too."""
+    """The prediction after one position, also as a sentence."""
     plain = edition.showing.prediction(position, found)
     which = edition.showing.position(position)
     if plain.token is None:
@@ -289,7 +289,7 @@ def _loss(edition: Edition, topic: Topic) -> Passage:
 
 
 def _letters(form: Expression, told: Loss) -> set[str]:
-    """The letters in a form, and those in what they stand for."""
+    """The letters in a form, and those in their definitions."""
     meant = {letter.name: letter.definition for letter in told.letters}
     found: set[str] = set()
     todo = [form]
@@ -307,7 +307,7 @@ def _by_name(letter: Letter) -> tuple[str, int]:
 
 
 def _as_printed(edition: Edition, target: str) -> Iterator[str]:
-    """Where the numbers of a document would lead, where they are not those of the model."""
+    """The consequences of a document's printed numbers, where they are not the model's."""
     if edition.printed_end is not None:
         address, share, loss = edition.printed_end
         yield _(

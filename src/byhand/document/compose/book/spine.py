@@ -1,6 +1,6 @@
 """The figure of the whole pass as data: stations on the residual stream, with side-trips beside it.
 
-Attention and MLP are the side-trips: they read the stream and add to it.
+The side-trips are attention and MLP, which read the stream and add to it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ LONGEST_TEXT = 6  # positions
 
 
 def spine(showing: Showing, plan: Plan | None = None) -> Spine:
-    """The figure of a trace; with the numbers in it where they are few.
+    """The figure of a trace, with its numbers if they are few.
 
-    Of a trace of a part of the pass, `plan` may be the whole of it: the rest has no numbers.
+    If the trace is only a part of the pass, `plan` may be the whole; other stations have no
+    numbers.
     """
     plan = plan or showing.trace.plan
     return Spine(tuple(_node(showing, topic) for topic in topics(plan)), len(plan.spec.blocks))
@@ -61,7 +62,7 @@ def _after_add(topic: Topic) -> bool:
 
 
 def _rows(showing: Showing, address: str) -> tuple[NumberRow, ...]:
-    """The numbers of a station, position by position (of a long text, of the last one alone)."""
+    """The numbers of a station at each position; of a long text, at the last one only."""
     worked = showing.trace.steps.get(address)
     if worked is None or worked.missing is not None or not showing.everything:
         return ()
@@ -77,7 +78,7 @@ def _rows(showing: Showing, address: str) -> tuple[NumberRow, ...]:
 
 
 def _indices(step: Step, place: int) -> list[tuple[int, ...]]:
-    """Where a step's numbers of one position are, its heads side by side; none: too many."""
+    """The indices of a step's numbers at one position, heads side by side; none if too many."""
     shape = step.shape
     if len(shape) == 1:
         return [(place,)]
@@ -91,7 +92,7 @@ def _indices(step: Step, place: int) -> list[tuple[int, ...]]:
 
 
 def _row(showing: Showing, worked: Worked, place: int, at: Sequence[tuple[int, ...]]) -> NumberRow:
-    """The numbers of one position; a predicted id is left to its word."""
+    """The numbers of one position; a predicted id is shown as a word instead."""
     if worked.step.op == "argmax":
         return NumberRow(place, showing.labels[place], "exact", ())
     numbers = tuple(showing.number(worked, index) for index in at)
@@ -100,7 +101,7 @@ def _row(showing: Showing, worked: Worked, place: int, at: Sequence[tuple[int, .
 
 
 def _said(showing: Showing, address: str) -> dict[int, str]:
-    """What the end of the pass says in words: the next token, its logit, how likely it is."""
+    """The words at the end of the pass: the next token, its logit, its probability."""
     trace = showing.trace
     if address not in ("logits", "probs", "next") or not trace.next or not showing.everything:
         return {}
@@ -116,7 +117,7 @@ def _said(showing: Showing, address: str) -> dict[int, str]:
 
 
 def label(topic: Topic) -> str:
-    """What stands at a station."""
+    """The label of a station."""
     attn, rms = topic.trip == "attn", topic.step("rms") is not None
     return {
         "tokens": _("tokens"),

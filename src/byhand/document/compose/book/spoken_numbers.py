@@ -1,4 +1,4 @@
-"""Numbers as sentences say them: 3/2, e/(1 + e), ≈ 0.4711, (1, −1)."""
+"""Numbers for sentences: 3/2, e/(1 + e), ≈ 0.4711, (1, −1)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from byhand.expression import Number as Rational
 from byhand.language import _
 
 NEAR = "≈ "
-WIDEST_SAID = 20  # characters of a form in a sentence; a wider one is said by its decimals
-LARGEST_SAID = 9_999  # whole number in such a form
+WIDEST_SAID = 20  # characters of a form in a sentence; wider ones become decimals
+LARGEST_SAID = 9_999  # largest whole number in such a form
 
 
 def together(texts: Sequence[str]) -> str:
-    """Numbers in brackets; where all are near, the sign stands once before them."""
+    """Numbers in brackets; if all are approximate, one ≈ stands before them."""
     if all(text.startswith(NEAR) or text == "…" for text in texts):
         return NEAR + in_brackets([text.removeprefix(NEAR) for text in texts])
     return in_brackets(texts)
 
 
 def sum_said(which: str, x: str, y: str, total: str) -> str:
-    """An addition in a sentence; where a row is near, one sign says it for the whole line."""
+    """An addition for a sentence; if a row is approximate, ≈ replaces =."""
     if any(row.startswith(NEAR) for row in (x, y, total)):
         text = _("For position {which} this is {x} + {y} ≈ {sum}.")
         x, y, total = (row.removeprefix(NEAR) for row in (x, y, total))
@@ -35,12 +35,12 @@ def sum_said(which: str, x: str, y: str, total: str) -> str:
 
 
 def in_brackets(texts: Sequence[str]) -> str:
-    """(1, −1); where commas are decimal signs, (0,5; 1,5)."""
+    """(1, −1); with decimal commas, (0,5; 1,5)."""
     return "(" + ("; " if any("," in text for text in texts) else ", ").join(texts) + ")"
 
 
 def said(cell: Cell) -> str:
-    """A cell as a sentence says it."""
+    """A cell for a sentence."""
     if cell.masked:
         return "–"
     if cell.form is not None and (cell.plain or _fits(cell)):
@@ -66,7 +66,7 @@ def rational_of(form: Tree | None) -> Fraction | None:
 
 
 def _fits(cell: Cell) -> bool:
-    """Whether a named form is short enough, and its whole numbers small enough, to be read."""
+    """Whether a named form is short enough, with small enough numbers, to read."""
     form = cell.form
     if cell.register == "exact" or form is None or len(write(form)) > WIDEST_SAID:
         return False

@@ -1,7 +1,7 @@
 """Larger tensors as plain floats: heat strips, attention patterns, statistics.
 
-The floats are for colours and for what a large tensor is like; numbers that are read stand in
-tables, in the number system of the book.
+The floats give colours and statistics; numbers to be read are in tables, in the number system of
+the book.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Array = npt.NDArray[np.float64]
 
 
 def near(worked: Worked) -> Array:
-    """Floats near a step's numbers; NaN where an entry is masked."""
+    """Floats near a step's numbers; NaN at masked entries."""
     return floats_near(worked.numbers, worked.value)
 
 
 def near_weight(data: npt.NDArray[Any]) -> Array:
-    """Floats near a weight's numbers; NaN where they are masked or unknown."""
+    """Floats near a weight's numbers; NaN at masked or unknown entries."""
     if data.dtype != np.dtype(object):
         return np.asarray(data, np.float64)
 
@@ -123,7 +123,7 @@ def _strip(
 
 
 def pooling(shape: tuple[int, ...]) -> tuple[int, int]:
-    """How many rows and columns one cell of a strip stands for."""
+    """The number of rows and columns that one cell of a strip covers."""
     rows, columns = shape
     down = max(1, ceil(rows / MOST_ROWS))
     left = max(1, MOST_CELLS // ceil(rows / down))
@@ -131,7 +131,7 @@ def pooling(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def pool(values: Array, by: tuple[int, int]) -> Array:
-    """The entry furthest from 0 of each patch; NaN where all of it is masked."""
+    """The entry furthest from 0 of each patch; NaN if all of it is masked."""
     if by == (1, 1):
         return values
     rows, columns = values.shape
@@ -145,7 +145,7 @@ def pool(values: Array, by: tuple[int, int]) -> Array:
 
 
 def pooled_words(pooled: tuple[int, int]) -> str:
-    """What a cell stands for where a tensor is too large; empty where it is one entry."""
+    """What a cell of a pooled strip means; empty if it is one entry."""
     if pooled == (1, 1):
         return ""
     return _(
@@ -158,7 +158,7 @@ def pooled_words(pooled: tuple[int, int]) -> str:
 
 
 def pattern_of(showing: Showing, worked: Worked, *, forms: bool) -> AttentionPattern:
-    """Where each head looks; of a long text, the last positions, and of many heads the first."""
+    """The attention of each head; of a long text the last positions, of many heads the first."""
     values = near(worked)
     heads, queries, keys = worked.step.shape
     first = max(0, queries - MOST_PATTERN)
@@ -195,7 +195,7 @@ def pattern_of(showing: Showing, worked: Worked, *, forms: bool) -> AttentionPat
 
 
 def statistics(tensors: Iterable[tuple[str, Array]]) -> Grid | None:
-    """What tensors are like, a row each; None where not one has a finite entry."""
+    """Statistics of tensors, a row each; None if no tensor has a finite entry."""
     rows = tuple(_statistics(*one) for one in tensors if np.isfinite(one[1]).any())
     numbers = (_("least"), _("greatest"), _("mean"), _("deviation"), _("zeros"))
     columns = (
@@ -223,7 +223,7 @@ def _statistics(address: str, values: Array) -> tuple[str, ...]:
 
 
 def drawn(length: float) -> float:
-    """A length as it is drawn: 0 of what is no finite number."""
+    """A length for a drawing: 0 if it is not finite."""
     return length if isfinite(length) else 0.0
 
 

@@ -1,4 +1,4 @@
-"""From text to vectors: ids, the rows of the table, the positions, the start of the stream."""
+"""From text to vectors: ids, embedding rows, positions, the start of the stream."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _passages(edition: Edition) -> Iterator[Passage]:
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:
-    """The passage about one topic, alone."""
+    """The passage about one topic."""
     writers = {"tokens": _tokens, "embed": _embed, "position": _position, "stream": _stream}
     return writers[topic.kind](edition, topic)
 

@@ -1,7 +1,7 @@
-"""The topics of a plan: groups of steps that one passage tells about.
+"""The topics of a plan: groups of steps, one for each passage.
 
-Such are the norm before attention, the queries, keys and values, or the scores.  Every step belongs
-to exactly one topic.
+Examples are the norm before attention, the queries, keys and values, or the scores.  Every step
+belongs to exactly one topic.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from byhand.plan import Plan, Step
 
-_KINDS = (  # the first that fits
+_KINDS = (  # the first match counts
     (r"tokens", "tokens"),
     (r"embed\.token", "embed"),
     (r"embed\.position", "position"),
@@ -38,7 +38,7 @@ _KINDS = (  # the first that fits
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Steps that are told together; `trip` is attn or mlp inside a block, else empty."""
+    """Steps of one passage; `trip` is attn or mlp inside a block, else empty."""
 
     kind: str
     layer: int | None
@@ -52,7 +52,7 @@ class Topic:
 
     @property
     def id(self) -> str:
-        """A word for it that is unique in the plan: 0-attn-scores, final-norm."""
+        """An id that is unique in the plan: 0-attn-scores, final-norm."""
         place = [] if self.layer is None else [str(self.layer), self.trip]
         if self.kind == "norm" and self.layer is None:
             place = ["final"]
@@ -60,20 +60,20 @@ class Topic:
         return "-".join([*place, kind])
 
     def step(self, ending: str) -> Step | None:
-        """The step whose address ends so, where there is one."""
+        """The step whose address has this ending; None if there is none."""
         return next((s for s in self.steps if s.address.rpartition(".")[2] == ending), None)
 
 
 def kind_of(address: str) -> str:
-    """What a step is about."""
+    """The kind of topic that a step belongs to."""
     for pattern, kind in _KINDS:
         if re.fullmatch(pattern, address):
             return kind
-    raise LookupError(address)  # a step of the forward pass that no passage tells
+    raise LookupError(address)  # a step of the forward pass without a topic
 
 
 def topics(plan: Plan) -> tuple[Topic, ...]:
-    """The topics of a plan, in spine order (that of each topic's first step)."""
+    """The topics of a plan, in spine order of their first steps."""
     found: dict[tuple[str, int | None, str], list[Step]] = {}
     for step in plan:
         parts = step.address.split(".")

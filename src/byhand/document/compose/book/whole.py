@@ -1,4 +1,4 @@
-"""The whole pass: what is given, the stations in order, and the stream from start to end."""
+"""The whole pass: the input, the stations in order, and the stream from start to end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from byhand.language import _
 from byhand.spec import BlockSpec
 
 SLUG = "whole"
-MOST_LINES = 8  # positions whose way is drawn
-MOST_BLOCKS = 4  # told one by one; more are told together
+MOST_LINES = 8  # positions whose path is drawn
+MOST_BLOCKS = 4  # blocks described one by one; more are summarised
 
 
 def page(edition: Edition) -> Page:
@@ -99,7 +99,7 @@ def _given(edition: Edition, topics: Sequence[Topic]) -> Passage:
 
 
 def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
-    """What the model is, fact by fact."""
+    """The facts about the model."""
     spec = edition.model.spec
     yield _("vocabulary"), _("{count} tokens").format(count=words.whole(spec.vocab))
     yield _("width of the stream"), words.whole(spec.d_model)
@@ -114,7 +114,7 @@ def _facts(edition: Edition) -> Iterator[tuple[str, str]]:
 
 
 def text_facts(edition: Edition) -> Iterator[tuple[str, str]]:
-    """What is worked out: the text, the target, the numbers and how many parameters."""
+    """The facts about the pass: the text, the target, the numbers and the parameters."""
     trace = edition.trace
     yield _("text"), words.printable(trace.text)
     if trace.target is not None:
@@ -124,7 +124,7 @@ def text_facts(edition: Edition) -> Iterator[tuple[str, str]]:
 
 
 def _of_all(said: Sequence[str]) -> str:
-    """What is the same in every block; else that it is not."""
+    """A setting that all blocks share; else that they differ."""
     return said[0] if len(set(said)) == 1 else _("another in each kind of block")
 
 
@@ -249,7 +249,7 @@ def _trip(edition: Edition, layer: int, trip: str, topics: Sequence[Topic]) -> P
 
 
 def _normalised(topic: Topic) -> str:
-    """The line of a norm that says most: divided by the spread."""
+    """The most informative line of a norm: the values divided by the spread."""
     step = topic.step("normalized")
     return topic.addresses[-1] if step is None else step.address
 

@@ -1,5 +1,5 @@
-"""An explanation as sections of parts; what the numbers say is worked out in `explaining`."""
+"""An explanation as sections of parts; `explaining` works out its numbers."""
 
 USUAL = ("facts", "attribution", "lens", "attention", "geometry", "health")
-FURTHER = ("stream", "norms", "inputs")  # which are shown where they are asked for
+FURTHER = ("stream", "norms", "inputs")  # shown only on request
 SECTIONS = (*USUAL, *FURTHER)

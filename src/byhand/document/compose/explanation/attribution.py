@@ -1,7 +1,7 @@
-"""The sections on sums: the logit term by term with how it closes, and the final stream.
+"""The sections on sums: the terms of the logit and their closing, and the final stream.
 
-Of a wide stream each part is told by its length and by how far it reaches along the stream: these
-reaches add up to the stream's length.
+In a wide stream each part is shown by its length and by its projection on the stream.  These
+projections add up to the stream's length.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
     from byhand.explaining.attribution import Attribution, Term
     from byhand.explaining.sources import Source
 
-FEW, MANY = 12, 40  # terms that are shown: at first sight, and where the section is asked for
-SMALLEST = 1e-300  # of a radius that is written as it is
-WIDEST = 8  # tokens whose logits, or entries of the stream, stand side by side
+FEW, MANY = 12, 40  # terms shown: in short, and if the section is asked for
+SMALLEST = 1e-300  # smallest radius written as it is
+WIDEST = 8  # most tokens, or entries of the stream, side by side
 LONGEST_SUM = 32  # terms of a sum that is written out
-DIGITS = 4  # of a rounded length
+DIGITS = 4  # digits of a rounded length
 
 
 def parts(scope: Scope) -> Iterator[Part]:
-    """The terms of the logit as bars; of a small vocabulary all logits, where all is shown."""
+    """The terms of the logit as bars; with `full`, all logits of a small vocabulary."""
     if scope.found.attribution is None:
         yield missing_told(scope)
         return
@@ -54,7 +54,7 @@ def parts(scope: Scope) -> Iterator[Part]:
 
 
 def missing_told(scope: Scope) -> Remark:
-    """Why there is nothing to explain."""
+    """A remark on why there is nothing to explain."""
     missing = scope.found.missing
     reason = _("the logits are not numbers") if missing is None else why_missing(missing)
     return Remark("more", reason)
@@ -64,8 +64,7 @@ def missing_told(scope: Scope) -> Remark:
 
 
 def summed(scope: Scope) -> Iterator[Terms | Remark]:
-    """The terms of what is explained, and what must be known of them; nothing where the logits are
-    not known."""
+    """The terms of the explained logit, and remarks on them; nothing if the logits are unknown."""
     table, chosen = scope.found.attribution_table, scope.found.attribution
     if table is not None and chosen is not None:
         yield _Summing(scope, table, chosen).part()
@@ -73,7 +72,7 @@ def summed(scope: Scope) -> Iterator[Terms | Remark]:
 
 
 class _Summing:
-    """The terms of what is explained in the making: of the lead, and of each logit beside it."""
+    """The terms of the explained logit, or lead, while they are collected."""
 
     def __init__(self, scope: Scope, table: Attribution, chosen: Attribution) -> None:
         self.scope, self.found = scope, scope.found
@@ -140,17 +139,17 @@ class _Summing:
     def line(
         self, name: str, logits: Iterable[Number], added: Number, size: float, kind: str = "term"
     ) -> TermLine:
-        """A line of the numbers of each logit, and of what tells them apart."""
+        """A line with the number of each logit, and their difference."""
         if self.found.against is None:
             (alone,) = logits
             return TermLine(name, "", "", (replace(alone, short=added.short),), None, size, kind)
         brief = added.cell.register == "named" and added.cell.decimal is not None
-        if brief:  # beside the forms of what it comes from, its decimals are enough
+        if brief:  # beside the forms of its terms, decimals are enough
             added = replace(added, cell=replace(added.cell, form=None, worked=None))
         return TermLine(name, "", "", tuple(logits), added, size, kind)
 
     def rest(self, others: Sequence[Term]) -> list[Number]:
-        """The terms that are not told one by one, added up."""
+        """The sum of the terms that are not listed."""
         add = self.table.numbers.add
         whole = reduce(add, (self.of_table[term.source].value for term in others))
         entries = self.table.numbers.entries(whole)[0]
@@ -168,7 +167,7 @@ class _Summing:
             yield replace(number, working=self.working(address, token, number.cell))
 
     def working(self, address: str, token: int, cell: Cell) -> WorkingLine | None:
-        """The sum written out, where sums are."""
+        """The sum written out, if workings are shown."""
         if not self.scope.workings or len(self.table.terms) > LONGEST_SUM:
             return None
         names = _short_names([term.source.address for term in self.table.terms])
@@ -188,7 +187,7 @@ class _Summing:
 
 
 def _short_names(addresses: Sequence[str]) -> dict[str, str]:
-    """The last word of each address, or more of it where two would be called the same."""
+    """The last word of each address, or more of it where two would be equal."""
     last = {address: address.rpartition(".")[2] for address in addresses}
     names = list(last.values())
     return {
@@ -198,7 +197,7 @@ def _short_names(addresses: Sequence[str]) -> dict[str, str]:
 
 
 def _token_of(scope: Scope, source: Source) -> str:
-    """The token behind a source, where there is one."""
+    """The token of a source; empty if it has none."""
     tokens = scope.found.trace.tokens
     if source.kind == "token":
         return scope.token(tokens[scope.found.position])
@@ -231,7 +230,7 @@ def _source_words(scope: Scope, source: Source) -> str:
 
 
 def _table(scope: Scope) -> Grid | None:
-    """The terms of several tokens' logits side by side, as far as a vocabulary is small."""
+    """The terms of several tokens' logits side by side, for a small vocabulary."""
     table = scope.found.attribution_table
     if table is None or len(table.columns) > WIDEST or table.total is None:
         return None
@@ -246,7 +245,7 @@ def _table(scope: Scope) -> Grid | None:
 def _entries(
     scope: Scope, table: Attribution, title: str, names: Sequence[str], heads: Sequence[str]
 ) -> Grid:
-    """Every number of the known terms, and their sums where all are known."""
+    """Every number of the known terms, and their sums if all are known."""
     rows = [term.array[0] for term in table.terms if term.missing is None]
     rows += [] if table.totals is None else [table.totals[0]]
     columns = [
@@ -266,13 +265,13 @@ def _entries(
 
 
 def _unknown(attribution: Attribution) -> str:
-    """Which terms are not known."""
+    """The unknown terms, in words."""
     names = [term.source.name for term in attribution.terms if term.missing is not None]
     return _("not known: {names}").format(names=joined(names)) if names else ""
 
 
 def closing_text(scope: Scope, attribution: Attribution) -> str:
-    """How the sum closes: what the trace has less what the terms add up to."""
+    """How the sum closes: the trace's value less the sum of the terms."""
     match attribution.closes:
         case "exact":
             return _("remainder: exactly 0")
@@ -293,7 +292,7 @@ def closing_text(scope: Scope, attribution: Attribution) -> str:
 
 
 def _limits(attribution: Attribution) -> Iterator[Remark]:
-    """The norms that took 0/0 for 0, so that nothing gets past them."""
+    """Remarks on norms that took 0/0 as 0, so that they pass nothing on."""
     if attribution.limits:
         names = [norm.removesuffix(".normalized") for norm, _position in attribution.limits]
         text = _(
@@ -304,7 +303,7 @@ def _limits(attribution: Attribution) -> Iterator[Remark]:
 
 
 def _largest(numbers: Any) -> Any:
-    """The number that is furthest from 0."""
+    """The number furthest from 0."""
     return max(numbers.ravel(), key=lambda number: abs(float(number)))
 
 
@@ -322,7 +321,7 @@ def size_text(size: float) -> str:
 
 
 def stream_parts(scope: Scope) -> Iterator[Part]:
-    """What every part of the model left in the stream, and how that closes."""
+    """The terms of the final stream, and how their sum closes."""
     attribution = scope.found.stream
     if attribution is None:
         missing = scope.found.missing
@@ -347,7 +346,7 @@ def stream_parts(scope: Scope) -> Iterator[Part]:
 
 
 def _reaches(scope: Scope, attribution: Attribution, title: str, names: Sequence[str]) -> Grid:
-    """Of each part its length, and how far it goes along the stream; the largest first."""
+    """The length of each part and its projection on the stream; the largest first."""
     lengths, along = attribution.reaches
     order = np.argsort(-np.abs(along), kind="stable").tolist()
     shown = order if scope.every else order[:MANY]

@@ -1,8 +1,8 @@
-"""Facts in sentences: how each prediction comes about, and what happens without a step.
+"""Facts in sentences: how each prediction comes about, and the effect of removing a step.
 
-Everything said here is read off `explaining.facts`: which token leads after which step, by how
-much, what was said to happen without a step and what does.  Nothing is worked out, and what is
-undecided is told as undecided.  Every text of a model is told in `inputs`.
+The facts come from `explaining.facts`: which token leads after which step, by how much, and the
+expected and actual effects of removing a step.  Undecided facts are told as undecided.  `inputs`
+tells of every text of a model.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from byhand.explaining.facts import Check, Fact, Facts
     from byhand.explaining.turning import Change, Turning
 
-MOST_TURNS = 3  # changes of the leader that are told one by one
-MOST_FATES = 5  # kinds of what happens that are told one by one
+MOST_TURNS = 3  # changes of the leader told one by one
+MOST_FATES = 5  # kinds of effects told one by one
 
 
 def parts(scope: Scope) -> Iterator[Finding]:
-    """How the prediction comes about, in sentences, each checked by taking a step away."""
+    """How the prediction comes about, in sentences, each checked by removing a step."""
     found = scope.found
     several = scope.every or (found.few_positions and (scope.full or found.few_texts))
     yield from findings(found.whole_facts if several else found.facts)
@@ -51,7 +51,7 @@ def findings(facts: Facts) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Telling:
-    """The sentences about one position; of a text that cannot be told, about none."""
+    """The sentences about one position, or about a text that cannot be explained."""
 
     position: int | None
     sentences: tuple[str, ...]
@@ -82,7 +82,7 @@ class _Teller:
         return part_name(part, self.trace.model.spec)
 
     def apart(self, lead: Any) -> str:
-        """How far apart two logits are, whoever is ahead."""
+        """The distance between two logits, whichever leads."""
         return self.numerals.text(lead).removeprefix("-")
 
     def sentences(self, fact: Fact) -> Iterator[str]:
@@ -97,7 +97,7 @@ class _Teller:
     # ------------------------------------------------------------------- what comes, and how
 
     def headline(self, turning: Turning) -> str:
-        """What comes next, and how far it is ahead of what."""
+        """The next token, and by how much it leads."""
         found, place = turning.prediction, turning.position
         names = {"token": self.token(self.trace.tokens[place]), "place": place}
         if found.id is None:
@@ -125,7 +125,7 @@ class _Teller:
         return text.format(**names)
 
     def story(self, turning: Turning) -> str:
-        """Who leads after the embedding, and which steps turn it to whom."""
+        """The leader after the embedding, and the steps that change it."""
         first = turning.readings[0].leader
         if turning.turned is None:
             at = [r.address for r in turning.readings if r.leader.id is None]
@@ -145,7 +145,7 @@ class _Teller:
         return _("The embedding alone says {first}; {told}.").format(first=start, told=told)
 
     def leader(self, found: Prediction) -> str:
-        """Who leads, and who is level with it."""
+        """The leader, and the tokens level with it."""
         assert found.id is not None
         token = self.token(found.id)
         level = [self.token(id) for id in found.tied if id != found.id]
@@ -158,7 +158,7 @@ class _Teller:
         return text.format(part=self.name(change.part), token=self.token(change.new))
 
     def distance(self, change: Change) -> str:
-        """From how far behind to how far ahead."""
+        """From how far behind to how far ahead a token moves."""
         before, after = self.apart(change.before), self.apart(change.after)
         if _nothing(before):
             text = _("from level with {old} to {after} ahead of it")
@@ -196,7 +196,7 @@ class _Teller:
     # ------------------------------------------------------------------- what happens without it
 
     def said(self, fact: Fact) -> Iterator[str]:
-        """What is to be expected without a part, by what it adds directly and nothing else."""
+        """The expected effect of removing a part, from its direct contribution alone."""
         groups: dict[tuple[Any, ...], list[Check]] = {}
         for check in fact.checks:
             if check.said.id not in (fact.prediction.id, None):
@@ -206,7 +206,7 @@ class _Teller:
             yield _("Without what {parts} adds, {said} would lead.").format(**names)
 
     def checks(self, fact: Fact) -> Iterator[str]:
-        """What happens without each part, beside what was said; parts of one fate together."""
+        """The effect of removing each part, beside the expected one; equal effects together."""
         told = fact.prediction
         groups: dict[tuple[Any, ...], list[Check]] = {}
         for check in fact.checks:
@@ -232,7 +232,7 @@ class _Teller:
         return either([self.name(check.part) for check in group])
 
     def all_others(self, group: Sequence[Check], fact: Fact) -> str:
-        """A name for many parts, where they are all, or all but those told in other sentences."""
+        """A name for many parts: all, or all others."""
         if len(group) == len(fact.checks):
             text = _("any one of the {count} parts")
         else:
@@ -240,7 +240,7 @@ class _Teller:
         return text.format(count=words.whole(len(group)))
 
     def more_changes(self, checks: Sequence[Check]) -> str:
-        """Many parts without which the prediction is another one, each in its own way."""
+        """A sentence on many parts whose removal changes the prediction in different ways."""
         text = _("Checked: without {parts} it is another token, too; {right} of these {count} as "
                  "said.")  # fmt: skip
         right = sum(check.as_said is True for check in checks)
@@ -248,7 +248,7 @@ class _Teller:
         return text.format(parts=self.names(checks), right=words.whole(right), count=count)
 
     def changes(self, group: Sequence[Check], token: str) -> str:
-        """The prediction is another one without the part."""
+        """A sentence: without the part, the prediction changes."""
         one = group[0]
         names = {"parts": self.names(group), "token": token, "found": self.leader(one.found)}
         if one.as_said:
@@ -263,7 +263,7 @@ class _Teller:
         return text.format(**names)
 
     def stays(self, group: Sequence[Check], parts: str) -> str:
-        """The prediction is the same without the part."""
+        """A sentence: without the part, the prediction stays."""
         one = group[0]
         names = {"parts": parts, "found": self.leader(one.found)}
         if one.as_said:
@@ -277,19 +277,19 @@ class _Teller:
         return text.format(**names)
 
     def open(self, group: Sequence[Check]) -> str:
-        """Nobody knows what happens without the part."""
+        """A sentence: the effect of removing the part is unknown."""
         candidates = [self.token(id) for id in group[0].found.candidates]
         text = _("Without {parts} the prediction cannot be told: {reason}.")
         return text.format(parts=self.names(group), reason=words.undecided(candidates))
 
 
 def _nothing(number: str) -> bool:
-    """Whether it is 0: numbers that are not show a digit of theirs."""
+    """Whether the number is 0; other numbers show a digit."""
     return set(number) <= set("0.")
 
 
 def _fate(check: Check) -> tuple[Any, ...]:
-    """What makes two checks the same sentence."""
+    """A key: checks with equal keys share a sentence."""
     found, said = check.found, check.said
     said_key = None if check.as_said else (said.id, said.tied)
     return found.id, found.tied, found.candidates if found.id is None else (), said_key

@@ -15,12 +15,12 @@ from byhand.language import _
 if TYPE_CHECKING:
     from byhand.explaining.geometry import Geometry, Path
 
-SMALL = 4  # dimensions of a stream whose positions are all told
+SMALL = 4  # largest dimension whose positions are all told
 MOST_TOKENS = 5  # directions whose angles stand side by side
 
 
 def parts(scope: Scope) -> Iterator[Part]:
-    """The stream in the plane, and by its lengths and angles."""
+    """The stream in the plane, and its lengths and angles."""
     geometry = scope.found.geometry
     yield from drawings(geometry, small=not scope.full)
     paths = [path for path in geometry.paths if path.position == scope.found.position]
@@ -33,7 +33,7 @@ def parts(scope: Scope) -> Iterator[Part]:
 
 
 def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
-    """Stop by stop: its length, how far it turned, its angle to each token's direction."""
+    """For each stop its length, its turn, and its angle to each token's direction."""
     chosen = list(geometry.directions)
     if len(chosen) > MOST_TOKENS and not scope.every:
         first = scope.found.compared

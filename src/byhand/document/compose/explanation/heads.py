@@ -1,4 +1,4 @@
-"""The section on attention: where each head looks, what it looks for, and what it writes."""
+"""The section on attention: where each head looks, what it reads, and what it writes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from byhand.tracing import weakest
 if TYPE_CHECKING:
     from byhand.explaining.circuits import Circuits, Table
 
-FEW_KEYS, MOST_KEYS = 3, 6  # keys of a head that are told: at first sight, and in full
-MOST_HEADS, MOST_LISTED = 6, 24  # heads that are listed: at first sight, and in full
+FEW_KEYS, MOST_KEYS = 3, 6  # keys listed for a head: in short, and in full
+MOST_HEADS, MOST_LISTED = 6, 24  # heads listed: in short, and in full
 MOST_TABLES = 4  # heads whose tables are shown
 MOST_WRITTEN = 2  # tokens that a head writes towards
 MOST_READ = 10  # tokens of a text whose rows of a large table are listed
@@ -78,7 +78,7 @@ def _chosen(scope: Scope) -> tuple[Heads, Heads]:
 
 
 def _looks(scope: Scope, layer: int, head: int) -> tuple[str, str, str]:
-    """The keys with the largest shares, and what the head writes when it reads the first."""
+    """The keys with the largest weights, and what the head writes when it reads the first."""
     found = scope.found
     name = f"block.{layer}.attn[{head}]"
     weights = found.trace.steps[f"block.{layer}.attn.weights"]
@@ -92,14 +92,14 @@ def _looks(scope: Scope, layer: int, head: int) -> tuple[str, str, str]:
         together(f"{scope.place(at)} {scope.number(weights.at((head, found.position, at)))}")
         for at in keys[:most]
     ]
-    if not keys:  # floats that left their range: no share is a number
+    if not keys:  # floats beyond their range: no weight is a number
         return name, "–", ""
     looks = ", ".join(said) + (" …" if len(keys) > most else "")
     return name, looks, _written(scope, layer, head, found.trace.tokens[keys[0]])
 
 
 def _written(scope: Scope, layer: int, head: int, token: int) -> str:
-    """The tokens that a head writes towards when it reads one; a dash where it prefers none."""
+    """The tokens that a head writes towards when it reads one; a dash if it prefers none."""
     for each in scope.found.circuits(layer):
         if each.head == head and token in each.ov.rows and each.ov.strongest:
             first = each.ov.strongest[each.ov.rows.index(token)][:MOST_WRITTEN]
@@ -130,7 +130,7 @@ def _layer(scope: Scope, circuits: Circuits, heads: list[int]) -> Iterator[Part]
 def _table(
     scope: Scope, table: Table, name: str, word: str, axes: tuple[str, str]
 ) -> NumberTable | Grid:
-    """What a head looks for, or writes: token by token, or of a large vocabulary the strongest."""
+    """What a head reads or writes by token; for a large vocabulary the strongest."""
     if not scope.every and max(len(table.rows), len(table.columns)) > WIDEST_TABLE:
         return _listed(scope, table, f"{name} {table.address}[{table.head}]", word)
     rows = []
@@ -158,7 +158,7 @@ def _entry(scope: Scope, table: Table, row: int, column: int) -> Number:
 
 
 def _listed(scope: Scope, table: Table, title: str, word: str) -> Grid:
-    """Of a large table, each row's strongest columns."""
+    """The strongest columns of each row of a large table."""
     own = list(dict.fromkeys(scope.found.trace.tokens))
     rows = [row for row in table.rows if row in own][:MOST_READ]
     cells = []

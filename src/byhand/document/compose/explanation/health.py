@@ -1,4 +1,4 @@
-"""The sections on health and on the place of norms: sizes, entropies, ranks, dead units."""
+"""The sections on health and on the places of norms: sizes, entropies, ranks, dead units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_DEAD = 8  # units that are named
 
 
 def cosine(value: float | None) -> str:
-    """A rounded cosine: two decimals, whatever its size."""
+    """A rounded cosine: two decimals."""
     return "–" if value is None else f"{round(value, 2) + 0.0:.2f}"
 
 
@@ -37,7 +37,7 @@ def part(value: float | None) -> str:
 
 
 def parts(scope: Scope) -> Iterator[Part]:
-    """How the layers are doing; in full, every head and every MLP."""
+    """The health of the layers; in full, every head and every MLP."""
     health, rows = scope.found.health, []
     if health.entering is not None:
         rows.append((_("enters"), _mean(health.entering), *[""] * 6))
@@ -182,7 +182,7 @@ def _pattern(layer: int, pattern: Pattern) -> tuple[str, ...]:
 
 
 def norms_parts(scope: Scope) -> Iterator[Part]:
-    """The sizes of the stream with the norms before and after the side-trips."""
+    """The sizes of the stream with norms before and after the side-trips."""
     found = scope.found.norm_places
     if found.reason:
         yield Remark("more", found.reason)

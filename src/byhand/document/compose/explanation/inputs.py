@@ -1,6 +1,6 @@
-"""The section on every text: what comes after which, and which parts that needs.
+"""The section on every text: its next token, and the parts that this needs.
 
-All of it is read off `explaining.inputs`; what is undecided is told as undecided.
+The facts come from `explaining.inputs`; undecided ones are told as undecided.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_TEXTS = 4  # texts named in one sentence
 
 
 def parts(scope: Scope) -> Iterator[Part]:
-    """Every text up to a length, and what decides after it."""
+    """Every text up to a length, and what decides its next token."""
     table = scope.found.inputs
     yield finding_of(tell_inputs(table))
     if table.missing is None and table.rows:
@@ -31,12 +31,12 @@ def parts(scope: Scope) -> Iterator[Part]:
 
 
 def finding_of(sentences: Sequence[str], unknown: bool = False) -> Finding:
-    """The first sentence leads, the others are about the same."""
+    """A finding led by the first sentence."""
     return Finding(sentences[0], tuple(sentences[1:]), unknown)
 
 
 def _grid(scope: Scope, table: Table) -> Grid:
-    """A row a text: what comes next, how much of it decides, and which parts that needs."""
+    """A row for each text: its next token, how much of the text decides, and the needed parts."""
     shown = table.rows if scope.every else table.rows[:MOST_ROWS]
     rows = tuple(
         (
@@ -67,12 +67,12 @@ def _grid(scope: Scope, table: Table) -> Grid:
 
 
 def _written(scope: Scope, tokens: Sequence[int], text: str) -> str:
-    """A text as it is written; where that shows nothing, by its tokens."""
+    """A text as written; by its tokens if it would show nothing."""
     return words.printable(text) if text.strip() else " ".join(map(scope.token, tokens))
 
 
 def tell_inputs(table: Table) -> tuple[str, ...]:
-    """What a table of every text says: rules, exceptions, and which parts are needed."""
+    """The table of every text in sentences: rules, exceptions, and needed parts."""
     if table.missing is not None:
         text = _("The texts cannot be told: {reason}.")
         return (text.format(reason=why_untold(table.missing)),)
@@ -100,7 +100,7 @@ def _inputs(table: Table) -> Iterator[str]:
 
 
 def _others(table: Table) -> Iterator[str]:
-    """Which texts are not among them: those too short to be read, and longer ones."""
+    """The texts not in the table: those too short to read, and longer ones."""
     if table.unread:
         text = _("Texts of {lengths} tokens are left out: a position of theirs may look at no key.")
         if table.unread == (1,):
@@ -115,7 +115,7 @@ def _others(table: Table) -> Iterator[str]:
 
 
 def _rules(table: Table) -> Iterator[str]:
-    """How much of a text decides, and what comes after which last token."""
+    """How much of a text decides, and which token follows which last token."""
     if table.suffix == 0:
         (usual,) = {row.prediction.id for row in table.rows}
         assert usual is not None

@@ -1,4 +1,4 @@
-"""The section on the lens: who would lead if the model ended after each step."""
+"""The section on the lens: which token would lead if the model ended after each step."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from byhand.language import _
 if TYPE_CHECKING:
     from byhand.explaining.lens import Lens, LensRow
 
-MOST_POSITIONS = 10  # of a text, side by side in a table
-FEW_TOKENS = 3  # of a vocabulary in which a place says nothing
+MOST_POSITIONS = 10  # positions of a text, side by side in a table
+FEW_TOKENS = 3  # vocabularies up to this size: a rank tells nothing
 
 
 def parts(scope: Scope) -> Iterator[Part]:
-    """Who leads after each step at the position explained; in full, at every position."""
+    """The leader after each step at the explained position; in full, at every position."""
     found = scope.found
     rows = found.lens.of_position(found.position)
     if all(row.missing is not None for row in rows):
@@ -86,7 +86,7 @@ def _place(least: int | None, most: int | None) -> str:
 
 
 def _settled(rows: tuple[LensRow, ...]) -> int | None:
-    """The row from which on the last leader leads; None where the end is undecided."""
+    """The row from which the final leader leads; None if the end is undecided."""
     last = rows[-1].leader
     if last is None or last.id is None:
         return None
@@ -97,7 +97,7 @@ def _settled(rows: tuple[LensRow, ...]) -> int | None:
 
 
 def _everywhere(scope: Scope, lens: Lens) -> Grid:
-    """Every position: who leads after each step."""
+    """The leader after each step, at every position."""
     shown = lens.positions
     if len(shown) > MOST_POSITIONS and not scope.every:
         shown = shown[-MOST_POSITIONS:]

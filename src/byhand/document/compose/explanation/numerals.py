@@ -12,7 +12,7 @@ from byhand.expression import write
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.tracing import Trace
 
-LONGEST = 10  # characters of an exact number in a column; a longer one is shown by its decimals
+LONGEST = 10  # characters of an exact number in a column; longer ones become decimals
 FLOAT_DIGITS = 5  # significant digits of a float in a column
 MEASURE_DIGITS = 3  # of a rounded measure
 
@@ -25,15 +25,15 @@ class Numerals:
 
     @classmethod
     def of(cls, trace: Trace) -> Numerals:
-        """Those of a trace's numbers, with as many digits as it has."""
+        """The numerals for a trace's numbers, with its digits."""
         return cls(Forms(trace.numbers, digits=trace.digits))
 
     def text(self, entry: Any) -> str:
-        """An entry: exact and short as it is, else its decimals; a float to a few digits."""
+        """A short exact entry itself, else its decimals; a float to a few digits."""
         return self._text(entry, self.forms.cell(entry))
 
     def signed(self, entry: Any) -> str:
-        """With its sign, + where it is not negative; 0 has none."""
+        """The entry with its sign, + if it is not negative; 0 has none."""
         return with_sign(self.text(entry))
 
     def number(self, entry: Any, address: str = "", *, form: bool = True) -> Number:
@@ -42,7 +42,7 @@ class Numerals:
         return Number(address, cell, short=self._text(entry, cell))
 
     def column(self, entries: Iterable[Any]) -> list[Number]:
-        """The entries of a column with signed short texts: all of these exact, or all decimals."""
+        """The entries of a column with signed short texts: all exact, or all decimals."""
         found = [(entry, self.forms.cell(entry)) for entry in entries]
         exact = all(exact_text(cell) is not None for _entry, cell in found)
         return [
@@ -51,7 +51,7 @@ class Numerals:
         ]
 
     def _text(self, entry: Any, cell: Cell, exact: bool = True) -> str:
-        """Not `exact`, an exact number comes as its decimals too, unless it is 0."""
+        """The entry's text; unless `exact`, an exact number is shown by its decimals, except 0."""
         if cell.radius is not None:
             return f"{cell.decimal} ± {cell.radius}"
         if cell.register == "rounded" and not isinstance(entry, Enclosure):
@@ -68,7 +68,7 @@ def with_sign(text: str) -> str:
 
 
 def _rounded(entry: Any, cell: Cell) -> str:
-    """Floats have more digits than a column needs; a pencil's decimals are as they are."""
+    """The text of a float to a few digits; other decimals unchanged."""
     try:
         return short_float(float(entry)) if hasattr(entry, "dtype") else cell.decimal or ""
     except (TypeError, ValueError):
@@ -76,7 +76,7 @@ def _rounded(entry: Any, cell: Cell) -> str:
 
 
 def exact_text(cell: Cell) -> str | None:
-    """A rational number that is short enough to stand in a column as it is."""
+    """A rational number short enough for a column; else None."""
     if cell.register != "exact" or (cell.form is None and cell.cut):
         return None
     text = cell.decimal if cell.form is None else write(cell.form)
@@ -96,7 +96,7 @@ def short_float(value: float, digits: int = FLOAT_DIGITS) -> str:
 
 
 def measure(value: float | None) -> str:
-    """A rounded measure; a dash where it is not defined."""
+    """A rounded measure; a dash if it is undefined."""
     return "–" if value is None else short_float(value, MEASURE_DIGITS)
 
 

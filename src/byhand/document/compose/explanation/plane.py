@@ -1,4 +1,4 @@
-"""The planes of a stream as drawings: their numbers, what their signs are called, their notes."""
+"""The planes of a stream as drawings: their numbers, the names of their signs, their notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_TIED = 3  # tokens of one region that are named
 
 
 def drawings(geometry: Geometry, *, small: bool = False, name: str = "plane") -> list[Drawing]:
-    """A drawing of each plane; the first says in words what they show where none can be drawn."""
+    """A drawing of each plane; if none can be drawn, the first describes them in words."""
     planes = geometry.planes
     return [
         _drawing(
@@ -91,7 +91,7 @@ def _title(geometry: Geometry) -> str:
 
 
 def _instead(geometry: Geometry) -> str:
-    """What a picture of a wider stream shows, and what it does not; of two dimensions nothing."""
+    """What a picture of a wider stream shows, and what it does not; empty in two dimensions."""
     if geometry.width <= 2:
         return ""
     if geometry.width == 3:
@@ -107,7 +107,7 @@ def _instead(geometry: Geometry) -> str:
 
 
 def kinds(geometry: Geometry) -> dict[str, str]:
-    """What each kind of stop is called, as far as the paths have them."""
+    """The name of each kind of stop on the paths."""
     words = {
         "token": _("embedding"),
         "position": _("+ position"),
@@ -121,7 +121,7 @@ def kinds(geometry: Geometry) -> dict[str, str]:
 
 
 def axis_names(plane: Plane) -> tuple[str, str]:
-    """x₀ and x₁; of a projection, which main direction it is and what it keeps."""
+    """x₀ and x₁; for a projection, the main direction and the share it keeps."""
     projection = plane.projection
     if projection.names != ("1", "2"):
         return projection.names
@@ -132,14 +132,14 @@ def axis_names(plane: Plane) -> tuple[str, str]:
 
 
 def percent(share: float) -> str:
-    """0.662 → 66 %; what is small keeps a digit."""
+    """0.662 → 66 %; small shares keep a digit."""
     value = 100 * share
     text = f"{value:.0f}" if value >= 9.95 or value < 0.05 else f"{value:.1f}"
     return text.replace(".", _(".")) + " %"
 
 
 def end_label(path: Path, geometry: Geometry) -> str:
-    """→ B, behind the name of a position; a question mark where it is undecided."""
+    """→ B, after the name of a position; a question mark if it is undecided."""
     led = None if path.last is None else path.last.leads
     if led is None:
         return ""

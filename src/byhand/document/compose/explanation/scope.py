@@ -1,4 +1,4 @@
-"""What every section needs: the explanation, how much of it is shown, its numbers and its words."""
+"""The scope of a section: the explanation, how much of it is shown, its numbers and words."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 class Scope:
     """An explanation, and how much of it is to be shown.
 
-    `full`: all that a section has, as far as it can be read; `every`: nothing is folded at all.
-    `terms` are the most of a sum that are told one by one, where that is said; `workings`: sums are
-    written out.
+    With `full`, a section shows all that can be read; with `every`, nothing is folded.  `terms`
+    limits the listed terms of a sum; with `workings`, sums are written out.
     """
 
     found: Explanation
@@ -33,7 +32,7 @@ class Scope:
 
     @cached_property
     def numerals(self) -> Numerals:
-        """What writes its numbers."""
+        """The writer of its numbers."""
         return Numerals.of(self.found.trace)
 
     def token(self, id: int) -> str:
@@ -49,7 +48,7 @@ class Scope:
         return f"{position} ({self.token(self.found.trace.tokens[position])})"
 
     def leader(self, found: Prediction | None) -> str:
-        """Who leads, in a cell: ? where it is undecided, A = B where they tie."""
+        """The leader for a cell: ? if undecided, A = B in a tie."""
         if found is None or found.id is None:
             return "?"
         if found.tied:

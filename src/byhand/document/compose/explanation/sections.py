@@ -1,4 +1,4 @@
-"""An explanation as sections of parts: which there are, in which order, how much of each."""
+"""An explanation as sections of parts: which sections, in which order, and how much of each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PARTS: dict[str, Callable[[Scope], Iterator[Part]]] = {
 
 
 def section(scope: Scope, name: str) -> Section:
-    """One of SECTIONS, as much of it as the scope has."""
+    """One of SECTIONS, with as much as the scope shows."""
     return Section(name, *_heading(name), tuple(_PARTS[name](scope)))
 
 
@@ -93,9 +93,9 @@ def _heading(name: str) -> tuple[str, str]:
 
 
 def title(found: Explanation, only: Sequence[str] = ()) -> Title:
-    """What is explained; and the result in one sentence, where the facts do not say it first.
+    """The title; and the result in one sentence, unless the facts begin with it.
 
-    A table of every text is about no text in particular, and its numbers are its own.
+    A table of every text has no single text, and has its own numbers.
     """
     trace = found.trace
     name = words.printable(trace.model.name)
@@ -110,9 +110,10 @@ def title(found: Explanation, only: Sequence[str] = ()) -> Title:
 
 
 def summary(found: Explanation, judged: bool = True) -> str:
-    """Which token comes next after the position explained, and how far it is ahead.
+    """The next token after the explained position, and its lead, in a sentence.
 
-    Not `judged`, whether it is proven is left to the table of every text, which proves it.
+    Unless `judged`, the sentence leaves out whether it is proven: the table of every text proves
+    it.
     """
     scope, trace = Scope(found), found.trace
     where = scope.where(found.position)
@@ -142,7 +143,7 @@ def sections(
     every: bool = False,
     full: bool = False,
 ) -> Iterator[Section]:
-    """The sections asked for, in full; without any, the usual ones in short, or in full too."""
+    """The sections asked for, in full; by default the usual ones in short, with `full` in full."""
     scope = Scope(found, full or bool(only), every)
     for name in SECTIONS:
         if name in (only or USUAL):

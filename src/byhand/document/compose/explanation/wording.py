@@ -1,4 +1,4 @@
-"""The words that sentences about a model share: parts, tokens, and what is unknown."""
+"""The words that sentences about a model share: parts, tokens, unknown facts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MOST_PARTS = 5  # parts named in one sentence
 
 
 def why_untold(missing: Missing) -> str:
-    """Why something cannot be told."""
+    """Why something is unknown."""
     if missing.kind == "unknown":
         return _("{name} is unknown").format(name=missing.cause)
     return words.why_missing(missing)
 
 
 def quoted(token: str) -> str:
-    """A token in a sentence: a letter stands by itself, a word could be taken for the teller's."""
+    """A token for a sentence: a letter by itself, a word in quotes."""
     shown = words.token_label(token)
     letter = len(shown) == 1 and shown.isalnum()
     return shown if letter or shown != token else _("“{token}”").format(token=token)
@@ -61,7 +61,7 @@ def trip_name(kind: str, layer: int | None, index: int | None, spec: ModelSpec) 
 
 
 def head_sentences(found: HeadCircuits, model: Model) -> tuple[str, ...]:
-    """Whom a head looks at, and what it then writes."""
+    """Sentences on where a head looks, and what it then writes."""
 
     def token(id: int) -> str:
         return quoted(model.vocabulary.tokens[id])

@@ -1,8 +1,8 @@
-"""The lines of a pencil book that are left blank: spread over its passages, the same for a seed.
+"""The blank lines of a worksheet: spread over its passages, and reproducible by seed.
 
-A row is asked for as a whole where it is short and all of it is shown; else single entries are.
-Of a model that is too large to be worked by hand, only what a few shown numbers give is asked for:
-a sum, a bend, the shares of a short row.
+A short row that is fully shown is asked for as a whole, otherwise single entries are.  For a model
+too large to work by hand, only results of few shown numbers are asked for: a sum, an activation, a
+short softmax.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from byhand.document.compose.worksheet.sheet import (
 from byhand.document.parts import Number, NumberRow, NumberTable
 from byhand.plan import Plan
 
-PAGES = ("tokens", "attention", "block", "next")  # those with steps to be worked out
+PAGES = ("tokens", "attention", "block", "next")  # pages with steps to work out
 GIVEN = ("tokens", "target", "next")  # steps that hold ids
 LONGEST_ROW = 8  # entries
-SHARES = {COUNTS: 5, SHAPES: 8}  # one line in so many asks for a count, or for a side of a shape
-BY_HAND = ("add", "activate", "softmax")  # of a larger model
+SHARES = {COUNTS: 5, SHAPES: 8}  # one line in so many asks for a count, or a side of a shape
+BY_HAND = ("add", "activate", "softmax")  # operations asked for in a larger model
 
 Lines = Mapping[str, tuple[Blank, ...]]
 T = TypeVar("T")
 
 
 def lines_to_ask(book: Book, plan: Plan, *, everything: bool) -> Lines:
-    """What may be asked for at each passage, by its id; each number once."""
+    """The lines that may be asked for in each passage, by its id; each number once."""
     found: dict[str, tuple[Blank, ...]] = {}
     seen: set[str] = set()
     pages = [page for page in book.pages if page.slug in PAGES]
@@ -61,7 +61,7 @@ def choose(
     random: Random,
     given_away_by: Callable[[Blank], Iterable[frozenset[str]]],
 ) -> list[Blank]:
-    """So many lines of the kinds asked for; what one kind lacks, the others make up.
+    """The chosen lines, of the kinds asked for; other kinds replace a kind that runs out.
 
     `supply` are the counts and shapes that may be asked for, beside the lines of values.
     """
@@ -89,9 +89,9 @@ def _spread(
     random: Random,
     given_away_by: Callable[[Blank], Iterable[frozenset[str]]],
 ) -> list[Blank]:
-    """So many lines, taken in turn from one passage after the other, each time by chance.
+    """`count` lines, drawn at random from one passage after the other.
 
-    A line that others give away waits until those are blank too.
+    A line that other lines give away is drawn only after those are blank.
     """
     left = {passage: _shuffled(blanks, random) for passage, blanks in lines.items()}
     chosen: list[Blank] = []
@@ -133,14 +133,14 @@ def _by_hand(op: str, shape: tuple[int, ...]) -> bool:
 
 
 def _lines(row: NumberRow, table: NumberTable) -> Iterator[Blank]:
-    """The row as one line; entry by entry where it is long, or not all of it is shown."""
+    """The row as one line; entry by entry if it is long, or not fully shown."""
     shown = [number for number in row.numbers if not number.cell.masked]
     if any(number.cell.decimal is None for number in shown) or not shown:
         return
     full = len(row.numbers) == (table.shape[-1] if table.axes[-1] != "pos" else 1)
     if len(shown) > 1 and full and len(shown) <= LONGEST_ROW and _side_by_side(shown):
         yield _blank(_row_address(shown, len(row.numbers)), shown)
-    elif len(shown) > 1 or table.axes[-1] != "key":  # a single key has the share 1
+    elif len(shown) > 1 or table.axes[-1] != "key":  # a single key has weight 1
         for number in shown:
             yield _blank(number.address, [number], row=False)
 
@@ -151,7 +151,7 @@ def _blank(address: str, numbers: Sequence[Number], row: bool = True) -> Blank:
 
 
 def _side_by_side(shown: Sequence[Number]) -> bool:
-    """Whether no masked entry stands between them: one address names them all."""
+    """Whether no masked entry lies between them, so that one address names all."""
     return _place(shown[-1]) - _place(shown[0]) == len(shown) - 1
 
 
@@ -163,7 +163,7 @@ def _place(number: Number) -> int:
 
 
 def _row_address(shown: Sequence[Number], length: int) -> str:
-    """x[3]; of a row that is masked before or behind some place, x[0,1,:2] or x[0,1,1:3]."""
+    """x[3]; for a partly masked row, x[0,1,:2] or x[0,1,1:3]."""
     name, _bracket, index = shown[0].address.rstrip("]").partition("[")
     row = index.rpartition(",")[0]
     start = _place(shown[0])

@@ -1,4 +1,4 @@
-"""The claims file of a worksheet: with blanks to fill in, or filled in as the key says.
+"""The claims file of a worksheet: with blanks, or filled in with the key's answers.
 
 `byhand check` reads it (docs/claims.md).  Numbers have a decimal point in every language.
 """
@@ -18,7 +18,7 @@ BLANK = "_"
 
 
 def claims_text(sheet: Worksheet, *, filled: bool = False) -> str:
-    """The file as text; `filled`: with the answers of the key."""
+    """The file as text; with `filled`, the key's answers are in it."""
     return "\n".join(_lines(sheet, filled)) + "\n"
 
 
@@ -57,7 +57,7 @@ def _value(blank: Blank, filled: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """A word, a number or a text as YAML has it.
+    """A word, a number or a text as YAML writes it.
 
     >>> print(quoted("the cat"), quoted("on"), quoted("0.25"), quoted("a: b"))
     the cat "on" 0.25 "a: b"
@@ -70,5 +70,5 @@ def quoted(text: str) -> str:
 
 
 def quoted_key(address: str) -> str:
-    """An address as a key; commas and brackets may stand in one, colons may not."""
+    """An address as a YAML key, in quotes if it contains a colon."""
     return json.dumps(address) if ": " in address or ":" in address else address

@@ -1,4 +1,4 @@
-"""The composer of a worksheet: a trace and its book → what is left blank, and what is given."""
+"""The composer of a worksheet: a trace and its book → blanks and given lines."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from byhand.tracing import Trace
 def worksheet(
     trace: Trace, book: Book, asking: Questioning, *, decimals: int | None, called: str
 ) -> Worksheet:
-    """The worksheet of a book; `decimals` are those of its pencil numbers, None: it has others.
+    """The worksheet of a book; `decimals` are those of its pencil numbers, else None.
 
-    `called` is what the model is called by those who are to check the sheet.
+    `called` is the model's name for those who check the sheet.
     """
     random = Random(asking.seed)
     tokens = dict(_next_tokens(trace))
@@ -85,14 +85,14 @@ def worksheet(
 
 
 def _next_tokens(trace: Trace) -> Iterator[tuple[str, str]]:
-    """The address of each prediction that is no tie, and its word."""
+    """The address of each prediction without a tie, and its word."""
     for position, prediction in enumerate(trace.next or []):
         if prediction.id is not None and not prediction.tied:
             yield f"next[{position}]", trace.token(prediction.id)
 
 
 def _values(book: Book, trace: Trace, tokens: dict[str, str]) -> Lines:
-    """The lines of numbers that may be asked for; where everything is shown, the words too."""
+    """The lines of numbers that may be asked for; with every number shown, also the words."""
     everything = book.scale == PENCIL
     lines = dict(lines_to_ask(book, trace.plan, everything=everything))
     words = tuple(
@@ -112,7 +112,7 @@ def _words(blanks: Sequence[Blank], tokens: Collection[str]) -> set[str]:
 
 
 def _pages(book: Book, trace: Trace, blanks: Sequence[Blank], secrets: Secrets) -> Iterator[Page]:
-    """The pages with the steps that are asked for and those they read; of a small model, all."""
+    """The pages with the steps asked for and their inputs; for a small model, all."""
     plan = trace.plan
     steps = {plan[blank.places[0].partition("[")[0]].address for blank in blanks}
     needed = steps | {read for step in steps for read in plan[step].reads}

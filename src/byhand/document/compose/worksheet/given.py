@@ -1,7 +1,7 @@
-"""The printed lines that the blanks are worked out from, as claims of their own.
+"""The printed inputs of the blanks, as claims.
 
-Without them `byhand check` would have to allow for every rounding of every unseen line above; with
-them it judges an answer from the very numbers that the student had.  They are worth nothing.
+Without them `byhand check` would have to allow for the rounding of every unseen line.  With them it
+judges an answer from the numbers that the student had.  They earn no marks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ BLANK, MASKED = "_", "masked"
 
 
 def given_lines(trace: Trace, blanks: Sequence[Blank], *, everything: bool) -> tuple[Given, ...]:
-    """The lines that the blanks are worked out from: whole steps where a sheet shows them.
+    """The lines that the blanks are worked out from: whole steps if a sheet shows them.
 
-    The trace is one with a pencil.
+    The trace must be in pencil numbers.
     """
     values = [blank for blank in blanks if blank.kind == VALUES]
     asked = {place for blank in values for place in blank.places}
@@ -34,7 +34,7 @@ def given_lines(trace: Trace, blanks: Sequence[Blank], *, everything: bool) -> t
 
 
 def inputs_beside(address: str, plan: Plan) -> Iterator[str]:
-    """Of an entry that is worked out place by place, the entries it comes from."""
+    """For an entry that is worked out place by place, the entries it comes from."""
     name, bracket, index = address.partition("[")
     step = plan[name]
     for read in step.reads:

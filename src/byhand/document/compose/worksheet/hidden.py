@@ -1,11 +1,11 @@
-"""The numbers, sentences and later lines that would give a blank away.
+"""Numbers, sentences and later lines that would give a blank away, found and removed.
 
     without_answers   the passages of a book, without numbers outside their tables
     given_away_by     the printed lines further down that only repeat the numbers of a line
 
-A line may well stand among the numbers that it is worked out from (a row of the embedding, what
-ReLU lets through): to see that is the working.  It may not stand in a worked example, in a
-sentence, or in a later line that only copies it.
+A blank's numbers may occur among its inputs (a row of the embedding, an input of ReLU): finding
+them is the exercise.  They may not occur in a worked example, in a sentence, or in a later line
+that only copies them.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from byhand.document.compose.worksheet.sheet import Blank, Size
 from byhand.document.parts import Formula, NumberTable, WorkingLine
 from byhand.plan import Plan
 
-COPIES = ("merge_heads", "split_heads")  # hand on the numbers they read, in another shape
+COPIES = ("merge_heads", "split_heads")  # operations that copy their input in another shape
 
 Row = Mapping[str, str]  # address → decimals
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """What a sheet must not say: how many decimals its answers have, its words and its sizes."""
+    """What a sheet must not reveal: decimals of its answers, its words and its sizes."""
 
     decimals: int | None
     words: Collection[str]
     sizes: Collection[Size]
 
     def told_by(self, sentence: str) -> bool:
-        """Whether a sentence has results in it."""
+        """Whether a sentence contains results."""
         return (
             self._has_results(sentence)
             or any(f"`{word}`" in sentence for word in self.words)
@@ -42,14 +42,14 @@ class Secrets:
         )
 
     def _has_results(self, sentence: str) -> bool:
-        """Whether it has decimals of the answers, or any digit where all answers are whole."""
+        """Whether it contains decimals of the answers, or any digit if all answers are whole."""
         if not self.decimals:
             return bool(re.search(r"\d", sentence))
         return bool(re.search(rf"\d[.,]\d{{{self.decimals}}}(?!\d)", sentence))
 
 
 def _mentions(sentence: str, length: int) -> bool:
-    """Whether a sentence has this whole number in it, with or without signs between thousands."""
+    """Whether a sentence contains this whole number, with or without thousands separators."""
     digits = "[.,\u2009\u202f\u00a0]?".join(str(length))
     return bool(re.search(rf"(?<![\d.,]){digits}(?![.,]?\d)", sentence))
 
@@ -57,7 +57,7 @@ def _mentions(sentence: str, length: int) -> bool:
 def without_answers(
     book: Book, plan: Plan, steps: Collection[str], secrets: Secrets
 ) -> Iterator[Page]:
-    """The pages with these steps and the weights, each without what would tell a secret."""
+    """The pages with these steps and the weights, without anything that reveals a secret."""
     for page in book.pages:
         if page.slug in PAGES:
             kept = [_passage(passage, plan, steps, secrets) for passage in page.passages]
@@ -67,7 +67,7 @@ def without_answers(
 
 
 def _passage(passage: Passage, plan: Plan, steps: Collection[str], secrets: Secrets) -> Passage:
-    """The passage with its laws and its tables; no other number stays."""
+    """The passage with only its laws and its tables."""
     return replace(
         passage,
         sentences=tuple(said for said in passage.sentences if not secrets.told_by(said)),
@@ -87,7 +87,7 @@ def _passage(passage: Passage, plan: Plan, steps: Collection[str], secrets: Secr
 
 
 def _law(law: Formula) -> Formula:
-    """The law, and how an entry comes about in short names; without any number."""
+    """The law, and an entry's working in short names, without numbers."""
     bare = Formula(law.address, law.symbols)
     if law.worked is None or law.worked.symbols is None:
         return bare
@@ -107,10 +107,10 @@ def _law(law: Formula) -> Formula:
 def given_away_by(
     blank: Blank, shown: Mapping[str, Sequence[Row]], plan: Plan
 ) -> Iterator[frozenset[str]]:
-    """The lines of later steps that have the same numbers as a blank: the addresses of each.
+    """The addresses of each line of later steps with the same numbers as a blank.
 
-    `shown` are the rows of the sheet, by step.  A later step that has the shape of the blank's is
-    compared entry by entry, another one row by row; of a copy, one may be a part of the other.
+    `shown` are the rows of the sheet, by step.  A later step of the blank's shape is compared entry
+    by entry, any other row by row.  In a copy, one row may be a part of the other.
     """
     step = plan[blank.address.partition("[")[0]]
     for reader in plan:

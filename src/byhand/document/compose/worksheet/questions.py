@@ -1,7 +1,6 @@
-"""Questions about counts and shapes: tables of which some lines are left blank.
+"""Questions about counts and shapes: tables with some lines blank.
 
-A side of a shape is asked for by the count that says how long its axis is, so that
-`byhand check` can mark it.
+A side of a shape is asked for as the count of its axis, so that `byhand check` can mark it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from byhand.document.words import whole
 from byhand.language import _
 from byhand.plan import WEIGHT, Plan
 
-SIZES = {  # axis → the count that says how long it is
+SIZES = {  # axis → the count of its length
     "d": "count.d_model",
     "head": "count.heads",
     "kv_head": "count.kv_heads",
@@ -27,11 +26,11 @@ SIZES = {  # axis → the count that says how long it is
     "vocab": "count.vocabulary",
 }
 HEADS = {"head", "kv_head"}
-TOLD = ("d", "d_head")  # axes whose lengths stand in laws: a mean divides by d, scores by √d_head
+TOLD = ("d", "d_head")  # axes whose lengths occur in laws: a mean divides by d, scores by √d_head
 
 
 def counts_of(inventory: Inventory, known: Collection[str]) -> list[Asked]:
-    """Every component of the model, and the totals, as far as their counts can be claimed."""
+    """Every component and total whose count can be claimed."""
     lines = [
         Asked(
             group.line.address,
@@ -51,8 +50,8 @@ def shapes_of(
 ) -> list[Asked]:
     """One side of the shape of some step, for each size that all layers agree on.
 
-    Beside values, only sizes that laws and sentences need not tell: not the width of the stream or
-    of a head, by which they divide, nor that there is one of something.
+    Beside values, only sizes that laws and sentences do not reveal: no width of the stream or of a
+    head, by which they divide, and no size of 1.
     """
     found = []
     steps = [step for step, _times in distinct_steps(plan)]
@@ -80,13 +79,13 @@ def sizes_asked(shapes: Sequence[Asked], asked: Sequence[Blank]) -> tuple[Size, 
 
 
 def axes_hidden(sizes: Collection[Size]) -> frozenset[str]:
-    """The axes whose lengths a sheet does not print: heads of keys are usually as many as heads."""
+    """The axes whose lengths a sheet hides; usually there are as many key heads as heads."""
     asked = {size.axis for size in sizes}
     return frozenset(asked | HEADS if asked & HEADS else asked)
 
 
 def blanks_of(lines: Sequence[Asked], kind: str) -> list[Blank]:
-    """Each line as one that may be left blank."""
+    """Each line as a possible blank."""
     return [
         Blank(line.address, kind, (line.address,), (re.sub(r"\D", "", line.value),), row=False)
         for line in lines
@@ -96,10 +95,10 @@ def blanks_of(lines: Sequence[Asked], kind: str) -> list[Blank]:
 def questions_of(
     counts: Sequence[Asked], shapes: Sequence[Asked], asked: Sequence[Blank]
 ) -> Iterator[Questions]:
-    """The tables in which something is asked for.
+    """The tables with at least one question.
 
-    Of shapes, only what is; of counts also the others, but none that says what is asked for: where
-    nothing is shared, the total is the number of unique parameters too.
+    Tables of shapes have only the lines asked for.  Tables of counts have other lines too, but none
+    that gives an answer away: without sharing, the total equals the number of unique parameters.
     """
     addresses = {blank.address for blank in asked}
     if any(line.address in addresses for line in counts):
@@ -124,7 +123,7 @@ def questions_of(
 
 
 def _with_sides(line: Asked, hidden: Collection[str]) -> Asked:
-    """The line with its shape; of what other lines ask for, only the name of the axis."""
+    """The line with its shape; for sides that other lines ask for, only the axis name."""
     sides = (
         f"{side.axis} ?"
         if side.axis == line.label

@@ -1,4 +1,4 @@
-"""The parts of a worksheet: blanks, given lines, questions, and what is asked for."""
+"""The data of a worksheet: blanks, given lines, questions, and the options of a sheet."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ USUAL_BLANKS, MOST_BLANKS = 24, 10_000
 
 @dataclass(frozen=True, slots=True)
 class Questioning:
-    """What a worksheet asks for: so many lines, of which kinds, rounded how, chosen by which seed.
+    """The options of a worksheet: the number and kinds of lines, their decimals, and the seed.
 
-    Without `decimals`, so many that no divisor is rounded to 0.
+    Without `decimals`, there are enough that no divisor is rounded to 0.
     """
 
     blanks: int = USUAL_BLANKS
@@ -38,7 +38,7 @@ class Questioning:
         decimals: int | None = None,
         seed: int | None = None,
     ) -> Questioning:
-        """As a user says it; None is the usual.  A UsageError says what does not fit."""
+        """The options from a user's arguments; None is the default.  A UsageError if they clash."""
         found = cls(
             USUAL_BLANKS if blanks is None else blanks,
             KINDS if which is None else tuple(dict.fromkeys(which)),
@@ -49,7 +49,7 @@ class Questioning:
         return found
 
     def refuse(self) -> None:
-        """A UsageError where no worksheet can be like this."""
+        """Raises a UsageError for options that no worksheet can have."""
         if not 1 <= self.blanks <= MOST_BLANKS:
             raise UsageError(
                 _("a worksheet needs blanks"),
@@ -71,20 +71,20 @@ class Questioning:
 class Blank:
     """A line to be filled in: one address of the claims, one mark.
 
-    `places` are the addresses of its numbers, each with its answer; a line of one number that is
-    no row has one place, its own address.
+    `places` are the addresses of its numbers, one for each answer.  A single number that is no row
+    has one place, its own address.
     """
 
     address: str  # block.0.attn.scores[0,3], count.total, next[3]
     kind: str  # one of KINDS
     places: tuple[str, ...]
     answers: tuple[str, ...]  # with a decimal point
-    row: bool = True  # whether the claims have a list here
+    row: bool = True  # whether the claims file has a list here
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How long an axis is."""
+    """The length of an axis."""
 
     axis: str  # d_ff
     length: int
@@ -92,7 +92,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A line that is printed on the sheet, as the claims have it; worth nothing."""
+    """A line printed on the sheet, in the claims file's form; it earns no marks."""
 
     address: str
     value: str  # a number, or nested lists of them, with blanks where numbers are asked for
@@ -102,13 +102,13 @@ class Given:
 class Asked:
     """A line of a table of questions: a component with its count, a step with a side of its shape.
 
-    What is not asked for is given.
+    Lines that are not asked for are given.
     """
 
     address: str  # of the count: count.block.0.attention, count.d_ff
     label: str
     detail: str  # the formula, the axes
-    value: str  # as the language writes it
+    value: str  # in the book's language
     where: tuple[str, ...] = ()  # addresses of tensors or steps
     sides: tuple[Size, ...] = ()  # of the step whose side is asked for
 
@@ -126,10 +126,10 @@ class Questions:
 
 @dataclass(frozen=True)
 class Worksheet:
-    """A worksheet and its key at once: whoever shows it decides whether answers are seen.
+    """A worksheet and its key; the medium decides whether to show answers.
 
-    `book` holds the passages, in the pencil system and without whatever would give a blank away;
-    `workings` is the book with everything in it, for the key.
+    `book` holds the passages, in pencil numbers and without anything that gives a blank away;
+    `workings` is the complete book, for the key.
     """
 
     book: Book
@@ -143,21 +143,21 @@ class Worksheet:
     given: tuple[Given, ...] = ()
     tokens: Mapping[str, str] = field(default_factory=dict)  # next[3] → the word
     sizes: tuple[Size, ...] = ()  # those asked for
-    called: str = ""  # what the reader calls the model on the command line
+    called: str = ""  # the model's name on the command line
 
     @cached_property
     def answers(self) -> Mapping[str, str]:
-        """The answer to each place that is blank."""
+        """The answer for each blank place."""
         return {p: a for b in self.blanks for p, a in zip(b.places, b.answers, strict=True)}
 
     @property
     def command(self) -> str:
-        """What marks the sheet, where it is filled in as worksheet.yaml."""
+        """The command that marks the sheet, saved as worksheet.yaml."""
         return f"byhand check {quote(self.called)} worksheet.yaml"
 
     @property
     def marks(self) -> int:
-        """How many marks there are to win."""
+        """The number of marks to win."""
         return len(self.blanks)
 
 

@@ -13,7 +13,7 @@ from byhand.document.parts import NumberTable, WorkingLine
 from byhand.document.words import axes_text
 from byhand.language import _
 
-MOST_WORKINGS = 4  # of one line: the others go the same way
+MOST_WORKINGS = 4  # workings of one line; the others are similar
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@
     numbers     one number with its working              mathml    expression trees as formulas
     rechecking  the workings as data, for the badge      book.css  book.js
 
-No library, no network, no build step; the script is classic and inline, since modules do not
-load from disk.  What a page says, it says without the script too: that adds stepping with keys,
-what a strip holds under the pointer, and the badge which works the numbers out again.
+No library, no network, no build step; the script is classic and inline, since modules do not load
+from disk.  A page is complete without the script, which adds stepping with keys, the value of a
+strip under the pointer, and the badge that works the numbers out again.
 """
 
 from byhand.document.media.html.page import pages, write_book

@@ -1,4 +1,4 @@
-"""What the numbers say as HTML: tables to be read, sums with bars, the lens, findings, drawings."""
+"""Explanations as HTML: tables, sums with bars, the lens, findings, drawings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _term(line: TermLine, bar: tuple[float, float, float], pen: Inscriber) -> Ma
 
 
 def _number(number: Number, pen: Inscriber, kind: str = "") -> Markup:
-    """A number as a cell; one that has no address of its own leads nowhere."""
+    """A number as a cell; one without an address has no link."""
     if number.address:
         return Markup(pen.number(number))
     cell = number.cell
@@ -117,7 +117,7 @@ def bar(share: float) -> Markup:
 
 
 def finding(part: Finding) -> Markup:
-    """What is found, and below it what is known about it."""
+    """A finding, and below it the facts about it."""
     lead = element("p", _said(part.lead), class_="lead") if part.lead else ""
     items = [element("li", _said(text)) for text in part.told]
     listed = element("ul", *items) if items else ""
@@ -171,10 +171,10 @@ def _said(text: str) -> Markup:
 
 
 def table_begins(kind: str, title: str, columns: Sequence[Column]) -> Iterator[Markup]:
-    """A table up to its first row: its title, and the words above its columns."""
+    """The start of a table: its title and its column heads."""
     name = title or ", ".join(column.head for column in columns if column.head)
     yield opening("div", class_=f"table {kind}", tabindex=0, role="group", aria_label=name)
-    heard = None if title else "sr"  # without a title, its columns name it for those who hear it
+    heard = None if title else "sr"  # screen readers name an untitled table by its columns
     caption = element("caption", prose(sentence(title or name)), class_=heard)
     heads = joined(
         element("th", each.head, scope="col", class_=None if each.right else "words")

@@ -1,4 +1,4 @@
-"""The sections of an explanation as a page of their own, and as a piece for a notebook."""
+"""The sections of an explanation as their own page, and as a piece for a notebook."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The figure of the whole pass: the residual stream as the central line, with its side-trips.
 
-Attention leaves it to the left and comes back, the MLP to the right.  What a passage works out is
-marked.
+Attention leaves it to the left and returns, the MLP to the right.  A passage marks its own
+stations.
 
-The figure is drawn once a page (`Figures.drawn`) and every passage shows it with its own marks on
-it, so nothing depends on a script.  Layers that a passage does not enter are folded into one
-station.  On a narrow screen a strip of dots takes its place.
+The figure is drawn once on a page (`Figures.drawn`).  Every passage shows it with its own marks, so
+no script is needed.  Layers that a passage does not enter are folded into one station.  On a narrow
+screen a strip of dots replaces it.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from byhand.document.media.stations import (
 )
 from byhand.language import _
 
-PITCH = 23  # from row to row
+PITCH = 23  # row height
 CENTRE = 130  # of the stream
 LANES = {"attn": 65, "mlp": 195}  # of the side-trips
-EDGE = 250  # where the drawing ends and the numbers begin
-HALF = 9  # of a station's height
-SIGN = 5.8  # width of a sign of a number
+EDGE = 250  # where the numbers begin
+HALF = 9  # half the height of a station
+SIGN = 5.8  # width of a character of a number
 ROOM = Room(each=18, together=44, alone=40)
-MOST_TOLD = 5  # stations that a caption names
+MOST_TOLD = 5  # stations named in a caption
 TOP = 16
-DOT, DOTS_HIGH = 13, 44  # of the strip
+DOT, DOTS_HIGH = 13, 44  # size and height of the strip of dots
 
 
 @dataclass
 class Figures:
-    """The figures of one page: how each is folded, drawn when it is first needed."""
+    """The figures of one page, each drawn on first use."""
 
     spine: Spine
     labels: Sequence[str]  # of the positions
-    finite: bool = False  # fractions as decimals, where these say them in full
+    finite: bool = False  # fractions as decimals, where those are exact
     used: dict[Folded, list[Station]] = field(default_factory=dict)
     beside: Beside = field(default_factory=Beside)
 
@@ -55,7 +55,7 @@ class Figures:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """Signs of each position's numbers; none: there is no room."""
+        """The width of each position's numbers in characters; empty if there is no room."""
         return self.beside.widths
 
     def of(self, steps: tuple[str, ...], *, looks_back: bool = False) -> Markup:
@@ -81,7 +81,7 @@ class Figures:
         return drawn + strip + element("figcaption", swatch, caption)
 
     def linked(self, links: Mapping[str, str], steps: tuple[str, ...] = ()) -> Markup:
-        """The figure, each station a link to where it is worked out; those of `steps` marked."""
+        """The figure with each station a link to its passage; those of `steps` are marked."""
         _full, rows, marked = self.folded(steps)
 
         def station(place: int, row: Station) -> Markup:
@@ -101,7 +101,7 @@ class Figures:
         return self.svg(rows, marked, self._whole(rows, station), links=True)
 
     def inline(self, steps: tuple[str, ...]) -> Markup:
-        """The figure by itself, which shares nothing with others on its page."""
+        """A self-contained figure, which shares nothing with others on its page."""
         _full, rows, marked = self.folded(steps)
         return self.svg(rows, marked, self._whole(rows, _station))
 
@@ -117,7 +117,7 @@ class Figures:
         *,
         links: bool = False,
     ) -> Markup:
-        """A drawing between the bands of what is marked and, unless it has links, the marks."""
+        """A drawing, with bands behind the marked rows and, unless it has links, the marks."""
         bands = (_band(rows.index(row), self.width) for row in marked)
         marks = () if links else (self._mark(rows.index(row), row) for row in marked)
         return element(
@@ -132,7 +132,7 @@ class Figures:
         )
 
     def drawn(self) -> Markup:
-        """What the figures of this page share, to stand once in it."""
+        """The shared drawings of this page's figures, written once."""
         if not self.used:
             return Markup()
         shared = []
@@ -212,7 +212,7 @@ def _trips(rows: Sequence[Station]) -> Iterator[str]:
         places = [place for place, _row in group]
         for place in places:
             y = _y(place)
-            if kind == "folded":  # a layer: both side-trips in small
+            if kind == "folded":  # a folded layer: both side-trips in small
                 for x in (CENTRE - 15, CENTRE + 15):
                     yield f"M{CENTRE} {y - 9}Q{x} {y - 7} {x} {y}T{CENTRE} {y + 9}"
             if rows[place].feeds:
@@ -268,7 +268,7 @@ def _dot(place: int, row: Station, lit: bool) -> Markup:
 
 
 def _caption(marked: Sequence[Station]) -> Iterator[str]:
-    """What is marked; of many stations the first and the last."""
+    """The marked stations; of many, the first and the last."""
     if len(marked) <= MOST_TOLD:
         yield from (row.label for row in marked)
     else:

@@ -1,6 +1,6 @@
 """Maps of shares as inline SVG: colours are classes of the page's style.
 
-An inline script may read the shares that a map carries; nothing needs it.
+A script may read the shares in a map; the page works without it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from byhand.document.parts.verdicts import ShareAxis, ShareMap, SharePanel
 from byhand.document.sizes import share_text
 from byhand.language import _
 
-EDGES = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0)  # of the levels; the first four are within the bound
+EDGES = (0.01, 0.1, 0.5, 1.0, 10.0, 100.0)  # of the levels; the first four lie within the bound
 WITHIN = 4  # levels up to the bound
 WIDEST, WIDEST_PANEL, LARGEST_CELL = 720, 200, 26  # pixels
-LOWEST_ROW, FEW_ROWS = 12, 20  # pixels of a row where there are few, however many columns
-LEAST, STEPS = 1e-4, 5000  # of the logarithmic scale that shares are carried in: steps a decade
+LOWEST_ROW, FEW_ROWS = 12, 20  # pixels of a row if there are few rows, for any number of columns
+LEAST, STEPS = 1e-4, 5000  # of the logarithmic scale of the carried shares: steps for each decade
 
 
 def figure(part: ShareMap) -> Markup:
-    """The maps of a line with what they show."""
+    """The maps of a line, with captions."""
     many = len(part.panels) > 1
     largest = max(panel.largest for panel in part.panels)
     drawn = (
@@ -48,7 +48,7 @@ def level_of(share: float) -> int:
 
 
 def legend() -> Markup:
-    """The levels and what they stand for."""
+    """The levels and their meaning."""
     texts = [*(f"≤ {share_text(edge)}" for edge in EDGES), f"> {share_text(EDGES[-1])}"]
     items = [
         element("span", element("i", class_=f"h{level}"), text) for level, text in enumerate(texts)
@@ -58,7 +58,7 @@ def legend() -> Markup:
 
 
 def _drawn(panel: SharePanel, widest: int, worst: bool) -> Markup:
-    """One map with its title and what its sides count."""
+    """One map with its title and its axes."""
     high, wide = panel.cells.shape
     pixels = min(LARGEST_CELL, widest / wide)
     low = high * LOWEST_ROW if high <= FEW_ROWS else 0
@@ -68,7 +68,7 @@ def _drawn(panel: SharePanel, widest: int, worst: bool) -> Markup:
     inside = list(_cells(panel.cells))
     if worst:
         row, column = map(int, np.unravel_index(np.nanargmax(panel.cells), panel.cells.shape))
-        for kind in ("halo", "ring"):  # dark on light on the colour, whatever it is
+        for kind in ("halo", "ring"):  # dark on light, visible on any colour
             inside.append(element("rect", class_=kind, x=column, y=row, width=1, height=1))
     svg = element(
         "svg",
@@ -96,7 +96,7 @@ def _ends(kind: str, axis: ShareAxis, name: str = "") -> Markup:
 
 
 def _cells(cells: npt.NDArray[np.float64]) -> Iterator[Markup]:
-    """One path a level, of the runs of cells that have it."""
+    """One path for each level, through the runs of its cells."""
     levels = np.where(np.isnan(cells), -1, np.searchsorted(EDGES, cells))
     paths: dict[int, list[str]] = {}
     for row, across in enumerate(levels.tolist()):
@@ -111,7 +111,7 @@ def _cells(cells: npt.NDArray[np.float64]) -> Iterator[Markup]:
 
 
 def _carried(panel: SharePanel) -> dict[str, str]:
-    """What the script of the page reads: where the map lies in its step, and its shares."""
+    """The data for the page's script: the map's place in its step, and its shares."""
     with np.errstate(divide="ignore"):
         steps = np.log10(np.maximum(panel.cells, LEAST) / LEAST) * STEPS + 1
     steps = np.where(np.isnan(panel.cells), 0, np.minimum(steps, 65535))

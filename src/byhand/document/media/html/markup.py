@@ -1,4 +1,4 @@
-"""HTML as values: what is not markup already is escaped, once and everywhere.
+"""HTML as values: text is escaped once, markup is left as it is.
 
     >>> element("p", "a < b", class_="quiet")
     Markup('<p class="quiet">a &lt; b</p>')
@@ -40,12 +40,12 @@ def element(tag: str, *children: str, **attributes: Attribute) -> Markup:
 
 
 def joined(children: Iterable[str], between: str = "") -> Markup:
-    """Children one after the other, each escaped unless it is markup."""
+    """The children joined, each escaped unless it is markup."""
     return escape(between).join(map(escape, children))
 
 
 def _markup(text: str) -> Markup:
-    """What is markup already; `Markup(text)` would look for that first."""
+    """A text that is markup already, without the check of `Markup(text)`."""
     return str.__new__(Markup, text)
 
 

@@ -1,6 +1,7 @@
-"""Formulas in MathML Core, which browsers draw themselves.
+"""Formulas in MathML Core, which browsers draw natively.
 
-The walk over the trees, with its brackets and signs, is `document.mathematics`."""
+`document.mathematics` walks the trees and sets brackets and signs.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ def token(tag: str, text: str) -> str:
 class Mathml(Drawing):
     """Draws trees as MathML.
 
-    With `annotated`, formulas carry their text form too, which `expression.parse` reads back: it
-    is what a copied formula is, and what a test compares.
+    With `annotated`, formulas carry their text form too, which `expression.parse` reads back.
+    Copying a formula copies it, and tests compare it.
     """
 
     times, nothing = "<mo>⋅</mo>", "<mo>&#x2062;</mo>"
@@ -58,7 +59,7 @@ class Mathml(Drawing):
         return self.bracketed(f"<mtable>{lines}</mtable>")
 
     def broken(self, sign: str, tree: Expression) -> Markup:
-        """A formula behind a sign; between the terms of a sum the line may end."""
+        """A formula after a sign; the line may break between the terms of a sum."""
         match tree:
             case Sum(terms=()):
                 return self.formula(sign, tree)
@@ -68,7 +69,7 @@ class Mathml(Drawing):
                 first, *rest = self.summands(terms)
                 pieces = [self._between(sign) + first, *map(_infix, rest)]
             case Quotient(top=Sum(terms=terms), bottom=bottom) if len(terms) >= LONG_SUM:
-                # a fraction cannot go on below: (a + b + …)/√16
+                # a fraction cannot break: (a + b + …)/√16
                 first, *rest = self.summands(terms)
                 pieces = [f"{self._between(sign)}<mo>(</mo>{first}", *map(_infix, rest)]
                 pieces[-1] += f"<mo>)</mo>{self.solidus}{self.at_least(bottom, POWER)}"
@@ -82,13 +83,13 @@ class Mathml(Drawing):
         return Markup(" ".join(f"<math>{piece}</math>" for piece in pieces))
 
     def line(self, pieces: Sequence[str]) -> Markup:
-        """Pieces that are drawn already, displayed; a line may end between any two of them."""
+        """Drawn pieces as one displayed line, which may break between any two of them."""
         first, *rest = pieces
         drawn = (first, *map(_infix, rest))
         return Markup("".join(f'<math displaystyle="true">{piece}</math>' for piece in drawn))
 
     def _between(self, text: str) -> str:
-        """What stands between the sides of a formula, or a name that is one of them."""
+        """A sign between the sides of a formula, or a name as one of them."""
         if not text:
             return ""
         return self.identifier(text) if text[:1].isalpha() else token("mo", text)
@@ -155,10 +156,10 @@ class Mathml(Drawing):
 
 
 def _infix(drawn: str) -> str:
-    """A sign that opens a formula but stands between two: with room on both sides."""
+    """A sign at the start of a formula, with the spacing of an infix sign."""
     return drawn.replace("<mo>", '<mo form="infix">', 1)
 
 
 def _row(drawn: str) -> str:
-    """One element, as fractions and scripts need: a row around anything that may be several."""
+    """One element, as fractions and scripts need: a row around several."""
     return drawn if _SINGLE.fullmatch(drawn) else f"<mrow>{drawn}</mrow>"

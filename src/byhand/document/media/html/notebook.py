@@ -1,6 +1,6 @@
-"""Notebook cells: pieces of HTML that bring their own style and need no script and no ids.
+"""Notebook cells: self-contained HTML with its own style, without scripts or ids.
 
-The style reaches nothing else on the page.
+The style affects nothing else on the page.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SECTIONS = (  # of the book's style
 
 
 class Plain(Inscriber):
-    """Numbers without anything behind them: a page may hold many traces, and ids would clash."""
+    """Numbers without popovers: a page may hold many traces, and ids would clash."""
 
     def here(self, address: str) -> None:
-        """No id: no address leads here."""
+        """None: no link leads to an address here."""
 
     def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
-        """What is shown of a number, with its address in words."""
+        """The visible number, with its address as its title."""
         flat = element("span", shown, class_="flat")
         return element(tag, flat, class_=f"n {number.cell.register}", title=number.address)
 
@@ -49,7 +49,7 @@ def cell(
     labels: tuple[str, ...],
     asked: tuple[str, ...] = (),
 ) -> Markup:
-    """A trace: parts, what to call next, and beside them the figure with what was asked for."""
+    """A trace: parts, further calls, and beside them the figure with the requested steps."""
     finite = by_decimals(n.cell for node in spine.nodes for row in node.rows for n in row.numbers)
     pen = Plain(Mathml(_("."), finite=finite))
     figures = Figures(spine, labels, finite)
@@ -76,17 +76,16 @@ def cell(
 
 
 def framed(*inside: str, sheets: tuple[str, ...] = ()) -> Markup:
-    """A piece with its style, in the language spoken."""
+    """A piece with its style, in the current language."""
     sheet = element("style", Markup(style(*sheets)))
     return element("div", sheet, joined(inside, "\n"), class_="byhand", lang=spoken())
 
 
 @cache
 def style(*sheets: str) -> str:
-    """The style of a piece: of the book's, what it uses, and what notebooks need beside it; the
-    named sheets too.
+    """The style of a piece: the parts of the book's style that it uses, and the named sheets.
 
-    Everything is nested in one rule, so it reaches nothing outside the piece.
+    Everything is nested in one rule, so it affects nothing outside the piece.
     """
     book = text_of("book.css")
     named = dict(re.findall(r"/\* ---- (.*?) \*/\n(.*?)(?=\n/\* ----|\n@media|\Z)", book, re.S))

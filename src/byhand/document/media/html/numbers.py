@@ -1,8 +1,7 @@
 """One number on a page: its form or decimals, its register, and its working on demand.
 
-A number is a button that opens a popover: the address to copy, what the number is, and the line
-that a person would write.  Popovers need no script.  A number that has no more to it is a link to
-itself.
+A number is a button that opens a popover with its address, its forms and its working.  Popovers
+need no script.  A number without more to show is a link to itself.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from byhand.language import _
 
 @dataclass
 class Inscriber:
-    """Writes the numbers of one page; an address is linked to where it first stands."""
+    """Writes the numbers of one page; an address links to its first place there."""
 
     maths: Mathml
     addresses: dict[str, str] = field(default_factory=dict)  # address → id on this page
@@ -39,9 +38,9 @@ class Inscriber:
     # ------------------------------------------------------------------ a number in a table
 
     def number(self, number: Number, tag: str = "td", marked: bool = True) -> Markup:
-        """The number as a cell of a table (or another element), with its working behind it.
+        """The number as a cell of a table (or another element), with its working in a popover.
 
-        Not `marked`, its register is said by what is around it.
+        Unless `marked`, the text around it gives its register.
         """
         cell = number.cell
         if cell.masked:
@@ -55,7 +54,7 @@ class Inscriber:
         return self.placed(number, tag, shown)
 
     def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
-        """What is shown of a number, in its place: a link to it, or a button for its working."""
+        """The visible number in its place: a link to it, or a button for its working."""
         address = number.address
         here = self.here(address)
         if number.working is None and number.claim is None and not hidden_forms(number.cell):
@@ -74,29 +73,29 @@ class Inscriber:
         return words.axes_text(table.axes, table.shape)
 
     def here(self, address: str) -> str | None:
-        """The id by which an address leads here, unless it leads elsewhere on this page."""
+        """The id of this place for an address, unless the page has an earlier one."""
         if address in self.addresses:
             return None
         self.addresses[address] = address
         return address
 
     def face(self, cell: Cell) -> Markup:
-        """The shortest honest look of a number."""
+        """The shortest complete text of a number."""
         if cell.form is not None and cell.radius is None and in_a_table(cell):
             form = element("span", self.maths.formula(cell.form), class_="form")
             if cell.register == "named" and cell.decimal is not None:
                 form += element("span", self.approximately(cell), class_="beside")
             return form
         if cell.radius is None and cell.register == "exact" and cell.cut:
-            return element("span", self.approximately(cell))  # one piece: no line ends in it
+            return element("span", self.approximately(cell))  # one piece: no line breaks in it
         return self.decimal(cell)
 
     def approximately(self, cell: Cell) -> Markup:
-        """The decimals behind a sign that they are not all of a number."""
+        """The decimals after a ≈, since they are incomplete."""
         return element("span", "≈", class_="about") + " " + self.decimal(cell)
 
     def decimal(self, cell: Cell) -> Markup:
-        """The decimals, with a radius where there is one; the data keep their point."""
+        """The decimals, with a radius if there is one; the data keep their point."""
         text = cell.decimal or ""
         shown = element("data", localised(text), value=text)
         return shown if cell.radius is None else shown + f" ± {localised(cell.radius)}"
@@ -104,13 +103,13 @@ class Inscriber:
     # ------------------------------------------------------------------ its working
 
     def popover(self, name: str, number: Number, anchor: str) -> Markup:
-        """What opens when a number is clicked."""
+        """The popover of a number."""
         told = self.told(number, anchor)
         kind = {"class_": "working", "role": "group", "aria_label": number.address}
         return element("div", *told, popover=True, id=name, **kind)
 
     def told(self, number: Number, anchor: str) -> Iterator[Markup]:
-        """A number's address, its working, its register and what a document prints there."""
+        """A number's address, its working, its register and its printed claim."""
         yield element(
             "p",
             element("a", number.address, class_="address", href=f"#{anchor}"),
@@ -133,7 +132,7 @@ class Inscriber:
             )
 
     def working(self, line: WorkingLine) -> Iterator[Markup]:
-        """symbols = values = what it is, one below the other."""
+        """symbols = values = result, one below the other."""
         yield element("div", *self.lines(working_lines(line), line.cell), class_="lines")
         said = [
             joined((element("code", short), " = ", element("code", full)))
@@ -179,12 +178,12 @@ def focusable(kind: str, label: str) -> dict[str, str | int]:
 
 
 def hidden_forms(cell: Cell) -> bool:
-    """Whether a number has more to it than its face shows."""
+    """Whether a number has more forms than its face shows."""
     return cell.form is not None and not cell.plain
 
 
 def register_mark(register: str | None, hidden: bool = False) -> Markup:
-    """The sign of a register, with its word for those who hear the page."""
+    """The sign of a register, with its word for screen readers."""
     if register is None:
         return Markup()
     shown = _hidden(SIGNS[register], "sign") if SIGNS[register] else Markup()
@@ -194,5 +193,5 @@ def register_mark(register: str | None, hidden: bool = False) -> Markup:
 
 
 def _hidden(sign: str, kind: str | None = None) -> Markup:
-    """A sign that is seen and not heard."""
+    """A sign hidden from screen readers."""
     return element("span", sign, class_=kind, aria_hidden="true")

@@ -1,6 +1,6 @@
-"""A book as files: an index and one page a chapter, each standing by itself.
+"""A book as files: an index and one self-contained page for each chapter.
 
-Here is what surrounds the passages: contents, the way from page to page, keys, and the files.
+This module writes everything around the passages: contents, navigation, keys, and the files.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ SCALE, WIDEST = 1.18, 490  # of the figure, on a wide screen
 def write_book(book: Book, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Writes the pages of a book into a folder and returns their paths, the index first.
 
-    Each file is complete before it takes its name, so whoever reads meanwhile sees the old page
-    or the new one.
+    Each file is complete before it gets its name, so a reader sees the old page or the new one.
     """
     return write_all({name: text.encode() for name, text in pages(book).items()}, Path(folder))
 
@@ -53,7 +52,7 @@ def pages(book: Book) -> dict[str, str]:
 
 
 class _Sheet:
-    """One page as it is written; `brief`: the numbers come without their workings."""
+    """One page being written; with `brief`, numbers come without their workings."""
 
     def __init__(self, book: Book, workings: Workings, brief: bool = False) -> None:
         self.book = book
@@ -67,7 +66,7 @@ class _Sheet:
     # ------------------------------------------------------------------ the index
 
     def index(self) -> str:
-        """The page to begin with: what the book is, its contents, and the whole pass as links."""
+        """The first page: a description of the book, its contents, and the whole pass as links."""
         return self.framed(self.book.title, INDEX, self._index())
 
     def _index(self) -> Iterator[Markup]:
@@ -104,7 +103,7 @@ class _Sheet:
         yield from self.foot()
 
     def links(self) -> Mapping[str, str]:
-        """Where each step is worked out: the shortest of the passages that light it."""
+        """Step → its passage: the one with the fewest steps."""
         found: dict[str, tuple[int, str]] = {}
         for page in self.book.pages:
             for passage in page.passages:
@@ -142,7 +141,7 @@ class _Sheet:
         yield data_script(lines, slack_of(self.book.numbers))
 
     def passage(self, passage: Passage, number: str) -> Iterator[Markup]:
-        """A section: its heading, what it says and shows, and the figure with its place in it."""
+        """A section: its heading, its contents, and the figure with its stations marked."""
         name = passage.id
         yield opening(
             "section",
@@ -163,7 +162,7 @@ class _Sheet:
         yield Markup("</section>")
 
     def chapter(self, kicker: str, title: str, intro: str, badge: str = "") -> Markup:
-        """What stands above a page."""
+        """The head of a page."""
         return element(
             "header",
             element("p", kicker, class_="kicker"),
@@ -174,7 +173,7 @@ class _Sheet:
         )
 
     def badge(self) -> Markup:
-        """Where the script says what it found; its words stand here, in the book's language."""
+        """The place for the script's result, with its words in the book's language."""
         return element(
             "p",
             id="badge",
@@ -187,13 +186,13 @@ class _Sheet:
     # ------------------------------------------------------------------ around it
 
     def framed(self, title: str, slug: str, body: Iterator[Markup]) -> str:
-        """The whole page around its body: head, the way to every page, script."""
+        """The whole page around its body: head, navigation, script."""
         styles = ("book.css", "explained.css") if slug == EXPLAINED else ("book.css",)
         frame = Frame(title, styles, ("main", _("to the text")), ("book.js",), "no-script")
         return frame.page((self.top(slug), *body))
 
     def top(self, slug: str) -> Markup:
-        """The way to every page."""
+        """The links to every page."""
         items = (
             element(
                 "li",
@@ -214,7 +213,7 @@ class _Sheet:
         return element("header", book, every, class_="top")
 
     def turn(self, place: int) -> Iterator[Markup]:
-        """To the page before and the page after."""
+        """The links to the previous and the next page."""
         every = self.book.pages
         if place > 0:
             before = every[place - 1]
@@ -228,7 +227,7 @@ class _Sheet:
             yield element("a", f"{after.title} →", rel="next", href=f"{after.slug}.html")
 
     def foot(self) -> Iterator[Markup]:
-        """How to read the numbers, the keys, and what the figures of the page share."""
+        """How to read the numbers, the keys, and the shared drawings of the figures."""
         book = self.book
         keys = _(
             "`→` or `j` next passage, `←` or `k` the one before; "
@@ -249,5 +248,5 @@ class _Brief(Inscriber):
     """Numbers without their workings, for a page that would be too large with them."""
 
     def popover(self, name: str, number: Number, anchor: str) -> Markup:
-        """What opens when a number is clicked, without its working."""
+        """The popover of a number, without its working."""
         return super().popover(name, replace(number, working=None), anchor)

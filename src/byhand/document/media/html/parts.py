@@ -1,7 +1,7 @@
-"""Any part as HTML (`draw`), and those that hold numbers: tables, steps, the stream, formulas.
+"""Any part as HTML (`draw`), and parts with numbers: tables, steps, the stream, formulas.
 
-Tables that only tell (what comes next, registers, claims) are in `tables`, grids and sums in
-`explained`, colours in `strips`, sentences in `prose`.
+`tables` has predictions, registers and claims, `explained` grids and sums, `strips` colours,
+`prose` sentences.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from byhand.document.media.wording import defined_words, length_words, told, way
 from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Name
 
-BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may end
+BREAKS = ("=", "≈", "→", "+", "−", "·", "⊙")  # signs before which a line of matrices may break
 
 
 def draw(part: parts.Part | parts.Section, pen: Inscriber) -> Iterable[Markup]:
-    """Any part, piece by piece."""
+    """Any part, in pieces."""
     return _DRAWN[type(part)](part, pen)
 
 
@@ -34,7 +34,7 @@ def draw(part: parts.Part | parts.Section, pen: Inscriber) -> Iterable[Markup]:
 
 
 def number_table(table: parts.NumberTable, pen: Inscriber) -> Iterator[Markup]:
-    """Numbers in rows and columns, each with its working; or a word that says them all."""
+    """Numbers in rows and columns, each with its working; or a word for all of them."""
     title: str = element("span", table.title, class_="name") if table.title else ""
     if table.kind == "weight" and table.title:
         title = pen.maths.formula(Name(table.title))
@@ -78,7 +78,7 @@ def _rows(table: parts.NumberTable, pen: Inscriber, labelled: bool) -> Iterator[
 
 
 def _rounded(table: parts.NumberTable) -> bool:
-    """Whether every number is rounded: then the table says so once."""
+    """Whether every number is rounded, so that the table says so once."""
     return {c.register for row in table.rows for c in row.cells if not c.masked} == {"rounded"}
 
 
@@ -102,7 +102,7 @@ def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> Markup:
 
 
 def definitions(part: parts.Definitions, pen: Inscriber) -> Iterator[Markup]:
-    """A number with letters in it, and what each of them stands for."""
+    """A number with letters, and their definitions."""
     drawn = pen.maths.formula(part.name, "=", part.form)
     yield element(
         "div",
@@ -117,7 +117,7 @@ def definitions(part: parts.Definitions, pen: Inscriber) -> Iterator[Markup]:
 
 
 def title(part: parts.Title, pen: Inscriber) -> Iterator[Markup]:
-    """What is worked out: its name, a sentence, and facts."""
+    """The title: a name, a sentence, and facts."""
     yield element("p", part.name, class_="title")
     if part.about:
         yield element("p", prose(part.about))
@@ -131,7 +131,7 @@ def stage(part: parts.Stage, pen: Inscriber) -> Iterator[Markup]:
 
 
 def step(part: parts.StepPart, pen: Inscriber) -> Iterator[Markup]:
-    """A step: its law, its numbers, and what is to be said of them."""
+    """A step: its law, its numbers, and its remarks."""
     yield _law(part)
     for table in (*part.given, *part.tables):
         yield from number_table(table, pen)
@@ -145,7 +145,7 @@ def _law(part: parts.StepPart) -> Markup:
 
 
 def not_worked(part: parts.NotWorked, pen: Inscriber) -> Iterator[Markup]:
-    """Steps without values, and why they have none."""
+    """Steps without values, and the reason."""
     yield from map(_law, part.steps)
     yield left_out(part.reason)
 
@@ -158,13 +158,13 @@ def loss(part: parts.Loss, pen: Inscriber) -> Iterator[Markup]:
 
 
 def working_line(part: parts.WorkingLine, pen: Inscriber) -> Iterator[Markup]:
-    """How one number comes about."""
+    """The working of one number."""
     where = element("p", address(part.address), class_="where")
     yield element("div", where, *pen.working(part), class_="worked", data_a=part.address)
 
 
 def section(part: parts.Section, pen: Inscriber) -> Iterator[Markup]:
-    """Parts under a heading, folded away."""
+    """Parts under a heading, folded."""
     about = [element("p", part.about)] if part.about else []
     inside = (piece for one in part.parts for piece in draw(one, pen))
     yield element("details", element("summary", part.title), *about, *inside)
@@ -174,7 +174,7 @@ def section(part: parts.Section, pen: Inscriber) -> Iterator[Markup]:
 
 
 def formula(law: parts.Formula, pen: Inscriber) -> Markup:
-    """The law, the same with this model's numbers, and one entry written out."""
+    """The law, the law in numbers, and one entry written out."""
     lines = [element("div", pen.maths.line(list(_pieces(law.symbols, pen))), class_="law")]
     for label, line in law.lines:
         which = element("span", label, class_="which") if label else ""
@@ -186,9 +186,9 @@ def formula(law: parts.Formula, pen: Inscriber) -> Markup:
 
 
 def _pieces(line: parts.Line, pen: Inscriber) -> Iterator[str]:
-    """The line, taken apart where it may go on below: before its signs.
+    """The pieces of a line, which may break before its signs.
 
-    Where it would be too wide, what is named is shown by its decimals.
+    In a line that would be too wide, named numbers become decimals.
     """
     brief, line = settled(line)
     drawn = ""

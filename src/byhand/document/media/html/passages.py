@@ -1,8 +1,8 @@
-"""The inside of a passage: its sentences, formulas, remarks and parts, in the order of reading.
+"""The contents of a passage: its sentences, formulas, remarks and parts, in reading order.
 
-Of a model whose tensors are shown as colours a passage would be long: the lines that lead to its
-last one, lines of one kind but the first, and tables that nobody asked for are folded away.
-Nothing is left out; paper shows all.
+With tensors as colours, a passage would be long.  So formulas that lead to the last one, repeated
+kinds of formulas, and unrequested tables are folded.  Nothing is left out, and paper shows
+everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Laws = tuple[Formula, ...]
 
 
 def passage_body(passage: Passage, pen: Inscriber) -> Iterator[Markup]:
-    """What a passage says and shows, without its heading and its figure."""
+    """The contents of a passage, without its heading and its figure."""
     if passage.sentences:
         yield element("p", joined(map(prose, passage.sentences), " "))
     brief = passage.brief or any(map(_coloured, passage.show))
@@ -56,7 +56,7 @@ def passage_body(passage: Passage, pen: Inscriber) -> Iterator[Markup]:
 
 
 def _beside(part: Part) -> str:
-    """What stands beside its like."""
+    """The group of parts that stand side by side with this one."""
     if isinstance(part, NumberTable):
         return "words" if part.word else "asked" if part.asked else "tables"
     return "strips" if isinstance(part, HeatStrip) else ""
@@ -70,9 +70,9 @@ def _coloured(part: Part) -> bool:
 
 
 def _split(laws: Laws) -> tuple[Laws, Laws, Laws]:
-    """The formulas that are folded away, those that stand open, and those folded behind them.
+    """The formulas folded before the open ones, the open ones, and those folded after them.
 
-    Many lead to the last one; a few are of one kind, of which the first tells all.
+    Many formulas lead to the last one; a few are of one kind, and the first is enough.
     """
     return (laws[:-1], laws[-1:], ()) if len(laws) > FEW else ((), laws[:1], laws[1:])
 

@@ -1,4 +1,4 @@
-"""Sentences as HTML: prose with code in it, remarks, what is left out."""
+"""Sentences as HTML: prose with code, remarks, omissions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CODE_OR_BREAK = re.compile(r"`([^`]+)`|\n")
 
 
 def prose(text: str) -> Markup:
-    """A sentence; what stands between backticks is code, and a line may end."""
+    """A sentence; text between backticks is code, in which a line may break."""
 
     def drawn(found: re.Match[str]) -> str:
         return f"<code>{found[1]}</code>" if found[1] else "<br>"
@@ -21,7 +21,7 @@ def prose(text: str) -> Markup:
 
 
 def remark(mark: Remark) -> Markup:
-    """A boundary, a return, or what does not follow."""
+    """A boundary, a return, or a printed number that does not follow."""
     sign = MARKS.get(mark.kind, "")
     shown = element("span", sign, class_="sign", aria_hidden="true") if sign else ""
     text = element("span", prose(sentence(mark.text)))
@@ -34,7 +34,7 @@ def address(text: str) -> Markup:
 
 
 def left_out(text: str, command: str = "") -> Markup:
-    """What is not shown, and how to see it."""
+    """What is left out, and how to see it."""
     how = element("code", command) if command else ""
     return element("p", prose(sentence(text)), " " if command else "", how, class_="left-out")
 

@@ -1,9 +1,9 @@
-"""The workings of a page's numbers as data, so that the page can work its own numbers out again.
+"""The workings of a page's numbers as data, with which the page works them out again.
 
-Each number is written in postfix: `1 2 / @7 *` is ½ of the number in place 7.  A number that only
-its decimals tell stands as `~0.2689`, which the script takes as within one unit of its last
-place; a number that the book has a form or a working of is referred to instead, so that what is
-worked out starts from the weights and loses nothing on the way.  Nothing is computed here.
+Each number is written in postfix: `1 2 / @7 *` is ½ of the number in place 7.  A number with
+decimals only is `~0.2689`, which the script takes as within one unit of its last place.  A number
+with a form or a working is a reference instead, so the script starts from the weights without
+loss.  Nothing is computed here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from byhand.expression.trees import parts_of
 
 FUNCTIONS = ("sqrt", "exp", "ln", "sin", "cos", "tanh", "erf", "relu")
 MOST_WORKINGS = 20_000  # of a page
-LONGEST = 2_000  # signs of a working in postfix
+LONGEST = 2_000  # characters of a working in postfix
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
@@ -38,7 +38,7 @@ class Known:
 
 
 class Workings:
-    """Every number of a book that has an address; what a page needs of them as data."""
+    """All numbers of a book with an address, and the data that a page needs of them."""
 
     def __init__(self, book: Book) -> None:
         self.known: dict[str, Known] = {}
@@ -52,13 +52,13 @@ class Workings:
 
     @cached_property
     def decimal(self) -> bool:
-        """Whether the exact numbers of the book are decimals by nature: 0.2 rather than 3/4."""
+        """Whether the book shows exact numbers as decimals: 0.2 rather than 3/4."""
         return by_decimals(known.cell for known in self.known.values())
 
     def of(self, page: Page) -> list[tuple[str, str]]:
-        """(address, postfix) of the numbers that stand on the page, and of what they come from.
+        """(address, postfix) of the numbers on the page, and of the numbers they come from.
 
-        A number that nothing but its own decimals tells is left out: there is nothing to check.
+        A number with only its own decimals is left out, since it cannot be checked.
         """
         found: dict[str, str] = {}
         places: dict[str, int] = {}
@@ -76,7 +76,7 @@ class Workings:
         ]
 
     def postfix(self, address: str) -> str:
-        """How the number comes about, else its form; empty where its decimals alone are known."""
+        """The working of a number, else its form; empty if only its decimals are known."""
         if address not in self.written:
             known, text = self.known[address], ""
             if known.working is not None:
@@ -99,7 +99,7 @@ class Workings:
     def _both(
         self, symbols: Expression, values: Expression, sources: Mapping[str, str]
     ) -> Iterator[str]:
-        """The working in postfix: where an entry stands, its value, or where to find it."""
+        """The working in postfix: for each entry its value, or a reference."""
         if isinstance(symbols, Entry):
             yield from self._leaf(symbols, values, sources)
             return
@@ -121,14 +121,14 @@ class Workings:
 
 
 def data_script(lines: Iterable[tuple[str, str]], slack: float) -> Markup:
-    """The data as an element of the page; `slack` is what one operation may round by."""
+    """The data as an element of the page; `slack` is the rounding of one operation."""
     data = json.dumps({"slack": slack, "lines": list(lines)}, separators=(",", ":"))
     safe = data.replace("<", "\\u003c")
     return element("script", Markup(safe), type="application/json", id="workings")
 
 
 def slack_of(numbers: str) -> float:
-    """How much an operation rounds in the numbers of a book; exact ones only by the script's."""
+    """The rounding of one operation in a book's numbers; for exact numbers, only the script's."""
     for name, slack in (("bfloat16", 1e-2), ("float16", 2e-3), ("float32", 1e-6)):
         if name in numbers:
             return slack
@@ -136,7 +136,7 @@ def slack_of(numbers: str) -> float:
 
 
 def numbers_in(part: Any) -> Iterator[Number]:
-    """Every number in a book, page or part that has an address, wherever it stands."""
+    """Every number with an address in a book, page or part."""
     if isinstance(part, Number):
         if part.address:
             yield part
@@ -152,11 +152,11 @@ def numbers_in(part: Any) -> Iterator[Number]:
 
 
 class _NotWritten(Exception):
-    """A tree that has no value of its own: left-out terms, or letters."""
+    """A tree without a value of its own: it has omitted terms, or letters."""
 
 
 def _written(tree: Expression, decimals: bool = False) -> str:
-    """The tree in postfix; empty where a letter or (unless `decimals`) a decimal stands in it."""
+    """The tree in postfix; empty if it contains a letter or (unless `decimals`) a decimal."""
     try:
         return " ".join(_postfix(tree, decimals))
     except _NotWritten:
@@ -180,7 +180,7 @@ def _postfix(tree: Expression, decimals: bool) -> Iterator[str]:
 
 
 def _joined(tree: Expression, pieces: list[list[str]]) -> Iterator[str]:
-    """The parts of a tree in postfix, and what is done with them."""
+    """The parts of a tree in postfix, then its operation."""
     match tree:
         case Rational() | Name():
             yield from _postfix(tree, True)

@@ -1,8 +1,8 @@
-"""A marking as one HTML page that needs nothing else: no network, no library, no script.
+"""A marking as one self-contained HTML page, without network or library.
 
-The result on top, the spine as a strip with a cell a line, then what does not follow (or is not
-what rounding usually does) with heat maps, worst entries and suspects, then every line in a table.
-The style and the little script that reads the heat maps out stand beside this file.
+It has the result, the spine as a strip with a cell for each line, and a table of all lines.  Wrong
+or unusual lines have heat maps, worst entries and suspects.  The style and the small script that
+reads the heat maps are beside this file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from byhand.document.parts.verdicts import (
 )
 from byhand.language import _
 
-MOST_OPEN = 3  # lines of a text that are told at once; the others open at a click
+MOST_OPEN = 3  # findings of a text that are open at first
 LONGEST_TITLE = 60  # characters of a text in a link
 
 
@@ -73,7 +73,7 @@ def _banner(result: Signed) -> Markup:
 def _sheet(place: int, sheet: VerdictSheet) -> Markup:
     lines = sheet.table.lines
     notable = [(number, line) for number, line in enumerate(lines) if line.notable]
-    notable.sort(key=lambda pair: pair[1].follows)  # what is wrong first
+    notable.sort(key=lambda pair: pair[1].follows)  # wrong lines first
     parts = [element("h2", sheet.name or _("The spine"))]
     if sheet.name:
         parts.append(fact_list(sheet.facts.facts))
@@ -93,7 +93,7 @@ def _sheet(place: int, sheet: VerdictSheet) -> Markup:
 
 
 def _spine(place: int, lines: Iterable[VerdictLine]) -> Markup:
-    """A cell a line, in the order of the spine: its sign, and how much of the bound it uses."""
+    """A cell for each line, in spine order: its sign, and its share of the bound."""
     stages = []
     for stage, group in groupby(enumerate(lines), key=lambda pair: pair[1].stage):
         cells = []
@@ -119,7 +119,7 @@ def _spine(place: int, lines: Iterable[VerdictLine]) -> Markup:
 
 
 def _finding(name: str, line: VerdictLine, opened: bool) -> Markup:
-    """What is said of a line, with its numbers and its map."""
+    """The explanation of a line, with its numbers and its map."""
     head = element(
         "summary",
         _sign(line.signs),
@@ -144,7 +144,7 @@ def _finding(name: str, line: VerdictLine, opened: bool) -> Markup:
 
 
 def _suspects(line: VerdictLine) -> Iterator[Markup]:
-    """Each suspect with what to change and how well the line follows then."""
+    """Each suspect with its advice, and how well the line would follow."""
     told = [(kind, _sentence(text)) for kind, text in line.told]
     starts = [at for at, (kind, _text) in enumerate(told) if kind == "suspect"]
     for start in starts:
@@ -157,7 +157,7 @@ def _suspects(line: VerdictLine) -> Iterator[Markup]:
 
 
 def _provenance(line: VerdictLine) -> Markup:
-    """From what it was judged, and where the claim stands."""
+    """The lines it was judged from, and the place of the claim."""
     if line.uses:
         steps = joined([element("code", step) for step in line.uses], ", ")
         text = escape(_("Judged from {steps}, as claimed.")).format(steps=steps)
@@ -189,7 +189,7 @@ def _entries(grid: Grid) -> Markup:
 
 
 def _table(place: int, sheet: VerdictSheet) -> Markup:
-    """The lines in a table; runs are folded until they are asked for."""
+    """The lines in a table; runs are folded."""
     heads = (
         ("mark", element("span", _("verdict"), class_="sr")),
         (None, _("line")),
@@ -268,13 +268,13 @@ def _sign(sign: str) -> Markup:
 
 
 def _height(share: float) -> float:
-    """A share as the length of a bar, from 0 to 1: four decades, the bound at the end."""
+    """A share as the length of a bar from 0 to 1: four decades, with the bound at the end."""
     if not share > 0:
         return 0.0
     return min(max(1 + log10(share) / 4, 0.03), 1.0) if share < inf else 1.0
 
 
 def _sentence(text: str) -> str:
-    """With a capital letter, as sentences on a page begin; addresses stay as they are."""
+    """The sentence with a capital letter; addresses stay as they are."""
     first = text.split(" ", 1)[0]
     return text if "." in first or "[" in first else text[:1].upper() + text[1:]

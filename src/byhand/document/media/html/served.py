@@ -1,4 +1,4 @@
-"""The served page's own pieces: numbers to touch, a working, the map, one page to take away."""
+"""The served page's own pieces: clickable numbers, a working, the map, a page to download."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from byhand.document.parts import Number
 from byhand.expression import Expression
 from byhand.language import _
 
-ONE_PAGE = EXPLAINED  # the chapter whose pages can show what any chapter has
-MOST_SHOWN = 60_000  # characters of a model file that is printed on a page
+ONE_PAGE = EXPLAINED  # the chapter whose styles cover those of all chapters
+MOST_SHOWN = 60_000  # characters of a model file printed on a page
 
 
 class _Touchable(Inscriber):
-    """Numbers as buttons: their workings are asked for when they are touched."""
+    """Numbers as buttons; the page asks for their workings when they are clicked."""
 
     def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
-        """What is shown of a number, as a button."""
+        """The visible number, as a button."""
         address = number.address
         button = element("button", shown, type="button", data_a=address, title=address)
         return element(tag, button, class_=f"n {number.cell.register}", data_a=address)
 
 
 def passage(told: Passage, *, decimals: bool) -> Markup:
-    """A passage whose numbers can be touched; with `decimals`, exact numbers are decimals."""
+    """A passage with clickable numbers; with `decimals`, exact numbers are decimals."""
     pen = _Touchable(Mathml(_("."), finite=decimals))
     return joined((line for line in passage_body(told, pen) if line), "\n")
 
 
 def working(number: Number, *, decimals: bool) -> Markup:
-    """How a number comes about, and what it is."""
+    """The working and the forms of a number."""
     pen = Inscriber(Mathml(_("."), finite=decimals))
     return joined(pen.told(number, number.address))
 
@@ -63,13 +63,13 @@ def map_of(
 def single_page(book: Book, name: str, text: str) -> str:
     """A book of one page as a file that needs no other, with the model file at its end."""
     html = pages(book)[f"{ONE_PAGE}.html"]
-    # The other files of a book are not there: what leads to them leads to the top.
+    # The other files of a book are absent, so links to them lead to the top.
     html = re.sub(r'href="[a-z]+\.html(#[^"]*)?"', 'href="#main"', html)
     return html.replace("</main>", f"{_model_file(name, text)}</main>", 1)
 
 
 def _model_file(name: str, text: str) -> Markup:
-    """The model itself, to read where it is short, and to take away."""
+    """The model file: to read if it is short, and to download."""
     data = "data:application/yaml;base64," + b64encode(text.encode()).decode()
     about = _("Everything on this page follows from this file; byhand opens it.")
     return element(

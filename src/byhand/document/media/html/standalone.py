@@ -1,4 +1,4 @@
-"""A page that needs nothing else, no network and no library: its head, skip link and foot."""
+"""A self-contained page, without network or library: its head, skip link and foot."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from byhand.language import _
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What surrounds the body of a page.
+    """Everything around the body of a page.
 
-    `styles` and `scripts` are files beside this one; they stand in the page, one behind the other.
-    `skip` leads past what comes first: the id of the target, and the words.
+    `styles` and `scripts` are files beside this one, which are written into the page in order.
+    `skip` is the skip link: the id of its target, and its words.
     """
 
     title: str
@@ -37,7 +37,7 @@ class Frame:
         yield opening("meta", charset="utf-8")
         yield opening("meta", name="viewport", content="width=device-width, initial-scale=1")
         yield opening("meta", name="generator", content="byhand")
-        yield opening("link", rel="icon", href="data:,")  # else a browser asks for one
+        yield opening("link", rel="icon", href="data:,")  # otherwise a browser requests one
         yield element("title", self.title)
         yield element("style", Markup(style(*self.styles)))
         yield Markup("</head><body>")
@@ -51,13 +51,13 @@ class Frame:
 
 
 def fact_list(facts: Iterable[tuple[str, str]]) -> Markup:
-    """Short facts side by side: a word and what it is."""
+    """Short facts side by side, each with its name."""
     pairs = (element("dt", name) + element("dd", fact) for name, fact in facts)
     return element("dl", *pairs, class_="facts")
 
 
 def legend(registers: Iterable[tuple[str, str]]) -> Markup:
-    """How to read the numbers: the sign of each register, and what it promises."""
+    """How to read the numbers: the sign and the promise of each register."""
     lines = (
         element(
             "li",

@@ -1,8 +1,8 @@
-"""Tensors as colours: heat strips, and where each head looks.
+"""Tensors as colours: heat strips, and the attention of each head.
 
-Colours run from one end over paper to the other, symmetric about 0, in few levels so that a strip
-is few shapes.  Each strip carries its values (a 16-bit number each), which the script reads out
-under the pointer and the arrow keys; for those who hear the page there is a sentence.
+Colours are symmetric about 0, in few levels, so that a strip needs few shapes.  Each strip carries
+its values as 16-bit numbers, which the script shows under the pointer and for the arrow keys.
+Screen readers get a sentence.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from byhand.document.parts import AttentionPattern, Floats, HeadPattern, HeatStr
 from byhand.document.words import axes_text
 from byhand.language import _
 
-STEPS = 32767  # of the reach, in which values are carried; one less than the least means masked
+STEPS = 32767  # carried values as shares of the reach; one below the least means masked
 LARGEST_CELL, WIDEST, TALLEST = 22, 640, 420  # pixels
 MOST_BESIDE, ALL_BESIDE = 4, 560  # heads side by side, and pixels for all of them
-LOWEST_LABELLED = 14.0  # pixels of a row that has a word beside it
-MOST_NUMBERED = 8  # positions of a pattern whose cells hold their numbers
+LOWEST_LABELLED = 14.0  # pixels of a row with a label
+MOST_NUMBERED = 8  # positions of a pattern whose cells show numbers
 SQUARE, SMALL_SQUARE = 42, 31  # pixels of a pattern's cell: of one head, of several
 LETTER = 6.9  # pixels of a letter above a column
-SHARES = (0.1, 0.3, 0.55, 0.8)  # where a deeper colour begins
+SHARES = (0.1, 0.3, 0.55, 0.8)  # weights at which deeper colours begin
 
 
 def heat_strip(strip: HeatStrip) -> Markup:
-    """A figure: the strip (one a head), what it is, and what its colours mean."""
+    """A figure: the strip (one for each head), its caption, and the meaning of its colours."""
     drawn = (_panel(strip, block, *panel) for block, panel in enumerate(panels(strip)))
     axes = element("span", axes_text(strip.axes, strip.shape), class_="quiet")
     readout = element("p", class_="readout", aria_live="polite")
@@ -58,7 +58,7 @@ def _panel(
     cell = max(min(LARGEST_CELL, room / wide, TALLEST / high), 1.0)
     cell_high = max(cell, LOWEST_LABELLED) if labels or high <= 3 else cell
     inside = [element("p", title, class_="title")] if title else []
-    if labels and not block:  # the heads beside it have the same rows
+    if labels and not block:  # the other heads have the same rows
         rows = f"grid-auto-rows:{cell_high:.1f}px"
         marks = (element("span", label) for label in labels)
         inside.append(element("div", *marks, class_="labels", aria_hidden="true", style=rows))
@@ -77,9 +77,9 @@ def _panel(
 
 
 def _cells(values: Floats, reach: float) -> Iterator[Markup]:
-    """One path a level: a stroke as high as a row through each run of cells that have it."""
+    """One path for each level: a stroke as high as a row through each run of its cells."""
     paths: dict[int, list[str]] = {}
-    ends: dict[int, tuple[int, int]] = {}  # where the stroke of a level stands
+    ends: dict[int, tuple[int, int]] = {}  # the end of each level's stroke
     for level, row, column, length in runs(values, reach):
         if level in ends:
             x, y = ends[level]
@@ -98,7 +98,7 @@ def _level_class(level: int) -> str:
 
 
 def _carried(strip: HeatStrip, values: Floats, block: int) -> dict[str, str]:
-    """What the script reads: where the strip lies in its tensor, and its values."""
+    """The data for the script: the strip's place in its tensor, and its values."""
     scaled = np.nan_to_num(values.astype(np.float64)) / (strip.reach or 1.0) * STEPS
     steps = np.where(np.isnan(values), -STEPS - 1, np.clip(np.round(scaled), -STEPS, STEPS))
     lead = f"{block}," if strip.blocks > 1 else ""
@@ -114,7 +114,7 @@ def _carried(strip: HeatStrip, values: Floats, block: int) -> dict[str, str]:
 
 
 def _scale(strip: HeatStrip) -> Iterator[Markup]:
-    """The colours from end to end, and what is not shown."""
+    """The colour scale, and what is left out."""
     reach, ends = short_number(strip.reach), len(EDGES)
     squares = (element("i", class_=_level_class(level)) for level in range(-ends, ends + 1))
     yield element(
@@ -139,7 +139,7 @@ def _left_out(what: str) -> Markup:
 
 
 def attention_pattern(pattern: AttentionPattern) -> Markup:
-    """One square of cells a head: a row asks, a column is asked."""
+    """One square of cells for each head: rows are queries, columns are keys."""
     several = len(pattern.patterns) > 1
     text = _(
         "A row is a position that asks, a column one that it looks at; the deeper the colour, "
@@ -190,7 +190,7 @@ def _head(head: HeadPattern, labels: Sequence[str], several: bool) -> Markup:
 
 
 def _look(share: float, x: float, y: float, size: float, numbered: bool) -> Iterator[Markup]:
-    """A cell: the deeper its colour, the larger the share."""
+    """A cell: a deeper colour for a larger weight."""
     side = f"{size:g}"
     frame = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": side, "height": side}
     if np.isnan(share):
@@ -206,7 +206,7 @@ def _look(share: float, x: float, y: float, size: float, numbered: bool) -> Iter
 
 
 def _looks(values: Floats, labels: Sequence[str]) -> str:
-    """Where each position looks most, for those who hear the page."""
+    """Where each position looks most, for screen readers."""
     said = []
     for row in range(min(values.shape[0], MOST_LABELS)):
         if np.isnan(values[row]).all():

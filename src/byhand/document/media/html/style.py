@@ -23,7 +23,7 @@ def text_of(name: str) -> str:
 
 
 def colours() -> str:
-    """The palette for a whole page: light, dark as the reader's system has it, and printed."""
+    """The palette for a whole page: light, dark by the system's setting, and printed."""
     light, dark, printed = map(properties, (palette.LIGHT, palette.DARK, palette.PRINTED))
     return (
         f":root {{\n  color-scheme: light dark;\n  {light}\n}}\n"

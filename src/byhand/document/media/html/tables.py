@@ -1,6 +1,6 @@
-"""Tables that are read rather than worked in: what comes next, registers, claims; and facts.
+"""Tables to read: next tokens, registers, claims; and facts.
 
-Tables of numbers that are worked out are in `parts`, grids in `explained`.
+Tables of numbers with workings are in `parts`, grids in `explained`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from byhand.language import _
 
 
 def table(kind: str, label: str, heads: Iterable[str], rows: Iterable[Markup]) -> Markup:
-    """A table with the words above its columns; its label is heard and not seen."""
+    """A table with its column heads; its label is for screen readers only."""
     above = (element("th", head, scope="col") if head else element("td") for head in heads)
     inside = element(
         "table",
@@ -31,7 +31,7 @@ def table(kind: str, label: str, heads: Iterable[str], rows: Iterable[Markup]) -
 
 
 def predictions(part: Predictions, pen: Inscriber) -> Iterator[Markup]:
-    """After each position, the next token; its address leads to its line."""
+    """The next token after each position, with a link to its line."""
     rows = (
         element(
             "tr",
@@ -52,7 +52,7 @@ def predictions(part: Predictions, pen: Inscriber) -> Iterator[Markup]:
 
 
 def candidates(part: Candidates, pen: Inscriber) -> Iterator[Markup]:
-    """The words that may come next, with a bar for how likely they are."""
+    """The candidates for the next word, with bars for their probabilities."""
     aim = Markup(" ") + element("span", _("target"), class_="aim")
     rows = (
         element(
@@ -71,7 +71,7 @@ def candidates(part: Candidates, pen: Inscriber) -> Iterator[Markup]:
 
 
 def register_map(part: RegisterMap, pen: Inscriber) -> Iterator[Markup]:
-    """The whole pass as registers: a row a step, a column a position."""
+    """The registers of the whole pass: a row for each step, a column for each position."""
     rows = (
         element(
             "tr",
@@ -85,7 +85,7 @@ def register_map(part: RegisterMap, pen: Inscriber) -> Iterator[Markup]:
 
 
 def _crossing(register: str | None, crossing: str) -> Markup:
-    """The register of a step at a position, and whether it is crossed there."""
+    """The register of a step at a position, and whether it changes there."""
 
     def seen(sign: str, kind: str | None = None) -> Markup:
         return element("span", sign, class_=kind, aria_hidden="true")
@@ -128,7 +128,7 @@ def _checked(line: VerdictLine) -> Markup:
 
 
 def facts(pairs: Iterable[tuple[str, str]], title: str = "") -> Markup:
-    """A word and what it is, under a title."""
+    """Facts with their names, under a title."""
     listed = (element("div", element("dt", name), element("dd", prose(f))) for name, f in pairs)
     above = element("p", title) if title else Markup()
     return above + element("dl", *listed, class_="facts")

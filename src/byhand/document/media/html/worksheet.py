@@ -1,7 +1,7 @@
-"""A worksheet, or its key, as one page for a browser, in the looks of the book.
+"""A worksheet, or its key, as one page for a browser, in the style of the book.
 
-What is blank is a field to type into.  The page is whole without its script, which adds one thing:
-it writes what was typed into a claims file, to be marked by `byhand check`.
+Blanks are fields to type into.  The page is complete without its script, which only saves the
+answers as a claims file for `byhand check`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCALE = 1.18  # of the figure, on a wide screen
 
 
 def worksheet_page(sheet: Worksheet, *, key: bool = False) -> str:
-    """The whole page; with `key`, the answers stand where the blanks are."""
+    """The whole page; with `key`, the answers stand in the blanks."""
     scripts = () if key else ("worksheet.js",)
     copy = Copy(sheet, key)
     frame = Frame(copy.title, ("book.css", "worksheet.css"), scripts=scripts)
@@ -54,7 +54,7 @@ class _Pen(Inscriber):
         return element(tag, self.face(number.cell), class_="n", data_a=address)
 
     def face(self, cell: Cell) -> Markup:
-        """A weight has no decimals beside its form."""
+        """The face of a number; a weight has no decimals beside its form."""
         if cell.form is not None and cell.decimal is None:
             return self.maths.formula(cell.form)
         return super().face(cell)
@@ -80,7 +80,7 @@ class _Pen(Inscriber):
 
 
 class _Page:
-    """One page as it is written."""
+    """One page being written."""
 
     def __init__(self, copy: Copy) -> None:
         self.copy, self.sheet = copy, copy.sheet
@@ -132,7 +132,7 @@ class _Page:
         return element("div", where, *self.workings.working(line), class_="solution")
 
     def questions(self, questions: Questions, number: int) -> Markup:
-        """A table of which some lines are blank."""
+        """A table with some lines blank."""
         heads = (element("th", head, scope="col") for head in questions.heads)
         rows = []
         for line in questions.lines:
@@ -158,7 +158,7 @@ class _Page:
         return _section(questions.id, questions.title, number, [text])
 
     def saving(self) -> Iterator[Markup]:
-        """The button that writes what was typed into a claims file; it appears with the script."""
+        """The button that saves the answers as a claims file; the script shows it."""
         data = {
             "head": claims_text(self.sheet).partition("\nclaims:\n")[0],
             "lines": [

@@ -1,1 +1,1 @@
-"""What was worked out as JSON: every number with its address, for programs."""
+"""Results as JSON for programs: every number with its address."""

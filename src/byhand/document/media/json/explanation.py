@@ -3,9 +3,9 @@
     {"model", "numbers", "text", "tokens", "position", "token", "against", "next", "letters",
      "attribution", "lens", "attention", "geometry", "facts", "health", "stream", "norms", "inputs"}
 
-Every number of the model's has its address, its value and its decimals as in the trace's document
-(see `records`): {"address", "value", "decimal"}.  What is rounded by nature (health, angles) is a
-plain number.
+Every number of the model has its address, its value and its decimals as in the trace's document
+(see `records`): {"address", "value", "decimal"}.  Rounded measures (health, angles) are plain
+numbers.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from byhand.explaining.lens import LensRow
     from byhand.explaining.planes import Plane
 
-SMALL = 64  # tokens of a vocabulary whose logits are all written after every step
+SMALL = 64  # vocabularies up to this size: all logits are written after every step
 
 
 def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
-    """The document as Python data; with `only`, of these sections."""
+    """The document as Python data; with `only`, these sections alone."""
     data = _Data(found)
     trace = found.trace
     makers: dict[str, Callable[[], Any]] = {
@@ -49,7 +49,7 @@ def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
         "norms": data.norms,
         "inputs": data.inputs,
     }
-    usual = USUAL if found.length is None else (*USUAL, "inputs")  # whose length was asked for
+    usual = USUAL if found.length is None else (*USUAL, "inputs")  # a length was asked for
     wanted = [name for name in makers if name in (only or usual)]
     sections = {name: makers[name]() for name in wanted}
     return {
@@ -77,7 +77,7 @@ class _Data(Records):
     # ------------------------------------------------------------------ attribution
 
     def attribution(self) -> dict[str, Any] | None:
-        """The terms of every logit looked at, and of the lead of one over the other."""
+        """The terms of each explained logit, and of the lead of one over the other."""
         table, chosen = self.found.attribution_table, self.found.attribution
         if table is None or chosen is None:
             return None
@@ -119,7 +119,7 @@ class _Data(Records):
     def row(
         self, found: Attribution, array: Any, address: Callable[[int, int], str]
     ) -> list[dict[str, Any]] | None:
-        """A term's number for each column; of a difference also the address that is taken away."""
+        """A term's number for each column; for a difference also the subtracted address."""
         if array is None:
             return None
         place = self.found.position
@@ -132,7 +132,7 @@ class _Data(Records):
     # ------------------------------------------------------------------ lens and attention
 
     def lens(self, *, whole: bool) -> list[dict[str, Any]]:
-        """The position explained; the whole text where the lens was asked for by its name."""
+        """The lens at the explained position; of the whole text if the lens was asked for."""
         own = self.found.lens.rows
         if not whole:
             return [self.lens_row(row) for row in own]
@@ -161,7 +161,7 @@ class _Data(Records):
         }
 
     def shown(self, row: LensRow) -> list[int]:
-        """The tokens of a row: all of a small vocabulary, else those that matter."""
+        """The tokens of a row: all of a small vocabulary, else the relevant ones."""
         vocab = len(self.found.model.vocabulary)
         if vocab <= SMALL:
             return list(range(vocab))
@@ -196,8 +196,7 @@ class _Data(Records):
         }
 
     def pattern(self, layer: int) -> dict[str, Any]:
-        """Where every head looks from the position explained: a list of shares for each head, null
-        where masked; the trace's document has the other positions."""
+        """The attention weights of every head at the explained position; null where masked."""
         address = f"block.{layer}.attn.weights"
         worked = self.found.trace.steps[address]
         if worked.missing is not None:
@@ -213,8 +212,10 @@ class _Data(Records):
         return {"address": address, "position": place, **_nested(entries)}
 
     def table(self, table: Table) -> dict[str, Any]:
-        """A table as the trace's document has a step: nested lists, null where masked; the address
-        of an entry is that of the table with [head, row token, column token]."""
+        """A table as nested lists, null where masked, as the trace's document has a step.
+
+        The address of an entry is the table's with [head, row token, column token].
+        """
         entries = [
             [
                 self.value(table.at(row, column), table.address_of(row, column))
@@ -230,7 +231,7 @@ class _Data(Records):
     # ------------------------------------------------------------------ geometry
 
     def geometry(self) -> dict[str, Any]:
-        """The directions, the ways among them, and their pictures."""
+        """The directions, the paths among them, and their pictures."""
         found = self.found.geometry
         return {
             "directions": [
@@ -260,7 +261,7 @@ class _Data(Records):
         }
 
     def plane(self, plane: Plane) -> dict[str, Any]:
-        """A picture's points and regions; the corners of exact regions are rational numbers."""
+        """A picture's points and regions; corners of exact regions are rational numbers."""
         seen = plane.projection
         return {
             **picked(seen, "axes", "centre", "kept"),
@@ -375,7 +376,7 @@ class _Data(Records):
 
 
 def _nested(entries: list[list[tuple[Any, Any]]]) -> dict[str, Any]:
-    """Values, and decimals where there are any, as nested lists."""
+    """Values, and decimals if there are any, as nested lists."""
     values = [[value for value, _decimal in row] for row in entries]
     decimals = [[decimal for _value, decimal in row] for row in entries]
     told = any(decimal is not None for row in decimals for decimal in row)

@@ -9,9 +9,9 @@
                            "suspects": [{"kind", "sentence", "change", "share", "times"}]}],
                 "unmatched": [{"name", "source", "reason", "hint", "misfit"}]}]}
 
-`follows`: nothing was found that does not follow; `passed`: all was judged too, and something was.
-A verdict is one of right, carried, unsupported, error, unjudged.  What JSON has no number for is
-text: "inf", "-inf", "nan".
+`follows`: no line was found that does not follow.  `passed`: moreover, something was judged, and
+everything could be.  A verdict is one of right, carried, unsupported, error, unjudged.  Numbers
+that JSON lacks are text: "inf", "-inf", "nan".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from byhand.document.media.json.records import number, plain, write_document
 
 
 def write_json(marking: Marking, to: TextIO, **further: Any) -> None:
-    """Writes the document, a line of working a line; `further` is added to its end."""
+    """Writes the document, one marked line on each line; `further` is added at its end."""
     data = document_of(marking)
     texts = data.pop("texts")
     write_document({**data, **further, "texts": texts}, to, ("texts", "lines", "unmatched"))
@@ -81,7 +81,7 @@ def _line(line: Marked) -> dict[str, Any]:
 
 
 def gradebook_data(book: Gradebook) -> dict[str, Any]:
-    """A class as JSON has it; marks are decimals as text, as in the CSV."""
+    """A class as data for JSON; marks are decimals as text, as in the CSV."""
     return {
         "lines": list(book.lines),
         "names": list(book.names or book.lines),

@@ -1,11 +1,11 @@
-"""Numbers, tokens and predictions as JSON has them: what every JSON document is written with.
+"""Numbers, tokens and predictions as data for JSON, for every JSON document.
 
-Floats are JSON numbers, the shortest that read back to the same float in their format; what JSON
-has no number for is text: "inf", "-inf", "nan".  An enclosure is {"mid", "rad"}, two decimals as
-text, with its proven digits beside.
+Floats are JSON numbers, the shortest that read back to the same float in their format.  Numbers
+that JSON lacks are text: "inf", "-inf", "nan".  An enclosure is {"mid", "rad"}, two decimals as
+text, beside its proven digits.
 
-A form that is too long to write is told by the address of its own entry: the step's formula and
-reads say how it comes about.
+A form that is too long to write is replaced by the address of its entry; the step's formula and
+inputs define it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.tracing import Missing, Trace
 
 PLACES = 10  # decimals beside a form
-GUARD = 3  # digits of a middle beyond those asked for, so that its rounding adds little to a radius
+GUARD = 3  # extra digits of a midpoint, so that its rounding adds little to the radius
 
 
 def write_document(
     document: dict[str, Any], to: TextIO, listed: Sequence[str] = ("steps",)
 ) -> None:
-    """Writes a document as JSON, a line a field; lists of these names take a line an entry."""
+    """Writes a document as JSON, a line for each field; `listed` lists have a line an entry."""
     to.write(_block(document, listed) + "\n")
 
 
@@ -52,7 +52,7 @@ def _json(value: Any) -> str:
 
 
 class Records:
-    """Writes the numbers of one trace; the letters they use are told at the end."""
+    """Writes the numbers of one trace; the letters they use are defined at the end."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -74,14 +74,14 @@ class Records:
         return {"address": address, "value": value, "decimal": decimal}
 
     def bare(self, entry: Any) -> dict[str, Any] | None:
-        """One number that has no address of its own; None where there is none."""
+        """One number without an address; None if there is none."""
         if entry is None:
             return None
         value, decimal = self.value(entry, None)
         return {"value": value, "decimal": decimal}
 
     def value(self, entry: Any, address: str | None) -> tuple[Any, str | None]:
-        """(value, decimal) of an entry as JSON has them."""
+        """(value, decimal) of an entry, as data for JSON."""
         if entry is ABSENT:
             return None, None
         if isinstance(entry, Enclosure):
@@ -100,21 +100,21 @@ class Records:
         return write(tree), entry.decimal(PLACES)
 
     def letters(self) -> dict[str, Any]:
-        """The letters used so far, and what they stand for."""
+        """The letters used so far, and their definitions."""
         return {
             letter.name: {"definition": write(letter.definition), "decimal": letter.decimal}
             for letter in self.forms.definitions(list(self.used))
         }
 
     def next(self) -> list[dict[str, Any] | None] | None:
-        """What comes next after every position."""
+        """The prediction after every position."""
         found = self.trace.next
         if found is None:
             return None
         return [self.prediction(position, prediction) for position, prediction in enumerate(found)]
 
     def prediction(self, position: int, found: Prediction | None) -> dict[str, Any] | None:
-        """What comes next after a position; None where nothing is known."""
+        """The prediction after a position; None if unknown."""
         if found is None:
             return None
         return {
@@ -129,7 +129,7 @@ class Records:
 
 
 def enclosure_data(entry: Enclosure, digits: int) -> tuple[dict[str, str], str | None]:
-    """(middle and radius, proven digits): as many as are proven; None where not one is."""
+    """(midpoint and radius, proven digits); None for the digits if not one is proven."""
     middle, radius = entry.interval(digits + GUARD)
     shown = enclosed_cell(entry, digits).decimal if entry.exact else entry.decimal(digits)
     proven = None if shown is None or "±" in shown else shown
@@ -141,7 +141,7 @@ def _interval_data(middle: str, radius: str) -> dict[str, str]:
 
 
 def float_data(array: Any) -> Any:
-    """Floats as JSON has them, in lists of lists; None where masked."""
+    """Floats as nested lists; None where masked."""
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(array).flat
         seen = zip(array.data.flat, hidden, strict=True)
@@ -154,19 +154,19 @@ def float_data(array: Any) -> Any:
 
 
 def _number(entry: Any) -> float | str | None:
-    """The shortest decimal that reads back to the float; its name where it is not finite."""
+    """The shortest decimal that reads back to the float; its name if it is not finite."""
     return number(float(str(entry)))
 
 
 def number(value: float | None) -> float | str | None:
-    """A rounded number; its name where JSON has no such number."""
+    """A rounded number; its name if JSON lacks it."""
     if value is None:
         return None
     return float(value) if isfinite(value) else str(float(value))
 
 
 def plain(found: Any) -> Any:
-    """Records of rounded numbers as JSON has them."""
+    """Records of rounded numbers, as data for JSON."""
     if is_dataclass(found) and not isinstance(found, type):
         return picked(found, *(field.name for field in fields(found)))
     if isinstance(found, list | tuple):
@@ -182,5 +182,5 @@ def picked(found: Any, *names: str) -> dict[str, Any]:
 
 
 def missing(found: Missing | None) -> dict[str, Any] | None:
-    """Why there is no number, as the trace's document says it; None where there is one."""
+    """Why there is no number, as in the trace's document; None if there is one."""
     return None if found is None else picked(found, "kind", "cause")

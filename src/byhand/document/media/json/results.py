@@ -1,4 +1,4 @@
-"""Comparisons, generations, inventories and models as data: what `--json` prints of them."""
+"""Comparisons, generations, inventories and models as data, for `--json`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _compared_tokens(found: Compared) -> list[dict[str, Any]] | None:
 
 
 def generation_data(generation: Generation) -> dict[str, Any]:
-    """The generation as JSON has it: what has come so far, and `ended` null where it has not."""
+    """The generation as data for JSON: the tokens so far; `ended` is null if it has not ended."""
     tokens = generation.model.vocabulary.tokens
     sampling = generation.sampling
     return {
@@ -111,7 +111,7 @@ def generation_data(generation: Generation) -> dict[str, Any]:
 
 
 def _proof(generation: Generation) -> dict[str, Any]:
-    """The digits that are proven and the precision it took; nothing where none were asked for."""
+    """The proven digits and the precision needed; empty if none were asked for."""
     if generation.digits is None:
         return {}
     return {"digits": generation.digits, "bits": getattr(generation.numbers, "bits", None)}
@@ -134,8 +134,7 @@ def _chosen_data(generation: Generation, chosen: Chosen) -> dict[str, Any]:
 
 
 def _value(generation: Generation, chosen: Chosen) -> tuple[Any, str | None]:
-    """(value, decimal) as in a trace; too long a form is told by its address in the trace of the
-    text before the token."""
+    """(value, decimal) as in a trace; too long a form is replaced by its address."""
     entry = chosen.probability
     if isinstance(entry, Enclosure):
         return enclosure_data(entry, generation.digits or DIGITS)
@@ -175,7 +174,7 @@ def _line(line: Line) -> dict[str, Any]:
 
 
 def models_data(found: Iterable[tuple[Model, int]]) -> list[dict[str, Any]]:
-    """The models, each with its own text and how many parameters it has."""
+    """The models, each with its text and its number of parameters."""
     return [
         {"name": m.name, "about": m.about, "text": m.text, "target": m.target, "parameters": n}
         for m, n in found

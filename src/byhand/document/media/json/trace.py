@@ -20,7 +20,7 @@ from byhand.tracing import Trace, Worked
 
 
 def write_json(trace: Trace, to: TextIO, only: Iterable[str] = (), names: str = "byhand") -> None:
-    """Writes the document, one line a step, with the steps' names in some style."""
+    """Writes the document, one line for each step, with names in some style."""
     document = document_of(trace, only)
     document["steps"] = in_style(document["steps"], trace.plan, names)
     write_document(document, to)
@@ -29,7 +29,7 @@ def write_json(trace: Trace, to: TextIO, only: Iterable[str] = (), names: str = 
 def write_plan_json(
     plan: Plan, to: TextIO, only: Iterable[str] = (), names: str = "byhand"
 ) -> None:
-    """Writes a plan alone: its steps without values."""
+    """Writes a plan without values."""
     wanted = tuple(only)
     shown = set(plan.matching(wanted)) if wanted else {step.address for step in plan}
     steps = in_style([step_record(s) for s in plan if s.address in shown], plan, names)
@@ -56,7 +56,7 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def proof_data(trace: Trace) -> dict[str, Any]:
-    """Of proven digits: how many were asked for, the precision it took, what was not proven."""
+    """The digits asked for, the precision needed, and what was not proven."""
     proof = trace.proof
     if proof is None:
         return {}
@@ -80,7 +80,7 @@ def proof_data(trace: Trace) -> dict[str, Any]:
 
 
 def in_style(steps: list[dict[str, Any]], plan: Plan, style: str) -> list[dict[str, Any]]:
-    """The steps under their names in a style; byhand's own stands beside as "byhand"."""
+    """The steps under their names in a style; byhand's own name is under "byhand"."""
     if style == "byhand":
         return steps
     called = plan.in_style(style)
@@ -96,7 +96,7 @@ def in_style(steps: list[dict[str, Any]], plan: Plan, style: str) -> list[dict[s
 
 
 def step_record(step: Step) -> dict[str, Any]:
-    """What a step is, without its value."""
+    """A step, without its value."""
     return picked(step, "address", "op", "reads", "axes", "shape", "formula")
 
 
@@ -104,7 +104,7 @@ class TraceData(Records):
     """Writes the steps of one trace with their numbers, and its loss."""
 
     def step(self, worked: Worked) -> dict[str, Any]:
-        """A step with its values; why there are none, where it has none."""
+        """A step with its values, or the reason why it has none."""
         record = step_record(worked.step)
         record["register"] = worked.register
         if worked.missing is not None:
@@ -128,12 +128,12 @@ class TraceData(Records):
         return {**record, **self.notes(worked)}
 
     def notes(self, worked: Worked) -> dict[str, Any]:
-        """What is to be said of a step's entries."""
+        """Notes on a step's entries."""
         notes = [picked(note, "kind", "index") for note in worked.notes]
         return {"notes": notes} if notes else {}
 
     def loss(self) -> dict[str, Any] | None:
-        """The loss, and the target it is about."""
+        """The loss, and its target."""
         if self.trace.loss is None or self.trace.target is None:
             return None
         value, decimal = self.value(self.trace.steps["loss"].at((0,)), "loss[0]")
@@ -147,7 +147,7 @@ def registers_of(worked: Worked) -> set[str]:
 
 
 def _nested(worked: Worked, at: Any) -> Any:
-    """A list of lists with what `at` says of each index."""
+    """Nested lists of `at` for each index."""
 
     def level(index: tuple[int, ...]) -> Any:
         if len(index) == len(worked.step.shape):

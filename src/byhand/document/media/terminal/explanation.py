@@ -1,6 +1,6 @@
 """The sections of an explanation as lines of a given width; readable without colour.
 
-Bars grow from an axis, to the left for what is negative: the sign of the number says it as well.
+Bars start at an axis and go left for negative numbers, as their signs say too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def lines(
 
 
 def section(terminal: Terminal, part: Section) -> Iterator[str]:
-    """A section under its heading; sentences below sentences need no line between them."""
+    """A section under its heading; consecutive sentences have no blank line between them."""
     yield ""
     yield ""
     rule = "─" * max(terminal.width - width_of(part.title) - 4, 0)
@@ -76,7 +76,7 @@ def section(terminal: Terminal, part: Section) -> Iterator[str]:
 
 
 def drawing(terminal: Terminal, part: Drawing) -> Iterator[str]:
-    """A plane in characters, or the words that stand instead of it."""
+    """A plane in characters, or its description in words."""
     if lines := plane.drawn(part, terminal.width):
         yield from (f"{INDENT}{line}".rstrip() for line in lines)
         yield from quiet_lines(plane.signs(), terminal.width, terminal.ink)
@@ -87,7 +87,7 @@ def drawing(terminal: Terminal, part: Drawing) -> Iterator[str]:
 
 
 def terms(terminal: Terminal, found: Terms) -> Iterator[str]:
-    """A row a term: its number, and a bar to the side of its sign."""
+    """A row for each term: its number, and a bar on the side of its sign."""
     yield from quiet_lines(found.title, terminal.width, terminal.ink)
     labels = max((width_of(_label(line)) for line in found.lines), default=0)
     values = max((width_of(line.added.short) for line in found.lines), default=0)
@@ -100,7 +100,7 @@ def terms(terminal: Terminal, found: Terms) -> Iterator[str]:
 
 
 def _beside(terminal: Terminal, found: Terms, labels: int, values: int) -> Iterator[str]:
-    """Each number behind its name, and a bar behind it."""
+    """Each number after its name, with a bar after it."""
     room = terminal.width - len(INDENT) - labels - values - 7  # two gaps, the axis and the mark
     left, right, scale = _sides(found, room)
     for line in found.lines:
@@ -115,7 +115,7 @@ def _beside(terminal: Terminal, found: Terms, labels: int, values: int) -> Itera
 
 
 def _below(terminal: Terminal, found: Terms, values: int) -> Iterator[str]:
-    """Where a name and its number do not fit side by side, each number stands below."""
+    """Each number below its name, where they do not fit side by side."""
     for line in found.lines:
         if line.kind == "sum":
             yield terminal.ink(f"{INDENT * 2}{'─' * values}", "quiet")
@@ -125,7 +125,7 @@ def _below(terminal: Terminal, found: Terms, values: int) -> Iterator[str]:
 
 
 def _drawn(terminal: Terminal, line: TermLine, left: int, scale: float) -> str:
-    """The bar with its axis; one that is too short for half a sign is not there."""
+    """The bar with its axis; empty below half a character."""
     halves = round(abs(line.size) * 2 * scale)
     if line.kind == "sum" or not halves:
         return " " * left + terminal.ink(AXIS, "quiet")
@@ -145,8 +145,7 @@ def _label(line: TermLine) -> str:
 
 
 def _sides(found: Terms, room: int) -> tuple[int, int, float]:
-    """How many characters the bars take to the left and to the right of the axis, and how many a
-    bar of size 1 takes; no room, no bars."""
+    """The columns of the bars left and right of the axis, and those of a bar of size 1."""
     low, high = found.reach
     if room < LEAST_BARS or not low + high:
         return 0, 0, 0.0
@@ -158,7 +157,7 @@ def _sides(found: Terms, room: int) -> tuple[int, int, float]:
 
 
 def lens_grid(part: LensTable) -> Grid:
-    """Who leads after each step, as a table of short texts."""
+    """The leader after each step, as a table of short texts."""
     numbers = [_("probability"), *part.tokens, *[_("place")] * part.placed]
     columns = (Column(_("after"), "address"), Column(_("leads")))
     return Grid(

@@ -1,4 +1,4 @@
-"""Ink: the few colours of the terminal, or none.  Every colour only repeats what a sign says."""
+"""Ink: the few colours of the terminal, or none.  Every colour only repeats a sign."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODES = {
     "returns": "32",
     "wrong": "1;31",
 }
-_SECOND = "\ue000"  # stands for the second column of a wide sign; no text has it
+_SECOND = "\ue000"  # placeholder for the second column of a wide character; no text contains it
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def ink_for(stream: TextIO) -> Ink:
 
 
 def width_of(text: str) -> int:
-    """How many columns a terminal needs for a text: wide signs take two, combining ones none."""
+    """The columns of a text on a terminal: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))
@@ -56,15 +56,15 @@ def _columns(sign: str) -> int:
 
 
 def wrap(text: str, width: int, **how: Any) -> list[str]:
-    """The text in lines of a width in columns, as textwrap has them in signs."""
+    """The text wrapped to a width in columns, where textwrap counts characters."""
     if text.isascii():
         return textwrap.wrap(text, width, **how)
     stretched = "".join(sign + _SECOND * (width_of(sign) - 1) for sign in text)
     if stretched != text:
-        width -= 1  # a break between both columns of a sign leaves the second one to this line
+        width -= 1  # a break inside a wide character moves its second column to the next line
     return [line.replace(_SECOND, "") for line in textwrap.wrap(stretched, width, **how)]
 
 
 def padded(text: str, width: int) -> str:
-    """The text with blanks behind it up to a width."""
+    """The text padded with blanks to a width."""
     return text + " " * (width - width_of(text))

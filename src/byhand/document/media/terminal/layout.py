@@ -1,9 +1,8 @@
 """Tables of numbers, fitted to a width.
 
-A cell is shown in the richest manner that fits: every form on one line, the forms below each
-other, or proven decimals alone; a table that is still too wide continues below itself.  Proven
-decimals of any length stand with their points below each other; where not even two of them fit
-side by side, each has a line of its own.
+A cell is shown in the richest manner that fits: all forms on one line, the forms below each other,
+or proven decimals alone.  A table that is still too wide continues below.  Proven decimals have
+aligned points; if not even two fit side by side, each has its own line.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ MANNERS = (
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The lines of a table; `brief` where forms were left out for want of room."""
+    """The lines of a table; `brief` if forms were left out for lack of room."""
 
     lines: tuple[str, ...]
     brief: bool
@@ -72,7 +71,7 @@ def fit(table: NumberTable, width: int, ink: Ink, signs: bool = True) -> Fitted:
 
 
 def as_printed(table: NumberTable) -> NumberTable:
-    """A weight without how far each of its numbers may be from what is printed."""
+    """A weight without the radii of its printed numbers."""
     rows = tuple(
         replace(
             row,
@@ -84,7 +83,7 @@ def as_printed(table: NumberTable) -> NumberTable:
 
 
 def proven_digits(table: NumberTable) -> bool:
-    """Whether the numbers are proven decimals and have no other form."""
+    """Whether the numbers are proven decimals without other forms."""
     return any(
         cell.register in ("exact", "enclosed")
         and cell.form is None
@@ -96,7 +95,7 @@ def proven_digits(table: NumberTable) -> bool:
 
 
 def aligned(table: NumberTable) -> list[list[str]]:
-    """The texts of a table of proven digits, row by row, padded so that the points meet."""
+    """The texts of a table of proven digits by row, padded so that the points align."""
     block = _Block(table, MANNERS[-1], signs=False)
     return [
         [column.text(*cell[0]) for column, cell in zip(block.columns, row, strict=True)]
@@ -113,7 +112,7 @@ def _has_forms(table: NumberTable) -> bool:
 
 
 def _shows(table: NumberTable, manner: Manner) -> bool:
-    """Whether every number can be read off exactly."""
+    """Whether every number is shown exactly."""
     cells = [cell for row in table.rows for cell in row.cells if not cell.masked]
     return manner.form and all(
         cell.radius or (cell.form is not None and not wide(cell.form)) for cell in cells
@@ -125,7 +124,7 @@ def _tells(table: NumberTable) -> bool:
 
 
 def _telling(cell: Cell) -> bool:
-    """Whether the working has names in it: worth lines of its own, as plain sums are not."""
+    """Whether the working contains names, and so deserves its own lines."""
     tree = cell.worked
     return tree is not None and any(isinstance(leaf, Name) for leaf in leaves(tree))
 
@@ -139,7 +138,7 @@ def _continued(table: NumberTable, width: int, ink: Ink, signs: bool) -> Iterato
 
 
 def _starts(table: NumberTable, width: int, signs: bool) -> list[int]:
-    """Where the pieces begin; of proven decimals, pieces of equal breadth where they fit."""
+    """The first columns of the pieces; for proven decimals, pieces of equal width if they fit."""
     total = len(table.columns)
 
     def fits(start: int, stop: int) -> bool:
@@ -170,14 +169,14 @@ def _piece(table: NumberTable, start: int, stop: int, signs: bool) -> _Block:
 
 
 def _listed(table: NumberTable, width: int, ink: Ink, signs: bool) -> Iterator[str]:
-    """One number a line, behind the word of its column; one that is too long is broken."""
+    """One number on each line, after its column's word; long numbers are broken."""
     heads = table.heads or (tuple(map(str, table.columns)) if len(table.columns) > 1 else ("",))
     labels = max((width_of(row.label) for row in table.rows), default=0)
     beside = max(map(width_of, heads))
     lead = 2 * signs + labels + len(GAP) + bool(beside) * (beside + len(GAP))
     room = max(width - lead, 1)
     before = max((before_point(_only(cell)) for row in table.rows for cell in row.cells), default=0)
-    before = before if 2 * before <= room else 0  # no points below each other: each line is full
+    before = before if 2 * before <= room else 0  # without aligned points: each line is full
     in_order = table.columns == tuple(sorted(table.columns))
     last: int | None = None
     for row in table.rows:
@@ -196,7 +195,7 @@ def _listed(table: NumberTable, width: int, ink: Ink, signs: bool) -> Iterator[s
 
 
 def _broken(text: str, before: int, room: int) -> Iterator[str]:
-    """A number in lines of so much room, its point behind `before` signs."""
+    """A number broken into lines of `room`, with its point after `before` characters."""
     lead = " " * max(before - before_point(text), 0)
     yield lead + text[: room - len(lead)]
     rest = text[room - len(lead) :]
@@ -210,12 +209,12 @@ def _only(cell: Cell) -> str:
 
 
 def before_point(text: str) -> int:
-    """How many signs of a number stand before its point, or before where it would be."""
+    """The number of characters before a number's point, or before its end."""
     return len(re.split("[.e ]", text, maxsplit=1)[0])
 
 
 def cell_lines(cell: Cell, manner: Manner) -> list[tuple[str, str]]:
-    """A cell's lines as (sign before it, text)."""
+    """A cell's lines as (sign, text)."""
     if cell.masked:
         return [("", MASK)]
     if cell.radius is not None:
@@ -268,11 +267,11 @@ class _Block:
         return lead + gaps + sum(column.width for column in self.columns)
 
     def _gap(self, place: int) -> str:
-        """The room before a column; an ellipsis where columns are left out."""
+        """The gap before a column; an ellipsis if columns are left out."""
         shown = self.table.columns
         if not place and not self.signs and not self.label_width:
             return ""
-        if not place or shown != tuple(sorted(shown)):  # not in their own order: nothing between
+        if not place or shown != tuple(sorted(shown)):  # not in their own order: no gaps
             return self.gap
         return self.gap if shown[place] == shown[place - 1] + 1 else self.gap + "…" + self.gap
 
@@ -294,7 +293,7 @@ class _Block:
 
     def _line(self, row: NumberRow, texts: list[list[tuple[str, str]]], line: int, ink: Ink) -> str:
         label, gutter = ("", "") if line else (row.label, GUTTER.get(row.register or "", ""))
-        gutter = "" if self.pointed else gutter  # all of them are enclosed: the step says it once
+        gutter = "" if self.pointed else gutter  # all are enclosed: the step says it once
         text = (ink(gutter, row.register) if gutter else " ") + " " if self.signs else ""
         text += ink(padded(label, self.label_width), "quiet")
         for place, (column, cell) in enumerate(zip(self.columns, texts, strict=True)):
@@ -305,13 +304,12 @@ class _Block:
 
 @dataclass
 class _Column:
-    """Where the signs and the texts of a column stand; numbers stand to the right, or with their
-    points below each other."""
+    """The places of signs and texts in a column; numbers are right-aligned, or by their points."""
 
     lead: int  # room for the sign
     inner: int
     right: bool
-    after: int | None = None  # room for the point and what follows it, where points are aligned
+    after: int | None = None  # room for the point and the decimals, if points are aligned
 
     @property
     def width(self) -> int:

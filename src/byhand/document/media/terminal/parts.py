@@ -18,22 +18,22 @@ from byhand.expression import write
 from byhand.language import _
 
 INDENT = "  "
-TOKEN = 12  # columns of a token that is chosen; a longer one takes what it needs
+TOKEN = 12  # columns of a chosen token; a longer one takes more
 APART = ("Title", "Grid", "Finding", "Facts")  # parts with a blank line before them
 MARKS = {"leaves": "↗", "returns": "↙", "stops": "■", "limit": "!", "open": "?", "closing": "="}
 INKS = {"open": "named", "closing": "strong", "more": "quiet"}  # of remarks; else their kind
-LONGEST_DEFINITION = 400  # characters; a longer one helps nobody
+LONGEST_DEFINITION = 400  # characters; longer definitions are left out
 
 
 @dataclass
 class Terminal:
-    """Writes parts as lines, none longer than `width` as far as words and numbers can be broken."""
+    """Writes parts as lines of at most `width`, as far as words and numbers can be broken."""
 
     width: int = 80
     ink: Ink = field(default_factory=Ink)
     told: set[str] = field(default_factory=set)  # letters already defined
-    brief: str | None = None  # the first entry whose form had no room
-    piped: bool = False  # then tables of formulas are not broken to fit
+    brief: str | None = None  # the first entry whose form did not fit
+    piped: bool = False  # tables of formulas are not broken to fit
     drawn: ClassVar[dict[str, Callable[[Terminal, Any], Iterator[str]]]]  # by the class of a part
 
     def lines(self, document: Iterable[parts.Part | parts.Section]) -> Iterator[str]:
@@ -44,7 +44,7 @@ class Terminal:
             yield from self.part(part)
 
     def part(self, part: parts.Part | parts.Section) -> Iterator[str]:
-        """One part as lines; what a terminal cannot show is said in words."""
+        """One part as lines; a part that a terminal cannot show is described in words."""
         draw = self.drawn.get(type(part).__name__)
         if draw is not None:
             return draw(self, part)
@@ -71,7 +71,7 @@ class Terminal:
             yield from self.paragraph(text, INDENT * 2, f"{INDENT}• ")
 
     def facts(self, part: parts.Facts) -> Iterator[str]:
-        """Words and what they are, below their title; the points of numbers below each other."""
+        """Facts with their names below a title; points of numbers are aligned."""
         yield from self.paragraph(part.title, INDENT)
         room = max(width_of(name) for name, _fact in part.facts)
         numbers = all(set(fact[:1]) <= set("-0123456789≥") for _name, fact in part.facts)
@@ -152,7 +152,7 @@ class Terminal:
                 yield self.ink(line, "quiet")
 
     def at_the_right(self, axes: str, sign: str, register: str | None) -> Iterator[str]:
-        """Axes and register on a line of their own, or on two where they do not fit on one."""
+        """Axes and register on their own line, or on two if they do not fit."""
         room = self.width - width_of(f"{axes}   {sign}".rstrip())
         if sign and room >= 0:
             yield " " * room + self.ink(axes, "quiet") + "   " + self.ink(sign, register)
@@ -168,7 +168,7 @@ class Terminal:
         yield from lines[1:]
 
     def given(self, weights: Iterable[parts.NumberTable]) -> Iterator[str]:
-        """The weights a step reads: those that a word describes on one line, then the tables."""
+        """The weights of a step: those that a word describes on one line, then the tables."""
         if said := [f"{weight.title} = {weight.word}" for weight in weights if weight.word]:
             text = _("with {what}").format(what=", ".join(said))
             for line in self.paragraph(text, INDENT * 2, INDENT):
@@ -178,7 +178,7 @@ class Terminal:
                 yield from self.weight(weight)
 
     def weight(self, table: parts.NumberTable) -> Iterator[str]:
-        """The numbers of a weight; of one that was printed, what is printed."""
+        """The numbers of a weight; for a printed weight, its printed decimals."""
         lead = INDENT + _("with {what}").format(what=f"{table.title} =") + " "
         fitted = fit(as_printed(table), self.width - width_of(lead), Ink(), signs=False)
         for place, line in enumerate(fitted.lines):
@@ -200,7 +200,7 @@ class Terminal:
             yield self.ink(f"{INDENT}… {text}", "quiet")
 
     def hint(self, step: parts.StepPart, table: parts.NumberTable) -> Iterator[str]:
-        """Where the forms are that had no room; said once."""
+        """A hint where to see the forms that did not fit, once."""
         before = 1 if step.axes[0] in ("head", "kv_head") else 0
         index = [0] * len(step.axes)
         index[before] = table.rows[-1].place
@@ -210,7 +210,7 @@ class Terminal:
             yield self.ink(line, "quiet")
 
     def letters(self, part: parts.Loss | parts.WorkingLine) -> Iterator[str]:
-        """The letters whose forms were shown and which have not been told."""
+        """The definitions of the shown letters that have not been defined yet."""
         for letter in part.letters:
             if letter.name not in self.told:
                 self.told.add(letter.name)
@@ -226,14 +226,14 @@ class Terminal:
         yield from self.paragraph(text, " " * len(lead), lead)
 
     def remark(self, remark: parts.Remark) -> Iterator[str]:
-        """A sentence at a step, behind the sign of its kind."""
+        """A sentence at a step, after the sign of its kind."""
         sign = MARKS.get(remark.kind, "")
         indent = INDENT + "  " * bool(sign)
         for line in self.paragraph(remark.text, indent, f"{INDENT}{sign} " if sign else INDENT):
             yield self.ink(line, INKS.get(remark.kind, remark.kind))
 
     def left_out(self, part: parts.LeftOut) -> Iterator[str]:
-        """What is not shown, and how to see it."""
+        """What is left out, and how to see it."""
         return self.remark(parts.Remark("more", f"{part.text} {part.command}".rstrip()))
 
     def not_worked(self, part: parts.NotWorked) -> Iterator[str]:
@@ -265,9 +265,9 @@ class Terminal:
             yield from self.paragraph(verdict(found), " " * width_of(lead), lead)
 
     def choice(self, part: parts.Choice) -> Iterator[str]:
-        """Position, token, probability and what is known, on a line if it fits; then the form.
+        """Position, token, probability and verdict, on one line if they fit; then the form.
 
-        Proven digits that have no room beside what is known stand below it.
+        Proven digits that do not fit beside the verdict stand below it.
         """
         lead = INDENT + part.position.rjust(part.room) + INDENT
         below = " " * len(lead)
@@ -296,12 +296,12 @@ class Terminal:
         yield from self.letters(part)
 
     def equation(self, cell: parts.Cell, lead: str = "") -> Iterator[str]:
-        """A number, one form a line."""
+        """A number, one form on each line."""
         for sign, text in forms_of(cell):
             yield from self.paragraph(text, INDENT * 3, f"{INDENT}{lead}{sign} ")
 
     def working(self, part: parts.WorkingLine) -> Iterator[str]:
-        """How one number comes about, a form a line."""
+        """The working of one number, one form on each line."""
         yield ""
         head = self.ink(part.address, "strong")
         sign = register_sign(part.cell.register)
@@ -332,14 +332,14 @@ class Terminal:
 
 
 def _verdicts(terminal: Terminal, part: Any) -> Iterator[str]:
-    """A report or a class, drawn by what is imported for a marking alone."""
+    """A report or a class, drawn by a module that is imported only for markings."""
     from byhand.document.media.terminal import verdicts
 
     return verdicts.lines(part, terminal.width, terminal.ink)
 
 
 def _explained(terminal: Terminal, part: Any) -> Iterator[str]:
-    """A part of an explanation, drawn by what is imported for one alone."""
+    """A part of an explanation, drawn by a module that is imported only for explanations."""
     from byhand.document.media.terminal import explanation
 
     return explanation.lines(terminal, part)
@@ -365,7 +365,7 @@ Terminal.drawn = {
 
 
 def verdict(found: parts.Prediction) -> str:
-    """What is known of the next token, in words."""
+    """Whether the next token is proven, tied or undecided, in words."""
     if found.token is None:
         return words.undecided(found.candidates)
     proof = _("proven") if found.proven else _("not proven")
@@ -378,7 +378,7 @@ def verdict(found: parts.Prediction) -> str:
 
 
 def legend(title: parts.Title) -> Iterator[tuple[str, str | None, str]]:
-    """(sign, register, meaning) of the signs that this document uses."""
+    """(sign, register, meaning) of the signs in this document."""
     for register in title.registers:
         about = words.register_about(register)
         if register == "enclosed" and title.digits is not None:
@@ -398,7 +398,7 @@ def register_sign(register: str | None) -> str:
 
 
 def _beside(cell: parts.Cell) -> str:
-    """The decimals, in one column whatever the numbers are."""
+    """The decimals, padded to one column."""
     if cell.radius is not None:
         return f"  {cell.decimal} ± {cell.radius}"
     sign = "  " if cell.register == "rounded" else "= " if decimal_alone(cell) else "≈ "

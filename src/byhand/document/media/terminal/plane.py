@@ -1,7 +1,7 @@
 """The plane in characters: a small drawing for the terminal that needs no colour.
 
-The letters strewn over it say which token wins there; a line of dots is the way of a position from
-its embedding (o) past its stops (+) to its end (@), which is labelled with what is predicted.
+Scattered letters show which token wins there.  A line of dots is the path of a position from its
+embedding (o) past its stops (+) to its end (@), which is labelled with its prediction.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from byhand.document.parts.drawn import Drawing, Spot, Way, WonRegion
 from byhand.document.words import together
 from byhand.language import _
 
-WIDEST_DRAWN = 2  # dimensions of a stream that characters can show
+WIDEST_DRAWN = 2  # largest dimension that characters can show
 WIDE, SMALL, NARROW = 64, 44, 20  # signs across: in full, in short, at least
 BESIDE = 14  # signs beside a plane
-SQUARE = 0.5  # a sign's width, in its heights
-BETWEEN = (6, 3)  # signs and lines from letter to letter of a region
+SQUARE = 0.5  # width of a character, in heights
+BETWEEN = (6, 3)  # columns and lines between the letters of a region
 MOST_PATHS = 6
-MARGIN = 5  # signs for the numbers at the left; a longer one has an exponent
+MARGIN = 5  # columns for the numbers at the left; longer ones have an exponent
 
 
 def drawn(part: Drawing, width: int) -> list[str]:
@@ -32,13 +32,13 @@ def drawn(part: Drawing, width: int) -> list[str]:
 
 
 def signs() -> str:
-    """What the signs of a drawing mean; lines are broken between them alone."""
+    """The meaning of the signs; lines break only between them."""
     told = _("o embedding   + after a step   @ the end   letters: who wins there")
     return "   ".join(map(together, told.split("   ")))
 
 
 class _Sheet:
-    """Lines of signs, of which each is written once: what comes first stays."""
+    """Lines of characters; each is written once, and the first one stays."""
 
     def __init__(self, part: Drawing, wide: int) -> None:
         across, up = part.size
@@ -61,7 +61,7 @@ class _Sheet:
             self.signs.setdefault(cell, sign)
 
     def write(self, cell: tuple[int, int], text: str) -> bool:
-        """A word to the right of a cell, or to its left, or a line up or down: where it is free."""
+        """Writes a word right or left of a cell, or a line up or down, where there is room."""
         column, row = cell
         for down in (0, -1, 1, -2, 2):
             for start in (column + 2, column - 1 - len(text), column - len(text) // 2):
@@ -103,7 +103,7 @@ def _plane(part: Drawing, wide: int) -> Iterator[str]:
 
 
 def _label(number: float, unit: float) -> str:
-    """A number at an axis; with an exponent where it would not fit beside the drawing."""
+    """A number at an axis; with an exponent if it would not fit."""
     text = decimal(number, unit)
     if len(text) <= MARGIN:
         return text
@@ -185,7 +185,7 @@ def _edges(sheet: _Sheet, regions: Sequence[WonRegion]) -> None:
 
 
 def _axes(sheet: _Sheet) -> None:
-    """A cross where the zero vector lies."""
+    """A cross at the zero vector."""
     sheet.put(sheet.cell((0.0, 0.0)), "┼")
 
 

@@ -1,4 +1,4 @@
-"""Tables to be read as lines of a given width: panels side by side, words broken into lines."""
+"""Tables to read, as lines of a given width: panels side by side, words wrapped."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from byhand.document.words import HARD_SPACE
 from byhand.language import _
 
 INDENT = "  "
-STRONG = "*"  # beside a cell that matters most
+STRONG = "*"  # beside the most important cell
 EIGHTHS, LONGEST_BAR = " ▏▎▍▌▋▊▉", 10  # columns
-LEAST_WORDS = (24, 12, 6)  # characters of a column of words that is made narrower, in turn
+LEAST_WORDS = (24, 12, 6)  # least widths of a column of words, tried in turn
 
 
 def grid_lines(grid: Grid, width: int, ink: Ink) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _beside(
             if len(row) == 1:
                 yield ink(INDENT + row[0], "stage")
                 continue
-            if at == len(grid.rows) and grid.columns[0].kind != "address":  # it is told by its word
+            if at == len(grid.rows) and grid.columns[0].kind != "address":  # the total has a word
                 yield ink(INDENT + "─" * (_used(rooms) - len(INDENT)), "quiet")
             for line in _row(next(left), rooms, rights):
                 yield line if bars < 1 else _with_bar(line, _used(rooms), grid.rows[at][-1], bars)
@@ -76,7 +76,7 @@ def _broken(
     right: Sequence[bool],
     ink: Ink,
 ) -> Iterator[str]:
-    """Each row in two lines: its address, and below it the numbers."""
+    """Each row on two lines: its address, and below it the numbers."""
     for at, row in enumerate((heads, *rows)):
         if len(row) == 1:
             yield ink(INDENT + row[0], "stage")
@@ -100,19 +100,18 @@ def _listed(
 
 
 def _with_bar(line: str, room: int, share: str, longest: int) -> str:
-    """A row with a bar at its end, as long as a share of the longest."""
+    """A row with a bar at its end, in proportion to the longest."""
     full, part = divmod(round(8 * longest * float(share or 0)), 8)
     return (padded(line, room + len(INDENT)) + "█" * full + EIGHTHS[part]).rstrip()
 
 
 def quiet_lines(text: str, width: int, ink: Ink) -> Iterator[str]:
-    """Words beside a table, which are not its main thing."""
+    """Secondary words beside a table."""
     return (ink(line, "quiet") for line in broken(text, width, INDENT, INDENT))
 
 
 def _cells(grid: Grid, at: int, row: Sequence[str]) -> list[str]:
-    """A row as texts: shares in per cent, what matters most with a mark, rows of a group indented;
-    of a heading, its only cell."""
+    """A row as texts: shares in per cent, the strong cell marked, groups indented."""
     if len(row) == 1:
         return list(row)
     cells = []
@@ -150,7 +149,7 @@ def _panels(
 
 
 def _narrowed(rooms: Sequence[int], right: Sequence[bool], width: int) -> list[int]:
-    """The widest columns of words made narrower until the row fits, the first one last."""
+    """The widths with the widest word columns narrowed until the row fits, the first one last."""
     found = list(rooms)
     words = [at for at in range(1, len(found)) if not right[at]]
     for least, columns in (*((least, words) for least in LEAST_WORDS), (LEAST_WORDS[-1], [0])):
@@ -174,7 +173,7 @@ def _below(rooms: Sequence[int]) -> int:
 def _row(
     texts: Sequence[str], rooms: Sequence[int], right: Sequence[bool], indent: str = INDENT
 ) -> Iterator[str]:
-    """A row of cells; what is wider than its column goes on below."""
+    """A row of cells; texts wider than their column continue below."""
     stacks = [
         [text] if to_right or width_of(text) <= room else list(broken(text, room, apart=True))
         for text, room, to_right in zip(texts, rooms, right, strict=True)

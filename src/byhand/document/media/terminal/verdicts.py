@@ -1,4 +1,4 @@
-"""Marked lines on the terminal: the result, the tally, and a table with a line of working a row.
+"""Marked lines on the terminal: the result, the tally, and a table with a row for each line.
 
 Readable without colour: every verdict has a sign.
 """
@@ -65,7 +65,7 @@ def _heading(title: str, width: int, ink: Ink) -> Iterator[str]:
 
 
 def _tally(counts: Sequence[Signed], width: int, ink: Ink) -> Iterator[str]:
-    """How many lines have each verdict, as many of them on a line as fit."""
+    """The number of lines with each verdict, as many on a line as fit."""
     pieces = [f"{count.sign} {count.text}".replace(" ", HARD_SPACE) for count in counts]
     for line in broken(GAP.join(pieces), width, INDENT, INDENT):
         for count in counts:
@@ -74,7 +74,7 @@ def _tally(counts: Sequence[Signed], width: int, ink: Ink) -> Iterator[str]:
 
 
 def table_lines(table: VerdictTable, width: int, ink: Ink) -> Iterator[str]:
-    """The lines with their verdicts, and below each what there is to say of it."""
+    """The lines with their verdicts, and their explanations below."""
     rows = _Rows(table, width)
     if any(isinstance(row, VerdictLine) for row in table.rows):
         yield from (ink(text, "quiet") for text in rows.fitted(rows.head))
@@ -88,7 +88,7 @@ def table_lines(table: VerdictTable, width: int, ink: Ink) -> Iterator[str]:
             yield text.replace(line.sign, ink(line.sign, INKS[line.verdict]), 1)
         for kind, sentence in line.told:
             if kind == "share" or (kind == "reason" and sentence == before):
-                continue  # a reason that is also that of the line before is told once
+                continue  # a repeated reason is told once
             lead = DETAIL + {"suspect": "» ", "change": INDENT}.get(kind, "")
             rest = DETAIL + INDENT * (kind in ("suspect", "change"))
             yield from (ink(t, TOLD.get(kind)) for t in broken(sentence, width, lead, rest))
@@ -109,8 +109,7 @@ def _run(run: VerdictRun, width: int, ink: Ink) -> Iterator[str]:
 
 
 class _Rows:
-    """The columns of a table, fitted to a width: where it is short, what the sign says is not said
-    again, and on a narrow page a line takes two."""
+    """The columns of a table, fitted to a width: a narrow one has two lines for a row."""
 
     def __init__(self, table: VerdictTable, width: int) -> None:
         self.head = ["", _("line"), _("verdict"), _("of allowed"), _("× usual"), _("worst entry")]
@@ -118,11 +117,11 @@ class _Rows:
         rows = [self.head, *map(_cells, alone)]
         self.rooms = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
         self.rooms[SIGN] = 2  # the sign, and the mark beside it
-        self.kept = [VERDICT, SHARE, WORST]  # the columns behind the line
+        self.kept = [VERDICT, SHARE, WORST]  # the columns after the line's name
         if any(line.times for line in table.lines):
             self.kept.insert(2, USUAL)
         self.broken = False
-        if self.used(LINE, *self.kept) > width:  # the sign says the verdict too
+        if self.used(LINE, *self.kept) > width:  # the sign gives the verdict too
             briefer = [column for column in self.kept if column != VERDICT]
             self.broken = self.used(LINE, *briefer) > width
             if not self.broken or self.used(*self.kept) > width:
@@ -131,7 +130,7 @@ class _Rows:
                 self.kept = [SHARE, WORST]
 
     def used(self, *columns: int) -> int:
-        """How wide these columns are behind the sign."""
+        """The width of these columns after the sign."""
         return len(INDENT) + self.rooms[SIGN] - 1 + sum(2 + self.rooms[at] for at in columns)
 
     def fitted(self, row: Sequence[str]) -> Iterator[str]:
@@ -173,7 +172,7 @@ def class_lines(part: ClassTable, width: int, ink: Ink) -> Iterator[str]:
 
 
 def _students(part: ClassTable, width: int, ink: Ink) -> Iterator[str]:
-    """Name, marks, per cent, and a sign for every line where there is room."""
+    """Name, marks, per cent, and a sign for every line if there is room."""
     rows = [(row.student, row.marks, row.percent) for row in part.rows]
     head = (_("student"), _("marks"), "%")
     rooms = [max(map(width_of, column)) for column in zip(head, *rows, strict=True)]

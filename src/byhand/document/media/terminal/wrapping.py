@@ -1,4 +1,4 @@
-"""Words in lines of a given width, as a terminal counts it: wide signs take two columns."""
+"""Words wrapped to a terminal's width, where wide characters take two columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def broken(
 
 
 def _words(text: str) -> Iterator[str]:
-    """Words and the blanks between them, in turn."""
+    """Words and the blanks between them, alternating."""
     word = ""
     for sign in text:
         if word and (sign == " ") != (word[-1] == " "):
@@ -54,7 +54,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _cut(word: str, width: int) -> tuple[str, ...]:
-    """As much of a word as fits, and the rest; at least one sign."""
+    """As much of a word as fits (at least one character), and the rest."""
     at = 1
     while at < len(word) and width_of(word[: at + 1]) <= width:
         at += 1

@@ -1,6 +1,6 @@
 """A book as a typeset PDF, through Typst.
 
-    book.typ  how it looks: pages, heads, tables, the figure of the whole pass
+    book.typ  the design: pages, heads, tables, the figure of the whole pass
     pages     a book → the source: title, contents, chapters, passages
     parts     tables and the other parts of a passage     strips    tensors as colours
     numbers   one number, its working, laws with numbers

@@ -1,7 +1,7 @@
-"""What the numbers say as calls of the design: sums, the lens, tables to be read, drawings.
+"""Explanations as calls of the design: sums, the lens, tables to read, drawings.
 
-A drawing is SVG whose style has variables and a case for paper (`media.html.plane`); Typst knows
-neither, so the style is settled here: the values for paper are put in.
+A drawing is SVG with style variables and a rule for paper (`media.html.plane`).  Typst knows
+neither, so here the values for paper replace them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from byhand.document.media.wording import (
 )
 from byhand.document.parts import Column, Finding, Grid, LensLine, LensTable, TermLine, Terms
 
-SHORT = 14  # rows of a table that no page breaks
-LONG = 24  # characters of a text that may be broken
+SHORT = 14  # rows of a table that stays on one page
+LONG = 24  # characters from which a text may be broken
 SERIF = '"Libertinus Serif"'
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 _CASE = re.compile(r"@media\s*([^{]*)\{((?:[^{}]*\{[^{}]*\})*)\s*\}")
@@ -40,7 +40,7 @@ _VARIABLE = re.compile(r"var\((--[\w-]+)(?:,\s*((?:[^()]|\([^()]*\))*))?\)")
 
 
 def finding(part: Finding) -> str:
-    """What is found, and below it what is known about it."""
+    """A finding, and below it the facts about it."""
     lead = prose(told(part.lead)) if part.lead else "none"
     return call(
         "finding", lead, array(prose(told(text)) for text in part.told), unknown=yes(part.open)
@@ -112,7 +112,7 @@ def _lens_line(line: LensLine, placed: bool, columns: int, pen: Inscriber) -> st
 
 
 def grid(part: Grid) -> str:
-    """A table to be read; long words may be broken, numbers never."""
+    """A table to read; long words may be broken, numbers never."""
     rows = []
     for at, row in enumerate((*part.rows, *part.totals)):
         if len(row) == 1:
@@ -148,7 +148,7 @@ def grid(part: Grid) -> str:
 
 
 def _room(part: Grid, at: int) -> str:
-    """The width of a column: one of long words takes what is left."""
+    """The width of a column; a column of long words takes the remaining width."""
     longest = max((len(row[at]) for row in part.rows if len(row) > 1), default=0)
     return "1fr" if longest > LONG and not part.columns[at].right else "auto"
 
@@ -170,14 +170,14 @@ def _text(column: Column, text: str) -> str:
 
 
 def on_paper(svg: str) -> str:
-    """The drawing with the style that it has on paper, without variables and cases."""
+    """The drawing with its style for paper, without variables and rules."""
     return _STYLE.sub(lambda found: f"<style>{_settled(found[1])}</style>", svg)
 
 
 def _settled(style: str) -> str:
     cases = {case[1].strip(): case[2] for case in _CASE.finditer(style)}
     plain = _CASE.sub("", style)
-    general = plain.partition("}")[0]  # the first rule holds the settings
+    general = plain.partition("}")[0]  # the first rule holds the variables
     settings = dict(_SETTING.findall(general)) | dict(_SETTING.findall(cases.get("print", "")))
     hues = re.sub(r"--own:\s*", "color: ", plain)
     own = re.sub(r"var\(--own(?:,[^;]*?\))?\)", "currentColor", hues)
@@ -187,7 +187,7 @@ def _settled(style: str) -> str:
         return settings[name].strip() if name in settings else other
 
     rules = _SETTING.sub("", own)
-    for _round in range(3):  # settings are made of settings
+    for _round in range(3):  # variables refer to variables
         rules = _VARIABLE.sub(value, rules)
     ink = settings["--p-ink"].strip()
     rules = re.sub(r"font-family:[^;]*;", f"font-family: {SERIF};", rules)

@@ -1,6 +1,6 @@
 """The figure of the whole pass as values for the design: stations, side-trips, numbers.
 
-Where the stations lie and what of several layers is folded, `stations` says.
+`stations` decides the places of stations and which layers are folded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LANES = {"attn": "attn", "mlp": "mlp"}
 
 @dataclass
 class Figures:
-    """The figures of a book; each way of folding it is defined once, when it is first needed."""
+    """The figures of a book; each folding is defined once, on first use."""
 
     spine: Spine
     finite: bool = False
@@ -43,7 +43,7 @@ class Figures:
         return figure_name(full), places, words(whole_pass(marked))
 
     def definitions(self) -> Iterator[str]:
-        """What `where` named, to stand before the pages."""
+        """The definitions of the figures used, to stand before the pages."""
         for full, rows in self.used.items():
             listed = array(self._station(row, self.beside) for row in rows)
             yield f"#let {figure_name(full)} = (stations: {listed}, trips: {array(_trips(rows))})"

@@ -1,10 +1,9 @@
 """Formulas in Typst, for paper.
 
-The walk over the trees, with its brackets and signs, is `document.mathematics`.
+`document.mathematics` walks the trees and sets brackets and signs.
 
-Names and numerals stand in strings, so no name is ever read as a symbol of Typst.  A fraction
-whose parts are long is written with a slash, since a line can be broken there and a fraction
-cannot.
+Names and numerals are strings, so no name is read as a symbol of Typst.  A fraction with long parts
+has a slash, where a line can break.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from byhand.expression import (
     write,
 )
 
-LONGEST_FRACTION = 56  # signs above or below a fraction line
+LONGEST_FRACTION = 56  # characters above or below a fraction line
 _DECIMAL_POINT = re.compile(r"(?<=[0-9])\.(?=[0-9])")
 
 
@@ -45,7 +44,7 @@ class TypstMaths(Drawing):
         return self.line(drawn, told)
 
     def line(self, pieces: Sequence[str], told: str) -> str:
-        """Pieces that are drawn already; `told` is for those who hear the page."""
+        """Drawn pieces as a line; `told` is its text for screen readers."""
         heard = _DECIMAL_POINT.sub(self.point, told)
         return call("formula", f"${''.join(pieces)}$", string(heard))
 
@@ -92,13 +91,13 @@ class TypstMaths(Drawing):
         return f"frac({self.draw(top)},{self.draw(bottom)})"
 
     def root(self, inside: Expression) -> Drawn:
-        """A root; one that a line cannot hold is a power, which can be broken."""
+        """A root; one too long for a line is a power, which can be broken."""
         if _signs(inside) > 2 * LONGEST_FRACTION:
             return f"({self.draw(inside)})^({string('1')}\\/{string('2')})", POWER
         return f"sqrt({self.draw(inside)})", ATOM
 
     def total(self, of: str) -> str:
-        return f"sum {of}"  # behind a word of Typst a letter needs a gap, which is not drawn
+        return f"sum {of}"  # a letter after a word of Typst needs a gap, which is not drawn
 
     def size(self, of: str) -> str:
         return f"abs({of})"
@@ -116,7 +115,7 @@ def _broken(digits: str) -> str:
 
 
 def _signs(tree: Expression) -> int:
-    """About how many signs stand side by side when a tree is drawn."""
+    """The approximate width of a drawn tree in characters."""
     match tree:
         case Quotient(top=a, bottom=b):
             return max(_signs(a), _signs(b))

@@ -1,4 +1,4 @@
-"""Numbers and laws on paper: a number, its working, and laws with this model's numbers."""
+"""Numbers and laws on paper: a number, its working, and laws with the model's numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from byhand.language import _
 
 @dataclass
 class Inscriber:
-    """Writes numbers; `signs`: each with the sign of its register."""
+    """Writes numbers; with `signs`, each has the sign of its register."""
 
     maths: TypstMaths
     signs: bool = True
@@ -63,7 +63,7 @@ class Inscriber:
         return axes_text(table.axes, table.shape)
 
     def face(self, cell: Cell) -> str:
-        """The shortest honest look of a number."""
+        """The shortest complete text of a number."""
         if cell.form is not None and cell.radius is None and in_a_table(cell):
             return self.maths.formula(cell.form)
         hides = cell.radius is None and cell.register == "exact" and cell.cut
@@ -75,13 +75,13 @@ class Inscriber:
         return string(sign + localised(cell.decimal or "") + radius)
 
     def tells_a_form(self, cell: Cell) -> bool:
-        """Whether more than plain decimals stands in the cell."""
+        """Whether the cell shows more than plain decimals."""
         return not cell.masked and cell.radius is None and in_a_table(cell)
 
     # ------------------------------------------------------------------ its working
 
     def working(self, line: WorkingLine) -> str:
-        """symbols = values = what it is, one below the other."""
+        """symbols = values = result, one below the other."""
         names = [
             content(code(short), string(" = "), code(full))
             for short, full in line.sources
@@ -126,7 +126,7 @@ class Inscriber:
 
 
 def formula(law: Formula, pen: Inscriber) -> str:
-    """The law, the same with this model's numbers, and one entry written out."""
+    """The law, the law in numbers, and one entry written out."""
     return call(
         "law",
         line_of(law.symbols, pen),

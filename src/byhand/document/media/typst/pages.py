@@ -17,17 +17,17 @@ from byhand.document.parts import AttentionPattern, HeatStrip, NumberTable, Part
 from byhand.document.words import told
 from byhand.language import _, speaking
 
-BESIDE = (NumberTable, HeatStrip, AttentionPattern)  # parts that stand beside each other
+BESIDE = (NumberTable, HeatStrip, AttentionPattern)  # parts that stand side by side
 
 
 def typst_source(book: Book) -> str:
-    """The source that the design (`book.typ`) stands before."""
+    """The source, without the design (`book.typ`) before it."""
     with speaking(book.language):
         return "\n".join(_Source(book).lines()) + "\n"
 
 
 class _Source:
-    """The source of one book as it is written."""
+    """The source of one book being written."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
@@ -94,7 +94,7 @@ class _Source:
         return "#" + call("passage", string(number), title, name, lit, alt, self.body(passage))
 
     def body(self, passage: Passage) -> str:
-        """Words, formulas, remarks, and the parts; tables and pictures stand beside each other."""
+        """Sentences, formulas, remarks and parts; tables and pictures stand side by side."""
         found = []
         if passage.sentences:
             found.append(f"par({content(*self._sentences(passage))})")
@@ -113,7 +113,7 @@ class _Source:
 
 
 def _on_paper(passage: Passage) -> Iterator[Part]:
-    """What is shown; where colours say every number, the numbers of the first head alone."""
+    """The parts shown; where colours show every number, only the first head's numbers."""
     coloured = any(isinstance(part, HeatStrip) for part in passage.show)
     tables = 0
     for part in passage.told_once:

@@ -37,7 +37,7 @@ from byhand.language import _
 
 
 def draw(part: parts.Part, pen: Inscriber) -> str:
-    """Any part of a book, as a value."""
+    """Any part of a book, as a Typst value."""
     return _DRAWN[type(part)](part, pen)
 
 
@@ -45,7 +45,7 @@ def draw(part: parts.Part, pen: Inscriber) -> str:
 
 
 def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
-    """Numbers in rows and columns; or a word that says them all."""
+    """Numbers in rows and columns; or a word for all of them."""
     title = "none"
     if table.title:
         weight = table.kind == "weight" and "." not in table.title
@@ -70,7 +70,7 @@ def number_table(table: parts.NumberTable, pen: Inscriber) -> str:
 
 
 def _alignments(table: parts.NumberTable, pen: Inscriber) -> Iterator[str]:
-    """Plain decimals of one length stand with their points below each other."""
+    """The alignment of each column: plain decimals of one length by their points."""
     for k in range(max((len(row.numbers) for row in table.rows), default=0)):
         cells = [row.numbers[k].cell for row in table.rows if k < len(row.numbers)]
         plain = not any(map(pen.tells_a_form, cells))
@@ -102,7 +102,7 @@ def _stop(stop: parts.Stop, longest: float, pen: Inscriber) -> str:
 
 
 def remark(mark: parts.Remark) -> str:
-    """A boundary, a return, or what does not follow."""
+    """A boundary, a return, or a printed number that does not follow."""
     return call("remark", string(mark.kind), prose(sentence(mark.text)))
 
 
@@ -131,7 +131,7 @@ def predictions(part: parts.Predictions, pen: Inscriber) -> str:
 
 
 def candidates(part: parts.Candidates, pen: Inscriber) -> str:
-    """The words that may come next, with a bar for how likely they are."""
+    """The candidates for the next word, with bars for their probabilities."""
     rows = []
     for found in part.candidates:
         token = words(found.token)
@@ -159,7 +159,7 @@ def _with_left_out(table: str, what: str) -> str:
 
 
 def register_map(part: parts.RegisterMap, pen: Inscriber) -> str:
-    """The whole pass as registers: a row a step, a column a position."""
+    """The registers of the whole pass: a row for each step, a column for each position."""
     rows = []
     for line in part.lines:
         cells = [
@@ -177,7 +177,7 @@ def register_map(part: parts.RegisterMap, pen: Inscriber) -> str:
 
 
 def checked_table(part: VerdictTable, pen: Inscriber) -> str:
-    """What a document prints, line by line, with the verdict."""
+    """The printed numbers of a document, line by line, with verdicts."""
     rows = [row for line in part.lines for row in _checked(line)]
     return _table(claim_heads(), rows, columns=("auto", "1fr", "auto", "auto"))
 
@@ -224,7 +224,7 @@ def _table(
 
 
 def definitions(part: parts.Definitions, pen: Inscriber) -> str:
-    """A number with letters in it, and what each of them stands for."""
+    """A number with letters, and their definitions."""
     lead = f"par(small({words(defined_words())}))"
     form = f"par({pen.maths.formula(Name(part.name), '=', part.form)})"
     return content(lead, form, *(f"par({pen.letter(letter)})" for letter in part.letters))

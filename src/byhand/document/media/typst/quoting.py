@@ -1,14 +1,14 @@
-"""Words and values as Typst writes them.
+"""Words and values in Typst's syntax.
 
-Whatever a model, a text or a document says stands in strings, so nothing of it is ever read as
-markup."""
+Texts from models and documents are strings, so none of them is read as markup.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-_BREAKS = re.compile(r"(?<=[.\[,_/])(?=\w)")  # where an address may go on in the next line
+_BREAKS = re.compile(r"(?<=[.\[,_/])(?=\w)")  # where an address may break
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 NO_WIDTH = "\u200b"
 
@@ -31,39 +31,39 @@ def _character(sign: str) -> str:
 
 
 def array(items: Iterable[str]) -> str:
-    """An array of values that are written already; of one, too."""
+    """An array of written values, also with a single one."""
     return "(" + "".join(f"{item}, " for item in items) + ")"
 
 
 def content(*values: str) -> str:
-    """Values that are written already, one behind the other, as content."""
+    """Written values as content, in order."""
     return "[" + "".join(f"#{value};" for value in values) + "]"
 
 
 def words(text: str) -> str:
-    """Plain words, with the apostrophes that print has."""
+    """Plain words, with typographic apostrophes."""
     return string(_APOSTROPHE.sub("’", text))
 
 
 def prose(text: str) -> str:
-    """A sentence as content; what stands between backticks is code, and a line may end."""
+    """A sentence as content; text between backticks is code, in which a line may break."""
     found: list[str] = []
     for line in text.split("\n"):
         found += ["linebreak()"] * bool(found)
         pieces = line.split("`")
-        if len(pieces) % 2 == 0:  # a backtick without its partner stands for itself
+        if len(pieces) % 2 == 0:  # an unpaired backtick stands for itself
             pieces = [line]
         found += (code(p) if k % 2 else words(p) for k, p in enumerate(pieces) if p)
     return content(*found)
 
 
 def code(text: str) -> str:
-    """An address or a word of the text; a long one may be broken behind its points."""
+    """An address or a word of the text; a long one may break after its dots."""
     return f"code({string(_BREAKS.sub(NO_WIDTH, text))})"
 
 
 def call(name: str, *arguments: str, **named: str) -> str:
-    """A function of the design with what it is given."""
+    """A call of a function of the design."""
     given = [*arguments, *(f"{key.replace('_', '-')}: {value}" for key, value in named.items())]
     return f"{name}({', '.join(given)})"
 

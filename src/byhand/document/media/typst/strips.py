@@ -1,4 +1,4 @@
-"""Tensors as colours on paper: heat strips, and where each head looks."""
+"""Tensors as colours on paper: heat strips, and the attention of each head."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLOURS = {level - 4: LIGHT[name] for level, name in enumerate(HEAT)} | {MASKED:
 
 
 def heat_strip(strip: HeatStrip) -> str:
-    """The strip (one a head), what it is, and what its colours mean."""
+    """The strip (one for each head), its caption, and the meaning of its colours."""
     named = {} if not strip.left_out else {"left_out": left_out(strip.left_out)}
     return call(
         "heat-strip",
@@ -52,7 +52,7 @@ def left_out(text: str, command: str = "") -> str:
 
 
 def picture(values: Floats, reach: float) -> str:
-    """The cells as a drawing: one path a colour, since thousands of squares are slow to print."""
+    """The cells as a drawing: one path for each colour, since many squares print slowly."""
     high, wide = values.shape
     paths: dict[int, list[str]] = {}
     for level, row, column, length in runs(values, reach):
@@ -68,7 +68,7 @@ def picture(values: Floats, reach: float) -> str:
 
 
 def attention_pattern(part: AttentionPattern) -> str:
-    """A square a head: the deeper its colours, the larger the shares."""
+    """A square for each head, with deeper colours for larger weights."""
     heads = array(
         array([words(_("head {head}").format(head=head.head)), array(_rows(head))])
         for head in part.patterns

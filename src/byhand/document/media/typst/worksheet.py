@@ -1,4 +1,4 @@
-"""A worksheet, or its key, typeset: the source for Typst."""
+"""A worksheet, or its key, as Typst source."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Pen(Inscriber):
 
 
 class _Source:
-    """One source as it is written."""
+    """One source being written."""
 
     def __init__(self, copy: Copy) -> None:
         self.copy, self.sheet = copy, copy.sheet
@@ -84,7 +84,7 @@ class _Source:
         return "#" + call("passage", string(str(number)), title, *figure, content(*found))
 
     def questions(self, questions: Questions, number: int) -> str:
-        """A table of which some lines are blank."""
+        """A table with some lines blank."""
         rows = []
         for line in questions.lines:
             asked = self.copy.asks(line.address)

@@ -1,7 +1,7 @@
 """A source of Typst → a PDF, which appears whole or not at all.
 
-The file is accessible where it can be (PDF/UA-1: tagged, with texts for formulas and figures), and
-the same book gives the same bytes.
+The file is accessible if possible (PDF/UA-1: tagged, with texts for formulas and figures).  The
+same book always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ DESIGN = ("book.typ", "explained.typ")
 
 
 def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
-    """Typesets a book.  An InputError says what to install where Typst is missing."""
+    """Typesets a book.  Without Typst, an InputError says what to install."""
     write_whole(Path(path), typeset(typst_source(book)), make_folder=True)
 
 
 def typeset(source: str) -> bytes:
     """The PDF of a source.
 
-    The fonts that come with Typst are the same everywhere, so they are tried first; where signs
-    are missing in them, those of the system take their place, and what even they lack is drawn
-    as a box, which an accessible file may not have.
+    Typst's own fonts are the same everywhere, so they are tried first.  For missing characters the
+    system's fonts are used.  A character missing there too is drawn as a box, which an accessible
+    file may not have.
     """
     typst = _typst()
     whole = (design() + "\n" + source).encode()
@@ -51,7 +51,7 @@ def typeset(source: str) -> bytes:
 
 
 def design() -> str:
-    """How a book looks, as the beginning of a source."""
+    """The design of a book, as the start of a source."""
     folder = resources.files(__package__)
     colours = ", ".join(f'{name}: rgb("{colour}")' for name, colour in LIGHT.items())
     looks = "".join(folder.joinpath(name).read_text("utf-8") for name in DESIGN)

@@ -9,8 +9,8 @@
     guide      the sheet that says how to read the others
     writing    a trace → the file
 
-The mathematics is that of `working`: nothing here knows what a transformer is, except that a text
-cell looks up its id and that a softmax subtracts the largest score first.
+`working` has the mathematics.  Nothing here knows about transformers, except that a text cell looks
+up its id and that a softmax subtracts the largest score first.
 """
 
 from byhand.document.media.xlsx.layout import MOST_CELLS, check_size

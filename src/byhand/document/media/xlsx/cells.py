@@ -1,8 +1,8 @@
 """The cells of a table on a sheet, and how a formula refers to them.
 
 Every table is laid out flat: one axis runs down (the positions of the text, or the first axis of a
-matrix), all others run to the right, heads side by side.  So a row of a table is what `merge_heads`
-makes of it, and what an operation reads is a run of neighbouring cells.
+matrix), all others run to the right, heads side by side.  So a row of a table is in the order of
+`merge_heads`, and an operation reads neighbouring cells.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of a step, a weight or a line of working: the first lies at (row, column)."""
+    """The table of a step, a weight or a line of working; its first cell is (row, column)."""
 
     address: str
     sheet: str
@@ -52,7 +52,7 @@ class Table:
 
     @property
     def groups(self) -> int:
-        """How many tables stand side by side: heads, mostly."""
+        """The number of tables side by side, mostly heads."""
         return prod(self._across[:-1])
 
     @property
@@ -61,7 +61,7 @@ class Table:
 
     @cached_property
     def _strides(self) -> tuple[tuple[int, int], ...]:
-        """How far down and to the right one step along each axis leads."""
+        """The rows and columns between neighbouring entries of each axis."""
         strides, right = [], 1
         for axis in reversed(range(len(self.shape))):
             strides.append((1, 0) if axis == self.down else (0, right))
@@ -106,7 +106,7 @@ def column_letters(column: int) -> str:
 
 
 def refer(first: Cell, last: Cell | None = None, *, sheet: str = "", fixed: bool = False) -> str:
-    """How a formula on a sheet names a cell, or the cells from one to another.
+    """The reference to a cell or a range, in a formula on a sheet.
 
     >>> refer(Cell("Text", 4, 2), sheet="Text"), refer(Cell("Text", 4, 2), Cell("Text", 6, 2))
     ('C5', "'Text'!C5:C7")

@@ -1,14 +1,14 @@
 """The contents of the cells: the formula of an entry, the number it shows, remarks on steps.
 
-Most formulas are the expression that `byhand.working` gives.  The others are written here: a token
-is looked up, a row of the embedding is chosen by its id, a softmax subtracts the largest score
-first, 0/0 in a norm without eps is 0, the next token is where the maximum is found.
+Most formulas are the expressions of `byhand.working`.  The others are written here: a token is
+looked up, a row of the embedding is chosen by its id, a softmax subtracts the largest score first,
+0/0 in a norm without eps is 0, the next token is where the maximum is found.
 
-A spreadsheet program works the formulas out itself.  Viewers that do not, and LibreOffice when it
-opens a file, show the numbers beside them: those of the same pass in float64.
+A spreadsheet program works the formulas out itself.  Other viewers, and LibreOffice when it opens a
+file, show the stored results: those of the same pass in float64.
 
-Remarks hold for the weights and the text as they were: a changed weight does not change them, and
-the guide says so.
+Remarks hold for the original weights and text: a changed weight does not change them, as the guide
+says.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from byhand.working import Index, Working
 
 LARGEST_EXPONENT = 700  # e^710 is beyond what a spreadsheet holds
 _PLAIN = re.compile(r"[^\W\d_]+")
-NOT_A_NUMBER = "#NUM!"  # as a spreadsheet says it
-SIGNS = {"leaves": "◆", "returns": "◇"}  # of the remarks on a step
+NOT_A_NUMBER = "#NUM!"  # a spreadsheet's error value
+SIGNS = {"leaves": "◆", "returns": "◇"}  # of remarks on a step
 Shown = float | str | None  # None: the cell stays empty
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything that is known before a cell is written."""
+    """Everything that is known before cells are written."""
 
     trace: Trace
     labels: tuple[str, ...]  # of the vocabulary, by id
@@ -60,13 +60,13 @@ class Contents:
 
 
 def plain_lookup(labels: Sequence[str]) -> bool:
-    """Whether MATCH alone tells the tokens apart: it knows no capitals, and * ? ~ < = mean more."""
+    """Whether MATCH alone can tell the tokens apart: it ignores case, and * ? ~ < = are special."""
     folded = {label.casefold() for label in labels}
     return len(folded) == len(labels) and all(_PLAIN.fullmatch(label) for label in labels)
 
 
 class Operations:
-    """The formulas of a plan that is laid out."""
+    """The formulas of a plan with a layout."""
 
     def __init__(self, plan: Plan, layout: Layout, working: Working, labels: Sequence[str]) -> None:
         self.plan = plan
@@ -99,11 +99,11 @@ class Operations:
         return self.tables[entry.address].cell(entry.index)
 
     def at(self, address: str, index: Index, here: str) -> str:
-        """How a formula on a sheet names an entry."""
+        """The reference to an entry, in a formula on a sheet."""
         return refer(self.tables[address].cell(index), sheet=here)
 
     def row(self, address: str, before: Index, here: str) -> str:
-        """The range of a row: all entries whose index starts so."""
+        """The range of all entries whose index starts so."""
         table = self.tables[address]
         last = table.shape[-1] - 1
         return refer(table.cell((*before, 0)), table.cell((*before, last)), sheet=here)
@@ -123,7 +123,7 @@ class Operations:
         return refer(table.first, table.last, sheet=here)
 
     def _embed(self, step: Step, index: Index, here: str) -> str | None:
-        """The row of the table that the id says, so that another token is another row."""
+        """The embedding row of the id in the cell, so that another token selects another row."""
         if "ids" not in step.inputs:
             return None
         table = self.tables[step.inputs["table"]]
@@ -161,8 +161,7 @@ class Operations:
         return f"{x}/(1+EXP(MIN({LARGEST_EXPONENT},-{x})))"
 
     def part(self, address: str, part: str, index: Index, here: str) -> str | None:
-        """The working of a softmax, and what is said with the next id.  Masked cells are empty,
-        and neither MAX nor SUM sees an empty cell."""
+        """The formula of a softmax's working, or of the words beside the next id."""
         if part == TOKEN:
             return f"INDEX({self.vocabulary(here)},{self.at('next', index, here)}+1)"
         if part == PROBABILITY:
@@ -179,7 +178,7 @@ class Operations:
 
 
 class Values:
-    """The number that each cell shows, of the pass in float64."""
+    """The number stored in each cell, from the pass in float64."""
 
     def __init__(self, floats: Trace, labels: Sequence[str]) -> None:
         self.floats = floats
@@ -192,7 +191,7 @@ class Values:
         return self._raw(address, index) is ABSENT
 
     def of(self, address: str, index: Index) -> Shown:
-        """What the cell of an entry, or of a line of working, shows."""
+        """The stored value of an entry's cell, or of a line of working."""
         name, mark, part = address.partition("~")
         value = self._part(name, mark + part, index) if mark else self._raw(address, index)
         if value is None or isinstance(value, str):
@@ -243,7 +242,7 @@ class Values:
 
 
 class Remarks:
-    """The registers and remarks of a trace; none of one whose numbers all have one register."""
+    """The registers and remarks of a trace; none if all numbers have one register."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -251,12 +250,12 @@ class Remarks:
         self._steps = Steps(trace, Window())
 
     def named(self, address: str, index: Index) -> bool:
-        """Whether an entry is known to be no rational number."""
+        """Whether an entry is known not to be rational."""
         worked = self._worked(address)
         return worked is not None and worked.register_at(index) == "named"
 
     def register(self, address: str) -> str:
-        """The weakest register of a step, in words; empty where it is not known."""
+        """The weakest register of a step, in words; empty if unknown."""
         worked = self._worked(address)
         return words.register_word(worked.register) if worked and worked.register else ""
 

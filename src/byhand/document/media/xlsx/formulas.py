@@ -1,11 +1,11 @@
-"""Expressions and weights as the formulas of a spreadsheet.
+"""Expressions and weights as spreadsheet formulas.
 
-What stands in neighbouring cells is read as a range: a long dot product is SUMPRODUCT of two rows,
-or MMULT of a row and a column; a short one is written out, as a person would.  Every function here
-is older than Excel 2010 and is known to LibreOffice.
+Neighbouring cells are read as a range: a long dot product is SUMPRODUCT of two rows, or MMULT of a
+row and a column; a short one is written out.  Excel before 2010 and LibreOffice know every function
+used.
 
-A weight is the number itself, or a formula where it is no decimal: 1/5 is 0.2, 1/3 is =1/3 and
-√2/2 is =SQRT(2)/2.  A float has all the digits that it takes to read the same float back.
+A weight is a number, or a formula if it is not a decimal: 1/5 is 0.2, 1/3 is =1/3 and √2/2 is
+=SQRT(2)/2.  A float has enough digits to read the same float back.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.weights import Tensor, Weights
 
-WRITTEN_OUT = 4  # products of a sum that are written out; more are a range
+WRITTEN_OUT = 4  # products of a sum that are written out; more become a range
 ADDED_UP = 2  # likewise for plain terms and squares
 MOST_PLACES = 4  # decimals of a weight that is shown
-MOST_DIGITS = 15  # of a number in a formula: Excel keeps no more
+MOST_DIGITS = 15  # of a number in a formula: Excel's limit
 
 FUNCTIONS = {
     "sqrt": "SQRT",
@@ -49,7 +49,7 @@ FUNCTIONS = {
     "erf": "ERF",
 }
 
-SUM, PRODUCT, POWER, ATOM = range(4)  # how tightly a piece of formula holds together
+SUM, PRODUCT, POWER, ATOM = range(4)  # precedence of a piece of formula
 RIGHT, DOWN = (0, 1), (1, 0)
 
 Where = Callable[[Entry], Cell]
@@ -57,7 +57,7 @@ Piece = tuple[str, int]
 
 
 def formula(tree: Expression, where: Where, sheet: str = "") -> str:
-    """The formula of a tree, without its =, as it stands on the sheet; `where` finds the entries.
+    """The formula of a tree on the sheet, without its =; `where` finds the entries.
 
     >>> from byhand.expression import parse
     >>> at = lambda entry: Cell("", 4, entry.index[0])
@@ -68,7 +68,7 @@ def formula(tree: Expression, where: Where, sheet: str = "") -> str:
 
 
 def number(value: Fraction) -> Piece:
-    """A rational number as a decimal where that is exact and short, else as a quotient."""
+    """A rational number as a short exact decimal, else as a quotient."""
     sign = "-" if value < 0 else ""
     level = SUM if sign else ATOM
     decimal = terminating(abs(value))
@@ -80,7 +80,7 @@ def number(value: Fraction) -> Piece:
 
 
 def terminating(value: Fraction) -> str | None:
-    """The decimal that is exactly this number (not negative), where it has few digits.
+    """The exact decimal of a non-negative number, if it has few digits; else None.
 
     >>> terminating(Fraction(1, 5)), terminating(Fraction(1, 100000)), terminating(Fraction(1, 3))
     ('0.2', '0.00001', None)
@@ -98,7 +98,7 @@ def terminating(value: Fraction) -> str | None:
 
 
 class _Writer:
-    """Writes trees for one sheet.  A piece is its text and how tightly it holds together."""
+    """Writes trees for one sheet.  A piece is a text and its precedence."""
 
     def __init__(self, where: Where, sheet: str) -> None:
         self.where = where
@@ -109,7 +109,7 @@ class _Writer:
         return refer(first, last, sheet=self.sheet)
 
     def piece(self, tree: Expression) -> Piece:
-        """The text of a tree, and how tightly it holds together."""
+        """The text of a tree, and its precedence."""
         match tree:
             case Number(value=value):
                 return number(value)
@@ -128,7 +128,7 @@ class _Writer:
             case Power(base=Name(text="e"), exponent=x):
                 return f"EXP({self.piece(x)[0]})", ATOM
             case Power(base=base, exponent=exponent):
-                # in a spreadsheet 2^3^2 is 64 and -2^2 is 4, so nothing is left to precedence
+                # in a spreadsheet 2^3^2 is 64 and -2^2 is 4: brackets everywhere
                 return f"{self.held(base, ATOM)}^{self.held(exponent, ATOM)}", POWER
             case Negative(of=x):
                 return f"-{self.held(x, ATOM)}", SUM
@@ -142,12 +142,12 @@ class _Writer:
                 return self.sum(terms)
 
     def held(self, tree: Expression, level: int) -> str:
-        """The piece, in brackets where it does not hold together as tightly as it must."""
+        """The piece, in brackets if its precedence is below `level`."""
         text, own = self.piece(tree)
         return text if own >= level else f"({text})"
 
     def sum(self, terms: Sequence[Expression]) -> Piece:
-        """The terms of a sum, ranges where they lie side by side."""
+        """The terms of a sum, as ranges where they are neighbours."""
         pieces = list(self.pieces(terms))
         if len(pieces) == 1:
             return pieces[0]
@@ -156,7 +156,7 @@ class _Writer:
         return first + "".join(signed), SUM
 
     def pieces(self, terms: Sequence[Expression]) -> Iterator[Piece]:
-        """The terms, those that lie in neighbouring cells as one piece."""
+        """The terms, with neighbouring cells as one piece."""
         done = 0
         while done < len(terms):
             term, taken = terms[done], self.run(terms[done:])
@@ -171,7 +171,7 @@ class _Writer:
             done += 1
 
     def run(self, terms: Sequence[Expression]) -> tuple[str, int] | None:
-        """The longest run at the start that is worth a range, and how many terms it takes."""
+        """The longest run at the start that deserves a range, and its number of terms."""
         match terms[0]:
             case Entry():
                 (cells,) = self.columns(terms, _entry)
@@ -195,7 +195,7 @@ class _Writer:
     def columns(
         self, terms: Sequence[Expression], read: Callable[[Expression], tuple[Entry, ...] | None]
     ) -> list[list[Cell]]:
-        """The cells of the first terms as long as each lies next to the one before."""
+        """The cells of the first terms, as long as each is next to the one before."""
         runs: list[list[Cell]] = []
         ways: list[tuple[int, int] | None] = []
         for term in terms:
@@ -234,7 +234,7 @@ def _pair(term: Expression) -> tuple[Entry, ...] | None:
 
 
 def _step(last: Cell, cell: Cell) -> tuple[int, int] | None:
-    """How far down and to the right of the last cell this one lies; None: on another sheet."""
+    """The rows and columns from the last cell to this one; None on another sheet."""
     if cell.sheet != last.sheet:
         return None
     return cell.row - last.row, cell.column - last.column
@@ -276,7 +276,7 @@ def refuse_unknown(name: str, tensor: Tensor) -> None:
 
 
 def source(weights: Weights, name: str) -> tuple[str, bool] | None:
-    """The tensor whose parameters these are and whether it is turned; None: its own."""
+    """The tensor with the same parameters, and whether it is transposed; None: its own."""
     tensor = weights[name]
     if tensor.same_as is None:
         return None
@@ -287,7 +287,7 @@ def source(weights: Weights, name: str) -> tuple[str, bool] | None:
 
 
 def places(tensor: Tensor) -> int:
-    """The decimals that a table of weights is shown with: as many as the longest of them has."""
+    """The decimals of a table of weights: those of its longest entry."""
     if tensor.floats:
         return MOST_PLACES
     return max((_places(entry) for entry in tensor.data.flat), default=0)

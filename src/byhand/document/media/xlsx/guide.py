@@ -1,4 +1,4 @@
-"""The first sheet: what the file is and how to read it, in the language spoken."""
+"""The first sheet: what the file is and how to read it, in the current language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def guide_name() -> str:
 
 
 class Guide:
-    """The sheet, written from top to bottom."""
+    """The guide sheet, written from top to bottom."""
 
     def __init__(self, sheet: Any, formats: Formats) -> None:
         self.sheet = sheet
@@ -77,20 +77,20 @@ class Guide:
         self.row += 1
 
     def say(self, text: str) -> None:
-        """A paragraph over both columns."""
+        """Writes a paragraph over both columns."""
         self.sheet.merge_range(self.row, SIGN, self.row, TEXT, text, self.formats("paragraph"))
         width = CHARACTERS * (SIGN_WIDTH + TEXT_WIDTH) // TEXT_WIDTH
         self.sheet.set_row(self.row, LINE_HEIGHT * (1 + len(text) // width))
         self.row += 1
 
     def beside(self, text: str) -> None:
-        """What is said of the sign in the left column."""
+        """Writes the explanation of the sign in the left column."""
         self.sheet.write_string(self.row, TEXT, text, self.formats("explained"))
         self.sheet.set_row(self.row, LINE_HEIGHT * (1 + len(text) // CHARACTERS))
         self.row += 1
 
     def cells_explained(self, remarks: Remarks) -> None:
-        """A sample of each kind of cell, and what it is."""
+        """Writes a sample of each kind of cell, and its meaning."""
         self.head(_("The cells"))
         samples: list[tuple[str, bool, str | float | None, str]] = [
             ("weight", False, 0.5, _("a weight: change it and watch the green line")),
@@ -114,7 +114,7 @@ class Guide:
             self.beside(text)
 
     def rules(self, length: int) -> None:
-        """How the tables are to be read."""
+        """Writes how to read the tables."""
         self.head(_("The tables"))
         for text in (
             _(
@@ -181,7 +181,7 @@ def about(place: Place) -> str:
 
 
 def unique_labels(tokens: Sequence[str], size: int) -> tuple[str, ...]:
-    """Every token as it can stand in a cell, no two alike; ids without a token are numbered.
+    """Every token as a unique label for a cell; ids without a token are numbered.
 
     >>> unique_labels(["a", "b", "a"], 4)
     ('a #0', 'b', 'a #2', '#3')

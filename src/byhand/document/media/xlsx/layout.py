@@ -1,7 +1,8 @@
 """The layout of a plan on sheets: one for each stage, and a place for every table.
 
-On the left the steps, one below the other, a row for each position of the text; on the right,
-beside the step that first reads them, the weights.  How many cells all that takes is known first.
+The steps are on the left, one below the other, with a row for each position of the text.  The
+weights are on the right, beside the step that first reads them.  The number of cells is known
+before writing.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from byhand.spec import Parameter, parameters
 
 MOST_CELLS = 150_000  # with numbers: about 100,000 weights and a text of some tens of tokens
 
-PLACES, LABELS = 0, 1  # the columns of every sheet that say the position and its token
+PLACES, LABELS = 0, 1  # the columns with the position and its token
 LEFT = 2  # the first column of the steps
 TOP = 4  # the first row of the tables, below the title, a sentence and the prediction
 
 VOCABULARY = "vocabulary"
 IDS = ("tokens", "target", "next")  # the tables whose only column is labelled
 POWERS, LARGEST, TOTAL = "~powers", "~largest", "~total"  # the working of a softmax
-TOKEN, PROBABILITY = "~token", "~probability"  # what is said with the next id
+TOKEN, PROBABILITY = "~token", "~probability"  # the words beside the next id
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Band:
     step: Step
     tables: tuple[Heading, ...]
     weights: tuple[Heading, ...]
-    elsewhere: tuple[str, ...] = ()  # the weights it reads that stand beside an earlier step
+    elsewhere: tuple[str, ...] = ()  # its weights that stand beside an earlier step
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,12 @@ class Layout:
         return next(page for page in self.pages if page.place.kind == kind)
 
     def token_cell(self, address: str, position: int = 0) -> Cell:
-        """The cell in which a token of the text, or the target, is typed: left of its id."""
+        """The cell for typing a token of the text, or the target: left of its id."""
         return self.tables[address].first.beside(position, -1)
 
 
 def lay_out(plan: Plan, remarks: Mapping[str, Sequence[str]]) -> Layout:
-    """Every step and weight of a plan in its place; `remarks` are lines said below a title."""
+    """The layout of every step and weight of a plan; `remarks` stand below a title."""
     check_size(plan)
     inventory = {WEIGHT + p.name: p for p in parameters(plan.spec)}
     stages: dict[Place, list[Step]] = {}
@@ -180,7 +181,7 @@ class _Page:
                 yield Heading(table, row, step.axes)
 
     def beside(self, step: Step, row: int) -> Iterator[Heading]:
-        """The weights that nobody read before, and for the tokens the vocabulary."""
+        """The weights that no earlier step read, and for the tokens the vocabulary."""
         if step.address == "tokens":
             size = self.plan.spec.vocab
             yield self.heading(VOCABULARY, row, self.right + 1, (size,), ("vocab",), down=0)
@@ -222,7 +223,7 @@ def _length(step: Step) -> int:
 
 
 def check_size(plan: Plan) -> None:
-    """Refuses, before anything is made, what would be too large, and passes without a text."""
+    """Refuses a file that would be too large, and a pass without a text, before writing."""
     for step in plan:
         if step.op == "given" and step.address not in ("tokens", "target"):
             raise InputError(

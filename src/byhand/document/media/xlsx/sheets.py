@@ -1,4 +1,4 @@
-"""One stage's sheet: its title, the prediction as it stands, and a band for each step."""
+"""The sheet of one stage: its title, the current prediction, and a band for each step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SENTENCE_COLUMNS = 10  # over which a stage's sentence is spread
 
 
 class Position(NamedTuple):
-    """A column that stands for a position of the text; its label follows the token there."""
+    """A column of a position of the text; its label follows the token there."""
 
     place: int
 
@@ -42,14 +42,14 @@ Label = str | int | Position
 
 
 class AllDigits(float):
-    """A float that writes itself with the digits that read back to it; XlsxWriter asks for 16."""
+    """A float written with enough digits to read back; XlsxWriter would write 16."""
 
     def __format__(self, _spec: str) -> str:
         return repr(float(self))
 
 
 class Sheet:
-    """One stage's sheet in the making."""
+    """One stage's sheet being written."""
 
     def __init__(
         self, contents: Contents, page: Page, sheet: Any, formats: Formats, live: tuple[str, str]
@@ -139,7 +139,7 @@ class Sheet:
         self.positions(step, heading.table)
 
     def said(self, row: int, column: int, address: str, text: str) -> None:
-        """An address and what is said of it, in one cell."""
+        """Writes an address and its description in one cell."""
         if not address:
             self.put(row, column, text, "formula")
             return
@@ -147,7 +147,7 @@ class Sheet:
         self.sheet.write_rich_string(row, column, bold, address, quiet, "   " + text)
 
     def positions(self, step: Step, table: Table) -> None:
-        """The number and the token of each row; on the first sheet the token is typed here."""
+        """Writes the number and the token of each row; on the first sheet tokens are typed here."""
         if step.op == "given":
             for place, id in enumerate(self.given_ids(step)):
                 if step.address == "tokens":
@@ -169,13 +169,13 @@ class Sheet:
         return (self.trace.target,)
 
     def follow(self, address: str, place: int, row: int, column: int, kind: str) -> None:
-        """A label that follows the token typed at a place of the text, or the target."""
+        """Writes a label that follows the token typed at a position, or the target."""
         text = "=" + refer(self.contents.layout.token_cell(address, place), sheet=self.page.name)
         shown = self.contents.labels[self.given_ids(self.trace.plan[address])[place]]
         self.sheet.write_formula(row, column, text, self.formats(kind), shown)
 
     def put(self, row: int, column: int, value: str | int, kind: str) -> None:
-        """A number or a text, which is never taken for a formula."""
+        """Writes a number or a text, which is never taken for a formula."""
         write = self.sheet.write_number if isinstance(value, int) else self.sheet.write_string
         write(row, column, value, self.formats(kind))
 
@@ -232,7 +232,7 @@ class Sheet:
     # ------------------------------------------------------------------ numbers
 
     def numbers(self, step: Step, table: Table) -> None:
-        """Every number of a table: its formula, and what it shows."""
+        """Writes every number of a table: its formula, and its stored result."""
         width = table.columns // table.groups
         part = table.address.partition("~")[1] != ""
         kind = "working" if part else "number"
@@ -282,7 +282,7 @@ class Sheet:
         self.entries(table, name, shared)
 
     def entries(self, table: Table, name: str, shared: tuple[str, bool] | None) -> None:
-        """The numbers of a weight; of a shared one, formulas that follow the original."""
+        """Writes the numbers of a weight; for a shared one, formulas that follow the original."""
         tensor = self.trace.model.weights[name]
         form = self.formats("weight", places=places(tensor))
         linked = self.formats("number", places=places(tensor))
@@ -302,7 +302,7 @@ class Sheet:
                 self.sheet.write_number(cell.row, cell.column, AllDigits(entry), shown)
 
     def highlights(self, band: Band) -> None:
-        """Shares are shaded, and the largest logit of each row is marked."""
+        """Shades attention weights and probabilities, and marks the largest logit of each row."""
         heading = band.tables[-1] if band.step.op == "softmax" else band.tables[0]
         table = heading.table
         area = (table.row, table.column, table.last.row, table.last.column)

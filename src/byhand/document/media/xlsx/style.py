@@ -65,8 +65,7 @@ class Formats:
     def __call__(
         self, kind: str, *, named: bool = False, first: bool = False, places: int = -1
     ) -> Any:
-        """The format of a kind of cell; `named` numbers lean, the `first` column of a head has a
-        line, and `places` decimals are shown."""
+        """The format of a kind of cell; `named` numbers lean, a `first` column has a line."""
         key = kind, named, first, places
         if key not in self.made:
             properties = {"font_name": FONT, "font_size": 11, **KINDS[kind]}

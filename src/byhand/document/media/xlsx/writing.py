@@ -26,9 +26,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")  # what both Excel and LibreOffic
 def spreadsheet(trace: Trace, floats: Trace) -> bytes:
     """A whole pass as an .xlsx file of live formulas.
 
-    `floats` is the same pass in float64: the numbers that are shown until a program works the
-    formulas out.  Of a trace with exact numbers, registers and boundaries are noted too.  An
-    InputError says how large the file would be where that is too large, or which weight is unknown.
+    `floats` is the same pass in float64, stored as results until a program works the formulas out.
+    For exact numbers, registers and boundaries are noted too.  An InputError says that the file
+    would be too large, or which weight is unknown.
     """
     xlsxwriter = _xlsxwriter()
     return _File(_contents(trace, floats), xlsxwriter).written()
@@ -46,7 +46,7 @@ def _xlsxwriter() -> Any:
 
 
 def _contents(trace: Trace, floats: Trace) -> Contents:
-    """What the file is to say; an InputError where it cannot be said."""
+    """The contents of the file; an InputError if they cannot be written."""
     model, plan = trace.model, trace.plan
     remarks = Remarks(trace)
     layout = lay_out(plan, remarks.lines())
@@ -60,7 +60,7 @@ def _contents(trace: Trace, floats: Trace) -> Contents:
 
 
 class _File:
-    """One file in the making."""
+    """One file being written."""
 
     def __init__(self, contents: Contents, xlsxwriter: Any) -> None:
         self.contents = contents
@@ -76,7 +76,7 @@ class _File:
             {
                 "title": model.name,
                 "comments": "byhand",
-                "created": datetime(2000, 1, 1),  # the same pass is to be the same file
+                "created": datetime(2000, 1, 1),  # the same pass gives the same file
             }
         )
         live = self.live_line()
@@ -117,7 +117,7 @@ class _File:
         return "&".join(pieces), text
 
     def define_names(self) -> None:
-        """Every address as a name that leads to its table."""
+        """Defines every address as a name of its table."""
         known = {name: name for name in self.layout.tables} | dict(self.contents.trace.plan.aliases)
         for name, address in known.items():
             if _NAME.fullmatch(name):

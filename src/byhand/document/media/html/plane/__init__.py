@@ -1,9 +1,9 @@
-"""A plane of the stream as a figure: who wins where, the tokens' directions, each position's way.
+"""A plane of the stream as a figure: winning regions, token directions, each position's path.
 
-One SVG that needs nothing else: its style goes with it, light, dark and on paper; regions have a
-pattern and a letter as well as a colour; a title and a description say the same in words.  Numbers
-and words come with the part; here they only find their place: on a `sheet`, the `ground` first,
-then the `ways`, and the `key` below them.
+It is one self-contained SVG, with styles for light, dark and paper.  Regions have a pattern and a
+letter as well as a colour; a title and a description give the same in words.  The part has all
+numbers and words; here they are placed on a `sheet`: first the `ground`, then the `ways`, and the
+`key` below.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ GROUNDS = ("ink", "quiet", "line", "paper")
 def figure(part: Drawing) -> Markup:
     """The drawing as an SVG element that needs nothing else.
 
-    What is drawn first takes its room first: lines, arrows, marks, and then names.
+    Room is allotted in the order of drawing: lines, arrows, marks, and then names.
     """
     sheet, name = Sheet(part), part.name
     ground, ways = Ground(sheet), Ways(sheet)
@@ -68,7 +68,7 @@ def style() -> str:
 
 
 def _named(colours: Mapping[str, str], *, of_page: bool = False) -> dict[str, str]:
-    """The colours that a figure uses; those of the page around it go before its own."""
+    """The colours that a figure uses; the page's own take precedence."""
     grounds = {f"p-{name}": colours[name] for name in GROUNDS}
     if of_page:
         grounds = {f"p-{name}": f"var(--{name}, {colours[name]})" for name in GROUNDS}

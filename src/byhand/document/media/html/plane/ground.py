@@ -1,4 +1,4 @@
-"""The ground of a plane: who wins where, the axes, and the tokens' directions."""
+"""The ground of a plane: the winning regions, the axes, and the token directions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from byhand.document.parts.drawn import Spot, TokenArrow, WonRegion
 
 MOST_ARROWS = 6  # of a projection
 
-# one pattern a hue, so that regions differ in black and white too
+# one pattern for each hue, so that regions differ in black and white
 HATCHES = (
     "M-2 2L2 -2M0 10L10 0M8 12L12 8",
     "M2.5 3.2h.01M7.5 8.2h.01",
@@ -50,7 +50,7 @@ HATCHES = (
 
 @dataclass
 class Ground:
-    """What lies below the ways."""
+    """Everything below the paths."""
 
     sheet: Sheet
 
@@ -84,7 +84,7 @@ class Ground:
         yield from edges
 
     def thin(self) -> list[Segment]:
-        """The axes and the rays: a label may lie over them, a region's letter should not."""
+        """The axes and the rays, which a label may cover but a region's letter should not."""
         x, y = self.sheet.at(0.0, 0.0)
         axes = [((x, TOP), (x, TOP + self.sheet.high)), ((LEFT, y), (WIDE - RIGHT, y))]
         rays = [(tip, self._at_border(self._start, tip)) for _each, tip in self.arrows_shown]
@@ -159,7 +159,7 @@ class Ground:
         return [(arrow, tip) for arrow, tip, size in each if size >= least]
 
     def arrows(self) -> Iterator[Markup]:
-        """The directions, of two dimensions with the ray that goes on beyond the tip."""
+        """The arrows; in two dimensions, each with the ray beyond its tip."""
         start = self._start
         for each, tip in self.arrows_shown:
             own = hue(each.colour)
@@ -173,7 +173,7 @@ class Ground:
             yield path(f"head {own}", arrow_head(tip, turn, 9.0, 4.2))
 
     def _at_border(self, start: Spot, tip: Spot) -> Spot:
-        """Where the ray through an arrow leaves the frame."""
+        """The point where the ray through an arrow leaves the frame."""
         x, y = tip[0] - start[0], tip[1] - start[1]
         ways = []
         if x:
@@ -184,7 +184,7 @@ class Ground:
         return start[0] + least * x, start[1] + least * y
 
     def arrow_labels(self) -> Iterator[Markup]:
-        """The name of each direction, where there is room for it."""
+        """The name of each direction, if there is room."""
         start = self._start
         for each, tip in self.arrows_shown:
             wide = 10 + text_width(each.token, 10.5)

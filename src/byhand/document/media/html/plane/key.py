@@ -12,23 +12,23 @@ from byhand.document.media.html.plane.shapes import arrow_head, circle, mark, pa
 from byhand.document.media.html.plane.sheet import Box, Sheet, hue, text_width
 from byhand.language import _
 
-ROW, NOTE_ROW = 19, 15  # from line to line
+ROW, NOTE_ROW = 19, 15  # line heights
 SIZE, NOTE_SIZE = 11.5, 11.0  # of letters
 COLUMNS = 4
-SIGN_WIDE = 24  # a sign and the room behind it
+SIGN_WIDE = 24  # width of a sign and its gap
 SAMPLE = Box(0, -7, 18, 7)  # of a region
 MOST_REGIONS = 8  # that are named
 
 
 @dataclass(frozen=True)
 class Key:
-    """A legend in the making."""
+    """A legend being drawn."""
 
     sheet: Sheet
     arrows: bool
 
     def drawn(self, left: float, right: float, top: float) -> tuple[Markup, float]:
-        """The legend between two sides, and where it ends."""
+        """The legend between two sides, and its lower end."""
         column = (right - left) / COLUMNS
         made: list[Markup] = []
         x, y = left, top

@@ -1,4 +1,4 @@
-"""Shapes of a drawing as SVG writes them: lines, arrows, and the signs of the stops."""
+"""Shapes as SVG: lines, arrows, and the signs of the stops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from byhand.document.media.html.plane.sheet import Box
 from byhand.document.media.outlines import Segment, sides
 from byhand.document.parts.drawn import Spot
 
-SHORTEST_BARBED = 26  # pixels of a line that says where it goes
+SHORTEST_BARBED = 26  # pixels: shorter lines have no arrow
 
 
 def path(kind: str, d: str) -> Markup:
@@ -40,7 +40,7 @@ def text(kind: str, at: Spot, *said: str, **more: str) -> Markup:
 
 
 def pixel(at: Spot) -> Spot:
-    """The point on a grid of two pixels: what shares it lies over each other."""
+    """The point on a grid of two pixels, where overlapping points coincide."""
     return round(at[0] / 2) * 2.0, round(at[1] / 2) * 2.0
 
 
@@ -55,14 +55,14 @@ def extent(outline: Sequence[Spot]) -> float:
 
 
 def middle(segment: Segment, bow: float) -> Spot:
-    """The point that a bent line is drawn towards: to its left as it runs."""
+    """The control point of a bent line, to its left."""
     (x, y), (a, b) = segment
     long = hypot(a - x, b - y) or 1.0
     return (x + a) / 2 + bow * (b - y) / long, (y + b) / 2 - bow * (a - x) / long
 
 
 def bent(segment: Segment, bow: float) -> str:
-    """A line that is bent so far to its left."""
+    """A line bent to its left by `bow`."""
     one, two = segment
     if not bow:
         return line(one, two)
@@ -71,7 +71,7 @@ def bent(segment: Segment, bow: float) -> str:
 
 
 def barb(segment: Segment, bow: float) -> str:
-    """The sign for where a line goes, past its middle; none where it is short."""
+    """The arrow of a line, past its middle; empty for a short line."""
     (x, y), (a, b) = segment
     if hypot(a - x, b - y) < SHORTEST_BARBED:
         return ""

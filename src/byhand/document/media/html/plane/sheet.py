@@ -1,8 +1,7 @@
-"""The paper a plane is drawn on: where points lie, the tokens' colours, and where labels go.
+"""The sheet of a plane: the places of points, token colours, and labels.
 
-Places for a label are tried one after the other, near what it names, and one that would cover
-another label is not taken.  What has no room is left out: the caller says whether a legend names
-it too.
+Places for a label are tried in turn near its point; a place that would cover another label is
+rejected.  A label without room is left out: the caller decides whether a legend names it.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from math import atan2, cos, hypot, pi, sin
 from byhand.document.media.outlines import Segment, distance, sides, within
 from byhand.document.parts.drawn import Drawing, Spot
 
-WIDE = 460  # of the drawing; letters are about 12 high, so it can be shown on a telephone
+WIDE = 460  # of the drawing; with letters 12 high it fits a phone
 LEFT, RIGHT, TOP, BELOW = 36, 12, 12, 46  # around the frame
 HUES = 8
 SIGN = 0.58  # width of a sign, in sizes of the letters
-RINGS = (1.0, 1.7, 2.6, 3.8)  # how far away a label is tried, in its least distances
+RINGS = (1.0, 1.7, 2.6, 3.8)  # distances at which a label is tried, in units of its least distance
 COMPASS = (0, 7, 1, 6, 2, 5, 3, 4)  # eighths of a turn: right first, left last
-CROSSED = 12.0  # what covering a line costs, in pixels of distance
+CROSSED = 12.0  # cost of covering a line, in pixels of distance
 CLOSE = 2.5  # room between labels
 
 
@@ -50,7 +49,7 @@ class Box:
         )
 
     def covers(self, other: Box, room: float = 0.0) -> bool:
-        """Whether two boxes share a point, or are nearer than some room."""
+        """Whether two boxes overlap, or are nearer than `room`."""
         return (
             self.left < other.right + room
             and other.left < self.right + room
@@ -85,13 +84,13 @@ class Box:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is."""
+    """The approximate width of a text."""
     return len(text) * size * SIGN
 
 
 @dataclass
 class Room:
-    """What is free of a drawing."""
+    """The free room of a drawing."""
 
     whole: Box
     taken: list[Box] = field(default_factory=list)
@@ -135,8 +134,8 @@ class Room:
     ) -> tuple[Spot, float] | None:
         """The centre of a label that runs along a line, beside it, and the line's slope.
 
-        The slope is in radians, between -π/2 and π/2, so that nothing is written upside down.  A
-        line that is bent so far to its left has its label outside of the bend.
+        The slope is in radians, between -π/2 and π/2, so that no label is upside down.  A line with
+        a `bow` has its label outside the bend.
         """
         onward = segment[0][0] <= segment[1][0]
         (x, y), (a, b) = segment if onward else segment[::-1]
@@ -178,7 +177,7 @@ class Room:
 
 
 def roomiest(outline: Sequence[Spot], room: Room, width: float, height: float) -> Spot | None:
-    """A place well inside an outline, away from its sides, from lines and from what is taken."""
+    """A place well inside an outline, away from its sides, from lines and from taken room."""
     left, right = min(x for x, _y in outline), max(x for x, _y in outline)
     top, bottom = min(y for _x, y in outline), max(y for _x, y in outline)
     best: tuple[float, Spot] | None = None
@@ -203,7 +202,7 @@ def roomiest(outline: Sequence[Spot], room: Room, width: float, height: float) -
 
 @dataclass
 class Sheet:
-    """One figure in the making."""
+    """One figure being drawn."""
 
     part: Drawing
     room: Room = field(init=False)

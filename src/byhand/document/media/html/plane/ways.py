@@ -1,4 +1,4 @@
-"""The ways in a plane: each position's lines from stop to stop, their marks and their names."""
+"""The paths in a plane: each position's lines from stop to stop, their marks and names."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from byhand.document.media.outlines import Segment
 from byhand.document.parts.drawn import Spot, Way
 
 SIZE = 12.5  # of letters
-FEW = 6  # paths that are all drawn strongly
-SHORT = 1.0  # pixels: a move that is not seen
-BOW = 9.0  # how far a line is bent where another runs over the same points
+FEW = 6  # most paths that are all drawn strongly
+SHORT = 1.0  # pixels: shorter moves are invisible
+BOW = 9.0  # bend of a line where another has the same ends
 
 
 class Ways:
-    """The ways of all positions; where there are many, the last one is drawn strongly."""
+    """The paths of all positions; if there are many, the last one is drawn strongly."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.sheet = sheet
@@ -41,7 +41,7 @@ class Ways:
 
     @cached_property
     def _segments(self) -> list[list[tuple[Segment, float, str]]]:
-        """Each way's lines: how far bent, where several run over one another, and their kind."""
+        """Each path's lines, their bend where several overlap, and their kind."""
         used: Counter[frozenset[Spot]] = Counter()
         for way in self.points:
             for one, two in pairwise(way):
@@ -61,7 +61,7 @@ class Ways:
         return found
 
     def lines(self) -> Iterator[Markup]:
-        """The line of each way, which takes its room."""
+        """The line of each path, which takes its room."""
         for segments, strong in zip(self._segments, self.strong, strict=True):
             if not segments:
                 continue
@@ -99,7 +99,7 @@ class Ways:
                     self.sheet.room.take([Box.around(place, size, size)])
 
     def _together(self, places: Sequence[Spot | None], told: Sequence[str]) -> list[list[int]]:
-        """The paths whose points lie over each other and would be labelled alike."""
+        """The paths whose points coincide and would have the same label."""
         groups: dict[tuple[Spot, str], list[int]] = {}
         for i, (place, said) in enumerate(zip(places, told, strict=True)):
             if place is not None:
@@ -119,11 +119,11 @@ class Ways:
             who = [paths[i] for i in group]
             if any(self.strong[i] for i in group):
                 yield from self._label(ends[group[0]], who, told[group[0]], "strong", 13.5, 10)
-            else:  # one of many: only where there is room close by
+            else:  # one of many: only if there is room close by
                 yield from self._label(ends[group[0]], who, told[group[0]], "", 11.5, 9, rings=2)
 
     def start_labels(self) -> Iterator[Markup]:
-        """Where a way starts: whose it is."""
+        """The labels at the starts of paths: the position."""
         starts = [way[0] if way else None for way in self.points]
         groups = self._together(starts, [""] * len(starts))
         for group in sorted(groups, key=lambda group: -max(group)):
@@ -155,7 +155,7 @@ class Ways:
         yield text(f"label middle {kind}", place, before, named, more)
 
     def trip_labels(self) -> Iterator[Markup]:
-        """What a line is, along it, where there is room: else its mark and the legend say so."""
+        """The name of a side-trip along its line, if there is room."""
         outermost: dict[tuple[Spot, Spot, str], tuple[Segment, float, str]] = {}
         for segments, strong in zip(self._segments, self.strong, strict=True):
             for segment, bow, kind in segments if strong else ():
@@ -170,6 +170,6 @@ class Ways:
 
 
 def _subscript(name: str, below: str) -> Markup:
-    """A text with a smaller one below its end."""
-    back = element("tspan", "\u200b", dy=-3.5)  # no sign, but the line is at its height again
+    """A text with a subscript."""
+    back = element("tspan", "\u200b", dy=-3.5)  # an empty character that restores the line's height
     return joined((name, element("tspan", below, class_="sub", dy=3.5), back))
