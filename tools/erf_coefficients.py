@@ -97,7 +97,7 @@ def tables(form: str) -> dict[str, list[float]]:
 def module() -> str:
     """The text of the module."""
     lines = [
-        '"""Made by tools/erf_coefficients.py: polynomials, from the highest power down."""',
+        '"""Coefficients made by tools/erf_coefficients.py, from the highest power down."""',
         "",
         f'K = {{"erfc": {float(K["erfc"])}, "normal": {float(K["normal"])}}}',
         "COEFFICIENTS = {",
