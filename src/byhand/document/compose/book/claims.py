@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -20,12 +20,14 @@ from byhand.document.compose.marked import (
     worst_texts,
 )
 from byhand.document.numerals import localised, with_decimal_sign
+from byhand.document.parts import Remark
 from byhand.document.parts.verdicts import VerdictLine
 from byhand.language import _
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
     from byhand.checking.verdicts import Marked, Marking
+    from byhand.document.compose.book.edition import Edition
 
 MOST_PRINTED = 12  # numbers of one claim that a sentence lists
 APART = ("share", "source")  # sentences of a marking that a book leaves out, or shows elsewhere
@@ -140,3 +142,41 @@ class Claims:
             ]
             return line.address, stream, printed
         return None
+
+
+# ------------------------------------------------------------------ beside the passages
+
+
+def claims_title(edition: Edition) -> str:
+    """The heading of the printed claims."""
+    return _("{source} prints").format(source=edition.claims_from)
+
+
+def _source(edition: Edition, line: VerdictLine) -> str:
+    """The document of a line, and its line in the file."""
+    if line.source.startswith(edition.claims_from):
+        return line.source
+    return f"{edition.claims_from} ({line.source})" if line.source else edition.claims_from
+
+
+def claim_remarks(edition: Edition, steps: Sequence[str]) -> Iterator[Remark]:
+    """A remark for each printed line of these steps that does not follow."""
+    for line in edition.checked_of(steps):
+        if line.verdict == "ERROR":
+            text = _("{source} prints {claimed} for `{address}`. This does not follow").format(
+                source=_source(edition, line), claimed=line.claimed, address=line.address
+            )
+            why = ": " + "; ".join(text for _kind, text in line.told) if line.told else ""
+            yield Remark("claim", f"{text}{why}.", line.address)
+        elif line.verdict == "UNSUPPORTED":
+            text = _(
+                "{source} prints {claimed} for `{address}`: the true value, but it does not "
+                "follow from the lines above."
+            ).format(source=_source(edition, line), claimed=line.claimed, address=line.address)
+            yield Remark("claim", text, line.address)
+        elif line.verdict == "CARRIED":
+            text = _(
+                "{source} prints {claimed} for `{address}`: it follows from what is printed "
+                "above, but an earlier error is carried along."
+            ).format(source=_source(edition, line), claimed=line.claimed, address=line.address)
+            yield Remark("carried", text, line.address)

@@ -11,10 +11,11 @@ from itertools import groupby
 
 from byhand.document import words
 from byhand.document.book import Page, Passage
+from byhand.document.compose.book.claims import claims_title
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.formulas import formula
 from byhand.document.compose.book.numbers import Showing
-from byhand.document.compose.book.passages import claims_title, remarks_of
+from byhand.document.compose.book.passages import remarks_of
 from byhand.document.compose.book.spoken_numbers import NEAR
 from byhand.document.compose.tables import Index
 from byhand.document.numerals import localised

@@ -8,8 +8,9 @@ from math import prod
 from byhand.address import write_index
 from byhand.document import words
 from byhand.document.book import Page, Passage
+from byhand.document.compose.book.claims import claim_remarks, claims_title
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
-from byhand.document.compose.book.passages import asked_numbers, claim_remarks, claims_title
+from byhand.document.compose.book.passages import asked_numbers
 from byhand.document.compose.book.strips import near_weight, statistics, weight_strip
 from byhand.document.compose.forms import symbol_of
 from byhand.document.compose.listing import component_name, distinct_steps, inventory_notes, totals

@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from byhand.address import read_address, write_index
 from byhand.document import words
 from byhand.document.book import Passage
+from byhand.document.compose.book.claims import claim_remarks, claims_title
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.formulas import formula
 from byhand.document.compose.book.spoken_numbers import sum_said
@@ -25,7 +26,7 @@ from byhand.document.parts import (
     Remark,
 )
 from byhand.document.parts import Number as Figure
-from byhand.document.parts.verdicts import VerdictLine, VerdictTable
+from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Number, write
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
@@ -371,38 +372,3 @@ def remarks_of(edition: Edition, steps: Iterable[Worked]) -> Iterator[Remark]:
     for worked in steps:
         if worked.missing is None:
             yield from edition.showing.remarks(worked)
-
-
-def claims_title(edition: Edition) -> str:
-    """The heading of the printed claims."""
-    return _("{source} prints").format(source=edition.claims_from)
-
-
-def _source(edition: Edition, line: VerdictLine) -> str:
-    """The document of a line, and its line in the file."""
-    if line.source.startswith(edition.claims_from):
-        return line.source
-    return f"{edition.claims_from} ({line.source})" if line.source else edition.claims_from
-
-
-def claim_remarks(edition: Edition, steps: Sequence[str]) -> Iterator[Remark]:
-    """A remark for each printed line of these steps that does not follow."""
-    for line in edition.checked_of(steps):
-        if line.verdict == "ERROR":
-            text = _("{source} prints {claimed} for `{address}`. This does not follow").format(
-                source=_source(edition, line), claimed=line.claimed, address=line.address
-            )
-            why = ": " + "; ".join(text for _kind, text in line.told) if line.told else ""
-            yield Remark("claim", f"{text}{why}.", line.address)
-        elif line.verdict == "UNSUPPORTED":
-            text = _(
-                "{source} prints {claimed} for `{address}`: the true value, but it does not "
-                "follow from the lines above."
-            ).format(source=_source(edition, line), claimed=line.claimed, address=line.address)
-            yield Remark("claim", text, line.address)
-        elif line.verdict == "CARRIED":
-            text = _(
-                "{source} prints {claimed} for `{address}`: it follows from what is printed "
-                "above, but an earlier error is carried along."
-            ).format(source=_source(edition, line), claimed=line.claimed, address=line.address)
-            yield Remark("carried", text, line.address)

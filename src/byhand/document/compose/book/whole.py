@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from byhand.document import words
 from byhand.document.book import Page, Passage
+from byhand.document.compose.book.claims import claim_remarks
 from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.formulas import formula
-from byhand.document.compose.book.passages import claim_remarks, remarks_of, title_of
+from byhand.document.compose.book.passages import remarks_of, title_of
 from byhand.document.compose.book.prediction import candidates, looks_back_only, predicted
 from byhand.document.compose.book.strips import near, size_of
 from byhand.document.compose.book.topics import Topic

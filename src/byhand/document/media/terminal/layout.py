@@ -1,4 +1,4 @@
-"""Tables of numbers, fitted to a width.
+"""Tables of numbers, fitted to a width, and the signs that stand in them.
 
 A cell is shown in the richest manner that fits: all forms on one line, the forms below each other,
 or proven decimals alone.  A table that is still too wide continues below.  Proven decimals have
@@ -11,11 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from byhand.document import words
 from byhand.document.compose.forms import wide
 from byhand.document.media.terminal.ink import Ink, padded, width_of
-from byhand.document.parts import Cell, NumberRow, NumberTable
+from byhand.document.parts import Cell, NumberRow, NumberTable, Title
 from byhand.document.words import SIGNS
 from byhand.expression import Name, leaves, write
+from byhand.language import _
 
 GAP, NARROW = "   ", "  "
 MASK = "·"
@@ -344,3 +346,26 @@ def _column(lines: list[tuple[str, str]], pointed: bool = False) -> _Column:
         inner=max(map(width_of, texts), default=0),
         right=right,
     )
+
+
+# ------------------------------------------------------------------ the signs beside rows
+
+
+def legend(title: Title) -> Iterator[tuple[str, str | None, str]]:
+    """(sign, register, meaning) of the signs in this document."""
+    for register in title.registers:
+        about = words.register_about(register)
+        if register == "enclosed" and title.digits is not None:
+            about = words.digits_about(title.digits)
+        yield SIGNS[register], register, about
+    if "named" in title.registers:
+        yield "≈", None, _("decimals: within one unit of the last place, proven")
+    if title.masked:
+        yield MASK, None, words.masked(title.only_later)
+
+
+def register_sign(register: str | None) -> str:
+    """The register in a word, with its sign."""
+    if register is None:
+        return ""
+    return f"{SIGNS[register]} {words.register_word(register)}".strip()

@@ -9,11 +9,16 @@ from typing import Any, ClassVar
 
 from byhand.document import parts, words
 from byhand.document.media.terminal.ink import Ink, padded, width_of
-from byhand.document.media.terminal.layout import MASK, as_printed, before_point, fit
+from byhand.document.media.terminal.layout import (
+    as_printed,
+    before_point,
+    fit,
+    legend,
+    register_sign,
+)
 from byhand.document.media.terminal.tables import grid_lines
 from byhand.document.media.terminal.wrapping import broken
 from byhand.document.numerals import decimal_alone, forms_of, one_line
-from byhand.document.words import SIGNS
 from byhand.expression import write
 from byhand.language import _
 
@@ -375,26 +380,6 @@ def verdict(found: parts.Prediction) -> str:
     if found.margin is None:
         return proof
     return _("ahead by {margin}, {proof}").format(margin=one_line(found.margin), proof=proof)
-
-
-def legend(title: parts.Title) -> Iterator[tuple[str, str | None, str]]:
-    """(sign, register, meaning) of the signs in this document."""
-    for register in title.registers:
-        about = words.register_about(register)
-        if register == "enclosed" and title.digits is not None:
-            about = words.digits_about(title.digits)
-        yield SIGNS[register], register, about
-    if "named" in title.registers:
-        yield "≈", None, _("decimals: within one unit of the last place, proven")
-    if title.masked:
-        yield MASK, None, words.masked(title.only_later)
-
-
-def register_sign(register: str | None) -> str:
-    """The register in a word, with its sign."""
-    if register is None:
-        return ""
-    return f"{SIGNS[register]} {words.register_word(register)}".strip()
 
 
 def _beside(cell: parts.Cell) -> str:
