@@ -89,6 +89,7 @@ class Windows:
             self.kept[key] = self._window(settings)
         page = self.kept[key]
         page.set_viewport_size(settings["viewport"])
+        page.emulate_media(media="null")  # a test before may have looked at it as printed
         page.goto(path.as_uri())
         return page
 
