@@ -43,6 +43,7 @@ class Job:
     tokens: tuple[int, ...]
     target: int | None = None
     asked: tuple[str, ...] = ()  # the steps asked for; empty: all of the plan
+    targets: tuple[int, ...] | None = None  # the next id after each position, or UNCOUNTED
 
     def work(
         self,
@@ -66,6 +67,7 @@ class Job:
             self.tokens,
             self.numbers,
             target=self.target,
+            targets=self.targets,
             progress=progress,
             keep=keep,
             sink=sink,
@@ -174,6 +176,7 @@ def work_out(
     numbers: Numbers,
     *,
     target: int | None = None,
+    targets: Sequence[int] | None = None,
     given: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     keep: Collection[str] | None = None,
@@ -188,7 +191,7 @@ def work_out(
     Weights are dropped likewise, unless they come admitted.  `revise` may replace the value of a
     step, once it is worked out or given; later steps read the new value.
     """
-    ids = {"tokens": tuple(tokens), "target": target}
+    ids = {"tokens": tuple(tokens), "target": target, "targets": targets}
     instead = {plan[address].address: value for address, value in (given or {}).items()}
     admitted = weights if isinstance(weights, Admitted) else Admitted(weights, numbers)
     done: dict[str, Worked] = {}

@@ -32,6 +32,7 @@ def plan(
     positions: Sequence[int] | None = None,
     mask: Mask | None = None,
     target: bool = False,
+    losses: bool = False,
     head_outputs: bool = False,
 ) -> Plan:
     """The steps of one forward pass over `length` tokens, in spine order.
@@ -39,15 +40,16 @@ def plan(
     `past` counts earlier tokens, whose keys and values are given (a cache).  `positions` go on from
     there unless given.  `mask`, True where a query may look at a key, is added to each block's
     causal mask.  All of it is data, so caches and padding need no pass of their own.  `target` asks
-    for the loss, `head_outputs` for each head's own part of the attention output.
+    for the loss at the last position, `losses` for those at all positions and their mean,
+    `head_outputs` for each head's own part of the attention output.
     """
     places = tuple(range(past, past + length)) if positions is None else tuple(positions)
     allowed = None if mask is None else tuple(map(tuple, mask))
-    return _plan(Pass(spec, length, places, allowed, head_outputs, past), target)
+    return _plan(Pass(spec, length, places, allowed, head_outputs, past), target, losses)
 
 
 @lru_cache(maxsize=8)
-def _plan(run: Pass, target: bool) -> Plan:
+def _plan(run: Pass, target: bool, losses: bool) -> Plan:
     """The plan of a pass, cached: a plan never changes, so texts of one length share it."""
     spec, length, past = run.spec, run.length, run.past
     w = Sheet(pos=length, query=length, key=past + length, past=past)
@@ -67,6 +69,11 @@ def _plan(run: Pass, target: bool) -> Plan:
         w.line("target", "given", "text → id", ())
         reads = {"probs": "probs", "target": "target"}
         w.line("loss", "loss", "-ln probs[last, target]", ("one",), reads)
+    if losses:
+        w.line("targets", "given", "text → the ids that should come", ("pos",))
+        reads = {"probs": "probs", "targets": "targets"}
+        w.line("losses", "losses", "-ln probs[pos, target]", ("pos",), reads)
+        w.line("mean_loss", "average", "mean(losses)", ("one",), {"losses": "losses"})
     return Plan(spec, length, tuple(w.steps), w.aliases)
 
 

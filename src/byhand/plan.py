@@ -18,6 +18,7 @@ from byhand.language import _
 from byhand.spec import ModelSpec
 
 WEIGHT = "weight."
+GRAD = "grad."  # before the name of a step or a weight: the gradient of the loss with respect to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class Step:
     def reads(self) -> tuple[str, ...]:
         """The addresses that the step reads."""
         return tuple(self.inputs.values())
+
+    @property
+    def sides(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """The axes and the shape."""
+        return self.axes, self.shape
 
     @property
     def position_axis(self) -> int | None:
@@ -129,10 +135,22 @@ class Sheet:
         **attributes: Any,
     ) -> str:
         """Writes one step and returns its address; inputs and attributes of None are left out."""
+        shape = tuple(self.sizes[axis] for axis in axes)
+        return self.shaped(address, op, formula, (axes, shape), reads, **attributes)
+
+    def shaped(
+        self,
+        address: str,
+        op: str,
+        formula: str,
+        sides: tuple[tuple[str, ...], tuple[int, ...]],
+        reads: Mapping[str, str | None] | None = None,
+        **attributes: Any,
+    ) -> str:
+        """Writes one step whose axes and shape are given; for the rest as `line`."""
         inputs = {role: read for role, read in (reads or {}).items() if read is not None}
         settings = {name: value for name, value in attributes.items() if value is not None}
-        shape = tuple(self.sizes[axis] for axis in axes)
-        self.steps.append(Step(address, op, inputs, axes, shape, formula, settings))
+        self.steps.append(Step(address, op, inputs, *sides, formula, settings))
         return address
 
     def also(self, alias: str, address: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from byhand.expression import Expression
+from byhand.numbers.adjoints import Adjoints
 
 Array = Any
 ABSENT = None
@@ -77,7 +78,7 @@ class Prediction:
 
 
 @dataclass(repr=False)
-class Numbers(ABC):
+class Numbers(Adjoints, ABC):
     """One number system.  `notes` collects the notes of operations; the reader clears it.
 
     docs/number-systems.md makes one that works out slopes, in NumPy.

@@ -1,0 +1,270 @@
+"""The operations of learning on NumPy float arrays: losses, adjoints, and an optimizer's step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from byhand.errors import InputError
+from byhand.expression import Expression
+from byhand.language import _
+from byhand.numbers.adjoints import UNCOUNTED
+from byhand.numbers.base import Array, Note
+from byhand.numbers.floats import attention
+from byhand.numbers.floats.formats import Data
+from byhand.numbers.floats.places import side_by_side
+from byhand.numbers.floats.slopes import SLOPES
+from byhand.numbers.floats.system import System, quiet
+
+
+class Learning(System):
+    """Losses, adjoints and updates."""
+
+    # ------------------------------------------------------------------- the loss of a text
+
+    @quiet(all="ignore")
+    def losses(self, probs: Array, targets: Sequence[int]) -> Array:
+        ids = np.asarray(targets)
+        counted = ids != UNCOUNTED
+        result = self._room(len(ids))
+        result[:] = 0
+        result[counted] = 0 - np.log(self._wide(probs[counted, ids[counted]]))
+        result = self._give(result, probs)
+        return result if counted.all() else np.ma.MaskedArray(result, mask=~counted)
+
+    @quiet(all="ignore")
+    def average(self, losses: Array) -> Array:
+        counted = self._wide(np.ma.compressed(losses))
+        return self._give(np.add.reduce(counted, keepdims=True) / len(counted), losses)
+
+    @quiet(all="ignore")
+    def loss_back(self, probs: Array, targets: int | Sequence[int]) -> Array:
+        ids = _for_each_row(targets, len(probs))
+        counted = np.flatnonzero(ids != UNCOUNTED)
+        result = self._room(*probs.shape)
+        np.copyto(result, 0)
+        wide = self._wide(probs)
+        result[counted] = wide[counted]
+        result[counted, ids[counted]] -= 1
+        if len(counted) > 1:
+            result /= result.dtype.type(len(counted))
+        return self._give(result, probs)
+
+    # ------------------------------------------------------------------- sums
+
+    @quiet(all="ignore")
+    def total(self, **terms: Array) -> Array:
+        first, *others = map(self._wide, terms.values())
+        result = self._room(*first.shape)
+        np.copyto(result, first)
+        for term in others:
+            result += term
+        return self._give(result, *terms.values())
+
+    @quiet(all="ignore")
+    def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
+        wide = self._wide(side_by_side(x) if merged and x.ndim == 3 else x)
+        product = wide if by is None else wide * self._wide(by)
+        rows = product.reshape(-1, product.shape[-1])
+        return self._give(np.add.reduce(rows, axis=0), x, by)
+
+    @quiet(all="ignore")
+    def row_dots(self, x: Array, y: Array) -> Array:
+        one, other = self._wide(np.ma.getdata(x)), self._wide(np.ma.getdata(y))
+        product = one * other
+        if isinstance(x, np.ma.MaskedArray):
+            np.copyto(product, 0, where=np.ma.getmaskarray(x))
+        return self._give(np.add.reduce(product, axis=-1), x, y)
+
+    @quiet(all="ignore")
+    def sum_groups(self, x: Array, *, heads: int) -> Array:
+        wide = self._wide(x)
+        return self._give(np.add.reduce(wide.reshape(heads, -1, *x.shape[1:]), axis=1), x)
+
+    # ------------------------------------------------------------------- products
+
+    @quiet(all="ignore")
+    def outer(self, x: Array, grad: Array, *, layout: str) -> Array:
+        one, other = (self._wide(side_by_side(y) if y.ndim == 3 else y) for y in (x, grad))
+        left, right = (one, other) if layout == "in_out" else (other, one)
+        result = self._room(left.shape[1], right.shape[1])
+        np.matmul(left.T, right, out=result)
+        return self._give(result, x, grad)
+
+    @quiet(all="ignore")
+    def along_keys(self, x: Array, y: Array, *, scale: Expression | None = None) -> Array:
+        data, hidden = self._shown(x)
+        laid = self._room(data.shape[1], len(data), y.shape[-1])
+        result = attention.mixed(data, self._wide(y), hidden, laid)
+        if scale is not None:
+            result *= self._constant(scale)
+        return self._give(result, x, y)
+
+    @quiet(all="ignore")
+    def along_queries(self, x: Array, y: Array, *, scale: Expression | None = None) -> Array:
+        data, _hidden = self._shown(x)
+        laid = self._room(data.shape[2], len(data), y.shape[-1])
+        result = laid.transpose(1, 0, 2)
+        np.matmul(data.transpose(0, 2, 1), self._wide(y), out=result)
+        if scale is not None:
+            result *= self._constant(scale)
+        return self._give(result, x, y)
+
+    def _shown(self, x: Array) -> tuple[Data, Data | None]:
+        """The entries, 0 where they are hidden; and where they are hidden."""
+        data = self._wide(np.ma.getdata(x))
+        if not isinstance(x, np.ma.MaskedArray):
+            return data, None
+        hidden = np.ma.getmaskarray(x)
+        return np.where(hidden, data.dtype.type(0), data), hidden
+
+    @quiet(all="ignore")
+    def scale_by(self, x: Array, by: Array) -> Array:
+        result = np.multiply(self._wide(x), self._wide(by), out=self._room(*x.shape))
+        return self._give(result, x, by)
+
+    # ------------------------------------------------------------------- places
+
+    @quiet(all="ignore")
+    def scatter(
+        self, grad: Array, ids: Sequence[int], *, rows: int, scale: Expression | None = None
+    ) -> Array:
+        wide = self._wide(grad)
+        if scale is not None:
+            wide = wide * self._constant(scale)
+        result = np.zeros((rows, wide.shape[1]), dtype=wide.dtype)
+        np.add.at(result, np.asarray(ids, dtype=np.intp), wide)
+        return self._give(result, grad)
+
+    def pack_heads(
+        self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
+    ) -> Array:
+        parts = (queries, keys, values)
+        columns = sum(part.shape[0] * part.shape[2] for part in parts)
+        result = np.empty((queries.shape[1], columns), dtype=queries.dtype)
+        for start, part in zip(starts, parts, strict=True):
+            for head, rows in enumerate(part):
+                first = start + head * stride
+                result[:, first : first + part.shape[2]] = rows
+        return result
+
+    # ------------------------------------------------------------------- adjoints
+
+    @quiet(all="ignore")
+    def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:
+        shares = self._wide(np.ma.getdata(weights))
+        result = np.subtract(
+            self._wide(np.ma.getdata(grad)), self._wide(dot)[..., None], out=self._room(*grad.shape)
+        )
+        result *= shares
+        hidden = np.ma.getmaskarray(weights) if isinstance(weights, np.ma.MaskedArray) else None
+        if hidden is not None:
+            np.copyto(result, 0, where=hidden)
+        return attention.masked(self._give(result, weights, grad, dot), hidden, below=0)
+
+    @quiet(all="ignore")
+    def slope(self, x: Array, *, kind: str) -> Array:
+        if kind not in SLOPES:
+            raise InputError(_("there is no activation {name}").format(name=repr(kind)))
+        result = self._room(*x.shape)
+        SLOPES[kind](self._wide(x), result)
+        return self._give(result, x)
+
+    @quiet(all="ignore")
+    def normalize_back(self, grad: Array, by: Array) -> Array:
+        top, below = self._wide(grad), self._wide(by)
+        result = np.divide(top, below[..., None], out=self._room(*grad.shape))
+        for place in [] if below.all() else map(tuple, np.argwhere(below == 0)):
+            if not top[place].any():
+                result[place] = 0
+                self.notes.append(Note("zero-variance", tuple(map(int, place))))
+        return self._give(result, grad, by)
+
+    @quiet(all="ignore")
+    def divisor_back(self, dot: Array, by: Array) -> Array:
+        top, below = self._wide(dot), self._wide(by)
+        return self._give(_quotient(-top, below), dot, by)
+
+    @quiet(all="ignore")
+    def root_back(self, grad: Array, root: Array) -> Array:
+        top, below = self._wide(grad), self._wide(root)
+        return self._give(_quotient(top, 2 * below), grad, root)
+
+    @quiet(all="ignore")
+    def mean_square_back(self, grad: Array, x: Array) -> Array:
+        share = self._wide(grad) * self._work.dtype.type(2) / self._work.dtype.type(x.shape[-1])
+        result = np.multiply(self._wide(x), share[..., None], out=self._room(*x.shape))
+        return self._give(result, grad, x)
+
+    @quiet(all="ignore")
+    def center_back(self, grad: Array) -> Array:
+        return self._give(0 - np.add.reduce(self._wide(grad), axis=-1), grad)
+
+    @quiet(all="ignore")
+    def mean_back(self, grad: Array, *, width: int) -> Array:
+        share = self._wide(grad) / self._work.dtype.type(width)
+        result = self._room(*grad.shape, width)
+        np.copyto(result, share[..., None])
+        return self._give(result, grad)
+
+    # ------------------------------------------------------------------- an optimizer's step
+
+    @quiet(all="ignore")
+    def sum_squares(self, x: Array) -> Array:
+        flat = self._wide(x).ravel()
+        return self._give(np.add.reduce(flat * flat, keepdims=True), x)
+
+    @quiet(all="ignore")
+    def norm(self, **squares: Array) -> Array:
+        total = np.add.reduce([self._wide(square) for square in squares.values()])
+        return self._give(np.sqrt(total), *squares.values())
+
+    @quiet(all="ignore")
+    def clip_factor(self, norm: Array, *, limit: Fraction, eps: Fraction) -> Array:
+        factor = self._constant(limit) / (self._wide(norm) + self._constant(eps))
+        return self._give(np.minimum(factor, self._work.dtype.type(1)), norm)
+
+    @quiet(all="ignore")
+    def blend(
+        self,
+        y: Array,
+        x: Array | None = None,
+        *,
+        of_y: Fraction,
+        of_x: Fraction = Fraction(0),
+        squared: bool = False,
+    ) -> Array:
+        wide = self._wide(y)
+        result = np.multiply(
+            wide, wide if squared else self._constant(of_y), out=self._room(*y.shape)
+        )
+        if squared:
+            result *= self._constant(of_y)
+        if x is not None:
+            result += self._wide(x) * self._constant(of_x)
+        return self._give(result, x, y)
+
+    @quiet(all="ignore")
+    def root_plus(self, x: Array, *, eps: Fraction) -> Array:
+        result = np.sqrt(self._wide(x), out=self._room(*x.shape))
+        result += self._constant(eps)
+        return self._give(result, x)
+
+    @quiet(all="ignore")
+    def divide(self, x: Array, y: Array) -> Array:
+        result = np.divide(self._wide(x), self._wide(y), out=self._room(*x.shape))
+        return self._give(result, x, y)
+
+
+def _for_each_row(targets: int | Sequence[int], rows: int) -> Data:
+    """The target of each row; one id is that of the last row, and the others do not count."""
+    if isinstance(targets, int):
+        return np.asarray([UNCOUNTED] * (rows - 1) + [targets])
+    return np.asarray(targets)
+
+
+def _quotient(top: Data, below: Data) -> Data:
+    """top / below, and 0 where both are 0."""
+    return np.where((top == 0) & (below == 0), top.dtype.type(0), top / below)
