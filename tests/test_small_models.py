@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.api import numbers_for
+from byhand.number_choice import numbers_for
 from byhand.counting import count
 from byhand.document.compose.book.edition import PENCIL
 from byhand.editions import make_edition
