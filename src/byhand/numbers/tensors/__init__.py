@@ -6,6 +6,7 @@ torch's own; norms, softmax, sums, activations and RoPE are done in float32 and 
 result is rounded once.
 """
 
+import byhand.numbers.devices  # noqa: F401 - first: it says what to do where torch is missing
 from byhand.numbers.tensors.operations import Tensors
 from byhand.numbers.tensors.system import Masked
 

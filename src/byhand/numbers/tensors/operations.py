@@ -173,7 +173,7 @@ class Tensors(Learning):
         return self._give_masked(data.softmax(dim=-1, dtype=self._work), x.hidden, 0, x)
 
     def mix(self, weights: Array, v: Array) -> Array:
-        return self._give(self._mixed(weights, v), weights, v)
+        return self.along_keys(weights, v)
 
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
         heads, _positions, width = mixed.shape

@@ -18,7 +18,7 @@ GRID = 64  # y is cut into a multiple of 1/64, whose square is exact, and a rest
 
 def relu(x: Tensor) -> Tensor:
     """1 above 0, else 0."""
-    return (x > 0).to(x.dtype)
+    return torch.where(x.isnan(), torch.nan, (x > 0).to(x.dtype))
 
 
 def silu(x: Tensor) -> Tensor:

@@ -8,21 +8,15 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from byhand.errors import InputError
 from byhand.expression import Expression
-from byhand.language import _
 from byhand.numbers.base import Array, Note, Numbers
 from byhand.numbers.devices import find_device, from_numpy, to_numpy
 from byhand.numbers.floats.formats import FORMATS, find_format
 from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.written import short
-
-try:
-    import torch
-    from torch import Tensor
-except ImportError:
-    raise InputError(_("torch is not installed"), hint="pip install torch") from None
 
 KINDS = {
     "float64": torch.float64,
