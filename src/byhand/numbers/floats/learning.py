@@ -129,9 +129,9 @@ class Learning(System):
         result = np.zeros((rows, wide.shape[1]), dtype=wide.dtype)
         places = np.asarray(ids, dtype=np.intp)
         np.add.at(result, places, wide)
-        if all_finite(result[places]):  # as the zeros of the other rows are
-            return narrowed(result, self.dtype)
-        return self._give(result, grad)
+        table = narrowed(result, self.dtype)
+        finite = all_finite(table[places])  # as the zeros of the other rows are
+        return table if finite else self._give(table, grad)
 
     def pack_heads(
         self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
