@@ -23,6 +23,7 @@ from byhand.errors import UsageError
 from byhand.language import _
 from byhand.model import Model
 from byhand.models import called, is_checkpoint, open_model, open_spec
+from byhand.number_choice import numbers_for
 from byhand.numbers.base import Numbers
 from byhand.options import Chosen, Spelled
 from byhand.spec import ModelSpec
@@ -41,17 +42,22 @@ def trace(
     numbers: str | Numbers | None = None,
     device: str | None = None,
     target: str | int | None = None,
+    losses: bool = False,
+    backward: bool = False,
     only: str | Iterable[str] = (),
     heads: bool = False,
     progress: evaluate.Progress | None = None,
     **spelled: Unpack[Spelled],
 ) -> Trace:
-    """Every number from the text to the next token.
+    """Every number from the text to the next token, and back to every weight.
 
     `numbers` is "exact", "digits 12", "decimals 3", "float32" and the like, or a number system;
     without it, the size of the model decides.  `target` is the token that should come next, or its
-    id, and asks for the loss.  `only` asks for some steps and works out what they need; `heads`
-    asks for each head's own part of the attention output.
+    id, and asks for the loss.  `losses` asks for the loss at every position, against the text
+    shifted by one, and their mean.  `backward` asks for the gradients (`trace.grad`) of the mean
+    loss where there is one, else of the loss; without a target it asks for losses too.  `only` asks
+    for some steps and works out what they need; `heads` asks for each head's own part of the
+    attention output.
 
     With digits, `trace.proof` says whether everything asked for is proven.  That is the steps of
     `only`; without `only` all steps, or above 2,000 parameters the logits, next tokens and loss.
@@ -74,6 +80,8 @@ def trace(
         text,
         numbers_for(opened, chosen),
         target=_word(opened, "target", target),
+        losses=losses,
+        backward=backward,
         only=(only,) if isinstance(only, str) else only,
         head_outputs=heads,
     )
@@ -126,39 +134,6 @@ def traces(
     from byhand.proving import prove_texts
 
     return prove_texts(jobs, chosen.digits, progress=progress)
-
-
-def numbers_for(model: Model, chosen: Chosen | None = None, *, many: bool = False) -> Numbers:
-    """The number system asked for; where nothing is said, the one that suits the model.
-
-    `many` says that many passes of a position each will use the same weights, so that converting
-    them once pays.  Where floats are compared with proven digits, this is the system of the digits.
-    """
-    chosen = chosen or Chosen()
-    if chosen.system is not None:
-        return chosen.system
-    pencil_sized = chosen.float is None and chosen.device is None and evaluate.pencil_sized(model)
-    if chosen.digits is not None:
-        from byhand.proving import USUAL_LENGTH, enclosing_numbers
-
-        positions = 1 if many else USUAL_LENGTH
-        return enclosing_numbers(model, chosen.digits, device=chosen.device, positions=positions)
-    if chosen.decimals is not None:
-        from byhand.numbers.pencil import Pencil
-
-        return Pencil(chosen.decimals)
-    if chosen.exact or pencil_sized:
-        from byhand.numbers.exact import Exact
-
-        return Exact()
-    format = chosen.float or evaluate.usual_format(model)
-    if chosen.device is not None:
-        from byhand.numbers.tensors import Tensors
-
-        return Tensors(format, chosen.device)
-    from byhand.numbers.floats import Floats
-
-    return Floats(format, convert_once=many)
 
 
 def _opened(model: str | Path | Model) -> Model:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from byhand import forward
+from byhand.backward import adjoint
+from byhand.batch import read_batch
 from byhand.errors import ByhandError, InputError, ShapeError, Undecided
 from byhand.language import _
 from byhand.model import Model
@@ -90,6 +92,7 @@ class Job:
             steps,
             self.target,
             self.asked,
+            targets=self.targets,
         )
 
 
@@ -99,6 +102,8 @@ def prepare(
     numbers: Numbers | None = None,
     *,
     target: str | None = None,
+    losses: bool = False,
+    backward: bool = False,
     only: Iterable[str] = (),
     at: Iterable[str] = (),
     head_outputs: bool = False,
@@ -106,20 +111,28 @@ def prepare(
     """The job of one text: all steps, or just the steps asked for and what they need.
 
     Without a text, the model's own is taken; without numbers, exact ones.  A target asks for the
-    loss.  `only` asks for steps, `at` for steps together with what they read.
+    loss.  `losses` asks for the losses at all positions, against the text shifted by one, and for
+    their mean.  `backward` asks for the gradients of the mean loss, if there is one, else of the
+    loss; without a target it asks for losses too.  `only` asks for steps, `at` for steps together
+    with what they read.
     """
-    if text is None and model.text is None:
-        raise InputError(
-            _("this model has no default text"), where=model.source, hint=_("give a text")
-        )
-    words = model.text if text is None else text
-    if not isinstance(words, str):
-        raise does_not_fit("text", _("text"), words)
-    if target is None and (text is None or text == model.text):
-        target = model.target
-    tokens = model.vocabulary.encode(words)
+    words, target = words_of(model, text, target)
     goal = None if target is None else model.vocabulary.id(target)
-    plan = forward.plan(model.spec, len(tokens), target=goal is not None, head_outputs=head_outputs)
+    losses = losses or (backward and goal is None)
+    if losses:
+        batch = read_batch(model.vocabulary, (words,), target=goal)
+        tokens, targets = batch.tokens, batch.targets
+    else:
+        tokens, targets = model.vocabulary.encode(words), None
+    plan = forward.plan(
+        model.spec,
+        len(tokens),
+        target=goal is not None,
+        losses=losses,
+        head_outputs=head_outputs,
+    )
+    if backward:
+        plan = adjoint(plan)
     asked = plan.matching(only)
     for step in map(plan.__getitem__, at):
         reads = (read for read in step.reads if not read.startswith(WEIGHT))
@@ -130,7 +143,21 @@ def prepare(
         from byhand.numbers.exact import Exact
 
         numbers = Exact()
-    return Job(model, plan, numbers, words, tokens, goal, tuple(dict.fromkeys(asked)))
+    return Job(model, plan, numbers, words, tokens, goal, tuple(dict.fromkeys(asked)), targets)
+
+
+def words_of(model: Model, text: str | None, target: str | None) -> tuple[str, str | None]:
+    """The text and the target: the model's own where none is given, its target with its text."""
+    if text is None and model.text is None:
+        raise InputError(
+            _("this model has no default text"), where=model.source, hint=_("give a text")
+        )
+    words = model.text if text is None else text
+    if not isinstance(words, str):
+        raise does_not_fit("text", _("text"), words)
+    if target is None and words == model.text:
+        target = model.target
+    return words, target
 
 
 def trace(

@@ -39,6 +39,12 @@ class Step:
         return tuple(self.inputs.values())
 
     @property
+    def stage(self) -> str:
+        """The part of the work that the step belongs to: "forward", "backward" or "update"."""
+        head = self.address.partition(".")[0]
+        return {"grad": "backward", "update": "update", "before": "update"}.get(head, "forward")
+
+    @property
     def sides(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """The axes and the shape."""
         return self.axes, self.shape

@@ -19,6 +19,7 @@ from byhand import decimals, display
 from byhand.address import Address, read_address, within
 from byhand.display import Shown, one_line, quoted
 from byhand.errors import AddressError, ByhandError, InputError, Undecided
+from byhand.gradients import Gradients
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction, nearest_float
@@ -231,6 +232,7 @@ class Trace(Mapping[str, Any], Shown):
     target: int | None = None
     asked: tuple[str, ...] = ()  # the steps asked for; none: all of the plan
     proof: Proof | None = None  # of enclosures: the digits asked for, and what is proven
+    targets: tuple[int, ...] | None = None  # the next id after each position, or UNCOUNTED
 
     @property
     def digits(self) -> int | None:
@@ -310,6 +312,28 @@ class Trace(Mapping[str, Any], Shown):
         return None if worked is None or worked.missing else worked[0]
 
     @property
+    def mean_loss(self) -> Any:
+        """The mean of the losses at all positions; None where it was not asked for."""
+        worked = self.steps.get("mean_loss")
+        return None if worked is None or worked.missing else worked[0]
+
+    @property
+    def forward(self) -> Iterator[Worked]:
+        """The steps of the forward pass alone."""
+        return (worked for worked in self.values() if worked.step.stage == "forward")
+
+    @cached_property
+    def grad(self) -> Gradients:
+        """The gradients of the loss, by what they are gradients of: a step, or `weight.` a name.
+
+        >>> import byhand
+        >>> trace = byhand.trace("tiny", backward=True)
+        >>> trace.grad["logits"]
+        >>> trace.grad["weight.block.0.attn.q"]
+        """
+        return Gradients(self)
+
+    @property
     def undecided(self) -> tuple[Unproven, ...]:
         """The first things that were to be proven and are not."""
         return () if self.proof is None else self.proof.undecided
@@ -324,7 +348,7 @@ class Trace(Mapping[str, Any], Shown):
         found: list[Crossing] = []
         if self.numbers.uniform:  # never exact: there is no boundary
             return ()
-        for worked in self.values():
+        for worked in self.forward:
             found.extend(self._crossings_at(worked, {crossing.position for crossing in found}))
         return tuple(found)
 
@@ -356,7 +380,7 @@ class Trace(Mapping[str, Any], Shown):
     def beyond_boundary(self) -> frozenset[tuple[str, int]]:
         """The rows (step, position) that read a row which has left the exact numbers."""
         beyond: set[tuple[str, int]] = set()
-        for worked in self.values():
+        for worked in self.forward:
             for position in range(len(worked.row_registers)):
                 if any(
                     row in beyond or self.steps[row[0]].row_registers[row[1]] != "exact"

@@ -74,11 +74,11 @@ def command(
     chosen: Chosen,
 ) -> int:
     """Writes the book that the command line asks for; returns the exit status."""
-    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.trace import hinting, steps_of
     from byhand.editions import make_edition
     from byhand.models import open_model
+    from byhand.number_choice import numbers_for
     from byhand.publication import Wanted, publish, questioning
 
     chosen.refuse_comparison()

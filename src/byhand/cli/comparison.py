@@ -29,9 +29,9 @@ def compared(
     progress: Progress | None,
 ) -> Compared:
     """The comparison of both runs; `job` is the proven run."""
-    from byhand.api import numbers_for
     from byhand.comparing import compare
     from byhand.document.compose.comparison import Compared
+    from byhand.number_choice import numbers_for
     from byhand.proving import prove
 
     assert chosen.digits is not None

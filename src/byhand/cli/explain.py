@@ -52,7 +52,7 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     "SECTION",
     later(
         "only these sections, in full: facts, attribution, lens, attention, geometry, health, "
-        "stream, norms, inputs; may be repeated"
+        "gradients, stream, norms, inputs; may be repeated"
     ),
     multiple=True,
     callback=some_of,
@@ -102,13 +102,13 @@ def command(
     as_json: bool,
 ) -> int:
     """Explains a prediction and shows it or writes the report; returns the exit status."""
-    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
     from byhand.document.explanation import page as report_of
     from byhand.drafts import write_whole
     from byhand.explaining import explain
     from byhand.models import open_model
+    from byhand.number_choice import numbers_for
 
     chosen.refuse_comparison()
     refuse_against_alone(against, alone, DASHES)

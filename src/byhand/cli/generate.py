@@ -84,10 +84,10 @@ def command(
     as_json: bool,
 ) -> int:
     """Continues a text token by token; returns the exit status."""
-    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.generating import generate
     from byhand.models import open_model
+    from byhand.number_choice import numbers_for
 
     chosen.refuse_comparison(no_comparison_of_tokens())
     with telling():

@@ -67,10 +67,10 @@ def command(
         from byhand.cli.shapes import show_shapes
 
         return show_shapes(model, text, only, heads, target is not None, names, as_json)
-    from byhand.api import numbers_for
     from byhand.cli.progress import telling
     from byhand.evaluate import prepare
     from byhand.models import open_model
+    from byhand.number_choice import numbers_for
 
     if chosen.compares:
         from byhand.cli.comparison import compared, refuse, show_comparison

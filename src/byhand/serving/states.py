@@ -90,7 +90,7 @@ class State:
 
     def numbers_for(self, model: Model) -> Numbers:
         """The number system asked for, or the default for the model."""
-        from byhand.api import numbers_for
+        from byhand.number_choice import numbers_for
 
         return numbers_for(model, Chosen.of(self.numbers or None))
 

@@ -1,0 +1,83 @@
+"""Texts to learn from, side by side: their tokens, positions, mask, and the token that should come.
+
+A batch needs no pass of its own.  The texts stand one after another as one text; positions begin
+again with each, and no position looks into another text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from byhand.errors import TextError
+from byhand.language import _
+from byhand.numbers.adjoints import UNCOUNTED
+from byhand.tokens import Tokenizer
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The tokens of one or several texts; `targets` are the next ids, or UNCOUNTED."""
+
+    text: str
+    tokens: tuple[int, ...]
+    targets: tuple[int, ...]
+    lengths: tuple[int, ...]  # of the texts
+
+    @property
+    def positions(self) -> tuple[int, ...] | None:
+        """The place of each token in its own text; None where there is one text."""
+        if len(self.lengths) == 1:
+            return None
+        return tuple(place for length in self.lengths for place in range(length))
+
+    @property
+    def mask(self) -> tuple[tuple[bool, ...], ...] | None:
+        """True where two tokens stand in the same text; None where there is one text."""
+        if len(self.lengths) == 1:
+            return None
+        owners = [text for text, length in enumerate(self.lengths) for _place in range(length)]
+        return tuple(tuple(one == other for other in owners) for one in owners)
+
+
+def read_batch(
+    vocabulary: Tokenizer,
+    texts: Sequence[str],
+    *,
+    target: int | None = None,
+    shifted: bool = False,
+    prompt: int = 0,
+    padding: int | None = None,
+) -> Batch:
+    """The batch of these texts.  Each token should be followed by the next one of its text.
+
+    The last one should be followed by the `target`; without it, it does not count.  With `shifted`,
+    a last token that nothing follows is read as a target alone, as in training.  The first `prompt`
+    tokens of each text are given: predicting them does not count.  Nor does predicting `padding`.
+    """
+    tokens, targets, lengths = list[int](), list[int](), list[int]()
+    for text in texts:
+        ids = vocabulary.encode(text)
+        following = [*ids[1:], UNCOUNTED if target is None else target]
+        if shifted and target is None:
+            ids, following = ids[:-1], following[:-1]
+        if not ids:
+            raise _too_short(text)
+        counted = [
+            id if place + 1 >= prompt and id != padding else UNCOUNTED
+            for place, id in enumerate(following)
+        ]
+        tokens.extend(ids)
+        targets.extend(counted)
+        lengths.append(len(ids))
+    if all(id == UNCOUNTED for id in targets):
+        raise _too_short("\n".join(texts))
+    return Batch("\n".join(texts), tuple(tokens), tuple(targets), tuple(lengths))
+
+
+def _too_short(text: str) -> TextError:
+    return TextError(
+        _("there is no token to predict in this text"),
+        expected=_("two tokens, or a target"),
+        found=repr(text[:40]),
+    )

@@ -1,0 +1,210 @@
+"""Training steps, worked out: losses, gradients, updates and new weights, step after step.
+
+Each step is one plan: a forward pass over the texts, its backward pass, and the optimizer's update.
+The new weights are values of the number system, and the next step reads them as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from byhand import forward
+from byhand.backward import adjoint
+from byhand.batch import Batch
+from byhand.display import Shown, one_line
+from byhand.evaluate import Admitted, Job, Progress
+from byhand.missing_bits import Shortfall, shortfall
+from byhand.model import Model
+from byhand.numbers.base import Numbers
+from byhand.numbers.enclosed.enclosure import Enclosing
+from byhand.optimizer import BEFORE, UPDATE, Rule, update
+from byhand.plan import Plan
+from byhand.proof import Proof
+from byhand.spec import learned
+from byhand.tracing import Trace, Worked
+
+Told = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class TrainingJob(Job):
+    """A forward pass, with its backward pass and update or without, on given moments."""
+
+    moments: Mapping[str, Worked] = field(default_factory=dict)
+
+    def instead(self) -> dict[str, Any]:
+        """The moments of the step before, in place of the given steps."""
+        return {"given": self.moments}
+
+
+@dataclass(frozen=True)
+class TrainingStep(Shown):
+    """One step: its rule (with the learning rate), and the trace from the text to new weights."""
+
+    rule: Rule
+    trace: Trace
+
+    @property
+    def loss(self) -> Any:
+        """The loss before the step: the mean over the positions, or the last position's."""
+        return loss_of(self.trace)
+
+    @property
+    def norm(self) -> Any:
+        """The norm of all gradients together, before clipping."""
+        return self.trace.number(f"{UPDATE}norm")
+
+    def __repr__(self) -> str:
+        return f"<TrainingStep {self.rule.step} ({self.rule.kind}): loss {self.loss}>"
+
+
+@dataclass(frozen=True)
+class Training(Shown):
+    """Some training steps of a model, and the pass after them.
+
+    `after` is the forward pass with the new weights; `losses` are those before each step and after
+    the last.
+    """
+
+    model: Model
+    batch: Batch
+    steps: tuple[TrainingStep, ...]
+    after: Trace
+
+    @property
+    def losses(self) -> tuple[Any, ...]:
+        """The loss before each step, and the loss after the last."""
+        return (*(step.loss for step in self.steps), loss_of(self.after))
+
+    @cached_property
+    def new(self) -> Mapping[str, Worked]:
+        """The new weights by name."""
+        last, start = self.steps[-1].trace, f"{UPDATE}weight."
+        return {
+            address.removeprefix(start): worked
+            for address, worked in last.steps.items()
+            if address.startswith(start)
+        }
+
+    def __repr__(self) -> str:
+        steps = "1 step" if len(self.steps) == 1 else f"{len(self.steps)} steps"
+        kind, name = self.steps[0].rule.kind, one_line(self.model.name)
+        return f"<Training of {name}: {steps} of {kind}, loss {self.losses[0]} → {self.losses[-1]}>"
+
+
+def loss_of(trace: Trace) -> Any:
+    """The loss that the gradients are of: the mean one where the trace has it."""
+    return trace.loss if trace.mean_loss is None else trace.mean_loss
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is to be learned: a model, the texts, and whether the last position alone counts."""
+
+    model: Model
+    batch: Batch
+    last: bool = False
+
+    @cached_property
+    def passes(self) -> Plan:
+        """The forward pass with its loss."""
+        batch = self.batch
+        return forward.plan(
+            self.model.spec,
+            len(batch.tokens),
+            positions=batch.positions,
+            mask=batch.mask,
+            target=self.last,
+            losses=not self.last,
+        )
+
+    def job(self, plan: Plan, numbers: Numbers, moments: Mapping[str, Worked]) -> TrainingJob:
+        """The job of a plan over these texts."""
+        batch = self.batch
+        return TrainingJob(
+            self.model,
+            plan,
+            numbers,
+            batch.text,
+            batch.tokens,
+            batch.targets[-1] if self.last else None,
+            (),
+            None if self.last else batch.targets,
+            moments=moments,
+        )
+
+    def learn(
+        self, rules: Sequence[Rule], numbers: Numbers, *, progress: Progress | None = None
+    ) -> Training:
+        """The steps of these rules, one after another, in a number system."""
+        admitted = Admitted(self.model.weights, numbers)
+        backward = adjoint(self.passes)
+        moments: dict[str, Worked] = {}
+        steps: list[TrainingStep] = []
+        for rule in rules:
+            plan = update(backward, rule)
+            trace = self.job(plan, numbers, moments).work(weights=admitted, progress=progress)
+            steps.append(TrainingStep(rule, trace))
+            for parameter in learned(self.model.spec):
+                name = parameter.name
+                admitted.values[name] = _known(trace.steps[f"{UPDATE}weight.{name}"]).value
+                for moment in rule.moments:
+                    moments[f"{BEFORE}{moment}.{name}"] = trace.steps[f"{UPDATE}{moment}.{name}"]
+        after = self.job(self.passes, numbers, {}).work(weights=admitted, progress=progress)
+        return Training(self.model, self.batch, tuple(steps), after)
+
+    def prove(
+        self,
+        rules: Sequence[Rule],
+        numbers: Enclosing,
+        digits: int,
+        *,
+        progress: Progress | None = None,
+    ) -> Training:
+        """The steps in enclosures, with more bits until losses and new weights have their digits.
+
+        The traces' `proof` says what is proven and what is not.
+        """
+        bits, most = min(numbers.bits, numbers.limit), numbers.limit
+        before: list[Shortfall] | None = None
+        while True:
+            found = self.learn(rules, numbers.at(bits), progress=progress)
+            traces = [*(step.trace for step in found.steps), found.after]
+            short = [shortfall(trace, _to_prove(trace), digits) for trace in traces]
+            if bits >= most or not any(one.count for one in short):
+                break
+            former: Sequence[Shortfall | None] = before or [None] * len(short)
+            wanted = (
+                one.next_bits(bits, last)
+                for one, last in zip(short, former, strict=True)
+                if one.count
+            )
+            before, bits = short, min(max(wanted), most)
+        proven = [
+            replace(trace, proof=Proof(digits, bits, tuple(one.reported(trace)), one.count, ()))
+            for trace, one in zip(traces, short, strict=True)
+        ]
+        steps = tuple(
+            replace(step, trace=trace) for step, trace in zip(found.steps, proven, strict=False)
+        )
+        return replace(found, steps=steps, after=proven[-1])
+
+
+def _known(worked: Worked) -> Worked:
+    """The step; where it has no value, the error that says why."""
+    if worked.missing is not None:
+        raise worked.missing.error(worked.address)
+    return worked
+
+
+def _to_prove(trace: Trace) -> tuple[str, ...]:
+    """The losses, the norm and the new weights."""
+    ends = ("loss", "losses", "mean_loss", f"{UPDATE}norm")
+    return tuple(
+        address
+        for address in trace.steps
+        if address in ends or address.startswith(f"{UPDATE}weight.")
+    )
