@@ -3,9 +3,9 @@
 The steps to prove are those that `--only` and `--at` name.  Else they are every step of a
 pencil-sized model, or the logits, the next tokens, the losses and the gradients of the weights of a
 larger one.  Each of their numbers gets the asked significant digits, and each next token a proof.
-Precision starts low and is raised by the bits that the enclosures lack.  No precision proves a zero or a tie; exact arithmetic
-does, where the model is small enough.  In a larger model, tokens with the same weights in the head
-are proven tied.  The rest is reported as undecided.
+Precision starts low and is raised by the bits that the enclosures lack.  No precision proves a zero
+or a tie; exact arithmetic does, where the model is small enough.  In a larger model, tokens with
+the same weights in the head are proven tied.  The rest is reported as undecided.
 """
 
 from __future__ import annotations
