@@ -163,8 +163,9 @@ def _running_mean(line: _Lines, moment: str, grad: str, beta: Fraction, *, squar
     formula = f"{rest} · {name}" if before is None else f"{beta} · {moment} + {rest} · {name}"
     reads = {"x": before, "y": grad}
     mean = line(moment, "blend", formula, reads, of_x=beta, of_y=rest, squared=squared or None)
-    whole = 1 - beta**line.rule.step
-    corrected = f"{moment} / {whole}"
+    step = line.rule.step
+    whole = 1 - beta**step
+    corrected = f"{moment} / (1 - {beta})" if step == 1 else f"{moment} / (1 - ({beta})^{step})"
     return line(f"{moment}_hat", "blend", corrected, {"y": mean}, of_y=1 / whole)
 
 
