@@ -180,8 +180,9 @@ def short(step: TrainingStep, number: Any) -> str:
 
 
 def brief(cell: Cell) -> str:
-    """The decimals of a cell, or its form where it has none."""
-    return one_line(replace(cell, form=None) if cell.decimal is not None else cell)
+    """The decimals of a cell; its form where that is short, or where it has no decimals."""
+    alone = cell.decimal is not None and not cell.plain
+    return one_line(replace(cell, form=None) if alone else cell)
 
 
 def closing(training: Training) -> Finding:
