@@ -16,7 +16,7 @@ from byhand import forward, new_weights
 from byhand.backward import adjoint
 from byhand.batch import Batch
 from byhand.display import Shown, one_line
-from byhand.evaluate import Admitted, Job, Progress
+from byhand.evaluate import Admitted, Job, Progress, pencil_sized
 from byhand.files.writing import save_with_tensors
 from byhand.language import _
 from byhand.missing_bits import Shortfall, shortfall
@@ -26,6 +26,7 @@ from byhand.numbers.enclosed.enclosure import Enclosing
 from byhand.optimizer import BEFORE, UPDATE, Rule, update
 from byhand.plan import Plan
 from byhand.proof import Proof
+from byhand.proving import ASK_EXACT, Exactly
 from byhand.spec import size_of
 from byhand.tracing import Trace, Worked
 
@@ -103,6 +104,11 @@ class Training(Shown):
     def losses(self) -> tuple[Any, ...]:
         """The loss before each step, and the loss after the last."""
         return (*(step.loss for step in self.steps), loss_of(self.after))
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The trace of each step, and that of the pass after them."""
+        return (*(step.trace for step in self.steps), self.after)
 
     @property
     def mean(self) -> bool:
@@ -187,6 +193,15 @@ class Lesson:
             losses=not self.last,
         )
 
+    @cached_property
+    def backward(self) -> Plan:
+        """The forward pass and its backward pass."""
+        return adjoint(self.passes)
+
+    def plan(self, rule: Rule) -> Plan:
+        """A whole training step."""
+        return update(self.backward, rule)
+
     def job(self, plan: Plan, numbers: Numbers, moments: Mapping[str, Worked]) -> TrainingJob:
         """The job of a plan over these texts."""
         batch = self.batch
@@ -207,12 +222,11 @@ class Lesson:
     ) -> Training:
         """The steps of these rules, one after another, in a number system."""
         admitted, model = Admitted(self.model.weights, numbers), self.model
-        backward = adjoint(self.passes)
         many = numbers.uniform is not None and size_of(model.spec) * len(rules) > MANY
         moments: dict[str, Worked] = {}
         steps: list[TrainingStep] = []
         for rule in rules:
-            job = replace(self.job(update(backward, rule), numbers, moments), model=model)
+            job = replace(self.job(self.plan(rule), numbers, moments), model=model)
             carried = _carried(rule, job.plan)
             keep = {*KEPT, *carried} if many and rule is not rules[-1] else None
             trace = job.work(weights=admitted, progress=progress, keep=keep)
@@ -245,10 +259,17 @@ class Lesson:
         """
         bits, most = min(numbers.bits, numbers.limit), numbers.limit
         before: list[Shortfall] | None = None
+        exactly = _Exactly(self, rules) if pencil_sized(self.model) else None
         while True:
             found = self.learn(rules, numbers.at(bits), progress=progress)
-            traces = [*(step.trace for step in found.steps), found.after]
+            traces = list(found.traces)
             short = [shortfall(trace, _to_prove(trace), digits) for trace in traces]
+            zeros = bits >= ASK_EXACT and any(one.near_zero for one in short)
+            if exactly and (zeros or bits >= most):
+                traces = [
+                    exactly.settle(*each) for each in enumerate(zip(traces, short, strict=True))
+                ]
+                short = [shortfall(trace, _to_prove(trace), digits) for trace in traces]
             if bits >= most or not any(one.count for one in short):
                 break
             former: Sequence[Shortfall | None] = before or [None] * len(short)
@@ -258,14 +279,42 @@ class Lesson:
                 if one.count
             )
             before, bits = short, min(max(wanted), most)
+        settled = exactly.told if exactly else [()] * len(traces)
         proven = [
-            replace(trace, proof=Proof(digits, bits, tuple(one.reported(trace)), one.count, ()))
-            for trace, one in zip(traces, short, strict=True)
+            replace(trace, proof=Proof(digits, bits, tuple(one.reported(trace)), one.count, by))
+            for trace, one, by in zip(traces, short, settled, strict=True)
         ]
         steps = tuple(
             replace(step, trace=trace) for step, trace in zip(found.steps, proven, strict=False)
         )
         return replace(found, steps=steps, after=proven[-1])
+
+
+class _Exactly:
+    """The same steps in exact numbers, worked out when first needed, to prove zeros."""
+
+    def __init__(self, lesson: Lesson, rules: Sequence[Rule]) -> None:
+        self.lesson, self.rules = lesson, rules
+        self.settled: list[dict[str, None]] = [{} for _trace in (*rules, None)]
+
+    @cached_property
+    def traces(self) -> tuple[Trace, ...]:
+        """The exact traces."""
+        from byhand.numbers.exact import Exact
+
+        return self.lesson.learn(self.rules, Exact()).traces
+
+    @property
+    def told(self) -> list[tuple[str, ...]]:
+        """What was settled in each trace."""
+        return [tuple(each) for each in self.settled]
+
+    def settle(self, place: int, found: tuple[Trace, Shortfall]) -> Trace:
+        """A trace with zeros that are proven zeros."""
+        trace, short = found
+        if not short.count:
+            return trace
+        return Exactly(lambda: self.traces[place], self.settled[place]).settle(trace, short)
 
 
 def _carried(rule: Rule, plan: Plan) -> tuple[str, ...]:

@@ -87,14 +87,19 @@ def teach(
     target: str | None = None,
     loss: str | None = None,
     prompt: int = 0,
+    wanted: Iterable[str] = (),
     progress: evaluate.Progress | None = None,
 ) -> Training:
-    """The training steps that options ask for, in Python or on the command line."""
+    """The training steps that options ask for, in Python or on the command line.
+
+    Lines that are `wanted` and not there are refused before any work.
+    """
     chosen.refuse_comparison(_("a training step is worked out in one kind of numbers"))
     rules = settings.rules
     lesson = read_lesson(
         model, texts, target=target, loss=loss, prompt=prompt, dashes=chosen.dashes
     )
+    lesson.plan(rules[-1]).matching(wanted)
     system = numbers_for(model, chosen)
     if chosen.digits is None:
         return lesson.learn(rules, system, progress=progress)

@@ -312,6 +312,14 @@ class Trace(Mapping[str, Any], Shown):
         return None if worked is None or worked.missing else worked[0]
 
     @property
+    def losses(self) -> tuple[Any, ...] | None:
+        """The loss at each position, None where it does not count; None where not asked for."""
+        worked = self.steps.get("losses")
+        if worked is None or worked.missing:
+            return None
+        return tuple(worked[place] for place in range(worked.step.shape[0]))
+
+    @property
     def mean_loss(self) -> Any:
         """The mean of the losses at all positions; None where it was not asked for."""
         worked = self.steps.get("mean_loss")

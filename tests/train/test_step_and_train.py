@@ -93,9 +93,7 @@ def test_five_steps_of_adamw_are_those_of_torch_optim_to_1e12(name: str) -> None
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 def test_three_steps_of_the_other_optimizers_are_those_of_torch_optim(optimizer: str) -> None:
     model, texts = open_model("abc"), TEXTS["abc"]
-    training = byhand.step(
-        model, texts, optimizer=optimizer, lr="0.05", steps=3, numbers="float64"
-    )
+    training = byhand.step(model, texts, optimizer=optimizer, lr="0.05", steps=3, numbers="float64")
 
     module = TorchModel(model.spec, model.weights, format="float64")
     inputs, targets = padded(model, texts)

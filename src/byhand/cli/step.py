@@ -68,6 +68,12 @@ def _whole(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
     later("only these lines of the last step: 'update.*.block.0.attn.q'; may be repeated"),
     multiple=True,
 )
+@option(
+    "--at",
+    "ADDRESS",
+    later("how one number of the last step comes about: 'update.norm[0]'; may be repeated"),
+    multiple=True,
+)
 @option("--out", "NEW.yaml", later("save the model with its new weights"))
 @numbers_options
 @json_option
@@ -78,6 +84,7 @@ def command(
     loss: str | None,
     prompt: Any,
     only: tuple[str, ...],
+    at: tuple[str, ...],
     out: str | None,
     chosen: Chosen,
     as_json: bool,
@@ -86,8 +93,12 @@ def command(
     **settings: Any,
 ) -> int:
     """Works training steps out, shows them and saves the new model; returns the exit status."""
+    from byhand.cli.printing import print_parts
     from byhand.cli.progress import telling
     from byhand.cli.saving import can_be_written
+    from byhand.cli.trace import steps_of
+    from byhand.document.compose.learning import document
+    from byhand.document.compose.working import workings
     from byhand.lessons import teach
     from byhand.models import open_model
     from byhand.rules import Settings
@@ -111,12 +122,18 @@ def command(
             target=target,
             loss=loss,
             prompt=0 if prompt is None else prompt,
+            wanted=(*only, *steps_of(at)),
             progress=progress,
         )
-        training.steps[-1].trace.plan.matching(only)  # an unknown pattern, before anything is shown
+    last = training.steps[-1].trace
+    lines = [part for address in at for part in workings(last, address)]
     if out is not None:
         save(training, out)
-    show(training, only, as_json)
+    if as_json:
+        print_json(training, (*only, *steps_of(at)))
+    elif only or not at:
+        print_parts(document(training, only=only))
+    print_parts([] if as_json else lines)
     return 0 if proven(training) else 1
 
 
@@ -131,25 +148,18 @@ def save(training: Training, out: str) -> None:
         talk(f"  {note}")
 
 
-def show(training: Training, only: tuple[str, ...], as_json: bool) -> None:
-    """Prints the steps, as parts or as one JSON document."""
-    if as_json:
-        from byhand.document.media.json.learning import write_training
+def print_json(training: Training, only: tuple[str, ...]) -> None:
+    """Prints the steps as one JSON document."""
+    from byhand.document.media.json.learning import write_training
 
-        write_training(training, sys.stdout, only)
-        return
-    from byhand.cli.printing import print_parts
-    from byhand.document.compose.learning import document
-
-    print_parts(document(training, only=only))
+    write_training(training, sys.stdout, only)
 
 
 def proven(training: Training) -> bool:
     """Whether everything asked for is proven; says on stderr what is not."""
     from byhand.cli.trace import tell_unproven
 
-    traces = [*(step.trace for step in training.steps), training.after]
-    open_ones = [t for t in traces if t.proof is not None and not t.proof.complete]
+    open_ones = [t for t in training.traces if t.proof is not None and not t.proof.complete]
     for trace in open_ones[:1]:
         tell_unproven(trace)
     return not open_ones

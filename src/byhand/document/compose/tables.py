@@ -21,7 +21,7 @@ from byhand.spec import Parameter, parameters
 from byhand.tracing import Trace, Worked, weakest
 
 Index = tuple[int, ...]
-ACROSS = ("d", "d_ff", "d_head", "vocab")  # an axis alone that is written as a row
+DOWN = ("pos", "query", "one")  # an axis alone that is written as a column
 COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
 
@@ -173,7 +173,7 @@ class Tables:
     def table(self, worked: Worked, head: Index, title: str, heads_left_out: int) -> NumberTable:
         """A step of at most two axes, or one head of it."""
         step = worked.step
-        if len(step.shape) == 1 and step.axes[0] in ACROSS:
+        if len(step.shape) == 1 and step.axes[0] not in DOWN:
             return self.row_of(worked, title)
         wide = len(step.shape) > len(head) + 1
         size = step.shape[-1] if wide else 1
