@@ -219,7 +219,7 @@ def _zero_where(bound: Bound, cause: Bound) -> Bound:
     """The bound, zero where its cause is zero: there, 0/0 made it infinite."""
     if bound is None or cause is None:
         return bound
-    return engine_of(bound).where(cause == 0.0, 0.0 * cause, bound)
+    return engine_of(bound).where(cause == 0.0, 0.0, bound)
 
 
 def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None) -> Enclosed:

@@ -35,6 +35,7 @@ from byhand.numbers.enclosed.limbs import (
     functions,
     indexing,
     known_zeros,
+    learned_weights,
     matrices,
     norms,
     prediction,
@@ -97,7 +98,11 @@ class Limbs(Learning):
     # ------------------------------------------------------------------- embedding and sums
 
     def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
-        rows = self.settled(table.rows(ids))
+        rows = (
+            indexing.rows(table, ids)
+            if isinstance(table, Enclosed)
+            else self.settled(table.rows(ids))
+        )
         return rows if scale is None else self.scaled(rows, self.constant(scale))
 
     def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
@@ -154,7 +159,17 @@ class Limbs(Learning):
 
     def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
         """max|gain|·rho; entry by entry |gain_j| times the radius."""
-        return norms.affine(self, self.enclosed(x), gain, bias)
+        x = self.enclosed(x)
+        if not (isinstance(gain, Enclosed) or isinstance(bias, Enclosed)):
+            return norms.affine(self, x, gain, bias)
+        if gain is not None:
+            x = self.multiply(x, learned_weights.for_each_row(self.enclosed(gain), x))
+        return x if bias is None else self.plus_bias(x, bias)
+
+    def plus_bias(self, x: Enclosed, bias: Array) -> Enclosed:
+        """The rows plus a bias that may be a value."""
+        made: Enclosed = self.add(x, learned_weights.for_each_row(self.enclosed(bias), x))
+        return made
 
     # ------------------------------------------------------------------- products
 
@@ -170,7 +185,11 @@ class Limbs(Learning):
         """‖W‖₂·rho for the row, ‖w_j‖·rho for entry j, and for a head the norm of its columns."""
         x = self.enclosed(x)
         rows = self.merge_heads(x) if x.ndim == 3 else x
-        made = matrices.times_matrix(self, rows, weight, layout, bias)
+        if isinstance(weight, Enclosed) or isinstance(bias, Enclosed):
+            made = learned_weights.times_values(self, rows, self.enclosed(weight), layout)
+            made = made if bias is None else self.plus_bias(made, bias)
+        else:
+            made = matrices.times_matrix(self, rows, weight, layout, bias)
         if heads is None:
             return made
         width = made.width // heads
@@ -223,6 +242,8 @@ class Limbs(Learning):
         return attention.mix(self, self.enclosed(weights), self.enclosed(v))
 
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
+        if isinstance(weight, Enclosed):
+            return learned_weights.head_outputs(self, self.enclosed(mixed), weight, layout)
         return matrices.head_outputs(self, self.enclosed(mixed), weight, layout)
 
     # ------------------------------------------------------------------- activations and the end

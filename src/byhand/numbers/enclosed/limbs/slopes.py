@@ -9,8 +9,8 @@ Coefficients.  If h(x_j + Y·2^-STEP) = Σ c_k·Y^k, then h' = 2^STEP·Σ (k + 1
 
 The series cut after K terms.  Cauchy's estimate |c_k| <= M·(2^-STEP/r)^k gives, for |Y| <= 1/2 and
 q = 2^(-STEP-1)/r <= 1/2, a rest of at most (M/r)·Σ_(k>=K) (k + 1)·q^k, and that is at most
-(M/r)·(K + 1)·q^K/(1 - q)².  The rest of h itself is bounded by M·q^K/(1 - q), so that of h' by (K + 1)·2^(STEP+1) times it, for
-1/r = q·2^(STEP+1) <= 2^STEP and 1/(1 - q) <= 2.
+(M/r)·(K + 1)·q^K/(1 - q)².  The rest of h itself is bounded by M·q^K/(1 - q), so that of h' by
+(K + 1)·2^(STEP+1) times it, for 1/r = q·2^(STEP+1) <= 2^STEP and 1/(1 - q) <= 2.
 
 Beyond the last point h' counts as 0.  With S = 1/(1 + e^w) or Q, the normal distribution's tail,
 h = -x·S and h' = -S + x·w'·S·(1 - S), or -Q + x·φ: a difference of two numbers that are not

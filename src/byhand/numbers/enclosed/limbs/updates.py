@@ -63,8 +63,8 @@ def sum_squares(system: System, x: Enclosed) -> Enclosed:
     digits = arithmetic.total(row_squares(rows.digits), 0).reshape(1)
     if x.exact:
         return Enclosed(digits)
-    whole, all_of = length(rows.norms), length(rows.ball)
-    carried = times(all_of, plus(times(2.0, whole), all_of)).reshape(1)
+    whole, off = (length(bound.reshape(1, -1)) for bound in (rows.norms, rows.ball))
+    carried = times(off, plus(times(2.0, whole), off))
     low = _grid(system, carried, digits.low)
     local = HALF * math.ldexp(1.0, low) if low > digits.low else None
     zeros = (lambda: rows.zeros.all().reshape(1)) if rows.has_zeros else None
