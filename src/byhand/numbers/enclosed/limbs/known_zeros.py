@@ -1,6 +1,11 @@
 """Known zeros: which entries of a result are exactly 0, because those that it reads are.
 
 Rounding keeps a zero, so the midpoint of such an entry is 0 as well, and its radius is 0.
+
+Some gradients vanish for a reason that no single entry shows.  A position that sees one key has the
+share 1 whatever its score.  And attention does not change where one vector is added to all keys,
+so the gradients of keys cancel: their sum over the positions, which is the gradient of a bias, is
+0.  `Origin` remembers where that holds.
 """
 
 from __future__ import annotations
@@ -49,6 +54,22 @@ def all_of(terms: Sequence[Enclosed]) -> Zeros:
             result = result & term.zeros
         return result
 
+    return found
+
+
+def sums_to_zero(weights: Enclosed, grad: Enclosed, dot: Enclosed) -> bool:
+    """Whether weights·(grad - dot) adds up to 0 in each row: shares of 1, and their own dot."""
+    shares, source = weights.origin, dot.origin
+    if shares is None or source is None or shares.kind != "softmax":
+        return False
+    return source.kind == "row_dots" and source.source is weights and source.more is grad
+
+
+def cancelling(x: Enclosed) -> Sequence[int]:
+    """The columns, heads side by side, whose sums over all positions are known to be 0."""
+    if x.origin is None or x.origin.kind != "cancelling":
+        return ()
+    found: Sequence[int] = x.origin.more
     return found
 
 

@@ -23,6 +23,7 @@ from byhand.numbers.enclosed.limbs import (
     weighted_sums,
 )
 from byhand.numbers.enclosed.limbs.system import System
+from byhand.numbers.enclosed.limbs.values import Origin
 
 
 class Learning(System):
@@ -65,8 +66,13 @@ class Learning(System):
         return made if scale is None else self.scaled(made, self.constant(scale))
 
     def along_queries(self, x: Array, y: Array, *, scale: Expression | None = None) -> Array:
-        made = weighted_sums.along_queries(self, self.enclosed(x), self.enclosed(y))
-        return made if scale is None else self.scaled(made, self.constant(scale))
+        x = self.enclosed(x)
+        made = weighted_sums.along_queries(self, x, self.enclosed(y))
+        made = made if scale is None else self.scaled(made, self.constant(scale))
+        if x.origin is not None and x.origin.kind == "softmax_back":
+            columns = range(made.shape[0] * made.width)
+            made.origin = Origin("cancelling", x, more=columns)
+        return made
 
     def scale_by(self, x: Array, by: Array) -> Array:
         return updates.scale_by(self, self.enclosed(x), self.enclosed(by))

@@ -26,7 +26,7 @@ from byhand.numbers.enclosed.limbs.norms import root_above, root_below
 from byhand.numbers.enclosed.limbs.radii import Bound, length, over, plus, times, total
 from byhand.numbers.enclosed.limbs.sums import shown
 from byhand.numbers.enclosed.limbs.system import GUARD, System
-from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, by_entry, constant
+from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, by_entry, constant
 
 Places = list[tuple[int, ...]]
 
@@ -34,7 +34,8 @@ Places = list[tuple[int, ...]]
 def softmax_back(system: System, weights: Enclosed, grad: Enclosed, dot: Enclosed) -> Enclosed:
     """weights·(grad - dot), absent where a weight is."""
     hidden = weights.hidden
-    shares, grads = shown(weights), shown(grad, hidden)
+    known = known_zeros.sums_to_zero(weights, grad, dot)
+    shares, grads = shown(weights, _alone(weights) if known else None), shown(grad, hidden)
     row = by_entry(_column(dot.digits), None if dot.exact else dot.box[..., None])
     less = arithmetic.subtract(grads.digits, row.digits)
     sizes, moved = abs(shares.approx) * NEAR, plus(grads.box, row.box)
@@ -46,26 +47,27 @@ def softmax_back(system: System, weights: Enclosed, grad: Enclosed, dot: Enclose
     low = max(exact, system.grid(None if carried is None else length(carried), less.shape[-1]))
     digits = without_empty_limbs(arithmetic.multiply(shares.digits, less, low))
     local = PRODUCT * math.ldexp(1.0, low) if low > exact else None
+    origin = Origin("softmax_back", weights) if known else None
     box = plus(carried, local)
     if box is None:
-        return Enclosed(digits, hidden=hidden)
+        return Enclosed(digits, hidden=hidden, origin=origin)
     if isinstance(box, float):
         box = constant(digits, digits.shape, box)
-    zeros = _softmax_zeros(weights, shares, grads, dot)
-    return Enclosed(digits, lambda: length(box), box=box, hidden=hidden, zeros=zeros)
 
-
-def _softmax_zeros(
-    weights: Enclosed, shares: Enclosed, grads: Enclosed, dot: Enclosed
-) -> known_zeros.Zeros:
-    def found() -> Array:
+    def zeros() -> Array:
         flat = known_zeros.zeros_of(grads) & known_zeros.zeros_of(dot)[..., None]
-        zeros = known_zeros.zeros_of(shares) | flat
-        if weights.hidden is not None:
-            return zeros | ((~weights.hidden).sum(-1) <= 1)[..., None]
-        return zeros if weights.width > 1 else zeros | (zeros == zeros)
+        return known_zeros.zeros_of(shares) | flat
 
-    return found
+    return Enclosed(digits, lambda: length(box), box=box, hidden=hidden, origin=origin, zeros=zeros)
+
+
+def _alone(weights: Enclosed) -> Array:
+    """True for each entry of a row that sees at most one key: its share does not change."""
+    engine = weights.digits.engine
+    if weights.hidden is None:
+        return weights.approx == weights.approx if weights.width == 1 else None
+    alone = (~weights.hidden).sum(-1) <= 1
+    return engine.broadcast(alone[..., None], weights.shape)
 
 
 def _column(x: Digits) -> Digits:

@@ -25,7 +25,7 @@ from byhand.numbers.enclosed.limbs.indexing import merge_heads
 from byhand.numbers.enclosed.limbs.radii import Bound, length, plus, times
 from byhand.numbers.enclosed.limbs.radii import total as total_of
 from byhand.numbers.enclosed.limbs.system import System
-from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, by_entry, constant
+from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, Origin, by_entry, constant
 
 
 def total(system: System, terms: Sequence[Enclosed]) -> Enclosed:
@@ -77,20 +77,13 @@ def rounded_products(
 
 def column_sums(system: System, x: Enclosed, by: Enclosed | None, merged: bool) -> Enclosed:
     """The sums over all axes but the last, of x or of x·by."""
+    gone = known_zeros.cancelling(x) if by is None else ()
     if merged and x.ndim == 3:
         x = merge_heads(x)
-    flat = reshaped(x, (-1, x.width))
+    flat = reshaped(x, (math.prod(x.shape[:-1]), x.width))
     if by is None:
-        digits = arithmetic.total(flat.digits, 0)
-        if flat.exact:
-            return Enclosed(digits)
-        return Enclosed(
-            digits,
-            lambda: total_of(flat.ball, 0),
-            box=lambda: total_of(flat.box, 0),
-            zeros=known_zeros.every(flat, 0),
-        )
-    other = reshaped(by, (-1, by.width))
+        return _sums_of_columns(flat, gone)
+    other = reshaped(by, flat.shape)
     count = flat.shape[0]
     sizes, others = abs(flat.approx) * NEAR, abs(other.approx) * NEAR
     each = plus(times(sizes, other.box), times(others, flat.box), times(flat.box, other.box))
@@ -100,6 +93,23 @@ def column_sums(system: System, x: Enclosed, by: Enclosed | None, merged: bool) 
     both = known_zeros.one_of(flat, other)
     zeros = None if both is None else lambda: both().all(0)
     return _summed(digits, carried, times(error, float(count)), zeros)
+
+
+def _sums_of_columns(x: Enclosed, gone: Sequence[int]) -> Enclosed:
+    """The sums of the columns of a matrix; some of them are known to be 0."""
+    digits = arithmetic.total(x.digits, 0)
+    digits.limbs[:, list(gone)] = 0.0
+    if x.exact:
+        return Enclosed(digits)
+
+    def zeros() -> Any:
+        found = known_zeros.zeros_of(x).all(0)
+        found[list(gone)] = True
+        return found
+
+    return Enclosed(
+        digits, lambda: total_of(x.ball, 0), box=lambda: total_of(x.box, 0), zeros=zeros
+    )
 
 
 def reshaped(x: Enclosed, shape: tuple[int, ...]) -> Enclosed:
@@ -122,6 +132,7 @@ def _summed(digits: Digits, carried: Bound, error: Bound, zeros: known_zeros.Zer
 
 def row_dots(system: System, x: Enclosed, y: Enclosed) -> Enclosed:
     """Σ x·y of each row; entries that are absent in x are left out."""
+    origin = Origin("row_dots", x, more=y)
     x, y = shown(x), shown(y, x.hidden)
     if x.has_box and y.has_box and not (x.exact or y.exact):
         one, other = abs(x.approx) * NEAR, abs(y.approx) * NEAR
@@ -132,7 +143,9 @@ def row_dots(system: System, x: Enclosed, y: Enclosed) -> Enclosed:
     digits = arithmetic.total(products, -1)
     both = known_zeros.one_of(x, y)
     zeros = None if both is None else lambda: both().all(-1)
-    return _summed(digits, carried, times(error, float(x.width)), zeros)
+    made = _summed(digits, carried, times(error, float(x.width)), zeros)
+    made.origin = origin
+    return made
 
 
 def sum_groups(x: Enclosed, heads: int) -> Enclosed:
@@ -142,10 +155,17 @@ def sum_groups(x: Enclosed, heads: int) -> Enclosed:
     digits = arithmetic.total(x.digits.reshape(heads, group, positions, width), 1)
     if x.exact:
         return Enclosed(digits)
+    origin = None
+    if known_zeros.cancelling(x):
+        origin = Origin("cancelling", x, more=range(heads * width))
     apart = (heads, group, positions)
     box = (lambda: total_of(x.box.reshape(*apart, width), 1)) if x.has_box else None
     zeros = (lambda: x.zeros.reshape(*apart, width).all(1)) if x.has_zeros else None
-    return Enclosed(digits, lambda: total_of(x.ball.reshape(*apart), 1), box=box, zeros=zeros)
+
+    def ball() -> Bound:
+        return total_of(x.ball.reshape(*apart), 1)
+
+    return Enclosed(digits, ball, box=box, zeros=zeros, origin=origin)
 
 
 # ------------------------------------------------------------------ places
@@ -220,4 +240,15 @@ def pack_heads(parts: Sequence[Enclosed], starts: Sequence[int], stride: int) ->
         ball,
         box=lambda: side_by_side(boxes),
         zeros=lambda: side_by_side(known_zeros.zeros_of),
+        origin=Origin("cancelling", parts[0], more=_cancelling(columns)),
     )
+
+
+def _cancelling(columns: Sequence[tuple[int, Enclosed, int]]) -> list[int]:
+    """The packed columns of heads whose columns cancel."""
+    return [
+        start + inner
+        for start, part, _head in columns
+        if known_zeros.cancelling(part)
+        for inner in range(part.width)
+    ]

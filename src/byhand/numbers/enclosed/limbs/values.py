@@ -45,7 +45,7 @@ class Origin:
     `local` bounds |midpoint - operation(midpoints of the source)|, row by row.
     """
 
-    kind: str  # "mean" | "mean_square" | "root" | "affine" | "softmax"
+    kind: str  # "mean", "mean_square", "root", "affine", "softmax", …: an operation, or a fact
     source: Enclosed
     local: Bound = None
     more: Any = None
