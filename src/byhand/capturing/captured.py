@@ -41,6 +41,8 @@ class Capture:
     past: int = 0  # positions before the tokens, known only to a cache
     segments: npt.NDArray[np.int64] | None = None  # packed texts: the text of each position
     pairs: npt.NDArray[np.bool_] | None = None  # (batch, query, key): a mask of all pairs
+    targets: npt.NDArray[np.int64] | None = None  # the token that should come; -1: it counts not
+    rule: Mapping[str, str] | None = None  # the settings of the optimizer, where it took a step
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
