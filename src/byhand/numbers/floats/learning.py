@@ -41,7 +41,7 @@ class Learning(System):
 
     @quiet(all="ignore")
     def loss_back(self, probs: Array, targets: int | Sequence[int]) -> Array:
-        ids = _for_each_row(targets, len(probs))
+        ids = for_each_row(targets, len(probs))
         counted = np.flatnonzero(ids != UNCOUNTED)
         result = self._room(*probs.shape)
         np.copyto(result, 0)
@@ -258,7 +258,7 @@ class Learning(System):
         return self._give(result, x, y)
 
 
-def _for_each_row(targets: int | Sequence[int], rows: int) -> Data:
+def for_each_row(targets: int | Sequence[int], rows: int) -> Data:
     """The target of each row; one id is that of the last row, and the others do not count."""
     if isinstance(targets, int):
         return np.asarray([UNCOUNTED] * (rows - 1) + [targets])
