@@ -22,13 +22,14 @@ from byhand.checking.readers.arrays import as_array
 from byhand.errors import InputError, UsageError
 from byhand.language import _
 from byhand.names import without_wrappers
+from byhand.optimizer import BEFORE
 from byhand.plan import GRAD
 
 Array = npt.NDArray[Any]
 Way = Callable[[Any], None]  # from a model's result back to its parameters
 UNCOUNTED = -100  # in torch's labels: this token does not count
 MOMENTS = ("exp_avg", "exp_avg_sq", "momentum_buffer")  # an optimizer's running means
-BEFORE, UPDATED = "before.", ".updated"
+UPDATED = "updated."  # before the name of a parameter: what it is after the step
 
 
 class Kept:
@@ -130,11 +131,6 @@ class Goal:
         found = np.atleast_2d(as_array(targets, "targets")).astype(np.int64)
         return np.where(found == UNCOUNTED, -1, found)
 
-    def rule(self, optimizer: Any, clip: float | None) -> dict[str, str]:
-        """The settings of the optimizer's step, as text."""
-        told = rule_of(optimizer) | ({} if clip is None else {"clip": clip})
-        return {name: str(value) for name, value in told.items()}
-
 
 def _sum_of_losses(result: Any, targets: Any) -> Any:
     """The sum of the losses that count, worked out in float32 as in training."""
@@ -217,7 +213,7 @@ class Parameters:
             self._moments(optimizer, "", kept)
             for name, parameter in self.named.items():
                 if parameter.grad is not None:
-                    kept.put(name + UPDATED, parameter)
+                    kept.put(UPDATED + name, parameter)
 
     def _moments(self, optimizer: Any, when: str, kept: Kept) -> None:
         for name, parameter in self.named.items():
@@ -245,27 +241,24 @@ class Parameters:
 RULES = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw"}
 
 
-def rule_of(optimizer: Any) -> dict[str, float | str]:
-    """The settings of an optimizer's next step, by byhand's names."""
+def rule_of(optimizer: Any, clip: float | None) -> str:
+    """The settings of an optimizer's next step, as claims write them: adamw lr=0.001 step=1."""
     kind = RULES.get(type(optimizer).__name__)
-    group = optimizer.param_groups[0]
     if kind is None:
         raise UsageError(
             _("the rule of this optimizer is not known"),
             expected=", ".join(RULES),
             found=type(optimizer).__name__,
         )
-    if kind == "sgd" and group["momentum"]:
-        kind = "momentum"
+    group = optimizer.param_groups[0]
     taken = [int(state["step"]) for state in optimizer.state.values() if "step" in state]
-    told: dict[str, float | str] = {
-        "optimizer": kind,
-        "lr": float(group["lr"]),
-        "decay": max(float(each["weight_decay"]) for each in optimizer.param_groups),
-        "step": 1 + max(taken, default=0),
-    }
+    told: dict[str, Any] = {"lr": float(group["lr"])}
+    if kind == "sgd" and group["momentum"]:
+        kind, told["momentum"] = "momentum", group["momentum"]
     if "betas" in group:
-        told |= {"beta1": group["betas"][0], "beta2": group["betas"][1], "eps": group["eps"]}
-    if kind == "momentum":
-        told["momentum"] = group["momentum"]
-    return told
+        told |= {"betas": ",".join(map(str, group["betas"])), "eps": group["eps"]}
+    told["weight_decay"] = max(float(each["weight_decay"]) for each in optimizer.param_groups)
+    told["step"] = 1 + max(taken, default=0)
+    if clip is not None:
+        told["clip"] = clip
+    return " ".join([kind, *(f"{name}={value}" for name, value in told.items())])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from byhand.capturing.captured import IDS, Capture
-from byhand.capturing.learning import Goal, Kept, Listener, Parameters, Way
+from byhand.capturing.learning import Goal, Kept, Listener, Parameters, Way, rule_of
 from byhand.capturing.modules import Modules
 from byhand.capturing.recorder import Recorder, as_ids, given_mask, length_of, running
 from byhand.errors import UsageError
@@ -102,7 +102,7 @@ class Run:
             arrays={**whole.arrays, **kept.arrays},
             left_out={**whole.left_out, **kept.left_out},
             targets=None if targets is None else goal.counted(targets),
-            rule=None if optimizer is None else goal.rule(optimizer, clip),
+            optimizer=None if optimizer is None else rule_of(optimizer, clip),
         )
 
     def _parts(self, goal: Goal) -> Iterator[tuple[slice, Run]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def learning_plan(plan: Plan, rule: Rule | None) -> Plan:
 
 def every_name(plan: Plan) -> Plan:
     """The plan with all steps of learning that claims may name."""
-    return update(adjoint(plan), Rule("adamw", step=2))
+    return update(adjoint(plan), Rule("adamw", clip=Fraction(1), step=2))
 
 
 # ------------------------------------------------------------------ targets

@@ -46,16 +46,15 @@ def _reductions(scene: Scene, step: Step, targets: Sequence[int]) -> Iterator[Ed
         (Fraction(counted, len(texts)),
          _("it follows if the loss is a sum, divided by the {texts} texts; {own}")),
     )  # fmt: skip
-    words = {"own": own, "all": len(targets), "texts": len(texts)}
     for factor, said in wrong:
         if factor != 1:
             mistake = Mistake("loss-reduction", said, change, then("scaled", factor=factor))
-            yield from made(scene, [step], mistake, **words)
+            yield from made(scene, [step], mistake, own=own, all=len(targets), texts=len(texts))
     if len(set(each)) > 1 and all(each):
         rows = [Fraction(counted, len(texts) * count) for count in each]
         said = _("it follows if the loss is the mean of each text's mean; {own}")
         mistake = Mistake("loss-reduction", said, change, partial(_by_row, scene, rows))
-        yield from made(scene, [step], mistake, **words)
+        yield from made(scene, [step], mistake, own=own)
 
 
 def _counts(targets: Sequence[int], texts: Sequence[slice]) -> list[int]:
@@ -161,5 +160,9 @@ def _probabilities_alone(targets: Sequence[int], draft: Draft, step: Step) -> No
     factors = np.full(step.shape, Fraction(0), dtype=object)
     factors[counted] = share
     draft.change(
-        step.address, op="times_each", inputs={"x": step.inputs["probs"]}, only=True, factors=factors
+        step.address,
+        op="times_each",
+        inputs={"x": step.inputs["probs"]},
+        only=True,
+        factors=factors,
     )

@@ -10,7 +10,7 @@ The modules beside this one hold the mistakes; nothing here computes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.model import Model
+from byhand.optimizer import Rule
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import AttentionSpec, ModelSpec
 from byhand.weights import Weights
@@ -57,6 +58,8 @@ class Context:
     allowed: Values | None = None  # allowed error of each value
     slack: Values | float = 0.0  # how far the claimant's number may be from the written one
     targets: tuple[int, ...] | None = None  # the token that should come at each position, if known
+    rule: Rule | None = None  # the optimizer, where claims are about its step
+    moments: Mapping[str, Values] = field(default_factory=dict)  # of the step before, by address
 
 
 class Draft:

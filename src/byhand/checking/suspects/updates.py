@@ -12,7 +12,7 @@ from byhand.checking.suspects.mistakes import Mistake, keeping, made, number, re
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.optimizer import UPDATE
-from byhand.plan import GRAD, WEIGHT, Step
+from byhand.plan import WEIGHT, Step
 
 STEEPEST = 1000.0  # times the learning rate: beyond it, no wrong rate is suspected
 NEAR = 1 / 256  # how far a measured rate may be from one that has a name

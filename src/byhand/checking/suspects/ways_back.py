@@ -24,7 +24,6 @@ from byhand.language import _
 from byhand.plan import GRAD, WEIGHT, Step
 
 
-
 def back_suspects(scene: Scene) -> Iterator[Edit]:
     """Edits with a mistake between the loss and the weights."""
     yield from _totals(scene)

@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 
 from byhand.backward import OTHER
-from byhand.checking.suspects.mistakes import (
-    Mistake,
-    made,
-    number,
-    reading,
-    setting,
-    then,
-)
+from byhand.checking.suspects.casts import FLOATS, bits_of
+from byhand.checking.suspects.mistakes import Mistake, made, number, reading, setting, then
 from byhand.checking.suspects.scenes import Draft, Edit, Scene
 from byhand.language import _
 from byhand.optimizer import BEFORE
@@ -137,16 +131,15 @@ def _tables(scene: Scene) -> Iterator[Edit]:
             continue
         change = _("add the gradients of all positions that took the row")
         for texts, unlikely in ((scene.texts, 0), ((slice(0, len(ids)),), 1)):
-            last = [any(id in ids[at + 1 : text.stop] for text in texts if text.start <= at < text.stop)
-                    for at, id in enumerate(ids)]  # fmt: skip
-            for seen_last, said in ((True, _("the last")), (False, _("the first"))):
-                kept = [not again for again in last] if seen_last else _firsts(ids, texts)
+            for which, kept in (
+                (_("the last"), _lasts(ids, texts)),
+                (_("the first"), _firsts(ids, texts)),
+            ):
                 yield from made(scene, [step], Mistake(
                     "rows-overwritten",
                     _("it follows if a row that was taken more than once keeps the gradient of "
                       "{which} position alone"),
-                    change, partial(_some_rows, scene, kept), unlikely + (not seen_last)),
-                    which=said)  # fmt: skip
+                    change, partial(_some_rows, scene, kept), unlikely), which=which)  # fmt: skip
         if "ids" in step.attributes:
             own = tuple(range(scene.plan.length))
             if own != tuple(ids) and len(own) <= step.shape[0]:
@@ -158,7 +151,16 @@ def _tables(scene: Scene) -> Iterator[Edit]:
                     setting(ids=own)))  # fmt: skip
 
 
+def _lasts(ids: Sequence[int], texts: Sequence[slice]) -> list[bool]:
+    """Whether no later position of the same text took the same row."""
+    return [
+        not any(id in ids[at + 1 : text.stop] for text in texts if text.start <= at < text.stop)
+        for at, id in enumerate(ids)
+    ]
+
+
 def _firsts(ids: Sequence[int], texts: Sequence[slice]) -> list[bool]:
+    """Whether no earlier position of the same text took the same row."""
     return [
         not any(id in ids[text.start : at] for text in texts if text.start <= at < text.stop)
         for at, id in enumerate(ids)
@@ -197,7 +199,7 @@ def _accumulation(scene: Scene) -> Iterator[Edit]:
                 _("add the gradients of all texts; do not overwrite them"),
                 partial(_some_rows, scene, kept), place == 0),
                 which=said, count=len(texts))  # fmt: skip
-        if not scene.context.by_hand and scene.finer_than(NARROW):
+        if bits_of(scene.context.precision) > FLOATS[NARROW][0] and not scene.context.by_hand:
             yield from made(scene, sums, Mistake(
                 "added-narrow",
                 _("it follows if the gradients of the {count} texts are added up in {format}"),
@@ -211,9 +213,7 @@ def _narrow(scene: Scene, draft: Draft, step: Step) -> None:
     for text in scene.texts:
         kept = [text.start <= place < text.stop for place in range(scene.plan.length)]
         role = SUMS[step.op]
-        rows = draft.made_of(
-            step.inputs[role], "times_each", at, factors=_only(scene, step, kept)
-        )
+        rows = draft.made_of(step.inputs[role], "times_each", at, factors=_only(scene, step, kept))
         part = draft.copy(at, step, **{role: rows})
         part = draft.made_of(part, "cast", at, format=NARROW)
         if whole is not None:
@@ -256,7 +256,8 @@ def _left_over(scene: Scene) -> Iterator[Edit]:
 
 def _share_of_moment(scene: Scene, before: str) -> Fraction | None:
     """How much of the moment of the step before the claim has too much, if that is all it has."""
-    values, expected, moment = scene.context.values, scene.context.expected, scene.given(before)
+    values, expected = scene.context.values, scene.context.expected
+    moment = scene.context.moments.get(before)
     if values is None or expected is None or moment is None or moment.shape != values.shape:
         return None
     more = values - expected
