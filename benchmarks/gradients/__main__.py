@@ -14,7 +14,7 @@ def main(arguments: list[str]) -> None:
     results = []
     for each in matrix.everything(names, seed):
         results.append(each)
-        if each.clear and not each.cause_named or each.false_cause:
+        if (each.clear and not each.cause_named) or each.false_cause:
             print(
                 f"missed: {each.bug} in {each.family}, {each.format} ({each.share:.3g}×): first "
                 f"{each.first} (planted at {each.shows}), cause {each.cause}: {each.sentence}",

@@ -44,7 +44,7 @@ def back_suspects(scene: Scene) -> Iterator[Edit]:
 
 def _totals(scene: Scene) -> Iterator[Edit]:
     """Edits that leave one term out of the gradient of what several lines read."""
-    totals = scene.of("total")
+    totals = [step for step in scene.of("total") if len(step.inputs) > 1]
     kinds: dict[str, list[tuple[Step, tuple[str, ...]]]] = {}
     for step in totals:
         for kind, roles in _droppable(scene, step):

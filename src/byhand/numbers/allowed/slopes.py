@@ -16,7 +16,7 @@ from byhand.errors import InputError
 from byhand.language import _
 from byhand.numbers.allowed.activations import ERF, OURS, QUICK, where_exp_overflows
 from byhand.numbers.allowed.precisions import OWN, ULPS, Precision
-from byhand.numbers.allowed.ranges import Data, Range, quadrature, wide
+from byhand.numbers.allowed.ranges import Data, Origin, Range, quadrature, wide
 from byhand.numbers.allowed.rounding import Rounding, quiet
 from byhand.numbers.base import Array
 from byhand.numbers.floats.slopes import SLOPES
@@ -49,7 +49,9 @@ class Slopes(Rounding):
         if radius is not None:  # a slope lies between -0.13 and 1.13
             own += np.minimum(radius * BENDS[kind], 1.3) * (1 + 8 * p.work.half)
         spread = (1 + np.abs(mid)) * (0.25 * p.work.half) if p.work.half else None
-        return self._stored(mid, own, quadrature(through, spread), own=0.0)
+        # a gradient may be multiplied by the parts of the slope one after the other: x³ has 3x²
+        made = Origin(lost=8 + 4 * np.square(data))
+        return self._stored(mid, own, quadrature(through, spread), own=0.0, origin=made)
 
 
 def _of_relu(x: Data, radius: Data | None) -> Range:
