@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import byhand
-from byhand.number_choice import numbers_for
 from byhand.counting import count
 from byhand.document.compose.book.edition import PENCIL
 from byhand.editions import make_edition
 from byhand.evaluate import Admitted, pencil_sized, prepare
 from byhand.model import Model
 from byhand.models import open_model
+from byhand.number_choice import numbers_for
 from byhand.numbers.base import ABSENT
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import Enclosure

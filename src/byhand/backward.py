@@ -16,20 +16,17 @@ each rule.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from byhand.errors import InputError
 from byhand.language import _
-from byhand.plan import GRAD, WEIGHT, Plan, Sheet, Step
-from byhand.spec import learned
+from byhand.plan import GRAD, Plan, Step
+from byhand.reverse_sheet import ReverseSheet
 
 ROOTS = ("mean_loss", "loss")  # what a gradient may be of, the first that the plan has
-CONSTANT = ("given", "sinusoid", "argmax")  # operations through which nothing flows back
 QKV = ("queries", "keys", "values")
 OTHER = {"in_out": "out_in", "out_in": "in_out"}
-Sides = tuple[tuple[str, ...], tuple[int, ...]]
 
 
 def adjoint(plan: Plan) -> Plan:
@@ -37,7 +34,7 @@ def adjoint(plan: Plan) -> Plan:
     root = next((name for name in ROOTS if name in plan.known), None)
     if root is None:
         raise InputError(_("a gradient needs a loss"), hint=_("give a target"))
-    b = Backward(plan, root)
+    b = ReverseSheet(plan, root)
     _loss(b, plan[root])
     for step in reversed(plan.steps):
         grad = b.gathered(step.address, step.sides)
@@ -45,106 +42,13 @@ def adjoint(plan: Plan) -> Plan:
             ADJOINTS[step.op](b, step, grad)
         for address in b.begun_by[step.address]:
             b.gathered(address, b.weights[address])
-    for alias, address in plan.aliases.items():
-        if b.terms.get(address):
-            b.sheet.also(GRAD + alias, b.sheet.aliases.get(GRAD + address, GRAD + address))
-    aliases = {**plan.aliases, **b.sheet.aliases}
-    return Plan(plan.spec, plan.length, (*plan.steps, *b.sheet.steps), aliases)
-
-
-class Backward:
-    """The sheet of a backward pass: what reads what, and the gradients gathered so far."""
-
-    def __init__(self, plan: Plan, root: str) -> None:
-        self.plan = plan
-        self.sheet = Sheet()
-        self.weights: Mapping[str, Sides] = {
-            WEIGHT + p.name: (p.axes, p.shape) for p in learned(plan.spec)
-        }
-        flows = self._flows(root)
-        self.readers = Counter(read for step in flows for read in step.reads if self.wanted(read))
-        self.terms: dict[str, dict[str, str]] = {}  # address → reader → the term that it gives
-        self.begun_by: dict[str, list[str]] = {step.address: [] for step in plan}
-        seen: set[str] = set()
-        for step in flows:  # a weight's gradient is complete behind its first reader
-            new = [read for read in step.reads if read in self.weights and read not in seen]
-            self.begun_by[step.address] += new
-            seen.update(new)
-
-    def _flows(self, root: str) -> list[Step]:
-        """The steps that lie between a learned weight and the loss."""
-        needed = self.plan.only([root])
-        self.flowing: set[str] = set()
-        for step in needed:
-            if step.op not in CONSTANT and any(map(self.wanted, step.reads)):
-                self.flowing.add(step.address)
-        return [step for step in needed if step.address in self.flowing]
-
-    def wanted(self, address: str) -> bool:
-        """Whether a gradient flows to this step or weight."""
-        return address in self.weights or address in self.flowing
-
-    def sides(self, address: str) -> Sides:
-        """The axes and the shape of a step or a weight."""
-        return self.weights[address] if address in self.weights else self.plan[address].sides
-
-    def term(self, read: str, reader: str) -> str:
-        """The address of what flows back to `read` through `reader`."""
-        return GRAD + read + (f".via.{reader}" if self.readers[read] > 1 else "")
-
-    def line(
-        self,
-        address: str,
-        op: str,
-        formula: str,
-        sides: Sides,
-        reads: Mapping[str, str | None],
-        **attributes: Any,
-    ) -> str:
-        """Writes one step of the backward pass and returns its address."""
-        return self.sheet.shaped(address, op, formula, sides, reads, **attributes)
-
-    def give(
-        self,
-        step: Step,
-        role: str,
-        op: str,
-        formula: str,
-        reads: Mapping[str, str | None],
-        **attributes: Any,
-    ) -> None:
-        """Writes what flows back to what `step` reads in this role, if anything does."""
-        read = step.inputs.get(role, "")
-        if self.wanted(read):
-            address = self.term(read, step.address)
-            self.pass_on(
-                step, role, self.line(address, op, formula, self.sides(read), reads, **attributes)
-            )
-
-    def pass_on(self, step: Step, role: str, grad: str) -> None:
-        """Takes a gradient as it is for what flows back to what `step` reads in this role."""
-        read = step.inputs.get(role, "")
-        if self.wanted(read):
-            self.terms.setdefault(read, {})[step.address] = grad
-
-    def gathered(self, address: str, sides: Sides) -> str | None:
-        """The gradient of a step or weight: its only term, or the sum of its terms."""
-        terms = self.terms.get(address)
-        if not terms:
-            return None
-        if len(terms) == 1:
-            (only,) = terms.values()
-            self.sheet.also(GRAD + address, only)
-            return only
-        formula = " + ".join("via " + ".".join(reader.split(".")[-2:]) for reader in terms)
-        roles = {f"term_{place}": term for place, term in enumerate(terms.values(), 1)}
-        return self.line(GRAD + address, "total", formula, sides, roles)
+    return b.both_passes()
 
 
 # ------------------------------------------------------------------ from the loss to the logits
 
 
-def _loss(b: Backward, root: Step) -> None:
+def _loss(b: ReverseSheet, root: Step) -> None:
     """The gradient of the logits: through the logarithm and softmax at once, p - 1 at the target.
 
     Through the probabilities alone it would be -1/p, which is large where p is small, only to be
@@ -163,19 +67,19 @@ def _loss(b: Backward, root: Step) -> None:
 # ------------------------------------------------------------------ sums, products, places
 
 
-def _add(b: Backward, step: Step, grad: str) -> None:
+def _add(b: ReverseSheet, step: Step, grad: str) -> None:
     """x + y: both get the gradient as it is."""
     b.pass_on(step, "x", grad)
     b.pass_on(step, "y", grad)
 
 
-def _multiply(b: Backward, step: Step, grad: str) -> None:
+def _multiply(b: ReverseSheet, step: Step, grad: str) -> None:
     """x·y: each gets the gradient times the other."""
     b.give(step, "x", "multiply", "grad · y", {"x": grad, "y": step.inputs["y"]})
     b.give(step, "y", "multiply", "grad · x", {"x": grad, "y": step.inputs["x"]})
 
 
-def _linear(b: Backward, step: Step, grad: str) -> None:
+def _linear(b: ReverseSheet, step: Step, grad: str) -> None:
     """x·W + b: back through the matrix; each weight gets its input times its output's gradient."""
     x, layout = step.inputs["x"], step.attributes["layout"]
     axes, shape = b.sides(x)
@@ -188,7 +92,7 @@ def _linear(b: Backward, step: Step, grad: str) -> None:
     b.give(step, "bias", "column_sums", "Σ_pos grad", {"x": grad}, merged=True)
 
 
-def _embed(b: Backward, step: Step, grad: str) -> None:
+def _embed(b: ReverseSheet, step: Step, grad: str) -> None:
     """Each row of the table gets the gradients of the positions that took it."""
     rows = b.sides(step.inputs["table"])[1][0]
     reads = {"grad": grad, "ids": step.inputs.get("ids")}
@@ -196,7 +100,7 @@ def _embed(b: Backward, step: Step, grad: str) -> None:
     b.give(step, "table", "scatter", "Σ grad where the row was taken", reads, rows=rows, **settings)
 
 
-def _split_heads(b: Backward, step: Step, grad: str) -> None:
+def _split_heads(b: ReverseSheet, step: Step, grad: str) -> None:
     """The gradients of q, k and v go back to their columns, all three in one step."""
     packed = step.inputs["x"]
     b.pass_on(step, "x", grad)
@@ -213,13 +117,13 @@ def _split_heads(b: Backward, step: Step, grad: str) -> None:
     }
 
 
-def _merge_heads(b: Backward, step: Step, grad: str) -> None:
+def _merge_heads(b: ReverseSheet, step: Step, grad: str) -> None:
     heads, _positions, width = b.sides(step.inputs["x"])[1]
     settings = {"start": 0, "heads": heads, "width": width, "stride": width}
     b.give(step, "x", "split_heads", "the columns of each head", {"x": grad}, **settings)
 
 
-def _join(b: Backward, step: Step, grad: str) -> None:
+def _join(b: ReverseSheet, step: Step, grad: str) -> None:
     raise InputError(
         _("there is no backward pass through a cache"), hint=_("work the whole text out at once")
     )
@@ -228,7 +132,7 @@ def _join(b: Backward, step: Step, grad: str) -> None:
 # ------------------------------------------------------------------ norms
 
 
-def _affine(b: Backward, step: Step, grad: str) -> None:
+def _affine(b: ReverseSheet, step: Step, grad: str) -> None:
     """x·gain + bias: gain and bias are shared by all rows, so they get the sums over the rows."""
     if "gain" in step.inputs:
         b.give(step, "x", "affine", "grad · gain", {"x": grad, "gain": step.inputs["gain"]})
@@ -238,7 +142,7 @@ def _affine(b: Backward, step: Step, grad: str) -> None:
     b.give(step, "bias", "column_sums", "Σ_pos grad", {"x": grad})
 
 
-def _normalize(b: Backward, step: Step, grad: str) -> None:
+def _normalize(b: ReverseSheet, step: Step, grad: str) -> None:
     """x/s: x gets grad/s, and s gets -Σ grad·(x/s)/s."""
     by = step.inputs["by"]
     b.give(step, "x", "normalize_back", "grad / divisor", {"grad": grad, "by": by})
@@ -246,27 +150,27 @@ def _normalize(b: Backward, step: Step, grad: str) -> None:
     b.give(step, "by", "divisor_back", "-dot / divisor", {"dot": dot, "by": by})
 
 
-def _root(b: Backward, step: Step, grad: str) -> None:
+def _root(b: ReverseSheet, step: Step, grad: str) -> None:
     b.give(step, "x", "root_back", "grad / (2·root)", {"grad": grad, "root": step.address})
 
 
-def _mean_square(b: Backward, step: Step, grad: str) -> None:
+def _mean_square(b: ReverseSheet, step: Step, grad: str) -> None:
     reads = {"grad": grad, "x": step.inputs["x"]}
     b.give(step, "x", "mean_square_back", "grad · 2x/width", reads)
 
 
-def _center(b: Backward, step: Step, grad: str) -> None:
+def _center(b: ReverseSheet, step: Step, grad: str) -> None:
     """x - mean: x gets the gradient as it is, the mean its negative sum."""
     b.pass_on(step, "x", grad)
     b.give(step, "mean", "center_back", "-Σ grad", {"grad": grad})
 
 
-def _mean(b: Backward, step: Step, grad: str) -> None:
+def _mean(b: ReverseSheet, step: Step, grad: str) -> None:
     width = b.sides(step.inputs["x"])[1][-1]
     b.give(step, "x", "mean_back", "grad / width", {"grad": grad}, width=width)
 
 
-def _row_dots(b: Backward, step: Step, grad: str) -> str:
+def _row_dots(b: ReverseSheet, step: Step, grad: str) -> str:
     """Σ result·grad of each row: softmax and norms fix the size of a row, so this part is lost."""
     reads = {"x": step.address, "y": grad}
     sides = step.axes[:-1], step.shape[:-1]
@@ -277,7 +181,7 @@ def _row_dots(b: Backward, step: Step, grad: str) -> str:
 # ------------------------------------------------------------------ attention
 
 
-def _rotate(b: Backward, step: Step, grad: str) -> None:
+def _rotate(b: ReverseSheet, step: Step, grad: str) -> None:
     """A turn is undone by the turn back."""
     reads = {"x": grad, "frequencies": step.inputs.get("frequencies")}
     settings = dict(step.attributes)
@@ -285,21 +189,21 @@ def _rotate(b: Backward, step: Step, grad: str) -> None:
     b.give(step, "x", "rotate", "grad turned back", reads, **settings)
 
 
-def _scores(b: Backward, step: Step, grad: str) -> None:
+def _scores(b: ReverseSheet, step: Step, grad: str) -> None:
     """scale·q·k: q gets the keys, k the queries, each weighted by the scores' gradients."""
     q, k, scale = step.inputs["q"], step.inputs["k"], step.attributes.get("scale")
     b.give(step, "q", "along_keys", "scale · Σ_key grad·k", {"x": grad, "y": k}, scale=scale)
     _to_keys(b, step, "k", "scale · Σ_query grad·q", {"x": grad, "y": q}, scale=scale)
 
 
-def _softmax(b: Backward, step: Step, grad: str) -> None:
+def _softmax(b: ReverseSheet, step: Step, grad: str) -> None:
     """The shares are 1 together: what raises one lowers the others."""
     dot = _row_dots(b, step, grad)
     reads = {"weights": step.address, "grad": grad, "dot": dot}
     b.give(step, "x", "softmax_back", "weights · (grad - dot)", reads)
 
 
-def _mix(b: Backward, step: Step, grad: str) -> None:
+def _mix(b: ReverseSheet, step: Step, grad: str) -> None:
     """Σ weights·v: a weight gets the gradient times its value, a value that times its weights."""
     weights, v = step.inputs["weights"], step.inputs["v"]
     scores = b.plan[b.plan[weights].inputs["x"]]
@@ -309,7 +213,7 @@ def _mix(b: Backward, step: Step, grad: str) -> None:
 
 
 def _to_keys(
-    b: Backward,
+    b: ReverseSheet,
     step: Step,
     role: str,
     formula: str,
@@ -334,7 +238,7 @@ def _to_keys(
 # ------------------------------------------------------------------ the MLP
 
 
-def _activate(b: Backward, step: Step, grad: str) -> None:
+def _activate(b: ReverseSheet, step: Step, grad: str) -> None:
     """f(x): the gradient times the slope of f at x."""
     x, kind = step.inputs["x"], step.attributes["kind"]
     if kind == "identity":
@@ -345,7 +249,7 @@ def _activate(b: Backward, step: Step, grad: str) -> None:
     b.give(step, "x", "multiply", "grad · slope", {"x": grad, "y": slope})
 
 
-ADJOINTS: Mapping[str, Callable[[Backward, Step, str], None]] = {
+ADJOINTS: Mapping[str, Callable[[ReverseSheet, Step, str], None]] = {
     "add": _add,
     "multiply": _multiply,
     "linear": _linear,

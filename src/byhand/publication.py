@@ -67,7 +67,15 @@ def spreadsheet_of(trace: Trace) -> bytes:
 
     check_size(trace.plan)  # before anything more is worked out
     floats = Floats("float64")
-    job = evaluate.Job(trace.model, trace.plan, floats, trace.text, trace.tokens, trace.target)
+    job = evaluate.Job(
+        trace.model,
+        trace.plan,
+        floats,
+        trace.text,
+        trace.tokens,
+        trace.target,
+        targets=trace.targets,
+    )
     return spreadsheet(trace, job.work())
 
 

@@ -55,7 +55,15 @@ def _with_a_pencil(trace: Trace, decimals: int | None) -> tuple[Trace, int]:
     for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
         pencil = Pencil(places)
         try:
-            job = Job(trace.model, trace.plan, pencil, trace.text, trace.tokens, trace.target)
+            job = Job(
+                trace.model,
+                trace.plan,
+                pencil,
+                trace.text,
+                trace.tokens,
+                trace.target,
+                targets=trace.targets,
+            )
             return job.work(), places
         except InputError:
             if places in (decimals, MOST_DECIMALS):

@@ -240,3 +240,14 @@ def test_what_makes_no_sense_is_refused_before_anything_is_shown(
     shown = byhand("explain", "abc", *arguments)
     assert (shown.status, shown.out) == (2, "")
     assert said in shown.err
+
+
+def test_gradients_are_said_and_found(byhand: Call) -> None:
+    told = byhand("explain", "journey", "--only", "gradients")
+    assert told.status == 0
+    assert "what the gradient expects" in told.out
+    assert "the position table" in told.out
+    data = json.loads(byhand("explain", "journey", "--only", "gradients", "--json").out)
+    assert [each["part"] for each in data["gradients"]["words"]] == [
+        f"embed.token[{place}]" for place in range(4)
+    ]

@@ -52,7 +52,7 @@ def some_of(ctx: click.Context, param: click.Parameter, values: tuple[str, ...])
     "SECTION",
     later(
         "only these sections, in full: facts, attribution, lens, attention, geometry, health, "
-        "stream, norms, inputs; may be repeated"
+        "gradients, stream, norms, inputs; may be repeated"
     ),
     multiple=True,
     callback=some_of,

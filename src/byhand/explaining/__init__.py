@@ -1,4 +1,4 @@
-"""Explanations of a trace: attribution, lens, circuits, geometry, facts, inputs, health.
+"""Explanations of a trace: attribution, lens, circuits, geometry, facts, gradients, health.
 
 `explain` works a text out and gives an `Explanation`, which holds the trace and the question.  Each
 part of the answer is worked out when it is first read.  How it is shown is not here.
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from byhand.explaining.inputs import Table
     from byhand.explaining.lens import Lens
     from byhand.explaining.norm_places import NormPlaces
+    from byhand.explaining.saliency import Saliency
 
 FEW_POSITIONS = 4  # positions up to which the facts of all are told
 FEW_TEXTS = 64  # texts up to which the table of all texts is made unasked
@@ -291,6 +292,16 @@ class Explanation(Shown):
 
         tell_doing(self.progress, _("how the layers are doing"))
         return health(self.trace)
+
+    @cached_property
+    def saliency(self) -> Saliency | None:
+        """What the gradients of the token's loss tell, checked by removals; in rounded numbers."""
+        from byhand.explaining.saliency import saliency
+
+        if self.token is None:
+            return None
+        tell_doing(self.progress, _("what the loss depends on"))
+        return saliency(self.trace, self.position, self.token, progress=self.progress)
 
     @cached_property
     def norm_places(self) -> NormPlaces:

@@ -23,15 +23,17 @@ from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import ModelSpec, parameters
 from byhand.tracing import Trace, Worked
 
+SILENT = ("word", "head", "neuron")  # parts whose entries become 0; the plan stays as it is
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A part of the model that can be taken out.
 
-    `index` is that of a head or a neuron; `name` is the weight name of a bias.
+    `index` is that of a head or a neuron, or a position; `name` is the weight name of a bias.
     """
 
-    kind: str  # "token" "position" "attn" "head" "mlp" "neuron" "bias"
+    kind: str  # "token" "position" "word" "attn" "head" "mlp" "neuron" "bias"
     layer: int | None = None
     index: int | None = None
     name: str = ""
@@ -44,6 +46,8 @@ class Part:
                 return f"embed.{self.kind}"
             case "bias":
                 return WEIGHT + self.name
+            case "word":
+                return f"embed.token[{self.index}]"
             case "head":
                 return f"block.{self.layer}.attn.mixed[{self.index}]"
             case "neuron":
@@ -123,7 +127,7 @@ class AblatedTrace(Trace):
 
 @dataclass(frozen=True)
 class AblatedJob(Job):
-    """A job whose plan lacks some parts; `silent` are the heads and neurons whose entries are 0.
+    """A job whose plan lacks some parts; `silent` are the words, heads and neurons that are 0.
 
     `known` holds values of steps before every part that is taken out.
     """
@@ -146,7 +150,9 @@ class AblatedJob(Job):
         for part in self.silent:
             assert part.index is not None
             at = f"block.{part.layer}"
-            if part.kind == "head":
+            if part.kind == "word":
+                found.setdefault("embed.token", []).append((0, part.index))
+            elif part.kind == "head":
                 found.setdefault(f"{at}.attn.mixed", []).append((0, part.index))
             else:
                 last = "gated" if f"{at}.mlp.gated" in self.plan.known else "act"
@@ -172,9 +178,17 @@ def ablated(job: Job, parts: Sequence[Part]) -> AblatedJob:
         plan = without(plan, part)
     asked = tuple(dict.fromkeys(plan.known[one] for one in job.asked if one in plan.known))
     before = job.silent if isinstance(job, AblatedJob) else ()
-    silent = (*before, *(part for part in parts if part.kind in ("head", "neuron")))
+    silent = (*before, *(part for part in parts if part.kind in SILENT))
     return AblatedJob(
-        job.model, plan, job.numbers, job.text, job.tokens, job.target, asked, silent=silent
+        job.model,
+        plan,
+        job.numbers,
+        job.text,
+        job.tokens,
+        job.target,
+        asked,
+        job.targets,
+        silent=silent,
     )
 
 
@@ -182,7 +196,8 @@ def job_of(trace: Trace, only: Sequence[str] = ()) -> Job:
     """The job that a trace was made of, or just the steps asked for and what they need."""
     asked = trace.plan.matching(only) if only else trace.asked
     plan = trace.plan.only(asked) if asked else trace.plan
-    job = Job(trace.model, plan, trace.numbers, trace.text, trace.tokens, trace.target, asked)
+    job = Job(trace.model, plan, trace.numbers, trace.text, trace.tokens, trace.target, asked,
+              trace.targets)  # fmt: skip
     if isinstance(trace, AblatedTrace):
         return replace(ablated(job, ()), silent=trace.silent)
     return job

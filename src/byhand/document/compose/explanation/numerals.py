@@ -100,6 +100,12 @@ def measure(value: float | None) -> str:
     return "–" if value is None else short_float(value, MEASURE_DIGITS)
 
 
+def slight(value: float) -> str:
+    """A rounded number of any size with its sign, to two significant digits: +0.17, -1.1e-5."""
+    text = f"{value:+.2g}" if value else "0"
+    return text.replace("e-0", "e-").replace("e+0", "e")
+
+
 def share(value: float) -> str:
     """A share in per cent."""
     if not isfinite(value):

@@ -12,6 +12,7 @@ from byhand.document.compose.explanation import (
     attribution,
     facts,
     geometry,
+    gradients,
     heads,
     health,
     inputs,
@@ -31,6 +32,7 @@ _PARTS: dict[str, Callable[[Scope], Iterator[Part]]] = {
     "attention": heads.parts,
     "geometry": geometry.parts,
     "health": health.parts,
+    "gradients": gradients.parts,
     "stream": attribution.stream_parts,
     "norms": health.norms_parts,
     "inputs": inputs.parts,
@@ -73,6 +75,12 @@ def _heading(name: str) -> tuple[str, str]:
                 "Sizes are root mean squares, averaged over the positions. Added: the size of what "
                 "a side-trip adds over that of the stream; cosine: whether it goes along with the "
                 "stream (1), across (0) or against it (-1). Everything here is rounded."
+            )
+        case "gradients":
+            return _("What the loss depends on"), _(
+                "The loss is that of the explained token. Said: what the gradient expects without "
+                "a token or a part. Found: what happens when the text is worked out without it. "
+                "Everything here is rounded."
             )
         case "stream":
             return _("What the stream is made of"), _(

@@ -1,7 +1,8 @@
 """An explanation as data: the JSON document of `byhand explain --json` (docs/explain.md).
 
     {"model", "numbers", "text", "tokens", "position", "token", "against", "next", "letters",
-     "attribution", "lens", "attention", "geometry", "facts", "health", "stream", "norms", "inputs"}
+     "attribution", "lens", "attention", "geometry", "facts", "health", "gradients", "stream",
+     "norms", "inputs"}
 
 Every number of the model has its address, its value and its decimals as in the trace's document
 (see `records`): {"address", "value", "decimal"}.  Rounded measures (health, angles) are plain
@@ -45,6 +46,7 @@ def document_of(found: Explanation, only: Sequence[str] = ()) -> dict[str, Any]:
         "geometry": data.geometry,
         "facts": data.facts,
         "health": lambda: plain(found.health),
+        "gradients": data.gradients,
         "stream": data.stream,
         "norms": data.norms,
         "inputs": data.inputs,
@@ -89,6 +91,18 @@ class _Data(Records):
     def stream(self) -> dict[str, Any] | None:
         """The terms of every entry of the final stream."""
         return None if self.found.stream is None else self.terms(self.found.stream)
+
+    def gradients(self) -> dict[str, Any] | None:
+        """What the loss depends on, said and found, and what it pulls at."""
+        found = self.found.saliency
+        if found is None or found.missing is not None:
+            return None if found is None else {"missing": missing(found.missing)}
+        data = {"missing": None, **picked(found, "loss", "order"), "weights": plain(found.pulls)}
+        for name, some in (("words", found.words), ("parts", found.parts)):
+            data[name] = [
+                {"part": one.part.address, **picked(one, "said", "found")} for one in some
+            ]
+        return data
 
     def terms(self, found: Attribution) -> dict[str, Any]:
         records = []
