@@ -81,7 +81,9 @@ class Workings:
         written_in = min(self.forms.digits, DIGITS)  # long numbers make a line unreadable
         self.inner = Forms(trace.numbers, digits=written_in) if trace.digits else self.forms
         given = {
-            name: trace.steps[name].value for name in ("tokens", "target") if name in trace.steps
+            name: trace.steps[name].value
+            for name in ("tokens", "target", "targets")
+            if name in trace.steps
         }
         self.working = Working(trace.plan, given, self.absent)
         self.names = ShortNames(trace.plan)
