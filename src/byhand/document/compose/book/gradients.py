@@ -13,10 +13,11 @@ from byhand.document.compose.book.edition import TOY, Edition
 from byhand.document.compose.book.gradient_sizes import sizes_of
 from byhand.document.compose.book.gradient_words import sentences_on
 from byhand.document.compose.book.laws_of_learning import formula_of_learning
-from byhand.document.compose.book.one_step import OneStep
+from byhand.document.compose.book.one_step import OneStep, tables_of
 from byhand.document.compose.book.passages import title_of, topic_title
 from byhand.document.compose.book.strips import near, strip_of
 from byhand.document.compose.book.topics import Topic
+from byhand.document.compose.short_names import VIA
 from byhand.document.parts import Formula, HeatStrip, LeftOut, Part
 from byhand.language import _
 from byhand.optimizer import UPDATE
@@ -25,6 +26,7 @@ from byhand.tracing import Worked
 
 SLUG = "backward"
 MOST_READ = 6  # addresses in a sentence
+HELPERS = ("row_dots", "slope")  # lines that are shown by their laws and one entry
 
 
 def page(edition: Edition, step: OneStep) -> Page:
@@ -143,7 +145,8 @@ def _shown(edition: Edition, step: OneStep, known: Sequence[Worked]) -> Iterator
     showing = step.showing
     if edition.everything:
         for worked in known:
-            yield from showing.tables(worked)
+            if worked.step.op not in HELPERS and VIA not in worked.address:
+                yield from tables_of(step, worked)
         return
     names = [name for name, worked in step.gradients.items() if any(w is worked for w in known)]
     if edition.scale == TOY:

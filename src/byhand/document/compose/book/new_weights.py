@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from byhand.document import words
 from byhand.document.book import Page, Passage
 from byhand.document.compose.book.edition import LARGE, TOY, Edition
 from byhand.document.compose.book.gradient_sizes import sizes_of
 from byhand.document.compose.book.laws_of_learning import formula_of_learning, furthest
-from byhand.document.compose.book.one_step import OneStep
+from byhand.document.compose.book.one_step import OneStep, tables_of
 from byhand.document.compose.book.strips import near, strip_of
 from byhand.document.numerals import localised
 from byhand.document.parts import LeftOut, Number, NumberRow, NumberTable, Part
@@ -18,11 +19,13 @@ from byhand.expression import Number as Rational
 from byhand.expression import write
 from byhand.language import _
 from byhand.optimizer import UPDATE
+from byhand.plan import WEIGHT
 from byhand.tracing import weakest
 
 SLUG = "step"
 FEW = 4  # weights that are worked line by line
 MOST_POSITIONS = 32
+MOST_STILL = 12  # weights that are named
 
 
 def page(edition: Edition, step: OneStep) -> Page:
@@ -78,11 +81,11 @@ def _largest(step: OneStep, name: str) -> float:
 def _weights(edition: Edition, step: OneStep) -> Passage:
     showing = step.showing
     show: list[Part] = []
+    moved = [name for name in step.new if np.any(near(step.gradients[name]))]
     if edition.everything:
-        for name in step.new:
-            show += edition.showing.weight(name, showing.inside.names.of(f"weight.{name}"))
-            show += showing.tables(step.gradients[name])
-            show += showing.tables(step.new[name])
+        for name in moved:
+            show += edition.showing.weight(name, showing.inside.names.of(WEIGHT + name))
+            show += tables_of(step, step.new[name])
     else:
         if edition.scale == TOY:
             for name in step.new:
@@ -90,12 +93,16 @@ def _weights(edition: Edition, step: OneStep) -> Passage:
                 show.append(strip_of(showing, worked, showing.inside.names.of(worked.address)))
         show.append(sizes_of(step, list(step.new)))
     sentences = [
-        _("Each weight, its gradient, and the new weight.")
+        _("Each weight as it was and as it is now.")
         if edition.everything
         else _("The new weights as colours. They look like the old ones: a step is small.")
         if edition.scale == TOY
         else _("A weight moves by the rate times its gradient; here are their sizes.")
     ]
+    still = [f"`{WEIGHT}{name}`" for name in step.new if name not in moved]
+    if still:
+        text = _("These stay as they are, since their gradients are 0: {names}.")
+        sentences.append(text.format(names=words.some_of(still, MOST_STILL)))
     return Passage(
         id=f"{SLUG}-weights",
         title=_("The weights before and after"),

@@ -7,12 +7,17 @@ what flows back through a step belongs to that step's topic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from byhand.document.compose.book.numbers import Showing
+from byhand.document.compose.book.strips import near
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.short_names import VIA
+from byhand.document.parts import NumberTable
+from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import UPDATE, Rule
 from byhand.plan import GRAD, WEIGHT, Plan, Step
@@ -101,6 +106,19 @@ class OneStep:
         """The steps of the backward pass through a topic, in their order."""
         wanted = {s.address for address in topic.addresses for s in self.passed.get(address, ())}
         return [worked for worked in self.trace.values() if worked.address in wanted]
+
+
+def tables_of(step: OneStep, worked: Worked) -> Iterator[NumberTable]:
+    """The numbers of a step of learning under its short name; a word where all are 0."""
+    showing, shape = step.showing, worked.step.shape
+    title = showing.inside.names.of(worked.address)
+    if not np.any(near(worked)):
+        columns = tuple(range(shape[-1]))
+        axes, word = worked.step.axes, _("zeros")
+        yield NumberTable(worked.address, title, axes, shape, columns, (), (), word=word)
+        return
+    for table in showing.tables(worked):
+        yield replace(table, title=f"{title}, {table.title}" if table.title else title)
 
 
 def passed_through(plan: Plan, step: Step) -> str:
