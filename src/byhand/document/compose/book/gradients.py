@@ -26,6 +26,7 @@ from byhand.tracing import Worked
 
 SLUG = "backward"
 MOST_READ = 6  # addresses in a sentence
+COLOURED = ("total", "loss_back", "softmax_back")  # what a larger model shows besides weights
 HELPERS = ("row_dots", "slope")  # lines that are shown by their laws and one entry
 
 
@@ -54,9 +55,9 @@ def _passages(edition: Edition, step: OneStep) -> Iterator[Passage]:
     if not step.gradients:
         return
     for topics in _groups(edition):
-        found = [worked for topic in reversed(topics) for worked in step.back_through(topic)]
-        if found:
-            yield _group(edition, step, topics, found)
+        passed = [topic for topic in topics if step.back_through(topic)]
+        if passed:
+            yield _group(edition, step, passed)
     if step.differentiated:
         yield _together(edition, step)
 
@@ -86,9 +87,8 @@ def _at_the_end(topic: Topic) -> bool:
 # ------------------------------------------------------------------ one passage
 
 
-def _group(
-    edition: Edition, step: OneStep, topics: Sequence[Topic], found: Sequence[Worked]
-) -> Passage:
+def _group(edition: Edition, step: OneStep, topics: Sequence[Topic]) -> Passage:
+    found = [worked for topic in reversed(topics) for worked in step.back_through(topic)]
     known = [worked for worked in found if worked.missing is None]
     missing = next((worked.missing for worked in found if worked.missing is not None), None)
     show = list(_shown(edition, step, known))
@@ -98,7 +98,7 @@ def _group(
     return Passage(
         id=f"{SLUG}-{first.id}",
         title=_title(edition, topics),
-        sentences=(*_sentences(edition, topics, known), *_reads(found)),
+        sentences=(*dict.fromkeys(_sentences(edition, topics, known)), *_reads(found)),
         lit=tuple(address for topic in topics for address in topic.addresses),
         formulas=tuple(_laws(edition, step, known)),
         show=tuple(show),
@@ -111,7 +111,7 @@ def _group(
 def _title(edition: Edition, topics: Sequence[Topic]) -> str:
     first = topics[0]
     if len(topics) == 1:
-        return _("Back: {title}").format(title=topic_title(edition, first))
+        return _("{title}, backward").format(title=topic_title(edition, first))
     if first.layer is not None:
         title = _("Back through attention") if first.trip == "attn" else _("Back through the MLP")
         return title_of(edition, first.layer, title)
@@ -151,7 +151,7 @@ def _shown(edition: Edition, step: OneStep, known: Sequence[Worked]) -> Iterator
     names = [name for name, worked in step.gradients.items() if any(w is worked for w in known)]
     if edition.scale == TOY:
         for worked in known:
-            if worked.step.op in ("total", "loss_back", "softmax_back"):
+            if worked.step.op in COLOURED and ".norm." not in worked.address:
                 yield strip_of(showing, worked, showing.inside.names.of(worked.address))
         yield from (_heat(step, name) for name in names)
     if names:

@@ -167,7 +167,7 @@ def formula_of_learning(showing: Showing, worked: Worked, index: Index | None = 
     step, names = worked.step, showing.inside.names
     left = Name(names.of(step.address))
     law: Line = (left, Sign("="), law_of_learning(showing.trace, names, step))
-    if worked.missing is not None:
+    if worked.missing is not None or (index is None and not np.any(near(worked))):
         return Formula(step.address, law)
     return Formula(step.address, law, worked=showing.line(worked, index or furthest(worked)))
 
