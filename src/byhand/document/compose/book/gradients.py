@@ -151,7 +151,8 @@ def _shown(edition: Edition, step: OneStep, known: Sequence[Worked]) -> Iterator
     names = [name for name, worked in step.gradients.items() if any(w is worked for w in known)]
     if edition.scale == TOY:
         for worked in known:
-            if worked.step.op in COLOURED and ".norm." not in worked.address:
+            inside = ".norm." in worked.address or worked.address.startswith(GRAD + WEIGHT)
+            if worked.step.op in COLOURED and not inside:
                 yield strip_of(showing, worked, showing.inside.names.of(worked.address))
         yield from (_heat(step, name) for name in names)
     if names:

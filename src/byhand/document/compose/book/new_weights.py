@@ -8,11 +8,11 @@ import numpy as np
 
 from byhand.document import words
 from byhand.document.book import Page, Passage
-from byhand.document.compose.book.edition import LARGE, TOY, Edition
+from byhand.document.compose.book.edition import Edition
 from byhand.document.compose.book.gradient_sizes import sizes_of
 from byhand.document.compose.book.laws_of_learning import formula_of_learning, furthest
 from byhand.document.compose.book.one_step import OneStep, tables_of
-from byhand.document.compose.book.strips import near, strip_of
+from byhand.document.compose.book.strips import near
 from byhand.document.numerals import localised
 from byhand.document.parts import LeftOut, Number, NumberRow, NumberTable, Part
 from byhand.expression import Number as Rational
@@ -87,17 +87,11 @@ def _weights(edition: Edition, step: OneStep) -> Passage:
             show += edition.showing.weight(name, showing.inside.names.of(WEIGHT + name))
             show += tables_of(step, step.new[name])
     else:
-        if edition.scale == TOY:
-            for name in step.new:
-                worked = step.new[name]
-                show.append(strip_of(showing, worked, showing.inside.names.of(worked.address)))
         show.append(sizes_of(step, list(step.new)))
     sentences = [
         _("Each weight as it was and as it is now.")
         if edition.everything
-        else _("The new weights as colours. They look like the old ones: a step is small.")
-        if edition.scale == TOY
-        else _("A weight moves by the rate times its gradient; here are their sizes.")
+        else _("A weight moves by the rate times its gradient. Here are the sizes of these.")
     ]
     still = [f"`{WEIGHT}{name}`" for name in step.new if name not in moved]
     if still:
@@ -108,7 +102,6 @@ def _weights(edition: Edition, step: OneStep) -> Passage:
         title=_("The weights before and after"),
         sentences=tuple(sentences),
         show=tuple(show),
-        brief=edition.scale == LARGE,
     )
 
 
