@@ -1,9 +1,9 @@
 """Proofs of digits: a job is worked out with more bits until the digits asked for are proven.
 
 The steps to prove are those that `--only` and `--at` name.  Else they are every step of a
-pencil-sized model, or the logits, the next tokens and the loss of a larger one.  Each of their
-numbers gets the asked significant digits, and each next token a proof.  Precision starts low and is
-raised by the bits that the enclosures lack.  No precision proves a zero or a tie; exact arithmetic
+pencil-sized model, or the logits, the next tokens, the losses and the gradients of the weights of a
+larger one.  Each of their numbers gets the asked significant digits, and each next token a proof.
+Precision starts low and is raised by the bits that the enclosures lack.  No precision proves a zero or a tie; exact arithmetic
 does, where the model is small enough.  In a larger model, tokens with the same weights in the head
 are proven tied.  The rest is reported as undecided.
 """
@@ -32,10 +32,10 @@ from byhand.numbers.enclosed.enclosure import (
     Enclosure,
 )
 from byhand.options import MOST_DIGITS
-from byhand.plan import WEIGHT, Step
+from byhand.plan import GRAD, WEIGHT, Plan, Step
 from byhand.proof import Proof
 from byhand.repeating import Passes, counted_down
-from byhand.spec import size_of
+from byhand.spec import learned, size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor
 
@@ -202,8 +202,16 @@ def asked_steps(job: Job) -> tuple[str, ...]:
     elif pencil_sized(job.model):
         wanted = {step.address for step in job.plan}
     else:
-        wanted = ("logits", "next", "loss")
+        wanted = {"logits", "next", "loss", "losses", "mean_loss", *gradients_of_weights(job.plan)}
     return tuple(s.address for s in job.plan if s.address in wanted and s.op != "given")
+
+
+def gradients_of_weights(plan: Plan) -> Iterator[str]:
+    """The steps that are gradients of weights, where the plan has a backward pass."""
+    for parameter in learned(plan.spec):
+        address = plan.known.get(GRAD + WEIGHT + parameter.name)
+        if address is not None:
+            yield address
 
 
 # ----------------------------------------------------------------------- where exact numbers help

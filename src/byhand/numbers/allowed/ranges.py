@@ -98,6 +98,16 @@ class Origin:
     addends: Data | None = None  # of a sum: |x| + |y|
     shift: Data | None = None  # of centred rows: the part of the error that a row shares
     made_of: tuple[Range, Range] | None = None  # of centred rows: x and its mean
+    # what a way back through the step may use; it stays where the step is claimed
+    parts: Data | None = None  # of centred and normalised rows: |x| + |mean|, divided as they are
+    factors: tuple[Range, Range] | None = None  # of scores: q and k
+    scores: Range | None = None  # of shares: what they are the softmax of
+
+    def kept(self) -> Origin | None:
+        """The origin of the step's claims: its own, without how they were rounded."""
+        if not (self.shares or self.parts is not None or self.factors is not None):
+            return None
+        return Origin(shares=self.shares, parts=self.parts, factors=self.factors)
 
 
 def wide(x: Data) -> Data:
@@ -164,6 +174,12 @@ def gammas(counts: Data, unit: float) -> Data:
     """The same for an array of counts."""
     products = counts * unit
     return np.where(products < 1, products / (1 - products), inf)
+
+
+def added_up(count: Data | int, unit: float) -> Data:
+    """(1 + u)^k - 1: the same for additions alone, also where k·u is 1 or more."""
+    grown: Data = np.expm1(np.asarray(count) * (unit * UP))
+    return grown
 
 
 def peaks(x: Data) -> Data:

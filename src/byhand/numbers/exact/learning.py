@@ -23,7 +23,7 @@ from byhand.numbers.exact.names import ONE, ZERO
 from byhand.numbers.exact.slopes import SLOPES
 from byhand.numbers.exact.system import System, array
 from byhand.numbers.exact.value import How, Value
-from byhand.numbers.made import made_of
+from byhand.numbers.made import EVERY, cancelling, known_dot, made, made_of, packed
 
 
 class Learning(System):
@@ -77,13 +77,16 @@ class Learning(System):
     def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
         rows = _flat(_side_by_side(x) if merged else x)
         if by is None:
-            return array([self._sum(column) for column in rows.T], rows.shape[1:])
+            sums = array([self._sum(column) for column in rows.T], rows.shape[1:])
+            sums[cancelling(x)] = self.space.plain(ZERO)
+            return sums
         pairs = zip(rows.T, _flat(by).T, strict=True)
         return array([self.space.dot(xs, ys) for xs, ys in pairs], rows.shape[1:])
 
     def row_dots(self, x: Array, y: Array) -> Array:
         rows = zip(_flat(x), _flat(y), strict=True)
-        return array([self._scaled_dot(xs, ys) for xs, ys in rows], x.shape[:-1])
+        dots = array([self._scaled_dot(xs, ys) for xs, ys in rows], x.shape[:-1])
+        return made(dots, "row_dots", (x, y))
 
     def _scaled_dot(self, xs: Array, ys: Array, scale: Value | None = None) -> Value:
         """scale · Σ x·y over the entries that are present in x."""
@@ -96,7 +99,7 @@ class Learning(System):
 
     def sum_groups(self, x: Array, *, heads: int) -> Array:
         groups = x.reshape(heads, -1, *x.shape[1:])
-        return self._added(*groups.transpose(1, 0, 2, 3))
+        return made(self._added(*groups.transpose(1, 0, 2, 3)), "cancelling", cancelling(x))
 
     # ------------------------------------------------------------------- products
 
@@ -118,7 +121,8 @@ class Learning(System):
         return array(entries, (*x.shape[:2], y.shape[-1]))
 
     def along_queries(self, x: Array, y: Array, *, scale: Expression | None = None) -> Array:
-        return self.along_keys(x.transpose(0, 2, 1), y, scale=scale)
+        found = self.along_keys(x.transpose(0, 2, 1), y, scale=scale)
+        return found if made_of(x, "softmax_back") is None else made(found, "cancelling", EVERY)
 
     def scale_by(self, x: Array, by: Array) -> Array:
         return self._each(lambda entry: self.space.multiply(entry, by[0]), x)
@@ -146,7 +150,7 @@ class Learning(System):
             for head, rows in enumerate(part):
                 first = start + head * stride
                 result[:, first : first + part.shape[2]] = rows
-        return result
+        return packed(result, parts, starts, stride)
 
     # ------------------------------------------------------------------- adjoints
 
@@ -156,7 +160,7 @@ class Learning(System):
             if weights[place] is not ABSENT:
                 above = self.space.subtract(grad[place], dot[place[:-1]])
                 result[place] = self.space.multiply(weights[place], above)
-        return result
+        return made(result, "softmax_back", grad) if known_dot(weights, grad, dot) else result
 
     def slope(self, x: Array, *, kind: str) -> Array:
         if kind == "relu":
@@ -215,7 +219,7 @@ class Learning(System):
         return array([within.root(self.space, whole)], (1,))
 
     def clip_factor(self, norm: Array, *, limit: Fraction, eps: Fraction) -> Array:
-        size = norm[0] + eps
+        size = self.space.letter(norm[0]) + eps  # a root of its own would leave the denominator
         return array([within.clipped(self.space, size, self.value(limit))], (1,))
 
     def blend(

@@ -29,7 +29,7 @@ from byhand.numbers.enclosed.balls.arrays import (
 )
 from byhand.numbers.enclosed.balls.slopes import SLOPES
 from byhand.numbers.enclosed.balls.system import System, precisely
-from byhand.numbers.made import made_of
+from byhand.numbers.made import EVERY, cancelling, known_dot, made, made_of, packed
 
 
 class Learning(System):
@@ -82,7 +82,10 @@ class Learning(System):
     def column_sums(self, x: Array, *, by: Array | None = None, merged: bool = False) -> Array:
         balls = side_by_side(self._balls(x)) if merged else self._balls(x)
         product = balls if by is None else balls * self._balls(by)
-        return product.reshape(-1, product.shape[-1]).sum(axis=0)
+        sums = product.reshape(-1, product.shape[-1]).sum(axis=0)
+        if by is None:
+            sums[cancelling(x)] = arb(0)
+        return sums
 
     @precisely
     def row_dots(self, x: Array, y: Array) -> Array:
@@ -90,12 +93,14 @@ class Learning(System):
         products = left.copy()
         present = ~absent(left)
         products[present] = left[present] * right[present]
-        return np.asarray(present_or_zero(products).sum(axis=-1), dtype=object)
+        dots = np.asarray(present_or_zero(products).sum(axis=-1), dtype=object)
+        return made(dots, "row_dots", (x, y))
 
     @precisely
     def sum_groups(self, x: Array, *, heads: int) -> Array:
         balls = self._balls(x)
-        return balls.reshape(heads, -1, *balls.shape[1:]).sum(axis=1)
+        sums = balls.reshape(heads, -1, *balls.shape[1:]).sum(axis=1)
+        return made(sums, "cancelling", cancelling(x))
 
     # ------------------------------------------------------------------- products
 
@@ -113,7 +118,8 @@ class Learning(System):
         return result if scale is None else result * self._scalar(scale)
 
     def along_queries(self, x: Array, y: Array, *, scale: Expression | None = None) -> Array:
-        return self.along_keys(self._balls(x).transpose(0, 2, 1), y, scale=scale)
+        found = self.along_keys(self._balls(x).transpose(0, 2, 1), y, scale=scale)
+        return found if made_of(x, "softmax_back") is None else made(found, "cancelling", EVERY)
 
     @precisely
     def scale_by(self, x: Array, by: Array) -> Array:
@@ -134,14 +140,14 @@ class Learning(System):
     def pack_heads(
         self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
     ) -> Array:
-        parts = [self._balls(part) for part in (queries, keys, values)]
+        parts = queries, keys, values
         columns = sum(part.shape[0] * part.shape[2] for part in parts)
         result = np.empty((parts[0].shape[1], columns), dtype=object)
         for start, part in zip(starts, parts, strict=True):
             for head, rows in enumerate(part):
                 first = start + head * stride
                 result[:, first : first + part.shape[2]] = rows
-        return result
+        return packed(result, parts, starts, stride)
 
     # ------------------------------------------------------------------- adjoints
 
@@ -149,9 +155,13 @@ class Learning(System):
     def softmax_back(self, weights: Array, grad: Array, dot: Array) -> Array:
         shares, rises, means = (self._balls(x) for x in (weights, grad, dot))
         result = np.full(shares.shape, ABSENT, dtype=object)
-        for place in zip(*np.nonzero(~absent(shares)), strict=True):
-            result[place] = shares[place] * (rises[place] - means[place[:-1]])
-        return result
+        known = known_dot(weights, grad, dot)
+        for place in np.ndindex(shares.shape[:-1]):
+            present = np.flatnonzero(~absent(shares[place]))
+            above = rises[place][present] - means[place]
+            alone = known and len(present) == 1
+            result[(*place, present)] = arb(0) if alone else shares[place][present] * above
+        return made(result, "softmax_back", grad) if known else result
 
     @precisely
     def slope(self, x: Array, *, kind: str) -> Array:
