@@ -36,7 +36,7 @@ class Updates(Rounding):
             return self.precision
         return precision("float32")
 
-    def _kept(self, mid: Data, rad: Data, usual: Data | None) -> Range:
+    def _settled(self, mid: Data, rad: Data, usual: Data | None) -> Range:
         return self._stored(mid, rad, usual, store=self._stepping.store)
 
     @quiet(all="ignore")
@@ -67,7 +67,7 @@ class Updates(Rounding):
         off = plus(*(part.radius() for part in parts))
         unit = p.rows.half
         more = whole * (gamma(len(parts) + 1, unit) + (len(parts) + 2) * OWN)
-        return self._kept(*_root(whole, plus(off, more), _usual(*parts), p))
+        return self._settled(*_root(whole, plus(off, more), _usual(*parts), p))
 
     @quiet(all="ignore")
     def clip_factor(self, norm: Array, *, limit: Fraction, eps: Fraction) -> Range:
@@ -83,7 +83,7 @@ class Updates(Rounding):
         if norm.usual is not None:
             usual = np.minimum(np.hypot(usual, factor * norm.usual / below), off)
         free = low >= 1
-        return self._kept(mid, np.maximum(mid - low, high - mid), np.where(free, 0.0, usual))
+        return self._settled(mid, np.maximum(mid - low, high - mid), np.where(free, 0.0, usual))
 
     @quiet(all="ignore")
     def blend(
@@ -115,7 +115,7 @@ class Updates(Rounding):
             usual = quadrature(usual, _times(x.usual, abs(f_x)))
         room = size * (gamma(5, unit) + 8 * OWN) + 3 * p.work.least
         overflowing(room, size, p.reach * (FADING if x is None else 1.0))
-        return self._kept(
+        return self._settled(
             mid, room if rad is None else room + rad, quadrature(usual, size * (TYPICAL * unit))
         )
 
@@ -125,7 +125,7 @@ class Updates(Rounding):
         mid, rad, usual = _root(wide(x.mid), x.radius(), x.usual, p)
         shift = constant(eps)[0]
         rad += shift * (2 * p.work.half + 4 * OWN) + p.work.least
-        return self._kept(mid + shift, rad, usual)
+        return self._settled(mid + shift, rad, usual)
 
     @quiet(all="ignore")
     def divide(self, x: Array, y: Array) -> Range:
@@ -143,7 +143,7 @@ class Updates(Rounding):
         for spread, times in ((x.usual, 1.0), (y.usual, size)):
             if spread is not None:
                 usual = np.hypot(usual, spread / np.abs(below) * times)
-        return self._kept(mid, np.where(least > 0, rad, np.inf), usual)
+        return self._settled(mid, np.where(least > 0, rad, np.inf), usual)
 
 
 def _root(
