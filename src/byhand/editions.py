@@ -173,16 +173,16 @@ def one_step_of(trace: Trace, parameters: int, scale: str, window: Window) -> On
         return OneStep(rule, why_not=text)
     batch = Batch(trace.text, trace.tokens, targets, (len(trace.tokens),))
     lesson, numbers = Lesson(trace.model, batch), trace.numbers
-    why_not, after = "", None
+    why_not, after, failed = "", None, None
     try:
         learned = lesson.learn([rule], numbers)
         worked, after = learned.steps[0].trace, learned.after
     except ByhandError as error:
-        worked, why_not = _without_a_step(lesson, numbers), str(error)
+        worked, why_not, failed = _without_a_step(lesson, numbers), str(error), error
         missing = next((one.missing for one in worked.values() if one.missing is not None), None)
         why_not = why_not if missing is None else words.why_missing(missing)
     showing = Showing(worked, everything=scale == PENCIL, window=window)
-    return OneStep(rule, showing, after, why_not)
+    return OneStep(rule, showing, after, why_not, failed)
 
 
 def _without_a_step(lesson: Lesson, numbers: Numbers) -> Trace:

@@ -17,6 +17,7 @@ from byhand.document.compose.book.strips import near
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.short_names import VIA
 from byhand.document.parts import NumberTable
+from byhand.errors import ByhandError
 from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import UPDATE, Rule
@@ -38,6 +39,7 @@ class OneStep:
     known: Showing | None = None
     again: Trace | None = None
     why_not: str = ""
+    error: ByhandError | None = None  # behind it, where there was one
 
     @property
     def showing(self) -> Showing:
