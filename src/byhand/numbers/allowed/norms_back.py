@@ -59,7 +59,13 @@ class NormsBack(Norms, AttentionBack):
 
     @quiet(all="ignore")
     def root_back(self, grad: Array, root: Array) -> Range:
-        return self._quotient(grad, root, 0.5)
+        """With the quotient before and x̂ it is the root's third power, which may be used as such."""
+        made, p = self._quotient(grad, root, 0.5), self._back(root)
+        below = np.abs(wide(root.mid))
+        assert made.rad is not None
+        made.rad += np.abs(made.mid) * (2 * p.work.least * (below**2 + below**3))
+        overflowing(made.rad, np.where(below == 0, 0.0, below**-3.0), p.reach)
+        return made
 
     def _quotient(self, top: Range, by: Range, factor: float) -> Range:
         """factor · top / by, one number for each row; 0 where both are exactly 0."""

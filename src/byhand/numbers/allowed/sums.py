@@ -15,6 +15,7 @@ from byhand.numbers.allowed.admitting import constant
 from byhand.numbers.allowed.attention import free_of_rounding
 from byhand.numbers.allowed.precisions import OWN, Unit
 from byhand.numbers.allowed.ranges import (
+    TYPICAL,
     Data,
     Origin,
     Range,
@@ -141,7 +142,7 @@ class Sums(Rounding):
             rad += (np.abs(mid) + rad) * store.half
         made = None
         if self.texts > 1:
-            rad += sizes * added_up(2 * self.texts, store.half)
+            rad += sizes * added_up(2 * self.texts, store.half) + 2 * self.texts * store.least
             usual = np.hypot(usual, sizes * (0.2 * store.half))
             made = Origin(addends=sizes)
         return self._stored(mid, rad, usual, origin=made, store=store)
@@ -272,8 +273,10 @@ class Sums(Rounding):
             return read
         p = self.precision
         more = p.store.half + 4 * p.single if p.narrow else 4 * p.work.half
-        rad = plus(read.radius(), np.abs(wide(read.mid)) * more + p.store.least)
-        return Range(read.mid, rad, read.usual, read.absent, claimed=True, origin=read.origin)
+        size = np.abs(wide(read.mid))
+        rad = plus(read.radius(), size * more + p.store.least)
+        usual = quadrature(read.usual, size * (TYPICAL * p.store.half)) if p.narrow else read.usual
+        return Range(read.mid, rad, usual, read.absent, claimed=True, origin=read.origin)
 
     def _usual_of(self, sums: Data, squares: Data, count: int, unit: float) -> Data:
         """The usual error of sums of terms whose squares are given, each partial sum rounded."""
