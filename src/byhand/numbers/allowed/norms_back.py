@@ -59,7 +59,7 @@ class NormsBack(Norms, AttentionBack):
 
     @quiet(all="ignore")
     def root_back(self, grad: Array, root: Array) -> Range:
-        """With the quotient before and x̂ it is the root's third power, which may be used as such."""
+        """With the quotient before and x̂ it is the root's third power, maybe used as such."""
         made, p = self._quotient(grad, root, 0.5), self._back(root)
         below = np.abs(wide(root.mid))
         assert made.rad is not None

@@ -31,6 +31,9 @@ BENDS: Mapping[str, float] = {  # |f′(x) - f′(y)| is at most this times |x -
 }
 
 
+FAR = 32.0  # a float32 function gives 1 where it is nearer to it than such a part of a roundoff
+
+
 class Slopes(Rounding):
     """slope."""
 
@@ -47,7 +50,8 @@ class Slopes(Rounding):
         own += p.work.least * (4 + 4 * np.abs(data))
         through = None if x.usual is None else x.usual * BENDS[kind]
         if radius is not None:  # a slope lies between -0.13 and 1.13
-            own += np.minimum(radius * BENDS[kind], 1.3) * (1 + 8 * p.work.half)
+            most = np.where(np.isfinite(radius), 1.3, np.inf)
+            own += np.minimum(radius * BENDS[kind], most) * (1 + 8 * p.work.half)
         spread = (1 + np.abs(mid)) * (0.25 * p.work.half) if p.work.half else None
         # a gradient may be multiplied by the parts of the slope one after the other: x³ has 3x²
         made = Origin(lost=8 + 4 * np.square(data))
@@ -120,7 +124,7 @@ def _of_sigmoid(x: Data, p: Precision, off: Data) -> Data:
 
 def _near_one(gap: Data, p: Precision) -> Data:
     """The error of a function with values up to 1, `gap` below it: 1 where no number is between."""
-    nearer = np.where(gap < p.single / 4, 0.0, ULPS * p.single)
+    nearer = np.where(gap < p.single / FAR, 0.0, ULPS * p.single)
     return np.where(gap < p.work.half / 4, gap + nearer, p.function + OURS)
 
 

@@ -43,7 +43,7 @@ class Sums(Rounding):
     def total(self, **terms: Array) -> Range:
         """Added in any order, each sum stored; parts of a norm are added before they are stored."""
         parts: list[Range] = list(terms.values())
-        inside = [part for part in parts if _unstored(part)]
+        inside = [part for part in parts if part.origin is not None and part.origin.inside]
         p, store = self.precision.island, self.precision.store
         mid = np.asarray(sum(wide(part.mid) for part in parts), dtype=np.float64)
         rad = plus(*(part.radius() for part in parts))
@@ -284,10 +284,6 @@ class Sums(Rounding):
         along, across = 0.35 * unit * (length / 3) ** 0.5, 0.35 * unit * (length / 2) ** 0.5
         usual: Data = np.sqrt(np.square(sums * along) + squares * across**2)
         return usual
-
-
-def _unstored(x: Range) -> bool:
-    return x.origin is not None and x.origin.unstored
 
 
 def _is_sum(x: Range) -> bool:
