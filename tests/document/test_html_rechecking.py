@@ -23,6 +23,7 @@ ONE = {
     "exp": math.exp,
     "ln": math.log,
     "relu": lambda a: max(a, 0.0),
+    "step": lambda a: float(a > 0),
     "erf": math.erf,
     "tanh": math.tanh,
 }

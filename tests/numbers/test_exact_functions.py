@@ -93,6 +93,7 @@ def value(text, numbers=None):
         ("tanh(-1) + tanh(1)", "0"),
         ("erf(-e) + erf(e)", "0"),
         ("relu(1 - e) + relu(e - 1)", "e - 1"),
+        ("step(1 - e) + step(e - 1) + step(0)", "1"),
     ],
 )  # fmt: skip
 def test_rules_simplify_by_form(text, expected):

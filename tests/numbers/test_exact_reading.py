@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byhand.errors import ExpressionError
-from byhand.expression import Call, Name, Negative, Number, Power, Product, Quotient, Sum, parse
+from byhand.expression import (
+    FUNCTIONS,
+    Call,
+    Name,
+    Negative,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Sum,
+    parse,
+)
 from byhand.numbers.exact import Exact, Limits
 from oracles.arb_tree import precise_ball
 
@@ -77,9 +88,8 @@ def larger(trees):
         pairs.map(lambda p: Quotient(*p)),
         trees.map(Negative),
         st.tuples(trees, st.integers(-3, 4)).map(lambda p: Power(p[0], parse(f"({p[1]})"))),
-        st.tuples(st.sampled_from(["sqrt", "exp", "ln", "sin", "cos", "tanh", "erf", "relu"]),
-                  trees).map(lambda p: Call(*p)),
-    )  # fmt: skip
+        st.tuples(st.sampled_from(FUNCTIONS), trees).map(lambda p: Call(*p)),
+    )
 
 
 @given(st.recursive(leaf, larger, max_leaves=10), st.sampled_from([2, 24]))

@@ -14,6 +14,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from byhand.expression import Entry, Expression, Name, Quotient
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT, Plan
 from byhand.weights import Weights
@@ -22,6 +23,7 @@ from oracles import arb_tree
 from oracles.arb_tree import Leaf, constant
 
 BITS = 400
+NOTHING_OVER_NOTHING = ("normalize", "normalize_back", "divisor_back", "root_back")  # is 0
 VANISHING = arb(2) ** -300  # what is below this at 400 bits is taken for zero
 
 Index = tuple[int, ...]
@@ -64,11 +66,13 @@ class ArbPass:
         tokens: Sequence[int],
         target: int | None = None,
         given: Mapping[str, Any] | None = None,
+        targets: Sequence[int] | None = None,
     ) -> None:
         self.plan = plan
         self.weights = weights
         self.values: dict[str, dict[Index, arb | None]] = {}
-        self.working = Working(plan, {"tokens": tokens, "target": target}, self.absent)
+        self.ids: dict[str, Any] = {"tokens": tokens, "target": target, "targets": targets}
+        self.working = Working(plan, self.ids, self.absent)
         with ctx.workprec(BITS):
             for step in plan:
                 if step.op in ("given", "argmax"):
@@ -83,10 +87,14 @@ class ArbPass:
                         self.values[step.address][index] = self.entry(step.address, index)
 
     def absent(self, address: str, index: Index) -> bool:
-        """Whether a score, or the weight made of it, is masked."""
+        """Whether a score, or the weight made of it, is masked, or a loss does not count."""
+        if address.startswith(WEIGHT):
+            return False
         step = self.plan[address]
-        if step.op == "softmax":
-            return self.absent(step.inputs["x"], index)
+        if step.op == "losses":
+            return bool(self.ids["targets"][index[0]] == UNCOUNTED)
+        if step.op in ("softmax", "softmax_back"):
+            return self.absent(step.inputs["x" if step.op == "softmax" else "weights"], index)
         if step.op != "scores":
             return False
         head, query, key = index
@@ -102,7 +110,7 @@ class ArbPass:
         tree = self.working.of(address, index)
         if tree is None:
             return None
-        if self.plan[address].op == "normalize":
+        if self.plan[address].op in NOTHING_OVER_NOTHING:
             assert isinstance(tree, Quotient)
             if vanishes(ball_of(tree.bottom, self.leaf)):  # 0/0 is 0 here, the limit eps → 0
                 assert vanishes(ball_of(tree.top, self.leaf)), f"{address}{index}: x/0"

@@ -31,6 +31,7 @@ FUNCTIONS: Mapping[str, Callable[[arb], arb]] = {
     "tanh": arb.tanh,
     "erf": arb.erf,
     "relu": lambda x: x.max(arb(0)),
+    "step": lambda x: arb(1) if x > 0 else arb(0) if x <= 0 else arb(0.5, 0.5),
     "sqrt": arb.sqrt,
 }
 

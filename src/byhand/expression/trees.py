@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-FUNCTIONS = ("sqrt", "exp", "ln", "sin", "cos", "tanh", "erf", "relu")
+FUNCTIONS = ("sqrt", "exp", "ln", "sin", "cos", "tanh", "erf", "relu", "step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of FUNCTIONS applied; √x is Call("sqrt", x)."""
+    """A function of FUNCTIONS applied; √x is Call("sqrt", x), and step(x) is 1 above 0, else 0."""
 
     function: str
     argument: Expression

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 ZERO = Fraction(0)
+EVERY = slice(None)
 
 
 class Made(np.ndarray[Any, Any]):
     """An array of objects, the operation that made it and the value it was made of."""
 
-    by: str = ""  # "mean", "center", "mean_square", "root", "softmax"
+    by: str = ""  # "mean", "center", "mean_square", "root", "softmax", …: an operation, or a fact
     of: Any = None
     eps: Fraction = ZERO  # of a root
 
@@ -49,3 +50,38 @@ def root_of_rows(value: Any, x: Any) -> Fraction | None:
     """eps, where the value is the root of the mean squares of the rows of x, plus eps."""
     squares = made_of(value, "root")
     return value.eps if squares is not None and made_of(squares, "mean_square") is x else None
+
+
+# ----------------------------------------------------------------------- gradients that vanish
+
+
+def known_dot(weights: Any, grad: Any, dot: Any) -> bool:
+    """Whether `dot` is Σ weights · grad of each row, and the weights are shares of 1.
+
+    Then weights · (grad - dot) adds up to 0 in each row, and is 0 where a share has no other.
+    """
+    source = made_of(dot, "row_dots")
+    same = source is not None and source[0] is weights and source[1] is grad
+    return same and made_of(weights, "softmax") is not None
+
+
+def cancelling(x: Any) -> slice | list[int]:
+    """The columns whose sum over all positions is known to be 0.
+
+    Attention does not change where the same vector is added to all keys.  So gradients of keys
+    cancel, and with them the gradient of a bias of the keys.
+    """
+    found = made_of(x, "cancelling")
+    return [] if found is None else found
+
+
+def packed(entries: Any, parts: Any, starts: Any, stride: int) -> Any:
+    """The entries of packed heads; columns that cancel in a part do so here too."""
+    columns = [
+        start + head * stride + inner
+        for start, part in zip(starts, parts, strict=True)
+        if cancelling(part)
+        for head in range(part.shape[0])
+        for inner in range(part.shape[2])
+    ]
+    return made(entries, "cancelling", columns)

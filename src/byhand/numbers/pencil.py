@@ -7,7 +7,7 @@ Weights that are rational stay as they are given, others are rounded on the way 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,9 +15,10 @@ import numpy as np
 
 from byhand.errors import InputError
 from byhand.language import _
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT, Array, Numbers, Prediction, Printed
 from byhand.numbers.exact import Exact, Value
-from byhand.numbers.exact.operations import array
+from byhand.numbers.exact.system import array
 
 
 def _rounding(name: str) -> Callable[..., Array]:
@@ -107,15 +108,19 @@ class Pencil(Numbers):
     head_outputs = _rounding("head_outputs")
     activate = _rounding("activate")
     center = _rounding("center")
-    _quotients = _rounding("normalize")
+    _normalized = _rounding("normalize")
     _logarithm = _rounding("loss")
 
     def normalize(self, x: Array, by: Array) -> Array:
         """x / by, row by row; a divisor that was rounded to 0 is an error."""
+        self._check_divisors(x, by)
+        return self._normalized(x, by)
+
+    def _check_divisors(self, tops: Array, by: Array) -> None:
+        """Refuses numbers that are not 0 over one that was rounded to 0."""
         for place in np.ndindex(by.shape):
-            if by[place] == 0 and any(entry != 0 for entry in x[place]):
+            if by[place] == 0 and np.any(tops[place] != 0):
                 raise self._lost(_("the divisor of row {row} became 0").format(row=list(place)))
-        return self._quotients(x, by)
 
     def argmax(self, x: Array) -> list[Prediction]:
         """The largest of the rounded numbers; for the model itself it is never proven."""
@@ -135,6 +140,64 @@ class Pencil(Numbers):
         if probs[-1, target] <= 0:
             raise self._lost(_("the probability of the target became 0, which has no logarithm"))
         return self._logarithm(probs, target=target)
+
+    # ------------------------------------------------------------------- learning
+
+    average = _rounding("average")
+    loss_back = _rounding("loss_back")
+    total = _rounding("total")
+    column_sums = _rounding("column_sums")
+    row_dots = _rounding("row_dots")
+    sum_groups = _rounding("sum_groups")
+    outer = _rounding("outer")
+    along_keys = _rounding("along_keys")
+    along_queries = _rounding("along_queries")
+    scale_by = _rounding("scale_by")
+    scatter = _rounding("scatter")
+    pack_heads = _rounding("pack_heads")
+    softmax_back = _rounding("softmax_back")
+    slope = _rounding("slope")
+    mean_square_back = _rounding("mean_square_back")
+    center_back = _rounding("center_back")
+    mean_back = _rounding("mean_back")
+    sum_squares = _rounding("sum_squares")
+    norm = _rounding("norm")
+    clip_factor = _rounding("clip_factor")
+    blend = _rounding("blend")
+    root_plus = _rounding("root_plus")
+    _logarithms = _rounding("losses")
+    _rows_over = _rounding("normalize_back")
+    _negative_over = _rounding("divisor_back")
+    _over_twice = _rounding("root_back")
+    _quotients = _rounding("divide")
+
+    def losses(self, probs: Array, targets: Sequence[int]) -> Array:
+        """-ln probs[position, target]; a probability that was rounded to 0 is an error."""
+        if any(probs[place, t] <= 0 for place, t in enumerate(targets) if t != UNCOUNTED):
+            raise self._lost(_("the probability of the target became 0, which has no logarithm"))
+        return self._logarithms(probs, targets)
+
+    def normalize_back(self, grad: Array, by: Array) -> Array:
+        """grad / by, row by row; a divisor that was rounded to 0 is an error."""
+        self._check_divisors(grad, by)
+        return self._rows_over(grad, by)
+
+    def divisor_back(self, dot: Array, by: Array) -> Array:
+        """-dot / by; a divisor that was rounded to 0 is an error."""
+        self._check_divisors(dot, by)
+        return self._negative_over(dot, by)
+
+    def root_back(self, grad: Array, root: Array) -> Array:
+        """grad / (2 · root); a root that was rounded to 0 is an error."""
+        self._check_divisors(grad, root)
+        return self._over_twice(grad, root)
+
+    def divide(self, x: Array, y: Array) -> Array:
+        """x / y, and 0 where both were rounded to 0; 0 below another number is an error."""
+        self._check_divisors(x, y)
+        divisors = y.copy()
+        divisors[y == 0] = Fraction(1)
+        return self._quotients(x, divisors)
 
     def _lost(self, what: str) -> InputError:
         return InputError(

@@ -367,6 +367,10 @@ class Functions(Decisions):
             a = self.atom("relu", self.argument_key(unit), unit)
             return self.power(a).times(abs(seen.q), How("relu", x)), False
 
+    def step(self, x: Value) -> Value:
+        """1 where x > 0, else 0: proven, or Undecided."""
+        return self.plain(ONE if self.sign(x) > 0 else fmpq(0), How("step", x))
+
     def value(self, number: Fraction | float) -> Value:
         """The value of a rational; a float is the dyadic rational it is."""
         try:

@@ -127,6 +127,10 @@ class Names(ABC):
                 v._letter = self.power(a).times(v.q / unit.q)
         return v._letter
 
+    def under_its_letter(self, v: Value) -> Value:
+        """v as the letter that values of its form already have, or v itself."""
+        return self.letter(v) if ("letter", v.key) in self.table else v
+
     def bounded(self, v: Value, ball: arb) -> Value:
         """v, known to lie in this ball too, as a name with this bound."""
         seen = self.letter(v)

@@ -7,10 +7,9 @@ by its lowest score, which only changes the form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 from flint import fmpq
@@ -18,62 +17,19 @@ from flint import fmpq
 from byhand.errors import InputError, Undecided
 from byhand.expression import Expression
 from byhand.language import _
-from byhand.numbers.base import ABSENT, Array, Note, Numbers, Prediction
+from byhand.numbers.base import ABSENT, Array, Note, Prediction
 from byhand.numbers.exact import within
 from byhand.numbers.exact.activations import ACTIVATIONS
 from byhand.numbers.exact.largest import predict
-from byhand.numbers.exact.names import HALF, ONE, Limits
-from byhand.numbers.exact.read import admitted, evaluate
-from byhand.numbers.exact.space import Space
+from byhand.numbers.exact.learning import Learning
+from byhand.numbers.exact.names import HALF, ONE
+from byhand.numbers.exact.system import array
 from byhand.numbers.exact.value import How, Value
-from byhand.numbers.exact.write import Writer
 from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
 
-SIMPLE = 8  # terms of a form whose square is multiplied out
 
-
-def array(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
-    """An object array of this shape."""
-    result = np.empty(len(entries), dtype=object)
-    result[:] = entries
-    return result.reshape(shape)
-
-
-class Exact(Numbers):
+class Exact(Learning):
     """The system of rational numbers and names: nothing is rounded, and nothing is guessed."""
-
-    def __init__(self, limits: Limits | None = None) -> None:
-        super().__init__()
-        self.space = Space(limits)
-
-    @property
-    def name(self) -> str:
-        return "exact"
-
-    # ------------------------------------------------------------------- values in and out
-
-    def value(self, number: Fraction | int) -> Value:
-        """A rational number as a value."""
-        return self.space.value(number)
-
-    def scalar(self, tree: Expression) -> Value:
-        """The value of an expression such as sqrt(2)/2; an ExpressionError where it has none."""
-        return evaluate(tree, self.space)
-
-    def writer(self, width: int = 40) -> Writer:
-        """A new writer; `width` is the longest sub-expression written in place of a letter."""
-        return self.space.writer(width)
-
-    def admit(self, data: Any) -> Array:
-        """The array of these numbers, exactly: a float is a dyadic rational."""
-        entries = np.asarray(data)
-        if entries.dtype != object:
-            entries = entries.astype(object)
-        flat = [admitted(entry, self.space) for entry in entries.ravel()]
-        return array(flat, entries.shape)
-
-    def register(self, entry: Any) -> str:
-        return entry.register if isinstance(entry, Value) else "exact"
 
     # ------------------------------------------------------------------- embedding and sums
 
@@ -101,12 +57,6 @@ class Exact(Numbers):
         space = self.space
         return space.exp(space.ln(space.value(base)) * exponent)
 
-    def _each(self, function: Callable[..., Value], *xs: Array) -> Array:
-        if any(x.shape != xs[0].shape for x in xs):
-            xs = np.broadcast_arrays(*xs)
-        flat = [function(*entries) for entries in zip(*(x.ravel() for x in xs), strict=True)]
-        return array(flat, xs[0].shape)
-
     def add(self, x: Array, y: Array) -> Array:
         return self._each(self.space.add, x, y)
 
@@ -114,10 +64,6 @@ class Exact(Numbers):
         return self._each(self.space.multiply, x, y)
 
     # ------------------------------------------------------------------- norms
-
-    def _rows(self, function: Callable[[list[Value]], Value], x: Array) -> Array:
-        rows = x.reshape(-1, x.shape[-1])
-        return array([function(list(row)) for row in rows], x.shape[:-1])
 
     def mean(self, x: Array) -> Array:
         share = fmpq(1, x.shape[-1])
@@ -159,20 +105,6 @@ class Exact(Numbers):
 
         return made(self._rows(of_row, x), "mean_square", x)
 
-    def _as_multiples_of_one_letter(self, row: list[Value]) -> None:
-        """Makes entries that are multiples of one larger value c multiples of a letter from now on.
-
-        Then their mean square is a rational times c², as a letter's square, and its root is |c|.
-        Multiplied out, the square of a larger form would not always be recognised.  In two
-        dimensions centred entries are c and -c, so a layernorm leaves just their signs.
-        """
-        named = [entry for entry in row if entry.q != 0]
-        if named and all(entry.key == named[0].key for entry in named):
-            roots = any(self.space.atoms[i].degree for i in named[0].atoms)
-            if named[0].size > (2 if roots else SIMPLE):
-                for entry in named:
-                    self.space.letter(entry)
-
     def root(self, x: Array, *, eps: Fraction) -> Array:
         shift = self.space.value(eps)
         found = self._each(lambda v: within.root(self.space, v if eps == 0 else v + shift), x)
@@ -193,19 +125,6 @@ class Exact(Numbers):
                 found = within.limited(self.space, row, found, eps, centered=is_centered(x))
             result[place] = array(found, row.shape)
         return result
-
-    def _divided(self, row: Array, divisor: Value, place: tuple[int, ...]) -> list[Value]:
-        if self.space.sign(divisor) != 0:
-            inverse = self.space.inverse(divisor)
-            return [self._quotient(entry, divisor, inverse) for entry in row]
-        if any(self.space.sign(entry) for entry in row):
-            raise Undecided(_("a row that is not zero cannot be divided by zero"))
-        self.notes.append(Note("zero-variance", place))
-        return [self.space.plain(fmpq(0)) for _entry in row]
-
-    def _quotient(self, entry: Value, divisor: Value, inverse: Value) -> Value:
-        quotient = self.space.total([(ONE, entry, inverse)], How("divide", entry, divisor))
-        return self.space.settled(quotient)
 
     def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
         space = self.space

@@ -142,6 +142,8 @@ class _Evaluation:
                 return space.odd_function(function, x)
             case "relu":
                 return space.relu(x)[0]
+            case "step":
+                return space.step(x)
         raise ExpressionError(_("there is no function {name}").format(name=repr(function)))
 
     def exp(self, x: Value, tree: Expression) -> Value:

@@ -15,7 +15,8 @@ from flint import arb, ctx, fmpq
 from byhand.errors import Undecided
 from byhand.numbers.enclosed.balls import ranges
 from byhand.numbers.enclosed.balls.functions import ACTIVATIONS as BALL_FUNCTIONS
-from byhand.numbers.exact import activations
+from byhand.numbers.enclosed.balls.slopes import SLOPES as BALL_SLOPES
+from byhand.numbers.exact import activations, slopes
 from byhand.numbers.exact.names import ONE
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import How, Value
@@ -115,6 +116,47 @@ def activated(space: Space, kind: str, x: Value) -> Value:
             raise
     with ctx.workprec(BITS):
         return space.ranged(BALL_FUNCTIONS[kind]()(x.ball(BITS)), How(kind, x))
+
+
+# ----------------------------------------------------------------------- learning
+
+
+def sloped(space: Space, kind: str, x: Value) -> Value:
+    """The slope of a smooth activation at x; where its form is too wide, its range."""
+    try:
+        found = slopes.SLOPES[kind](space, x)
+    except Undecided:
+        if not enclosed(x):
+            raise
+    else:
+        if not enclosed(found):
+            return found
+    with ctx.workprec(BITS):
+        limit = BALL_SLOPES[kind]()(x.ball(BITS))
+        return space.ranged(limit, How(kind, x))
+
+
+def step(space: Space, x: Value) -> tuple[Value, bool]:
+    """(1 above 0, else 0; decided): where a rounded number leaves the sign open, from 0 to 1."""
+    try:
+        return space.step(x), True
+    except Undecided:
+        if not enclosed(x):
+            raise
+        return space.ranged(ranges.ANY_SHARE, How("step", x)), False
+
+
+def clipped(space: Space, size: Value, limit: Value) -> Value:
+    """The smaller of 1 and limit/size; where rounded numbers leave it open, its range."""
+    try:
+        if space.compare(size, limit) <= 0:
+            return space.plain(ONE)
+        return space.divide(limit, size)
+    except Undecided:
+        if not enclosed(size):
+            raise
+        with ctx.workprec(BITS):
+            return space.ranged(ranges.clipped(size.ball(BITS), limit.ball(BITS)))
 
 
 def loss(space: Space, share: Value, scores: Sequence[Value] | None, target: int) -> Value:

@@ -23,7 +23,7 @@ from byhand.numbers.exact.value import Value
 Short = Callable[[Value], Expression]
 E = Name("e")
 ONE = Number(Fraction(1))
-FUNCTIONS = ("sqrt", "ln", "exp", "sin", "cos", "tanh", "erf", "relu")
+FUNCTIONS = ("sqrt", "ln", "exp", "sin", "cos", "tanh", "erf", "relu", "step")
 
 
 def worked_form(value: Value, short: Short) -> Expression | None:
@@ -48,6 +48,8 @@ def worked_form(value: Value, short: Short) -> Expression | None:
         case "scores", (xs, ys, factor, *more):
             tree = scores_form(dot(xs, ys, short), factor, short)
             return sum_of([tree, *(term(c, [short(x)]) for c, x in more)])
+        case "blend", (products,):
+            return sum_of([blended(c, x, y, short) for c, x, y in products])
         case "divide", (a, b):
             return Quotient(short(a), short(b))
         case "gelu", (x, inner):
@@ -68,6 +70,11 @@ def dot(xs: Sequence[Value], ys: Sequence[Value], short: Short) -> Expression:
         else:
             terms.append(Product((short(x), short(y))))
     return sum_of(terms)
+
+
+def blended(c: fmpq, x: Value, y: Value, short: Short) -> Expression:
+    """c·x, or c·x² where x stands twice."""
+    return term(c, [Power(short(x), Number(Fraction(2))) if x is y else short(x)])
 
 
 def scores_form(tree: Expression, factor: Value, short: Short) -> Expression:

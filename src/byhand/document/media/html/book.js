@@ -178,6 +178,7 @@
     sqrt: (a) => (a[1] < 0 ? null : rising((x) => Math.sqrt(Math.max(x, 0)))(a)),
     ln: (a) => (a[0] <= 0 ? null : rising(Math.log)(a)),
     exp: rising(Math.exp), tanh: rising(Math.tanh), erf: rising(erf),
+    step: (a) => [a[0] > 0 ? 1 : 0, a[1] > 0 ? 1 : 0],
     relu: rising((x) => Math.max(x, 0)), sin: near(Math.sin), cos: near(Math.cos),
   };
   const constants = { e: Math.E, pi: Math.PI, "π": Math.PI };

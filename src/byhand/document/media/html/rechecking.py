@@ -23,7 +23,7 @@ from byhand.expression import Call, Entry, Expression, Name, Negative, Power, Pr
 from byhand.expression import Number as Rational
 from byhand.expression.trees import parts_of
 
-FUNCTIONS = ("sqrt", "exp", "ln", "sin", "cos", "tanh", "erf", "relu")
+FUNCTIONS = ("sqrt", "exp", "ln", "sin", "cos", "tanh", "erf", "relu", "step")
 MOST_WORKINGS = 20_000  # of a page
 LONGEST = 2_000  # characters of a working in postfix
 _DECIMAL = re.compile(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")

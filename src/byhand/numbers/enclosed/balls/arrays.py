@@ -42,3 +42,24 @@ def matrix(x: Array) -> arb_mat:
     """Two axes of balls as a matrix of FLINT's, which multiplies much faster than entries do."""
     rows, columns = x.shape
     return arb_mat(rows, columns, list(x.ravel()))
+
+
+def mixed(shares: Array, values: Array) -> Array:
+    """The sum of the rows of values, each times its share, for every row of shares."""
+    if all(entry.is_finite() for entry in values.ravel()):
+        return table_of(matrix(present_or_zero(shares)) * matrix(values))
+    return np.stack([_mixed(row, values) for row in shares])  # hidden rows may be infinite
+
+
+def _mixed(shares: Array, values: Array) -> Array:
+    """The sum of the rows whose share is not hidden."""
+    total = np.full(values.shape[-1], arb(0), dtype=object)
+    for share, row in zip(shares, values, strict=True):
+        if share is not ABSENT:
+            total = total + share * row
+    return total
+
+
+def side_by_side(x: Array) -> Array:
+    """(head, pos, width) → (pos, head·width); two axes as they are."""
+    return np.concatenate(list(x), axis=1) if x.ndim == 3 else x

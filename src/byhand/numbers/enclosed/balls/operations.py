@@ -8,13 +8,11 @@ zero, the ball is not finite, and its enclosure is infinite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import wraps
-from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from flint import arb, arb_mat, ctx, fmpq
+from flint import arb, fmpq
 
 from byhand.errors import InputError
 from byhand.expression import Expression
@@ -25,37 +23,19 @@ from byhand.numbers.enclosed.balls.arrays import (
     absent,
     each,
     matrix,
+    mixed,
     objects,
     present_or_zero,
     table_of,
 )
 from byhand.numbers.enclosed.balls.functions import ACTIVATIONS, softmax_row
-from byhand.numbers.enclosed.balls.given import Given, narrow_ball
 from byhand.numbers.enclosed.balls.largest import predict
-from byhand.numbers.enclosed.balls.sizes import apart_from, enclosure_of_ball, magnitudes
-from byhand.numbers.enclosed.distance import Apart
-from byhand.numbers.enclosed.enclosure import Enclosing, Logs, absurd
-from byhand.numbers.exact.read import evaluate
-from byhand.numbers.exact.space import Space
-from byhand.numbers.made import centered, is_centered, made, made_of, root_of_rows
-
-SPARE = 128  # extra bits, so that a difference is as narrow as the ball
-
-Operation = TypeVar("Operation", bound=Callable[..., Any])
+from byhand.numbers.enclosed.balls.learning import Learning
+from byhand.numbers.enclosed.balls.system import precisely
+from byhand.numbers.made import centered, is_centered, made, root_of_rows
 
 
-def precisely(operation: Operation) -> Operation:
-    """An operation that works with the system's own precision, and leaves FLINT's as it was."""
-
-    @wraps(operation)
-    def working(self: Balls, *args: Any, **settings: Any) -> Any:
-        with ctx.workprec(self.bits):
-            return operation(self, *args, **settings)
-
-    return working  # type: ignore[return-value]
-
-
-class Balls(Enclosing):
+class Balls(Learning):
     """Arb balls with a working precision of so many bits.
 
     >>> numbers = Balls(64)
@@ -63,71 +43,6 @@ class Balls(Enclosing):
     >>> numbers.entries(numbers.add(thirds, thirds))[0].decimal(12)
     '0.666666666667'
     """
-
-    limit: ClassVar[int] = 4096
-
-    def __init__(self, bits: int) -> None:
-        super().__init__()
-        self.bits = bits
-        self._space = Space()  # for the values of expressions
-
-    @property
-    def name(self) -> str:
-        return f"balls of {self.bits} bits"
-
-    def at(self, bits: int) -> Self:
-        return type(self)(bits)
-
-    # ------------------------------------------------------------------- values in and out
-
-    def admit(self, data: Any) -> Given:
-        """These numbers, exactly; rounded decimals stay the intervals they are."""
-        return Given(data, self._space)
-
-    def entries(self, value: Array) -> Array:
-        """The value as an array of enclosures, masked entries ABSENT."""
-        return each(lambda x: ABSENT if x is ABSENT else enclosure_of_ball(x), self._balls(value))
-
-    def magnitudes(self, value: Array) -> tuple[Logs, Logs]:
-        balls = self._balls(value)
-        logs = [(-np.inf, -np.inf) if x is ABSENT else magnitudes(x) for x in balls.ravel()]
-        both = np.array(logs, dtype=np.float64).reshape(*balls.shape, 2)
-        return both[..., 0], both[..., 1]
-
-    def missing(self, value: Array, digits: int) -> Logs:
-        found = super().missing(value, digits)
-        for place, x in np.ndenumerate(self._balls(value)):
-            if x is not ABSENT and absurd(x) and enclosure_of_ball(x).proves(digits):
-                found[place] = -np.inf
-        return found
-
-    def apart(self, value: Array, floats: Logs) -> Apart:
-        with ctx.workprec(self.bits + SPARE):
-            return apart_from(self._balls(value), floats)
-
-    def with_zeros(self, value: Array, places: Sequence[tuple[int, ...]]) -> Array:
-        """The value with the entries at these places set to 0, which they are known to be."""
-        balls = self._balls(value).copy()
-        for place in places:
-            balls[place] = arb(0)
-        return balls
-
-    def take_rows(self, x: Array, places: Sequence[int]) -> Array:
-        return super().take_rows(self._balls(x), places)
-
-    def take_columns(self, x: Array, places: Sequence[int]) -> Array:
-        return super().take_columns(self._balls(x), places)
-
-    def stack_rows(self, parts: Sequence[Array]) -> Array:
-        return super().stack_rows([self._balls(part) for part in parts])
-
-    def _balls(self, x: Any) -> Array:
-        """Admitted numbers, or the result of an operation, as an array of balls."""
-        return x.at(self.bits) if isinstance(x, Given) else x
-
-    def _scalar(self, value: Expression | Fraction) -> arb:
-        known = evaluate(value, self._space) if isinstance(value, Expression) else value
-        return narrow_ball(known, self.bits)
 
     # ------------------------------------------------------------------- embedding and sums
 
@@ -227,12 +142,6 @@ class Balls(Enclosing):
             result = result + self._balls(bias)
         return result if heads is None else np.stack(np.split(result, heads, axis=1))
 
-    def _matrix(self, weight: Array, layout: str) -> arb_mat:
-        """A matrix of weights, input by input."""
-        if isinstance(weight, Given):
-            return weight.matrix(self.bits, layout)
-        return matrix(weight if layout == "in_out" else weight.T)
-
     def split_heads(self, x: Array, *, start: int, heads: int, width: int, stride: int) -> Array:
         x = self._balls(x)
         starts = [start + h * stride for h in range(heads)]
@@ -319,14 +228,7 @@ class Balls(Enclosing):
     def mix(self, weights: Array, v: Array) -> Array:
         weights, v = self._balls(weights), self._balls(v)
         group = len(weights) // len(v)
-        rows = []
-        for head, shares in enumerate(weights):
-            values = v[head // group]
-            if all(entry.is_finite() for entry in values.ravel()):
-                rows.append(table_of(matrix(present_or_zero(shares)) * matrix(values)))
-            else:  # infinite values may stand at hidden keys
-                rows.append(np.stack([_mixed(row, values) for row in shares]))
-        return np.stack(rows)
+        return np.stack([mixed(rows, v[head // group]) for head, rows in enumerate(weights)])
 
     @precisely
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
@@ -360,17 +262,4 @@ class Balls(Enclosing):
 
     @precisely
     def loss(self, probs: Array, *, target: int) -> Array:
-        share = self._balls(probs)[-1, target]
-        scores = made_of(probs, "softmax")
-        if scores is None or ranges.narrow(share):
-            return objects([-share.log()], (1,))
-        return objects([ranges.surprise(list(self._balls(scores)[-1]), target)], (1,))
-
-
-def _mixed(shares: Array, values: Array) -> Array:
-    """The sum of the values a query looks at, each with its share."""
-    present = [j for j, share in enumerate(shares) if share is not ABSENT]
-    total = np.full(values.shape[-1], arb(0), dtype=object)
-    for j in present:
-        total = total + shares[j] * values[j]
-    return total
+        return objects([self._surprise(probs, -1, target)], (1,))

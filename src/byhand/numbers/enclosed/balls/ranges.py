@@ -56,6 +56,20 @@ def increasing(function: Callable[[arb], arb], x: arb) -> arb:
     return between(function(x.lower()), function(x.upper()))
 
 
+def clipped(size: arb, limit: arb) -> arb:
+    """Returns a ball that contains the smaller of 1 and limit/size, for sizes in a ball.
+
+    A size is not negative, though its ball may reach below 0; the quotient falls with the size.
+    """
+    if not size.is_finite():
+        return ANY_SHARE
+
+    def factor(size: arb) -> arb:
+        return (limit / size).min(arb(1)) if size > 0 else arb(1)
+
+    return between(factor(size.lower()), factor(size.upper()))
+
+
 # ----------------------------------------------------------------------- norms
 
 

@@ -289,6 +289,14 @@ def _relu(x: Near) -> Near:
     return Near(0, max(0, x.above), x.bits)
 
 
+def _step(x: Near) -> Near:
+    if x.mid > x.error:
+        return whole(1, x.bits)
+    if x.above <= 0:
+        return whole(0, x.bits)
+    raise TooNear
+
+
 FUNCTIONS: dict[str, Callable[[Near], Near]] = {
     "sqrt": root,
     "exp": exp,
@@ -298,6 +306,7 @@ FUNCTIONS: dict[str, Callable[[Near], Near]] = {
     "tanh": _tanh,
     "erf": erf,
     "relu": _relu,
+    "step": _step,
 }
 
 

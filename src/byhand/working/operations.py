@@ -1,24 +1,14 @@
-"""The working of one number of a step, as an expression of the numbers it reads.
-
-`block.0.attn.scores[0,1,1]` is `(q[0,1,0]·k[0,1,0] + q[0,1,1]·k[0,1,1])/√2`: a tree whose leaves
-are the addresses of other entries.  The tree holds no value: the terminal writes the values in,
-a spreadsheet writes cells, a test evaluates it in another arithmetic and compares.
-"""
+"""The working of the operations of a transformer, one method an operation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
 
 from byhand.expression import (
-    ONE,
     Call,
     Entry,
     Expression,
-    Name,
     Negative,
     Number,
     Power,
@@ -26,46 +16,13 @@ from byhand.expression import (
     Quotient,
     Sum,
 )
-from byhand.plan import WEIGHT, Plan, Step
-from byhand.spec import parameters
-
-Index = tuple[int, ...]
-E, PI = Name("e"), Name("pi")
-TWO = Number(Fraction(2))
-HALF = Number(Fraction(1, 2))
+from byhand.plan import Step
+from byhand.working.activations import activation
+from byhand.working.lines import TWO, E, Index, Lines, cell, number, scaled
 
 
-@dataclass(frozen=True)
-class Working:
-    """The entries of a plan as expressions of each other.
-
-    `given` holds the ids of given steps (tokens, target).  `absent` says whether an entry is
-    masked, by the mask or by a table of scores.
-    """
-
-    plan: Plan
-    given: Mapping[str, Any]
-    absent: Callable[[str, Index], bool]
-
-    def of(self, address: str, index: Index) -> Expression | None:
-        """The expression of one entry; None where the entry is masked, given or chosen (argmax)."""
-        step = self.plan[address]
-        if step.op in ("given", "argmax") or self.absent(step.address, index):
-            return None
-        method: Callable[[Step, Index], Expression] = getattr(self, f"_{step.op}")
-        return method(step, index)
-
-    def shape(self, address: str) -> tuple[int, ...]:
-        """The shape of a step or of a weight."""
-        if address.startswith(WEIGHT):
-            return self._weight_shapes[address.removeprefix(WEIGHT)]
-        return self.plan[address].shape
-
-    @cached_property
-    def _weight_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {parameter.name: parameter.shape for parameter in parameters(self.plan.spec)}
-
-    # ------------------------------------------------------------------ one method an operation
+class Operations(Lines):
+    """Each method writes one entry of a step as an expression of the entries it reads."""
 
     def _embed(self, step: Step, at: Index) -> Expression:
         ids: Sequence[int] = step.attributes.get("ids") or self.given[step.inputs["ids"]]
@@ -77,7 +34,7 @@ class Working:
         settings = step.attributes
         pair = Fraction(2 * (at[1] // 2), settings["width"])
         angle = Quotient(
-            _number(settings["positions"][at[0]]), Power(Number(settings["base"]), Number(pair))
+            number(settings["positions"][at[0]]), Power(Number(settings["base"]), Number(pair))
         )
         return Call("sin" if at[1] % 2 == 0 else "cos", angle)
 
@@ -93,7 +50,7 @@ class Working:
 
     def _mean(self, step: Step, at: Index) -> Expression:
         row = self._row(step, at)
-        return Quotient(Sum(row), _number(len(row)))
+        return Quotient(Sum(row), number(len(row)))
 
     def _center(self, step: Step, at: Index) -> Expression:
         mean = Entry(step.inputs["mean"], at[:-1])
@@ -101,7 +58,7 @@ class Working:
 
     def _mean_square(self, step: Step, at: Index) -> Expression:
         row = self._row(step, at)
-        return Quotient(Sum(tuple(Power(x, TWO) for x in row)), _number(len(row)))
+        return Quotient(Sum(tuple(Power(x, TWO) for x in row)), number(len(row)))
 
     def _root(self, step: Step, at: Index) -> Expression:
         x, eps = Entry(step.inputs["x"], at), step.attributes["eps"]
@@ -131,7 +88,7 @@ class Working:
         else:
             row = [Entry(x, (position, i)) for i in range(shape[1])]
         terms: list[Expression] = [
-            Product((entry, _cell(weight, step.attributes["layout"], i, column)))
+            Product((entry, cell(weight, step.attributes["layout"], i, column)))
             for i, entry in enumerate(row)
         ]
         if "bias" in step.inputs:
@@ -172,7 +129,7 @@ class Working:
             frequency = Entry(step.inputs["frequencies"], (pair,))
         else:
             frequency = Power(Number(settings["base"]), Number(Fraction(-2 * pair, width)))
-        angle = Product((_number(settings["positions"][position]), frequency))
+        angle = Product((number(settings["positions"][position]), frequency))
         sin, cos = Call("sin", angle), Call("cos", angle)
         if second:
             return Sum((Product((a, sin)), Product((b, cos))))
@@ -186,17 +143,12 @@ class Working:
             Product((Entry(q, (head, query, i)), Entry(k, (kv_head, key, i))))
             for i in range(self.shape(q)[2])
         ]
-        match settings.get("scale"):
-            case None:
-                terms = products
-            case Quotient(top=top, bottom=bottom) if top == ONE:
-                terms = [Quotient(Sum(tuple(products)), bottom)]
-            case scale:
-                terms = [Product((Sum(tuple(products)), scale))]
+        scale = settings.get("scale")
+        terms = products if scale is None else [scaled(products, scale)]
         places = settings["queries"][query], settings["keys"][key]
         if "slopes" in step.inputs:
             slope = Entry(step.inputs["slopes"], (head,))
-            terms.append(Negative(Product((slope, _number(abs(places[0] - places[1]))))))
+            terms.append(Negative(Product((slope, number(abs(places[0] - places[1]))))))
         if "table" in step.inputs:
             terms.append(Entry(step.inputs["table"], (head, *places)))
         return Sum(tuple(terms))
@@ -225,11 +177,11 @@ class Working:
         width = self.shape(mixed)[2]
         if "weight" not in step.inputs:
             inside = head * width <= column < (head + 1) * width
-            return Entry(mixed, (head, position, column - head * width)) if inside else _number(0)
-        cell = step.inputs["weight"], step.attributes["layout"]
+            return Entry(mixed, (head, position, column - head * width)) if inside else number(0)
+        w = step.inputs["weight"], step.attributes["layout"]
         return Sum(
             tuple(
-                Product((Entry(mixed, (head, position, i)), _cell(*cell, head * width + i, column)))
+                Product((Entry(mixed, (head, position, i)), cell(*w, head * width + i, column)))
                 for i in range(width)
             )
         )
@@ -242,31 +194,3 @@ class Working:
         last = self.shape(probs)[0] - 1
         target = self.given[step.inputs["target"]]
         return Negative(Call("ln", Entry(probs, (last, target))))
-
-
-def activation(kind: str, x: Expression) -> Expression:
-    """The activation function as an expression of its argument."""
-    match kind:
-        case "relu":
-            return Call("relu", x)
-        case "gelu":
-            inner = Call("erf", Quotient(x, Call("sqrt", TWO)))
-            return Product((HALF, x, Sum((ONE, inner))))
-        case "gelu_tanh":
-            cubic = Product((Number(Fraction(44715, 10**6)), Power(x, Number(Fraction(3)))))
-            root = Call("sqrt", Quotient(TWO, PI))
-            inner = Call("tanh", Product((root, Sum((x, cubic)))))
-            return Product((HALF, x, Sum((ONE, inner))))
-        case "silu":
-            return Quotient(x, Sum((ONE, Power(E, Negative(x)))))
-        case _:
-            return x
-
-
-def _number(value: int) -> Number:
-    return Number(Fraction(value))
-
-
-def _cell(weight: str, layout: str, source: int, target: int) -> Entry:
-    """The entry of a matrix that leads from one input to one output."""
-    return Entry(weight, (source, target) if layout == "in_out" else (target, source))
