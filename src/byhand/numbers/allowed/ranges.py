@@ -95,6 +95,7 @@ class Origin:
     shares: bool = False  # a softmax made it: masked entries are 0
     unstored: bool = False  # still in the working format, not yet rounded to the stored one
     inside: bool = False  # a part of a norm, or of its way back
+    last: bool = False  # the last term of a layernorm's way back
     centred: bool = False  # it belongs to a layernorm, not to RMSNorm
     addends: Data | None = None  # of a sum: |x| + |y|
     shift: Data | None = None  # of centred rows: the part of the error that a row shares

@@ -42,19 +42,24 @@ class Sums(Rounding):
     @quiet(all="ignore")
     def total(self, **terms: Array) -> Range:
         """Added in any order, each sum stored; parts of a norm are added before they are stored."""
-        parts: list[Range] = list(terms.values())
-        inside = [part for part in parts if part.origin is not None and part.origin.inside]
-        p, store = self.precision.island, self.precision.store
+        parts = [term if _inside(term) else self._read(term) for term in terms.values()]
+        inside = [part.origin for part in parts if part.origin is not None and part.origin.inside]
+        centred = any(made.centred for made in inside)
+        store = self.precision.store
+        p = self.precision if centred and not self.precision.narrow else self.precision.island
         mid = np.asarray(sum(wide(part.mid) for part in parts), dtype=np.float64)
         rad = plus(*(part.radius() for part in parts))
         usual = quadrature(*(part.usual for part in parts))
         whole = np.asarray(sum(_sizes(part) for part in parts))
         count = sum(2 if _is_sum(part) else 1 for part in parts)
-        rad = plus(rad, whole * (float(added_up(count, p.work.half * bool(inside))) + count * OWN))
-        made = Origin(addends=whole)
+        room = whole * (float(added_up(count, p.work.half * bool(inside))) + count * OWN)
+        rad = room if rad is None else rad + room
         if len(inside) == len(parts):
-            assert rad is not None
-            return self._part(p, mid, rad, usual, made)
+            made = Origin(addends=whole, centred=centred)
+            result = self._part(p, mid, rad, usual, made)
+            made.inside = centred and not any(term.last for term in inside)
+            return result
+        made = Origin(addends=whole)
         sizes = np.asarray(sum(np.abs(wide(part.mid)) for part in parts)) if inside else whole
         between = count - 2  # sums on the way that are stored
         if all(map(_is_sum, parts)):  # a table's gradients, of each text
@@ -284,6 +289,10 @@ class Sums(Rounding):
         along, across = 0.35 * unit * (length / 3) ** 0.5, 0.35 * unit * (length / 2) ** 0.5
         usual: Data = np.sqrt(np.square(sums * along) + squares * across**2)
         return usual
+
+
+def _inside(x: Range) -> bool:
+    return x.origin is not None and x.origin.inside
 
 
 def _is_sum(x: Range) -> bool:
