@@ -43,6 +43,7 @@ START = 32  # bits of the first attempt, beyond those of the digits
 A_BLOCK = (
     8  # and for each block: entry by entry it takes about three for each doubling of the width
 )
+A_GRADIENT = 32  # and for gradients: many are small beside what they are sums of
 ASK_EXACT = 512  # bits after which exact numbers decide whether a number is zero
 SMALL = 2_500_000  # parameters times positions up to which balls are faster than limbs
 USUAL_LENGTH = 16  # positions that are assumed unless given
@@ -86,7 +87,8 @@ class Prover:
         self.digits = check_digits(digits)
         assert isinstance(job.numbers, Enclosing), job.numbers
         self.most = job.numbers.limit if limit is None else limit
-        self.bits = min(job.numbers.bits, self.most)  # of the first attempt
+        more = A_GRADIENT if any(gradients_of_weights(job.plan)) else 0
+        self.bits = min(job.numbers.bits + more, self.most)  # of the first attempt
         self.found = False  # whether `bits` have proven a job
         self.passes = Passes(Admitted(job.model.weights, job.numbers))
         self.bounded = known_to_so_many_decimals(job.model)
