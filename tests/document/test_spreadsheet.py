@@ -23,11 +23,14 @@ from recalculating import (
 
 import byhand
 from byhand.document.media.xlsx import formulas
+from byhand.document.media.xlsx.training import DOWN
 from byhand.evaluate import Job, prepare
 from byhand.files import read_model
 from byhand.model import Model
 from byhand.models import open_model
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats
+from byhand.publication import training_plan
 from byhand.tokens import Vocabulary
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
@@ -40,6 +43,8 @@ def assert_says(found: Recalculated, trace: Trace) -> int:
     """Every entry of every step of a float64 trace is in its cell; returns how many there were."""
     compared = 0
     for address, worked in trace.steps.items():
+        if address.startswith("update.squares."):  # the norm is worked out without them
+            continue
         rows = found.table(address)
         for index, expected in expected_entries(trace, address):
             cell = rows[index[0]][index[1]]
@@ -55,16 +60,22 @@ def assert_says(found: Recalculated, trace: Trace) -> int:
 
 
 def expected_entries(trace: Trace, address: str) -> Iterator[tuple[tuple[int, int], float | None]]:
-    """The entries of a step by row and column: positions run down, all else runs to the right."""
+    """The entries of a step by row and column: positions run down, all else runs to the right.
+
+    A gradient of a weight, or a new weight, is laid out as the weight.
+    """
     worked = trace.steps[address]
     step = worked.step
     if address == "target":
         yield (0, 0), float(worked.value)
     elif step.axes == ("pos",) and step.op in ("given", "argmax"):
         for place, chosen in enumerate(worked.value):
-            yield (place, 0), float(getattr(chosen, "id", chosen))
+            id = getattr(chosen, "id", chosen)
+            yield (place, 0), None if id == UNCOUNTED else float(id)
     else:
         axis = step.position_axis
+        if axis is None:
+            axis = DOWN.get(len(step.shape))
         for index, entry in worked.entries():
             column = 0
             for at, side in ((index[i], step.shape[i]) for i in range(len(index)) if i != axis):
@@ -83,6 +94,13 @@ def saved(work: Trace, folder: Path) -> Path:
 
 def float64(model: Model, text: str | None = None, **asked: Any) -> Trace:
     return prepare(model, text, Floats("float64"), **asked).work()
+
+
+def learned(trace: Trace) -> Trace:
+    """The pass of a trace in float64, with one training step where its spreadsheet has one."""
+    plan, targets = training_plan(trace) or (trace.plan, trace.targets)
+    asked = (trace.model, plan, Floats("float64"), trace.text, trace.tokens, trace.target)
+    return Job(*asked, targets=targets).work()
 
 
 def with_weight(model: Model, name: str, index: tuple[int, ...], value: Fraction) -> Model:
@@ -133,7 +151,8 @@ def test_journeys_logits_and_loss_are_those_of_the_exact_trace(folder: Path) -> 
 def test_the_prediction_stands_at_the_top_of_every_sheet(folder: Path) -> None:
     found, _trace = recalculated("journey", folder)
     lines = {sheet: text for (sheet, cell), text in found.cells.items() if cell == "A3"}
-    assert set(lines) == {"TEXT", "EMBEDDING", "ATTENTION 0", "MLP 0", "NEXT TOKEN"}
+    pages = {"TEXT", "EMBEDDING", "ATTENTION 0", "MLP 0", "NEXT TOKEN", "BACKWARD", "STEP"}
+    assert set(lines) == pages
     assert set(lines.values()) == {"the cat sat on → cat   ·   p = 0.2058   ·   loss = 1.8313"}
 
 
@@ -267,7 +286,7 @@ def test_every_family_of_models_is_recalculated(
     monkeypatch.setattr(formulas, "WRITTEN_OUT", written_out)
     monkeypatch.setattr(formulas, "ADDED_UP", written_out - 1)
     trace = trace_of(family(name))
-    assert assert_says(by_formulas(saved(trace, tmp_path)), trace) > 20
+    assert assert_says(by_formulas(saved(trace, tmp_path)), learned(trace)) > 100
 
 
 def test_the_families_use_every_operation() -> None:
