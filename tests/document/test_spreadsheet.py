@@ -22,14 +22,17 @@ from recalculating import (
 )
 
 import byhand
+from byhand.batch import read_batch
 from byhand.document.media.xlsx import formulas
 from byhand.document.media.xlsx.training import DOWN
 from byhand.evaluate import Job, prepare
 from byhand.files import read_model
+from byhand.learning import Lesson, Training
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats
+from byhand.optimizer import Rule
 from byhand.publication import training_plan
 from byhand.tokens import Vocabulary
 from byhand.tracing import Trace
@@ -177,6 +180,58 @@ def test_a_changed_token_and_target_change_the_result_as_the_trace_says(
     found = book.recalculated(typed)
     assert assert_says(found, float64(journey, "the dog sat on", target="on")) > 270
     assert found.cells["ATTENTION 0", "A3"].startswith("the dog sat on → ")
+
+
+# ------------------------------------------------------------------ training in it
+
+
+def trained(model: Model, steps: int, rate: Fraction = Fraction(1, 10)) -> Training:
+    """What `byhand step` works out, in float64."""
+    target = None if model.target is None else model.vocabulary.id(model.target)
+    batch = read_batch(model.vocabulary, (model.text or "",), target=target)
+    rules = [Rule(rate=rate, step=step) for step in range(1, steps + 1)]
+    return Lesson(model, batch, last=target is not None).learn(rules, Floats("float64"))
+
+
+@pytest.mark.parametrize(("name", "loss"), [("tiny", "mean_loss"), ("journey", "loss")])
+def test_new_weights_pasted_over_the_old_ones_five_times_train_as_byhand_does(
+    name: str, loss: str, folder: Path
+) -> None:
+    book, training = workbook(name, folder), trained(open_model(name), 5)
+    typed: dict[str, Any] = {}
+    losses = []
+    for step in (*training.steps, None):
+        found = book.recalculated(typed)
+        losses.append(found.table(loss)[0][0])
+        if step is not None:
+            assert found.table("update.norm")[0][0] == pytest.approx(float(step.norm), rel=CLOSE)
+            typed = book.pasted(found, "new_weights", "old_weights")
+    assert losses == pytest.approx([float(each) for each in training.losses], rel=CLOSE)
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < 0.7 * losses[0]
+    for weight, worked in training.new.items():  # the pass reads what was pasted
+        flat = [x for row in found.table(f"weight.{weight}") for x in row]
+        assert flat == pytest.approx([float(x) for x in worked.array.flat], rel=CLOSE, abs=CLOSE)
+
+
+def test_the_learning_rate_is_a_cell_and_the_gradients_follow_a_typed_token(folder: Path) -> None:
+    book, tiny = workbook("tiny", folder), open_model("tiny")
+    found = book.recalculated({book.cell("learning_rate", 0, 0): 0.25})
+    new = trained(tiny, 1, Fraction(1, 4)).new["embed.token"].array
+    assert found.table("update.weight.embed.token") == pytest.approx(new, rel=CLOSE, abs=CLOSE)
+    typed = book.recalculated({book.token_cell(1): "c"})
+    assert assert_says(typed, learned(byhand.trace("tiny", "a c"))) > 200
+
+
+def test_a_file_without_room_for_training_has_the_pass_alone(tmp_path: Path) -> None:
+    (tmp_path / "shared.yaml").write_text(SHARED)
+    for model in (open_model("minigpt"), read_model(tmp_path / "shared.yaml")):
+        assert training_plan(byhand.trace(model, only=["tokens"])) is None
+    assert training_plan(byhand.trace("tiny", "a")) is None  # nothing comes next
+    assert training_plan(byhand.trace("tiny", "a", target="b")) is not None
+
+
+# ------------------------------------------------------------------ what is typed in it
 
 
 def test_a_token_outside_the_vocabulary_leaves_no_prediction(folder: Path) -> None:
