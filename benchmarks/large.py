@@ -134,11 +134,13 @@ class Plain:
         }
 
     def logits(self, ids: list[int]) -> Any:
-        torch = self.torch
-        with torch.inference_mode():
-            return (self._gpt2 if self.spec.layout == "in_out" else self._llama)(
-                torch.tensor(ids, device=self.device)
-            )
+        with self.torch.inference_mode():
+            return self.forward(ids)
+
+    def forward(self, ids: list[int]) -> Any:
+        """The logits, with gradients where the weights ask for them."""
+        build = self._gpt2 if self.spec.layout == "in_out" else self._llama
+        return build(self.torch.tensor(ids, device=self.device))
 
     def _gpt2(self, ids: Any) -> Any:
         functional, w, spec = self.torch.nn.functional, self.w, self.spec

@@ -67,7 +67,7 @@ def silu(x: Data, p: Precision) -> Result:
     y = _middle("silu", x)
     own = np.abs(y) * (2.1 * p.work.half + OURS)
     own += _rest(x, y) * (1.01 * p.function)
-    return y, _where_exp_overflows(own, y, x, p)
+    return y, where_exp_overflows(own, y, x, p)
 
 
 def quick_gelu(x: Data, p: Precision) -> Result:
@@ -78,7 +78,7 @@ def quick_gelu(x: Data, p: Precision) -> Result:
     # e^-a with two roundings in a: off by a factor of e^d, d = 2u·|a|
     factor = np.expm1(np.abs(inner) * (2.01 * p.work.half + 4 * OWN))
     own += _rest(x, y) * (factor + 1.01 * p.function * (1 + factor))
-    return y, _where_exp_overflows(own, y, inner, p)
+    return y, where_exp_overflows(own, y, inner, p)
 
 
 def _middle(kind: str, x: Data) -> Data:
@@ -94,7 +94,7 @@ def _rest(x: Data, y: Data) -> Data:
     return rest
 
 
-def _where_exp_overflows(own: Data, y: Data, x: Data, p: Precision) -> Data:
+def where_exp_overflows(own: Data, y: Data, x: Data, p: Precision) -> Data:
     """Where e^-x is beyond the range of the working format, an implementation gives 0."""
     if not p.work.half:
         return own

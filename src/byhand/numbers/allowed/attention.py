@@ -55,7 +55,7 @@ class Attention(Rounding):
         unit, store = p.accumulate.half, p.store.half
         factor, off = (1.0, 0.0) if scale is None else constant(scale)
         relative = (1 + gamma(width, unit)) * (1 + p.entering) ** 2 * (1 + off)
-        if not _free_of_rounding(factor, off):  # both sides times its root, at the worst
+        if not free_of_rounding(factor, off):  # both sides times its root, at the worst
             relative *= (1 + p.work.half) ** 4
         relative += -1 + (width + 2) * OWN
         # each product and each partial sum may be flushed to 0
@@ -65,7 +65,7 @@ class Attention(Rounding):
         if p.entering_least:  # lost below the format, times the other side
             rad += (1 + relative) * p.entering_least * (_longest(q) + _longest(k))
         overflowing(rad, sizes, p.accumulate.largest / (1 + relative))
-        each = 0.0 if _free_of_rounding(factor, off) else 0.3 * p.work.half  # scaled before
+        each = 0.0 if free_of_rounding(factor, off) else 0.3 * p.work.half  # scaled before
         own = usual_of_sums(p, mid, sizes, peaks(q.mid), width, each=each)
         usual = own if usual is None else np.sqrt(np.square(own) + np.square(usual))
         if factor != 1:
@@ -91,7 +91,7 @@ class Attention(Rounding):
             mid = mid + wide(here.mid)
             if (radius := here.radius()) is not None:
                 rad += radius
-        return self._stored(mid, rad, usual, absent=absent)
+        return self._stored(mid, rad, usual, absent=absent, origin=Origin(factors=(q, k)))
 
     def _less_distances(
         self, mid: Data, rad: Data, slopes: Range, queries: Sequence[int], keys: Sequence[int]
@@ -124,7 +124,7 @@ class Attention(Rounding):
             done = self._stored(share, room, spread, absent=here.absent)
             for whole, part in ((mid, done.mid), (rad, done.rad), (usual, done.usual)):
                 whole.reshape(-1, n)[rows] = 0.0 if part is None else part
-        return Range(mid, rad, usual, x.absent, origin=Origin(shares=True))
+        return Range(mid, rad, usual, x.absent, origin=Origin(shares=True, scores=x))
 
     @quiet(all="ignore")
     def mix(self, weights: Array, v: Array) -> Range:
@@ -173,7 +173,7 @@ def _longest(x: Range) -> float:
     return float(_most(x).sum(axis=-1).max(initial=0))
 
 
-def _free_of_rounding(factor: float, off: float) -> bool:
+def free_of_rounding(factor: float, off: float) -> bool:
     """Whether scaling by the factor, or twice by its root, is exact: a power of 4."""
     fraction, exponent = frexp(abs(factor))
     return off == 0 and fraction == 0.5 and exponent % 2 == 1
@@ -237,6 +237,8 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
         most = _most(x).max(axis=-1, keepdims=True)
         overflowing(rad, np.broadcast_to(most, rad.shape), p.work.largest)
     usual = down * (0.4 * unit)
+    if p.cast:
+        usual += np.abs(wide(x.mid)) * (0.4 * p.cast)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]
     large = usual > UNKNOWN
     usual *= mid

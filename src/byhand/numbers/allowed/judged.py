@@ -124,8 +124,7 @@ def overlay(
 ) -> Range:
     """The range with the claimed entries as they are claimed, within their slack."""
     claims = wide(np.asarray(values))
-    shares = value.origin is not None and value.origin.shares
-    origin = Origin(shares=True) if shares else None
+    origin = None if value.origin is None else value.origin.kept()
     whole = claimed is None and not index
     if whole and value.absent is not None:
         claims = np.where(value.absent, 0.0, claims)

@@ -75,7 +75,8 @@ class Norms(Rounding):
         if mean.usual is not None:
             shared = np.broadcast_to(mean.usual[..., None], data.shape)
             usual = shared if usual is None else np.hypot(usual, shared)
-        made = Origin(centred=True, shift=shift, made_of=(x, mean))
+        parts = np.abs(data) + np.abs(wide(mean.mid))[..., None]
+        made = Origin(centred=True, shift=shift, made_of=(x, mean), parts=parts)
         return self._part(p, data - mean.mid[..., None], rad, usual, made)
 
     @quiet(all="ignore")
@@ -165,7 +166,8 @@ class Norms(Rounding):
             usual = np.hypot(usual, x.usual / below)
         if not below.all():
             mid, rad = self._over_zero(top, below, mid, rad, exact=r_x is None and r_by is None)
-        return self._part(p, mid, rad, usual, Origin(centred=made.centred))
+        parts = None if made.parts is None else made.parts / least
+        return self._part(p, mid, rad, usual, Origin(centred=made.centred, parts=parts))
 
     def _over_zero(
         self, top: Data, below: Data, mid: Data, rad: Data, *, exact: bool

@@ -1,12 +1,12 @@
 """The operations of a transformer on ranges: each result holds all that is allowed.
 
-`norms`, `positions` and `attention` hold the larger ones.
+`norms`, `positions` and `attention` hold the larger ones; `norms_back`, `attention_back`, `slopes`,
+`sums` and `losses` the way back; `updates` an optimizer's step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,8 @@ from byhand.numbers.allowed.activations import KINDS, SLOPES
 from byhand.numbers.allowed.admitting import constant
 from byhand.numbers.allowed.attention import Attention
 from byhand.numbers.allowed.largest import contest
-from byhand.numbers.allowed.norms import Norms
+from byhand.numbers.allowed.losses import Losses
+from byhand.numbers.allowed.norms_back import NormsBack
 from byhand.numbers.allowed.positions import Positions
 from byhand.numbers.allowed.precisions import OWN
 from byhand.numbers.allowed.products import Rows
@@ -39,10 +40,12 @@ from byhand.numbers.allowed.ranges import (
     wide,
 )
 from byhand.numbers.allowed.rounding import overflowing, quiet
+from byhand.numbers.allowed.slopes import Slopes
+from byhand.numbers.allowed.updates import Updates
 from byhand.numbers.base import Array, Prediction
 
 
-class Allowed(Norms, Positions, Attention):
+class Allowed(NormsBack, Positions, Attention, Slopes, Losses, Updates):
     """The number system of all values that correct implementations of one precision may give.
 
     `judge` judges claims about a value; `overlay` replaces entries by claims, so that later steps
@@ -130,7 +133,10 @@ class Allowed(Norms, Positions, Attention):
     @quiet(all="ignore")
     def multiply(self, x: Array, y: Array) -> Range:
         x, y = self._read(x), self._read(y)
-        return self._stored(wide(x.mid) * wide(y.mid), product_radius(x, y), product_usual(x, y))
+        rad = product_radius(x, y)
+        if y.origin is not None and y.origin.lost is not None:
+            rad = plus(rad, y.origin.lost * self.precision.work.least)
+        return self._stored(wide(x.mid) * wide(y.mid), rad, product_usual(x, y))
 
     # ------------------------------------------------------------------- products
 
@@ -288,24 +294,3 @@ class Allowed(Norms, Positions, Attention):
         """Decided where one range lies above all others, or all are exactly known."""
         x = self._read(x)
         return [contest(x[position]) for position in range(len(x))]
-
-    @quiet(all="ignore")
-    def loss(self, probs: Array, *, target: int) -> Range:
-        """-ln p, or the logarithm of the sum of exponentials less the logit."""
-        p = self.precision.island
-        probs = self._read(probs)
-        share, radius = wide(probs.mid)[-1:, target], probs.radius()
-        mid = 0 - np.log(share)
-        unit = p.work.half
-        rad = np.abs(mid) * (p.function + 8 * unit + 4 * OWN) + 2 * OWN
-        off = np.zeros(1) if radius is None else radius[-1:, target]
-        if radius is None or probs.claimed:  # computed from the logits, not from `probs`
-            n = probs.shape[-1]
-            rad += gamma(2 * n, p.rows.half) + self.precision.store.half
-            rad += 3 * p.function + (8 + 4 * log(n)) * unit
-            off = off + 2 * p.work.least + self.precision.store.least  # of a small share
-        rad += np.where(off < share, -np.log1p(-off / share), np.inf)
-        usual = np.abs(mid) * unit + 4 * unit + self.precision.store.half * TYPICAL
-        if probs.usual is not None:
-            usual = np.hypot(usual, probs.usual[-1:, target] / share)
-        return self._stored(mid, rad, usual)

@@ -91,6 +91,11 @@ class Precision:
         return 0.0 if self.store is HALF else self.store.least
 
     @property
+    def parameters(self) -> Unit:
+        """The rounding of parameters and of what is added up for them: autocast leaves float32."""
+        return FLOAT32 if self.inputs is not None else self.store
+
+    @property
     def entering(self) -> float:
         """The relative error of the factors of a product."""
         return 0.0 if self.inputs is None else self.inputs.half

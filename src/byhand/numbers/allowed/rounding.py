@@ -8,7 +8,7 @@ import numpy as np
 
 from byhand.numbers.allowed.admitting import admitted
 from byhand.numbers.allowed.precisions import FLOAT64 as DOUBLE
-from byhand.numbers.allowed.precisions import OWN, Precision, precision
+from byhand.numbers.allowed.precisions import OWN, Precision, Unit, precision
 from byhand.numbers.allowed.ranges import (
     TYPICAL,
     Data,
@@ -61,14 +61,16 @@ class Rounding(Numbers):
         origin: Origin | None = None,
         absent: Truths | None = None,
         settled: bool = False,
+        store: Unit | None = None,
     ) -> Range:
         """The result of an operation, rounded to the format.
 
         Before that rounding an implementation is within `rad` of the exact result, and usually
         within `usual`.  `mid` is within `own`·|mid| of it; any further error is in `rad`.
-        `settled`: the usual error is already that of the rounded result.
+        `settled`: the usual error is already that of the rounded result.  `store` is the rounding,
+        where it is another than usual.
         """
-        store = self.precision.store
+        store = self.precision.store if store is None else store
         size = np.abs(mid)
         room = size * (store.half + own * (1 + store.half))
         if rad is not None:
@@ -99,6 +101,7 @@ class Rounding(Numbers):
 
     def _part(self, p: Precision, mid: Data, rad: Data, usual: Data | None, made: Origin) -> Range:
         """A part of a norm: stored, or left in the working format where islands leave it."""
+        made.inside = True
         if not p.unstored:
             return self._stored(mid, self._narrower(p, mid, rad), usual, origin=made)
         made.unstored = True

@@ -9,6 +9,9 @@ made the coefficients.  The bounds are measured against Arb by the tests:
 
 from __future__ import annotations
 
+from math import pi, sqrt
+from typing import Any
+
 import numpy as np
 
 from byhand.numbers.floats.erf_coefficients import COEFFICIENTS, K
@@ -16,6 +19,7 @@ from byhand.numbers.floats.formats import Data
 
 KEEP = {8: np.int64(-(1 << 27)), 4: np.int32(-(1 << 12))}  # half of a significand, squared exactly
 BITS = {8: np.int64, 4: np.int32}
+FAR = 64  # far beyond the last share above 0; and ∞ - ∞ is no number
 
 
 def erf(x: Data) -> Data:
@@ -35,6 +39,15 @@ def beyond(y: Data) -> Data:
     return _tail(y, "normal")
 
 
+def slope_beyond(y: Data) -> Data:
+    """The share beyond y ≥ 0 minus y times the density there: the slope of GELU at -y."""
+    kind = y.dtype.type
+    y = np.minimum(y, kind(FAR))
+    total = _over_bell(y, "normal")
+    total -= y * kind(1 / sqrt(2 * pi))
+    return _times_bell(total, y, kind(-0.5))
+
+
 def _polynomial(x: Data, name: str) -> Data:
     first, *rest = COEFFICIENTS[x.dtype.name][name]
     kind = x.dtype.type
@@ -48,17 +61,25 @@ def _polynomial(x: Data, name: str) -> Data:
 def _tail(y: Data, name: str) -> Data:
     """e^(-y²)·p(s)/(1 + y), or e^(-y²/2)·p(s)/(1 + y), where s = (y - K)/(y + K)."""
     kind = y.dtype.type
-    middle = kind(K[name])
-    halves = kind(-1 if name == "erfc" else -0.5)
+    y = np.minimum(y, kind(FAR))
+    return _times_bell(_over_bell(y, name), y, kind(-1 if name == "erfc" else -0.5))
+
+
+def _over_bell(y: Data, name: str) -> Data:
+    middle = y.dtype.type(K[name])
+    total = _polynomial((y - middle) / (y + middle), name)
+    total /= y + y.dtype.type(1)
+    return total
+
+
+def _times_bell(total: Data, y: Data, halves: Any) -> Data:
+    """In place: total·e^(halves·y²)."""
     # y² would be rounded, and e^(-y²) wrong by y² units; y = high + low has high² without rounding
     size = y.dtype.itemsize
-    y = np.minimum(y, kind(64))  # far beyond the last number above 0, and ∞ - ∞ is no number
     high = (y.view(BITS[size]) & KEEP[size]).view(y.dtype)
     low = y - high
     low *= y + high
     low *= halves
-    total = _polynomial((y - middle) / (y + middle), name)
-    total /= y + kind(1)
     total *= np.exp(low)
     high *= high
     high *= halves

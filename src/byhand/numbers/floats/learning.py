@@ -13,10 +13,13 @@ from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import Array, Note
 from byhand.numbers.floats import attention
-from byhand.numbers.floats.formats import Data
+from byhand.numbers.floats.formats import Data, narrowed
 from byhand.numbers.floats.places import side_by_side
+from byhand.numbers.floats.results import all_finite, length
 from byhand.numbers.floats.slopes import SLOPES
 from byhand.numbers.floats.system import System, quiet
+
+RUN = 1 << 12  # squares that are added one after the other; their sums are added pairwise
 
 
 class Learning(System):
@@ -41,15 +44,14 @@ class Learning(System):
 
     @quiet(all="ignore")
     def loss_back(self, probs: Array, targets: int | Sequence[int]) -> Array:
-        ids = _for_each_row(targets, len(probs))
-        counted = np.flatnonzero(ids != UNCOUNTED)
+        ids = for_each_row(targets, len(probs))
+        counted = ids != UNCOUNTED
         result = self._room(*probs.shape)
-        np.copyto(result, 0)
-        wide = self._wide(probs)
-        result[counted] = wide[counted]
+        np.copyto(result, self._wide(probs))
+        result[~counted] = 0
         result[counted, ids[counted]] -= 1
-        if len(counted) > 1:
-            result /= result.dtype.type(len(counted))
+        if counted.sum() > 1:
+            result /= result.dtype.type(counted.sum())
         return self._give(result, probs)
 
     # ------------------------------------------------------------------- sums
@@ -91,34 +93,24 @@ class Learning(System):
         left, right = (one, other) if layout == "in_out" else (other, one)
         result = self._room(left.shape[1], right.shape[1])
         np.matmul(left.T, right, out=result)
+        if length(one) * length(other) < self.format.largest / 2:  # no entry is larger than that
+            return narrowed(result, self.dtype)
         return self._give(result, x, grad)
 
     @quiet(all="ignore")
     def along_keys(self, x: Array, y: Array, *, scale: Expression | None = None) -> Array:
-        data, hidden = self._shown(x)
+        data, hidden = self._wide(np.ma.getdata(x)), None
+        if isinstance(x, np.ma.MaskedArray):
+            hidden = np.ma.getmaskarray(x)
+            data = np.where(hidden, data.dtype.type(0), data)
         laid = self._room(data.shape[1], len(data), y.shape[-1])
         result = attention.mixed(data, self._wide(y), hidden, laid)
         if scale is not None:
             result *= self._constant(scale)
         return self._give(result, x, y)
 
-    @quiet(all="ignore")
     def along_queries(self, x: Array, y: Array, *, scale: Expression | None = None) -> Array:
-        data, _hidden = self._shown(x)
-        laid = self._room(data.shape[2], len(data), y.shape[-1])
-        result = laid.transpose(1, 0, 2)
-        np.matmul(data.transpose(0, 2, 1), self._wide(y), out=result)
-        if scale is not None:
-            result *= self._constant(scale)
-        return self._give(result, x, y)
-
-    def _shown(self, x: Array) -> tuple[Data, Data | None]:
-        """The entries, 0 where they are hidden; and where they are hidden."""
-        data = self._wide(np.ma.getdata(x))
-        if not isinstance(x, np.ma.MaskedArray):
-            return data, None
-        hidden = np.ma.getmaskarray(x)
-        return np.where(hidden, data.dtype.type(0), data), hidden
+        return self.along_keys(x.transpose(0, 2, 1), y, scale=scale)
 
     @quiet(all="ignore")
     def scale_by(self, x: Array, by: Array) -> Array:
@@ -135,8 +127,11 @@ class Learning(System):
         if scale is not None:
             wide = wide * self._constant(scale)
         result = np.zeros((rows, wide.shape[1]), dtype=wide.dtype)
-        np.add.at(result, np.asarray(ids, dtype=np.intp), wide)
-        return self._give(result, grad)
+        places = np.asarray(ids, dtype=np.intp)
+        np.add.at(result, places, wide)
+        table = narrowed(result, self.dtype)
+        finite = all_finite(table[places])  # as the zeros of the other rows are
+        return table if finite else self._give(table, grad)
 
     def pack_heads(
         self, queries: Array, keys: Array, values: Array, *, starts: Sequence[int], stride: int
@@ -170,7 +165,7 @@ class Learning(System):
             raise InputError(_("there is no activation {name}").format(name=repr(kind)))
         result = self._room(*x.shape)
         SLOPES[kind](self._wide(x), result)
-        return self._give(result, x)
+        return narrowed(result, self.dtype)  # none is larger than 1.2: finite where x is
 
     @quiet(all="ignore")
     def normalize_back(self, grad: Array, by: Array) -> Array:
@@ -184,13 +179,11 @@ class Learning(System):
 
     @quiet(all="ignore")
     def divisor_back(self, dot: Array, by: Array) -> Array:
-        top, below = self._wide(dot), self._wide(by)
-        return self._give(_quotient(-top, below), dot, by)
+        return self._give(_quotient(0 - self._wide(dot), self._wide(by)), dot, by)
 
     @quiet(all="ignore")
     def root_back(self, grad: Array, root: Array) -> Array:
-        top, below = self._wide(grad), self._wide(root)
-        return self._give(_quotient(top, 2 * below), grad, root)
+        return self._give(_quotient(self._wide(grad), 2 * self._wide(root)), grad, root)
 
     @quiet(all="ignore")
     def mean_square_back(self, grad: Array, x: Array) -> Array:
@@ -213,8 +206,10 @@ class Learning(System):
 
     @quiet(all="ignore")
     def sum_squares(self, x: Array) -> Array:
-        flat = self._wide(x).ravel()
-        return self._give(np.add.reduce(flat * flat, keepdims=True), x)
+        flat = self._wide(x).ravel(order="K")
+        parts = [flat[start : start + RUN] for start in range(0, len(flat), RUN)]
+        squares = np.array([np.dot(part, part) for part in parts], dtype=flat.dtype)
+        return self._give(np.add.reduce(squares, keepdims=True), x)
 
     @quiet(all="ignore")
     def norm(self, **squares: Array) -> Array:
@@ -258,7 +253,7 @@ class Learning(System):
         return self._give(result, x, y)
 
 
-def _for_each_row(targets: int | Sequence[int], rows: int) -> Data:
+def for_each_row(targets: int | Sequence[int], rows: int) -> Data:
     """The target of each row; one id is that of the last row, and the others do not count."""
     if isinstance(targets, int):
         return np.asarray([UNCOUNTED] * (rows - 1) + [targets])

@@ -205,15 +205,8 @@ class Floats(Learning):
         shares = attention.shares(data, self._room(*data.shape))  # of finite scores: finite
         return attention.masked(narrowed(shares, self.dtype), hidden, below=0)
 
-    @quiet(all="ignore")
     def mix(self, weights: Array, v: Array) -> Array:
-        data = self._wide(np.ma.getdata(weights))
-        hidden = None
-        if isinstance(weights, np.ma.MaskedArray):
-            hidden = np.ma.getmaskarray(weights)
-            data = np.where(hidden, data.dtype.type(0), data)
-        laid = self._room(data.shape[1], len(data), v.shape[-1])
-        return self._give(attention.mixed(data, self._wide(v), hidden, laid), weights, v)
+        return self.along_keys(weights, v)
 
     @quiet(all="ignore")
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:

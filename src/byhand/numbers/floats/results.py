@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -12,11 +13,16 @@ from byhand.numbers.floats.formats import FLOAT32, FLOAT64, Data, Kind, narrowed
 
 def all_finite(x: Data) -> bool:
     """Whether no entry is infinite or NaN; masked ones do not count."""
-    if x.dtype in (FLOAT64, FLOAT32) and not isinstance(x, np.ma.MaskedArray):
-        flat = x.ravel(order="K")
-        if np.isfinite(np.dot(flat, flat)):  # one fast pass; a sum of squares hides neither
-            return True
+    plain = x.dtype in (FLOAT64, FLOAT32) and not isinstance(x, np.ma.MaskedArray)
+    if plain and isfinite(length(x)):  # one fast pass; a sum of squares hides neither
+        return True
     return not _odd(x).any()
+
+
+def length(x: Data) -> float:
+    """The root of the sum of all squares, in float64 or float32; infinite where that overflows."""
+    flat = x.ravel(order="K")
+    return sqrt(np.dot(flat, flat))
 
 
 def _odd(x: Data) -> Data:

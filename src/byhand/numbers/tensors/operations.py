@@ -1,44 +1,26 @@
-"""The operations of a transformer on torch tensors: for large models, other devices, training.
-
-Nothing is changed in place and no value is read on the way, so gradients flow from every step to
-the admitted tensors.  bfloat16 and float16 products are torch's own; norms, softmax, sums,
-activations and RoPE are done in float32 and each entry of the result is rounded once.
-"""
+"""The operations of a transformer on torch tensors; `learning` has those of learning."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
 
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
-from byhand.numbers.base import Array, Note, Numbers, Prediction
-from byhand.numbers.devices import find_device, from_numpy, to_numpy
+from byhand.numbers.base import Array, Note, Prediction
+from byhand.numbers.devices import to_numpy
 from byhand.numbers.floats.angles import sinusoids, turns
-from byhand.numbers.floats.formats import FORMATS, find_format
-from byhand.numbers.floats.nearest import admitted, constant
 from byhand.numbers.floats.results import predict
-from byhand.numbers.written import short
+from byhand.numbers.tensors.learning import Learning, side_by_side
+from byhand.numbers.tensors.system import Masked
 
-try:
-    import torch
-    from torch import Tensor
-    from torch.nn import functional
-except ImportError:
-    raise InputError(_("torch is not installed"), hint="pip install torch") from None
-
-KINDS = {
-    "float64": torch.float64,
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": functional.relu,
     "gelu": functional.gelu,
@@ -48,102 +30,8 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Masked:
-    """Scores or weights some of which are absent: -∞ or 0 stands in their place."""
-
-    data: Tensor
-    hidden: Tensor  # of the same shape, True where an entry is absent
-
-
-class Tensors(Numbers):
+class Tensors(Learning):
     """Floats of one format on one device."""
-
-    uniform: ClassVar[str | None] = "rounded"
-
-    def __init__(self, format: str = "float32", device: str = "cpu") -> None:
-        super().__init__()
-        self.format = find_format(format)
-        self.device = find_device(device)
-        self.kind = KINDS[format]
-        self._work = KINDS[self.format.working.name]
-
-    @property
-    def name(self) -> str:
-        return f"{self.format.name} on {self.device}"
-
-    # ------------------------------------------------------------------- values in and out
-
-    def admit(self, data: Any) -> Array:
-        """A tensor as it is, so that gradients reach it; arrays copied, wider ones rounded once.
-
-        A finite number that is too large for the format is an InputError.
-        """
-        if isinstance(data, Tensor):
-            return data.to(self.device, self.kind)
-        with np.errstate(all="ignore"):
-            values = admitted(data, self.format)
-        tensor = from_numpy(np.ma.getdata(values)).to(self.device, self.kind)
-        if not isinstance(values, np.ma.MaskedArray):
-            return tensor
-        return Masked(tensor, torch.tensor(np.ma.getmaskarray(values), device=self.device))
-
-    def admit_frequencies(self, data: Any) -> Array:
-        """The frequencies in float64: at position 1000 their rounding counts 1000 times."""
-        if isinstance(data, Tensor):
-            return data.to(self.device, torch.float64)
-        with np.errstate(all="ignore"):
-            values = admitted(data, FORMATS["float64"])
-        return from_numpy(values).to(self.device, torch.float64)
-
-    def register(self, entry: Any) -> str:
-        return "rounded"
-
-    def text(self, entry: Any) -> str:
-        """Four decimals, or four digits and an exponent."""
-        return short(float(entry))
-
-    def entries(self, value: Array) -> Array:
-        """The value as a NumPy array on this machine; absent entries are masked."""
-        if isinstance(value, Masked):
-            return np.ma.MaskedArray(to_numpy(value.data), mask=to_numpy(value.hidden))
-        return to_numpy(value) if isinstance(value, Tensor) else value
-
-    def take_rows(self, x: Array, places: Sequence[int]) -> Array:
-        if isinstance(x, Masked):
-            return Masked(self.take_rows(x.data, places), self.take_rows(x.hidden, places))
-        return super().take_rows(x, places)
-
-    def take_columns(self, x: Array, places: Sequence[int]) -> Array:
-        if isinstance(x, Masked):
-            return Masked(self.take_columns(x.data, places), self.take_columns(x.hidden, places))
-        return super().take_columns(x, places)
-
-    def stack_rows(self, parts: Sequence[Array]) -> Array:
-        return torch.cat([part.reshape(-1, part.shape[-1]) for part in parts])
-
-    def _give(self, result: Tensor, *made_of: Array | None) -> Tensor:
-        """The result in the format; notes the first infinite or NaN entry of finite inputs.
-
-        While gradients are kept nothing is noted: reading a value would wait for the device.
-        """
-        result = result.to(self.kind)
-        if not result.requires_grad and not _finite(result) and all(map(_finite, made_of)):
-            index = torch.nonzero(~torch.isfinite(result))[0]
-            self.notes.append(Note("not-finite", tuple(index.tolist())))
-        return result
-
-    def _give_masked(
-        self, result: Tensor, hidden: Tensor | None, below: float, *made_of: Array | None
-    ) -> Array:
-        if hidden is None:
-            return self._give(result, *made_of)
-        whole = hidden.expand(result.shape)
-        self._give(result.masked_fill(whole, 0), *made_of)
-        return Masked(result.to(self.kind).masked_fill(whole, below), whole)
-
-    def _constant(self, value: Expression | Fraction) -> float:
-        return float(constant(value, self.format.working))
 
     # ------------------------------------------------------------------- embedding and sums
 
@@ -203,7 +91,7 @@ class Tensors(Numbers):
         layout: str,
         heads: int | None = None,
     ) -> Array:
-        rows = self.merge_heads(x) if x.dim() == 3 else x
+        rows = side_by_side(x)
         matrix = weight.T if layout == "in_out" else weight
         result = functional.linear(rows, matrix, bias)
         if heads is not None:
@@ -215,7 +103,7 @@ class Tensors(Numbers):
         return x[:, start:last].unfold(1, width, stride).transpose(0, 1)
 
     def merge_heads(self, x: Array) -> Array:
-        return x.transpose(0, 1).flatten(1)
+        return side_by_side(x)
 
     def join(self, x: Array, y: Array) -> Array:
         return torch.cat((x, y), dim=-2)
@@ -285,17 +173,7 @@ class Tensors(Numbers):
         return self._give_masked(data.softmax(dim=-1, dtype=self._work), x.hidden, 0, x)
 
     def mix(self, weights: Array, v: Array) -> Array:
-        hidden = weights.hidden if isinstance(weights, Masked) else None
-        data = weights if hidden is None else weights.data.masked_fill(hidden, 0)
-        heads, queries, keys = data.shape
-        if hidden is not None and not v.requires_grad and not _finite(v):
-            values = v.repeat_interleave(heads // v.shape[0], dim=0)
-            terms = data.unsqueeze(-1) * values.unsqueeze(1)  # 0·∞ is not 0
-            result = terms.masked_fill(hidden.unsqueeze(-1), 0).sum(dim=2)
-        else:
-            grouped = data.reshape(v.shape[0], -1, keys)
-            result = torch.matmul(grouped, v).reshape(heads, queries, -1)
-        return self._give(result, weights, v)
+        return self.along_keys(weights, v)
 
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
         heads, _positions, width = mixed.shape
@@ -325,15 +203,6 @@ class Tensors(Numbers):
     def loss(self, probs: Array, *, target: int) -> Array:
         p = probs[-1:, target].to(self._work)
         return self._give(0 - p.log(), probs)
-
-
-def _finite(x: Array | None) -> bool:
-    """Whether no entry is infinite or NaN; absent ones do not count."""
-    if x is None:
-        return True
-    if isinstance(x, Masked):
-        x = x.data.masked_fill(x.hidden, 0)
-    return bool(torch.isfinite(x).all())
 
 
 @lru_cache(maxsize=16)
