@@ -288,8 +288,8 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
         (
             ["--lang=es", "trac"],
             "error: no existe la orden 'trac'\n"
-            "  se esperaba: trace, generate, check, explain, book, serve, step, train, models, count, "
-            "selftest\n"
+            "  se esperaba: trace, generate, check, explain, book, serve, step, train, models, "
+            "count, selftest\n"
             "  pista: ¿quizá trace, train?\n",
         ),
         (

@@ -39,7 +39,7 @@ FAR = 32.0  # × the usual rounding error: beyond it the worst-case bound is no 
 COUNT = "count."
 MOST_SUSPECTED = 12  # lines of one text on which suspects are tried
 MOST_SHOWN = 8  # worst entries listed for a line
-IN_BLOCK = re.compile(r"^block\.\d+\.")
+IN_BLOCK = re.compile(r"(?<![^.])block\.\d+\.")
 
 
 def judge_text(
