@@ -104,7 +104,7 @@ class StepSheet:
         self.sheet.write_string(LOSS_ROW, 0, _("loss now"), self.formats("address"))
         loss = self.contents.loss
         self.formula(Cell(self.page.name, LOSS_ROW, LEFT), self.refer(loss.first), loss.address)
-        self.sheet.write_string(NORM_ROW, 0, _("norm of all gradients"), self.formats("address"))
+        self.sheet.write_string(NORM_ROW, 0, _("gradient norm"), self.formats("address"))
         norm = self.contents.operations.of(NORM, (0,))
         assert norm is not None
         self.formula(self.page.norm.first, norm, NORM)
@@ -117,6 +117,7 @@ class StepSheet:
         self.sheet.write_formula(cell.row, cell.column, "=" + text, self.formats("number"), value)
 
     def refer(self, cell: Cell) -> str:
+        """How this sheet names a cell."""
         return refer(cell, sheet=self.page.name)
 
     # ------------------------------------------------------------------ the blocks
