@@ -35,6 +35,7 @@ from byhand.plan import WEIGHT
 
 SHOWN_PLACES = 4  # of a weight that learns
 SENTENCE_COLUMNS = 10
+LABEL_WIDTH = 16
 CHART = {"width": 420, "height": 240}
 
 Cells = Callable[[tuple[int, ...]], tuple[str, Shown]]
@@ -84,7 +85,7 @@ class StepSheet:
         """Sets the widths of the columns."""
         self.sheet.hide_gridlines(2)
         self.sheet.set_column(0, 0, style.PLACE_WIDTH)
-        self.sheet.set_column(LABELS, LABELS, style.LABEL_WIDTH)
+        self.sheet.set_column(LABELS, LABELS, LABEL_WIDTH)
         self.sheet.set_column(LEFT, self.page.start(3) + 1, style.NUMBER_WIDTH)
         for block in (1, 2, 3):
             gap = self.page.start(block) - 1
