@@ -308,11 +308,11 @@ class Replay:
             value = _anything(worked.step)
         if worked.address in self.complete:
             value = _unmasked(value)
+        elif self.rounding.half_unit:  # what is not claimed was rounded too
+            value = _widened(value, self.rounding.half_unit)
         value = self._laid_over(value, lines)
         if worked.address in self.complete and any(np.any(line.slack) for line in lines):
             self._carried.setdefault(worked.address, value)
-        if not lines and self.rounding.half_unit:
-            value = _widened(value, self.rounding.half_unit)
         return Worked(worked.step, value, self.numbers, worked.notes)
 
     def _from_claims(self, step: Step) -> Worked:

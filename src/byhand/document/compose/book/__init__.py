@@ -3,8 +3,9 @@
     whole       the whole pass, and the stream from its start to its end
     tokens      from text to vectors                attention   which positions attend to which
     block       the additions, the norms, the MLP   prediction  the next token and its loss
-    explained   what the numbers say                exact       exact and named numbers
-    parameters  every parameter counted
+    losses      how wrong the model was             gradients   backward, to every weight
+    new_weights one training step                   explained   what the numbers say
+    exact       exact and named numbers             parameters  every parameter counted
 
 `passages` holds what they share.  `whole` alone covers every step of the plan exactly once, and so
 do the four pages after it together.
@@ -22,6 +23,9 @@ from byhand.document.compose.book import (
     block,
     exact,
     explained,
+    gradients,
+    losses,
+    new_weights,
     parameters,
     prediction,
     tokens,
@@ -38,10 +42,20 @@ STEP_PAGES = ("tokens", "attention", "block", "next")  # together these cover ev
 
 def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
     """The pages in reading order; with `explaining`, the page on what the numbers say too."""
-    written = [whole, tokens, attention, block, prediction, explained, exact, parameters]
-    if not explaining:
-        written.remove(explained)
-    return tuple(module.page(edition) for module in written)
+    forward = [whole, tokens, attention, block, prediction]
+    looking_back = [explained, exact, parameters] if explaining else [exact, parameters]
+    return (
+        *(module.page(edition) for module in forward),
+        *_learning(edition),
+        *(module.page(edition) for module in looking_back),
+    )
+
+
+def _learning(edition: Edition) -> Iterator[Page]:
+    """The pages on one training step, where the edition has one."""
+    if edition.one_step is not None:
+        for module in (losses, gradients, new_weights):
+            yield module.page(edition, edition.one_step)
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:

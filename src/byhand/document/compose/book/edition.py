@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from byhand.address import read_address
 from byhand.counting import Inventory
 from byhand.document.compose.book.numbers import Showing
+from byhand.document.compose.book.one_step import OneStep
 from byhand.document.compose.book.topics import Topic, topics
 from byhand.document.parts.verdicts import VerdictLine
 from byhand.model import Model
@@ -45,6 +46,7 @@ class Edition:
     claims_from: str = ""  # a noun phrase for sentences
     printed_end: PrintedEnd | None = None
     asked: tuple[str, ...] = ()  # addresses whose numbers are always shown
+    one_step: OneStep | None = None  # a training step on the text, where one is wanted
 
     @property
     def model(self) -> Model:
