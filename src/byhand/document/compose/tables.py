@@ -181,7 +181,7 @@ class Tables:
             indices = [(*at, column) for column in columns] if wide else [at]
             form = len(columns) == size
             numbers = tuple(self.number(worked, index, form=form) for index in indices)
-            label = self.labels[place] if step.position_axis is not None else ""
+            label = self.row_label(step, len(head), place)
             rows.append(NumberRow(place, label, self.row_register(worked, at), numbers))
         hidden = length - len(self.window.row_places(length))
         in_order = list(columns) == sorted(columns)
@@ -195,6 +195,14 @@ class Tables:
             rows=tuple(rows),
             left_out=left_out_text(hidden, size - len(columns), heads_left_out, not in_order),
         )
+
+    def row_label(self, step: Step, axis: int, place: int) -> str:
+        """The position of a row, or the word of a row of the vocabulary."""
+        if step.position_axis is not None:
+            return self.labels[place]
+        if step.axes[axis] == "vocab" and len(step.axes) > 1:
+            return self.token(place)
+        return str(place) if step.axes[axis] == "context" else ""
 
     def rows_shown(self, step: Step, length: int) -> Sequence[int]:
         """The rows of a step that are shown."""

@@ -182,7 +182,9 @@ def _together(edition: Edition, step: OneStep) -> Passage:
             norm=showing.said(norm, (0,))
         ),
     ]
-    heat = [_heat(step, name) for name in step.gradients] if edition.everything else []
+    heat = [_heat(step, name) for name in step.moved] if edition.everything else []
+    if len(step.moved) < len(step.gradients):
+        sentences.append(_("Those that are not drawn are 0."))
     return Passage(
         id=f"{SLUG}-together",
         title=_("The gradients of all weights"),

@@ -90,6 +90,11 @@ class OneStep:
         """The new weights, by name."""
         return dict(self._behind(UPDATE + WEIGHT))
 
+    @cached_property
+    def moved(self) -> tuple[str, ...]:
+        """The weights that move: those whose gradients are not all 0."""
+        return tuple(name for name, grad in self.gradients.items() if np.any(near(grad)))
+
     def _behind(self, start: str) -> Iterator[tuple[str, Worked]]:
         for name, address in self.trace.plan.known.items():
             if name.startswith(start) and VIA not in name and address in self.trace.steps:
