@@ -70,7 +70,7 @@ def match(
     goal = _target(sheet, model, rows, text, target)
     learns = learning(sheet.entries)
     rule = rule_of(sheet)
-    widest = _widest(model, rows, learns)
+    widest = _widest(model, rows, learns, rule)
     known = Known(model, widest, after_gain_and_bias(sheet.entries, model))
     matching = _Matching(known, rows, goal is not None, learns, rule)
     matching.unmatched += beside_the_norm(sheet.entries)
@@ -122,7 +122,9 @@ def plan_for(claimed: ClaimedText, model: Model) -> Plan:
     )
     if claimed.masks is not None:
         plan = _masked_by(plan, claimed.masks)
-    return learning_plan(plan, claimed.rule) if claimed.learning else plan
+    if not claimed.learning:
+        return plan
+    return learning_plan(plan, claimed.rule, {claim.address for claim in claimed.claims})
 
 
 def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
@@ -137,14 +139,14 @@ def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
     return replace(plan, steps=steps)
 
 
-def _widest(model: Model, rows: tuple[Row, ...], learns: bool) -> Plan:
+def _widest(model: Model, rows: tuple[Row, ...], learns: bool, rule: Rule | None) -> Plan:
     """The plan for the dump's full length, with all possible steps."""
     width = rows[0].width  # only shapes are read from it, so any positions will do
     positions = (0,) * width
     plan = forward.plan(
         model.spec, width, positions=positions, target=True, losses=learns, head_outputs=True
     )
-    return every_name(plan) if learns else plan
+    return every_name(plan, rule) if learns else plan
 
 
 def _target(

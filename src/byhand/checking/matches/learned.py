@@ -11,8 +11,9 @@ side, and claims about one row become claims about its positions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,15 @@ from byhand.model import Model
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import BEFORE, UPDATE, Rule, update
 from byhand.passes import Mask
-from byhand.plan import GRAD, WEIGHT, Plan
+from byhand.plan import GRAD, WEIGHT, Plan, Step
 
 LOSSES = ("losses", "mean_loss")
 MOMENTS = {"exp_avg": "m", "exp_avg_sq": "v", "momentum_buffer": "m"}  # torch's → ours
 POSITIONS = ("pos", "query", "key")
-NEW = ("updated.", "new.")  # before the name of a weight: what it is after the step
+NEW = {  # before the name of a weight → what it is a name of
+    f"{UPDATE}clipped.": "clipped.", "clipped.": "clipped.", f"{UPDATE}weight.": "weight.",
+    "updated.": "weight.", "new.": "weight.", UPDATE: "weight.",
+}  # fmt: skip
 
 
 def learned_from(name: str) -> tuple[str, str] | None:
@@ -54,9 +58,9 @@ def learned_from(name: str) -> tuple[str, str] | None:
     for ours in ("m", "v"):
         if rest.startswith(f"{ours}.") and before == BEFORE:
             return f"{BEFORE}{ours}.", rest.removeprefix(f"{ours}.")
-    for prefix in (*NEW, f"{UPDATE}weight.", UPDATE):
+    for prefix, kind in NEW.items():
         if name.startswith(prefix):
-            return f"{UPDATE}weight.", name.removeprefix(prefix)
+            return UPDATE + kind, name.removeprefix(prefix).removesuffix(".grad")
     if name.startswith(GRAD):
         return GRAD, name.removeprefix(GRAD)
     return (GRAD, name.removesuffix(".grad")) if name.endswith(".grad") else None
@@ -83,15 +87,56 @@ def rule_of(sheet: Sheet) -> Rule | None:
     return None if sheet.optimizer is None else read_rule(sheet.optimizer, sheet.source)
 
 
-def learning_plan(plan: Plan, rule: Rule | None) -> Plan:
+def learning_plan(plan: Plan, rule: Rule | None, claimed: Container[str]) -> Plan:
     """The plan with its backward pass, and with the optimizer's step where there is one."""
-    backward = adjoint(plan)
+    backward = passing_on(adjoint(plan), claimed)
     return backward if rule is None else update(backward, rule)
 
 
-def every_name(plan: Plan) -> Plan:
-    """The plan with all steps of learning that claims may name."""
-    return update(adjoint(plan), Rule("adamw", step=2))
+def every_name(plan: Plan, rule: Rule | None) -> Plan:
+    """The plan with all steps of learning that claims may name; without a rule, of any."""
+    backward = adjoint(plan)
+    rule = rule or Rule("adamw", clip=Fraction(1), step=2)
+    return update(passing_on(backward, backward.aliases), rule)
+
+
+def passing_on(plan: Plan, claimed: Container[str]) -> Plan:
+    """The plan with a line for each claimed gradient that is another one, passed on as it is.
+
+    Both sides of a sum have the sum's gradient, and a port may get one of them wrong.  What flows
+    back from that side then reads its own line.  It may have been cast on its way.
+    """
+    steps = {step.address: step for step in plan}
+    aliases = dict(plan.aliases)
+    for alias, to in plan.aliases.items():
+        of = steps.get(alias.removeprefix(GRAD))
+        if not alias.startswith(GRAD) or of is None or alias not in claimed:
+            continue
+        del aliases[alias]
+        for step in _flowing_from(of, steps.values()):
+            reads = {role: alias if read == to else read for role, read in step.inputs.items()}
+            steps[step.address] = replace(step, inputs=reads)
+        line = Step(alias, "total", {"term_1": to}, *steps[to].sides, "as it is")
+        steps = {
+            address: step
+            for before in steps.values()
+            for address, step in ((before.address, before), (alias, line))
+            if address != alias or before.address == to
+        }
+    return replace(plan, steps=tuple(steps.values()), aliases=aliases)
+
+
+def _flowing_from(of: Step, steps: Iterable[Step]) -> list[Step]:
+    """The steps that work out what flows back from a step to what it reads."""
+    alone = {GRAD + read for read in of.reads}
+    via = (f".via.{of.address}", f".via.{of.address}.heads")
+    return [
+        step
+        for step in steps
+        if (step.address in alone and step.op != "total")
+        or step.address.endswith(via)
+        or step.address.startswith(f"{GRAD}{of.address}.")
+    ]
 
 
 # ------------------------------------------------------------------ targets

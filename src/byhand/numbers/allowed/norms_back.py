@@ -48,7 +48,10 @@ class NormsBack(Norms, AttentionBack):
     @quiet(all="ignore")
     def normalize_back(self, grad: Array, by: Array) -> Range:
         """grad / by: as a row is normalised."""
-        return self.normalize(self._read(grad), self.used_again(by) if by.claimed else by)
+        p = self._back(by)
+        rad = plus(by.radius(), np.abs(wide(by.mid)) * self._kept_in(by, p))
+        kept = Range(by.mid, rad, by.usual, claimed=by.claimed, origin=by.origin)
+        return self.normalize(self._read(grad), kept)
 
     @quiet(all="ignore")
     def divisor_back(self, dot: Array, by: Array) -> Range:
@@ -69,8 +72,7 @@ class NormsBack(Norms, AttentionBack):
         rad += (np.abs(data) if r_top is None else np.abs(data) + r_top) * p.work.least
         if r_by is None or by.claimed:  # it is the root, what was used may be a reciprocal root
             rad += size * (2 * p.function)
-        if by.claimed:  # and it may have been rounded when it was stored
-            rad += size * self.precision.store.half
+        rad += size * self._kept_in(by, p)
         least = below
         if r_by is not None:
             least = np.maximum(below - r_by * (1 + 4 * OWN), 0.0)
@@ -152,14 +154,24 @@ class NormsBack(Norms, AttentionBack):
         """The precision of a norm's parts, of which x is one."""
         return self._norm_precision(_centred(x))
 
+    def _kept_in(self, x: Range, p: Precision) -> float:
+        """How far a mean, a root or a row may be, relative to it, from what the way back uses.
+
+        A 16-bit kernel may keep mean and reciprocal root in 16 bits, though it works in float32.
+        What was claimed may be worked out again.
+        """
+        kept = self.precision.store.half if self.precision.narrow else 0.0
+        return kept + 4 * p.work.half * x.claimed
+
     def _again(self, x: Range, p: Precision) -> Data | None:
-        """The radius of a part of the norm, which may be worked out again on the way back."""
-        if not x.claimed:
+        """The radius of a row of the norm, as the way back has it."""
+        kept = self._kept_in(x, p)
+        if not kept:
             return x.radius()
-        more = np.abs(wide(x.mid)) * (self.precision.store.half + 4 * p.work.half)
+        more = np.abs(wide(x.mid))
         if x.origin is not None and x.origin.parts is not None:
-            more += x.origin.parts * (2 * p.work.half)
-        return plus(x.radius(), more + self.precision.store.least)
+            more = more + x.origin.parts
+        return plus(x.radius(), more * kept + self.precision.store.least)
 
 
 def _centred(x: Range) -> bool:

@@ -98,6 +98,7 @@ class Origin:
     addends: Data | None = None  # of a sum: |x| + |y|
     shift: Data | None = None  # of centred rows: the part of the error that a row shares
     made_of: tuple[Range, Range] | None = None  # of centred rows: x and its mean
+    lost: Data | None = None  # of a slope: losses below the normal numbers of its terms
     # what a way back through the step may use; it stays where the step is claimed
     parts: Data | None = None  # of centred and normalised rows: |x| + |mean|, divided as they are
     factors: tuple[Range, Range] | None = None  # of scores: q and k

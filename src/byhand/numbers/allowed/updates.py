@@ -95,29 +95,35 @@ class Updates(Rounding):
         of_x: Fraction = Fraction(0),
         squared: bool = False,
     ) -> Range:
-        """Of factors that are 1 together one may be 1 less the other, rounded; or x moves to y."""
+        """Rounded once for each of three factors and sums, or x moves to y by a part of the way.
+
+        Factors that are 1 together are β and 1 - β, whose β may be rounded to float32; a factor
+        alone is 1/(1 - β^t), of such a β.
+        """
         p = self._stepping
-        unit = p.work.half
         y = self._read(y)
         other = _squared(y) if squared else y
-        shared = of_x + of_y == 1
-        f_y = constant(of_y)[0]
-        size = np.abs(wide(other.mid)) * (1.0 if shared else abs(f_y))
-        mid, rad = wide(other.mid) * f_y, plus(_times(other.radius(), abs(f_y)))
+        f_x, f_y = constant(of_x)[0], constant(of_y)[0]
+        there, here = np.abs(wide(other.mid)), np.zeros(1)
+        mid, rad = wide(other.mid) * f_y, _times(other.radius(), abs(f_y))
         usual = _times(other.usual, abs(f_y))
-        if x is None and not of_x:  # corrected by 1 - β^t
-            size = size * FADING
-        elif x is not None:
-            x, f_x = self._read(x), constant(of_x)[0]
-            size = size + np.abs(wide(x.mid)) * (1.0 if shared else abs(f_x))
+        if x is not None:
+            x = self._read(x)
+            here = np.abs(wide(x.mid))
             mid = mid + wide(x.mid) * f_x
             rad = plus(rad, _times(x.radius(), abs(f_x)))
             usual = quadrature(usual, _times(x.usual, abs(f_x)))
-        room = size * (gamma(5, unit) + 8 * OWN) + 3 * p.work.least
-        overflowing(room, size, p.reach * (FADING if x is None else 1.0))
-        return self._settled(
-            mid, room if rad is None else room + rad, quadrature(usual, size * (TYPICAL * unit))
-        )
+        size = here * abs(f_x) + there * abs(f_y)
+        blurred = np.zeros(1)  # by β
+        if of_x + of_y == 1:
+            blurred, size = here + there, size + here * abs(f_y)
+        elif not of_x:
+            blurred = size * FADING
+        room = size * (gamma(4, p.work.half) + 8 * OWN) + 3 * p.work.least
+        room += blurred * (2 * p.single)
+        overflowing(room, size, p.reach)
+        spread = np.hypot(size * (TYPICAL * p.work.half), blurred * (TYPICAL * p.single))
+        return self._settled(mid, room if rad is None else room + rad, quadrature(usual, spread))
 
     @quiet(all="ignore")
     def root_plus(self, x: Array, *, eps: Fraction) -> Range:
@@ -169,7 +175,8 @@ def _squared(x: Range) -> Range:
     data, radius, spread = wide(x.mid), x.radius(), x.usual
     size = np.abs(data)
     rad = None if radius is None else (2 * size + radius) * radius
-    return Range(np.square(data), rad, None if spread is None else 2 * size * spread)
+    usual = None if spread is None else (2 * size + spread) * spread
+    return Range(np.square(data), rad, usual)
 
 
 def _times(part: Data | None, factor: float) -> Data | None:

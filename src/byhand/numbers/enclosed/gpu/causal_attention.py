@@ -92,7 +92,7 @@ class DeferredShares(Enclosed):
         self.hidden, self.origin = hidden, origin
         self._box: Any = lambda: box(self)
         self._ball: Any = lambda: length(self.box)
-        self._parts = self._norms = self._approx = None
+        self._parts = self._norms = self._approx = self._zeros = None
         self._dense: Digits | None = None
 
     @property

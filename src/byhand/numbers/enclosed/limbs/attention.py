@@ -99,7 +99,8 @@ def softmax(system: System, x: Enclosed) -> Enclosed:
             kept.append(box_of())
         return kept[0]
 
-    slide = x.origin.more if x.origin is not None and x.origin.kind == "scores" else None
+    known = x.origin is not None and x.origin.kind == "scores" and x.origin.more is not None
+    slide = x.origin.more() if known and x.origin is not None else None
     trail = Shares(grown, widest, shift, slide, sums, off)
     origin = Origin("softmax", x, local, trail)
     return Enclosed(made, lambda: length(box()), box=box, hidden=x.hidden, origin=origin)

@@ -40,13 +40,13 @@ def aligned(low: int) -> int:
 
 def exp(x: Digits, low: int) -> Digits:
     """e^x for x <= 1/4."""
-    arguments, (least, most) = _arguments(x)
+    arguments, (least, most) = arguments_of(x)
     if most > exponential.MOST:
         raise ValueError("exp is for arguments up to 1/4")
     last = _last(low)
-    points, near = exponential.tables(last, _reach(-least), x.limbs)
+    points, near = exponential.tables(last, reach(-least), x.limbs)
     limbs = applied(exponential.evaluate, (points, near), arguments, last)
-    return _on_grid(limbs, low)
+    return on_grid(limbs, low)
 
 
 def gelu(x: Digits, low: int) -> Digits:
@@ -94,20 +94,20 @@ def inverses(x: Digits, low: int) -> Made:
 
 
 def _tabled(function: Tabled, x: Digits, low: int) -> Digits:
-    arguments, (least, most) = _arguments(x)
+    arguments, (least, most) = arguments_of(x)
     last = _last(low)
-    table = on_device(table_of, (function, last, _reach(max(-least, most))), x.limbs)
+    table = on_device(table_of, (function, last, reach(max(-least, most))), x.limbs)
     plain = not function.ramp or x.top <= WIDTH - STEP
     evaluate = polynomials.evaluate if plain else polynomials.without_ramp
     limbs = applied(evaluate, (table,), arguments, last)
-    made = _on_grid(limbs, aligned(low))
+    made = on_grid(limbs, aligned(low))
     if not plain:  # values beyond limb 0: the ramp is added apart
         up = x.engine.positive(arguments[0])
         made = add(made, Digits(x.limbs * up, x.top), aligned(low))
     return made if made.low == low else regrid(made, low=low)
 
 
-def _arguments(x: Digits) -> tuple[Array, tuple[float, float]]:
+def arguments_of(x: Digits) -> tuple[Array, tuple[float, float]]:
     """Limbs on the aligned grid, limb 0 of weight 2^-STEP, and the range of limb 0.
 
     Larger arguments are clipped to the largest size of limb 0, 2^21, beyond which every tabled
@@ -129,7 +129,7 @@ def _arguments(x: Digits) -> tuple[Array, tuple[float, float]]:
     return limbs, engine.range(limbs[0])
 
 
-def _reach(largest: float) -> int:
+def reach(largest: float) -> int:
     """The number of points of a table, rounded to few sizes, so that few tables are made."""
     return next(1 << k for k in (10, 12, 14, 16, 22) if largest <= 1 << k)
 
@@ -152,7 +152,7 @@ def applied(
     return made.reshape(last + 1, *arguments.shape[1:])
 
 
-def _on_grid(limbs: Array, low: int) -> Digits:
+def on_grid(limbs: Array, low: int) -> Digits:
     """Limbs from position 0 on, brought to the grid 2^low."""
     made = Digits(limbs, WIDTH - STEP)
     return made if made.low == low else regrid(made, low=low)

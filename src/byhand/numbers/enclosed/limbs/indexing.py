@@ -73,14 +73,28 @@ def split_heads(x: Enclosed, places: Sequence[int], width: int) -> Enclosed:
     else:
         parts = [limbs[:, None, ..., place : place + width] for place in places]
         digits = Digits(engine.concatenate(parts, 1), x.digits.top)
-    return Enclosed(digits) if x.exact else Enclosed(digits, x.parts(places, width))
+    if x.exact:
+        return Enclosed(digits)
+
+    def zeros() -> Array:
+        return engine.concatenate([x.zeros[None, :, place : place + width] for place in places])
+
+    return Enclosed(digits, x.parts(places, width), zeros=zeros if x.has_zeros else None)
 
 
 def merge_heads(x: Enclosed) -> Enclosed:
     """The heads side by side; the squares of their radii add up."""
     heads, positions, width = x.shape
     digits = x.digits.swapaxes(0, 1).reshape(positions, heads * width)
-    return Enclosed(digits, None if x.exact else length(x.ball, 0))
+    if x.exact:
+        return Enclosed(digits)
+
+    def laid(entries: Array) -> Array:
+        return entries.swapaxes(0, 1).reshape(positions, heads * width)
+
+    box = (lambda: laid(x.box)) if x.has_box else None
+    zeros = (lambda: laid(x.zeros)) if x.has_zeros else None
+    return Enclosed(digits, length(x.ball, 0), box=box, zeros=zeros)
 
 
 def join(x: Enclosed, y: Enclosed) -> Enclosed:

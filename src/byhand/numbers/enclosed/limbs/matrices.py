@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs import arithmetic, known_zeros
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
 from byhand.numbers.enclosed.limbs.engine import Array, engine_of
 from byhand.numbers.enclosed.limbs.products import multiply_matrix
@@ -76,6 +76,7 @@ def times_matrix(
         grown,
         box=box,
         parts=parts,
+        zeros=known_zeros.rows(x, matrix.outputs) if bias is None else None,
     )
 
 

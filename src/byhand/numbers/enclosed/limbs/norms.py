@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs import arithmetic, known_zeros
 from byhand.numbers.enclosed.limbs.arithmetic import (
     HALF,
     PRODUCT,
@@ -202,14 +202,24 @@ def normalize(system: System, x: Enclosed, by: Enclosed) -> tuple[Enclosed, list
         rounding = math.sqrt(width) * (1 + 2.0**-50) * PRODUCT * math.ldexp(1.0, low)
         nothing = constant(digits, digits.shape[:-1], 0.0)
         ball = plus(ball, engine.where(zero, nothing, rounding))
-    return Enclosed(without_empty_limbs(digits), ball), engine.places(zero)
+    return (
+        Enclosed(without_empty_limbs(digits), ball, zeros=_quotient_zeros(x, sure)),
+        engine.places(zero),
+    )
+
+
+def _quotient_zeros(x: Enclosed, sure: Bound) -> known_zeros.Zeros:
+    """Of entries over a divisor that is not 0, and of rows of zeros over any."""
+    if not x.has_zeros:
+        return None
+    return lambda: x.zeros & ((sure > 0)[..., None] | x.zeros.all(-1)[..., None])
 
 
 def _zero_where(bound: Bound, cause: Bound) -> Bound:
     """The bound, zero where its cause is zero: there, 0/0 made it infinite."""
     if bound is None or cause is None:
         return bound
-    return engine_of(bound).where(cause == 0.0, 0.0 * cause, bound)
+    return engine_of(bound).where(cause == 0.0, 0.0, bound)
 
 
 def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None) -> Enclosed:
@@ -253,6 +263,7 @@ def affine(system: System, x: Enclosed, gain: Weight | None, bias: Weight | None
         system.rows(plus(ball, local), digits),
         box=box if x.has_box else None,
         origin=origin,
+        zeros=known_zeros.same(x) if bias is None else None,
     )
 
 

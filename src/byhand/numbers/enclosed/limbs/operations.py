@@ -34,17 +34,19 @@ from byhand.numbers.enclosed.limbs import (
     attention,
     functions,
     indexing,
+    known_zeros,
+    learned_weights,
     matrices,
     norms,
     prediction,
     scores,
+    slopes,
 )
 from byhand.numbers.enclosed.limbs import positions as places
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, without_empty_limbs
-from byhand.numbers.enclosed.limbs.constants import Constant
 from byhand.numbers.enclosed.limbs.distances import apart_from
+from byhand.numbers.enclosed.limbs.learning import Learning
 from byhand.numbers.enclosed.limbs.radii import Bound, plus, times
-from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, entries_of
 from byhand.numbers.enclosed.limbs.weights import Weight, read_weight
 
@@ -52,7 +54,7 @@ from byhand.numbers.enclosed.limbs.weights import Weight, read_weight
 SLOPES = {"relu": 1.0, "gelu": 1.1290, "gelu_tanh": 1.1291, "silu": 1.0999, "identity": 1.0}
 
 
-class Limbs(System):
+class Limbs(Learning):
     """Enclosures for models with float weights, in NumPy or torch.  `bits` is the finest grid."""
 
     # ------------------------------------------------------------------- values in and out
@@ -93,41 +95,15 @@ class Limbs(System):
     def stack_rows(self, parts: Sequence[Array]) -> Array:
         return indexing.stack([self.enclosed(part) for part in parts])
 
-    def enclosed(self, x: Array) -> Enclosed:
-        """The value; a weight becomes an exact value."""
-        if isinstance(x, Enclosed):
-            return x
-        hidden = None if x.hidden is None else x.digits.engine.constant(x.hidden, x.digits.limbs)
-        if x.ndim < 2:  # one number for each row
-            return Enclosed(x.digits, hidden=hidden)
-        return self.settled(x.digits, hidden=hidden)
-
     # ------------------------------------------------------------------- embedding and sums
 
     def embed(self, table: Array, ids: Sequence[int], *, scale: Expression | None = None) -> Array:
-        rows = self.settled(table.rows(ids))
-        return rows if scale is None else self.scaled(rows, self.constant(scale))
-
-    def scaled(self, x: Enclosed, factor: Constant) -> Enclosed:
-        """x·c; radius |c|·rho plus ‖x‖ times the error of c."""
-        if factor.power is not None:  # a power of two moves the point
-            size = math.ldexp(1.0, factor.power)
-            ball = times(x.ball, size)
-            box = (lambda: times(x.box, size)) if x.has_box else None
-            return Enclosed(
-                arithmetic.shift(x.digits, factor.power), ball, box=box, hidden=x.hidden
-            )
-        ball = times(x.ball, factor.size)
-        if factor.error:
-            ball = plus(ball, times(x.norms, factor.error))
-        low = self.grid(ball, x.width)
-        exact = x.digits.low + factor.digits(x.digits.limbs).low
-        low = max(low, exact)
-        digits = without_empty_limbs(
-            arithmetic.multiply(x.digits, factor.digits(x.digits.limbs), low)
+        rows = (
+            indexing.rows(table, ids)
+            if isinstance(table, Enclosed)
+            else self.settled(table.rows(ids))
         )
-        local = PRODUCT * math.ldexp(1.0, low) if low > exact else None
-        return Enclosed(digits, self.rounded(ball, local, digits), hidden=x.hidden)
+        return rows if scale is None else self.scaled(rows, self.constant(scale))
 
     def sinusoid(self, *, positions: Sequence[int], width: int, base: Fraction) -> Array:
         return places.sinusoid(self, positions, width, base)
@@ -158,7 +134,8 @@ class Limbs(System):
             return plus(times(one, y.box), times(other, x.box), times(x.box, y.box), local)
 
         ball = self.rounded(ball, local, digits)
-        return Enclosed(digits, ball, box=box if x.has_box or y.has_box else None)
+        box_of = box if x.has_box or y.has_box else None
+        return Enclosed(digits, ball, box=box_of, zeros=known_zeros.one_of(x, y))
 
     # ------------------------------------------------------------------- norms
 
@@ -182,7 +159,17 @@ class Limbs(System):
 
     def affine(self, x: Array, *, gain: Array | None = None, bias: Array | None = None) -> Array:
         """max|gain|·rho; entry by entry |gain_j| times the radius."""
-        return norms.affine(self, self.enclosed(x), gain, bias)
+        x = self.enclosed(x)
+        if not (isinstance(gain, Enclosed) or isinstance(bias, Enclosed)):
+            return norms.affine(self, x, gain, bias)
+        if gain is not None:
+            x = self.multiply(x, learned_weights.for_each_row(self.enclosed(gain), x))
+        return x if bias is None else self.plus_bias(x, bias)
+
+    def plus_bias(self, x: Enclosed, bias: Array) -> Enclosed:
+        """The rows plus a bias that may be a value."""
+        made: Enclosed = self.add(x, learned_weights.for_each_row(self.enclosed(bias), x))
+        return made
 
     # ------------------------------------------------------------------- products
 
@@ -198,7 +185,11 @@ class Limbs(System):
         """‖W‖₂·rho for the row, ‖w_j‖·rho for entry j, and for a head the norm of its columns."""
         x = self.enclosed(x)
         rows = self.merge_heads(x) if x.ndim == 3 else x
-        made = matrices.times_matrix(self, rows, weight, layout, bias)
+        if isinstance(weight, Enclosed) or isinstance(bias, Enclosed):
+            made = learned_weights.times_values(self, rows, self.enclosed(weight), layout)
+            made = made if bias is None else self.plus_bias(made, bias)
+        else:
+            made = matrices.times_matrix(self, rows, weight, layout, bias)
         if heads is None:
             return made
         width = made.width // heads
@@ -251,6 +242,8 @@ class Limbs(System):
         return attention.mix(self, self.enclosed(weights), self.enclosed(v))
 
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
+        if isinstance(weight, Enclosed):
+            return learned_weights.head_outputs(self, self.enclosed(mixed), weight, layout)
         return matrices.head_outputs(self, self.enclosed(mixed), weight, layout)
 
     # ------------------------------------------------------------------- activations and the end
@@ -272,7 +265,8 @@ class Limbs(System):
             digits = without_empty_limbs(digits)
         box = (lambda: plus(times(x.box, slope), local)) if x.has_box else None
         ball = self.rounded(ball, local, digits)
-        return Enclosed(digits, ball, box=box)
+        zeros = (lambda: slopes.dead(x)) if kind == "relu" and not x.exact else None
+        return Enclosed(digits, ball, box=box, zeros=zeros)
 
     def argmax(self, x: Array) -> Any:
         """The predictions; in a repeated pass they are made when they are read."""

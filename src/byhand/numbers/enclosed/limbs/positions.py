@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from byhand.numbers.enclosed.limbs import angles, arithmetic
+from byhand.numbers.enclosed.limbs import angles, arithmetic, known_zeros
 from byhand.numbers.enclosed.limbs.arithmetic import HALF, PRODUCT, Digits
 from byhand.numbers.enclosed.limbs.engine import Array
 from byhand.numbers.enclosed.limbs.radii import plus, spread, times
@@ -86,4 +86,4 @@ def rotate(
         rounding = plus(rounding, HALF * math.ldexp(1.0, low))
     local = spread(rounding, x.width)
     moved = times(x.norms, 1.5 * off)  # √2 < 1.5
-    return Enclosed(digits, plus(x.ball, moved, local))
+    return Enclosed(digits, plus(x.ball, moved, local), zeros=known_zeros.rows(x, x.width))

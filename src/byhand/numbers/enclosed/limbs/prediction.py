@@ -240,34 +240,35 @@ def _may_lead(lower: Any, upper: Any) -> Any:
 # ------------------------------------------------------------------ the loss
 
 
-def loss(system: System, probs: Enclosed, target: int) -> Enclosed:
-    """-ln p = ln Σ e^(x_j - shift) - (x_t - shift), from the logits.
+def loss(system: System, probs: Enclosed, target: int, row: int = -1) -> Enclosed:
+    """-ln p = ln Σ e^(x_j - shift) - (x_t - shift), from the logits of a row; the last by default.
 
     If no logit is off by more than R, ln of the sum is not either: R + the radius of x_t.
     """
-    bits = system.bits + 32
+    bits, row = system.bits + 32, row % probs.shape[0]
+    here = slice(row, row + 1)
     origin = probs.origin
     if origin is None or origin.kind != "softmax":
-        return _from_share(system, probs, target, bits)
+        return _from_share(probs, target, here, bits)
     trail, logits = origin.more, origin.source
-    sums = _near(trail.sums[-1:], trail.off, bits)
-    gone = arithmetic.subtract(logits.digits[-1:, target : target + 1], trail.shift[-1:])
+    sums = _near(trail.sums[here], trail.off, bits)
+    gone = arithmetic.subtract(logits.digits[here, target : target + 1], trail.shift[here])
     value = integers.ln(sums) - _near(gone.reshape(1), 0.0, bits)
     box = None
     if not logits.exact:
-        own = logits.box[-1:, target]
-        box = plus(trail.widest[-1:], own)
+        own = logits.box[here, target]
+        box = plus(trail.widest[here], own)
     return _single(value, box, probs)
 
 
-def _from_share(system: System, probs: Enclosed, target: int, bits: int) -> Enclosed:
-    share = probs.digits[-1:, target]
+def _from_share(probs: Enclosed, target: int, here: slice, bits: int) -> Enclosed:
+    share = probs.digits[here, target]
     near = _near(share, 0.0, bits)
-    radius = None if probs.box is None else probs.box[-1:, target]
+    radius = None if probs.box is None else probs.box[here, target]
     try:
         value = -integers.ln(near)
     except TooNear:
-        return _single(Near(0, 0, bits), probs.norms[-1:] * 0.0 + math.inf, probs)
+        return _single(Near(0, 0, bits), probs.norms[here] * 0.0 + math.inf, probs)
     if radius is None:
         return _single(value, None, probs)
     below = arithmetic.approx(share) * (1 - 2.0**-50) - radius * (1 + 2.0**-50)

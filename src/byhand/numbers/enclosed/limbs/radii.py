@@ -169,19 +169,20 @@ def _expanded(array: Any, axis: int) -> Any:
 
 
 def mixed(shares: Any, bounds: Any) -> Any:
-    """A bound of the matrix product (…, m, k)·(…, k, n) of finite shares and any bounds."""
+    """A bound of the matrix product (…, m, k)·(…, k, n) of bounds; 0·∞ is 0."""
     deep = shares.shape[-1]
     engine = engine_of(bounds)
     if engine is not NUMPY:
         found = (shares @ bounds) * slack(deep) + deep * TINY
         return engine.where(found == found, found, INFINITE)  # 0·∞ is not told from others here
-    endless = bounds == INFINITE
-    if not bool(endless.any()):
+    endless = [side == INFINITE for side in (shares, bounds)]
+    if not any(bool(side.any()) for side in endless):
         return (shares @ bounds) * slack(deep) + deep * TINY
-    result = (shares @ engine.where(endless, 0.0, bounds)) * slack(deep) + deep * TINY
-    seen = engine.where(shares > 0, 1.0 + 0.0 * shares, 0.0)
-    reached = seen @ engine.where(endless, engine.zeros((1,), bounds) + 1.0, 0.0)
-    return engine.where(reached > 0, INFINITE, result)
+    finite = [np.where(no, 0.0, side) for no, side in zip(endless, (shares, bounds), strict=True)]
+    result = (finite[0] @ finite[1]) * slack(deep) + deep * TINY
+    some = [(side > 0).astype(np.float64) for side in (shares, bounds)]
+    reached = some[0] @ endless[1].astype(np.float64) + endless[0].astype(np.float64) @ some[1]
+    return np.where(reached > 0, INFINITE, result)
 
 
 def growth(exponent: Any) -> Any:

@@ -119,14 +119,13 @@ def inverses_of_rows(by: Digits, bits: int, ball: Bound, width: int) -> tuple[Di
             return _inverse_at_once(by, low)
     values = np.asarray(arithmetic.to_integers(by), object).ravel().tolist()
     low = grid(by.low + max((v for v in values if v > 0), default=1).bit_length())
+    low = min(low, -by.low)  # quotients by small numbers may have a wide radius
     shift = -low - by.low
     made, off = [], []
     for value in values:
-        whole, rest = divmod(1 << max(0, shift), value) if value > 0 else (0, 0)
+        whole, rest = divmod(1 << shift, value) if value > 0 else (0, 0)
         made.append(whole)
         off.append(math.ldexp(1.0, max(low, -1000)) if rest else 0.0)
-    if shift < 0:
-        raise ArithmeticError("an inverse on a grid that is too coarse")
     inverse = arithmetic.from_integers(made, low, by.limbs).reshape(*by.shape)
     errors = engine.constant(np.array(off).reshape(by.shape), by.limbs)
     return inverse, errors

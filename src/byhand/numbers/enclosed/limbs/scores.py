@@ -16,7 +16,7 @@ import numpy as np
 
 from byhand.numbers.enclosed.gpu import causal_scores
 from byhand.numbers.enclosed.gpu.visible_keys import visible_keys_of
-from byhand.numbers.enclosed.limbs import arithmetic
+from byhand.numbers.enclosed.limbs import arithmetic, known_zeros
 from byhand.numbers.enclosed.limbs.arithmetic import (
     APPROX,
     HALF,
@@ -73,8 +73,17 @@ def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Encl
     made.hidden = hidden
     if not made.exact:
         assert made.origin is not None
-        slide = _slide(q, k, settings.scale, hidden, made.origin.local)
-        made.origin = Origin("scores", q, made.origin.local, slide)
+        local = made.origin.local
+
+        def slide() -> Array:
+            return _slide(q, k, settings.scale, hidden, local)
+
+        zeros = (
+            known_zeros.rows(q, k.shape[1]) if table is None and settings.slopes is None else None
+        )
+        origin = Origin("scores", q, local, slide)
+        made = by_entry(made.digits, made.box, origin, zeros)
+        made.hidden = hidden
     return made
 
 

@@ -15,15 +15,21 @@ from byhand.expression import Expression
 from byhand.language import _
 from byhand.numbers.enclosed.enclosure import Enclosing
 from byhand.numbers.enclosed.limbs import arithmetic
-from byhand.numbers.enclosed.limbs.arithmetic import HALF, Digits
+from byhand.numbers.enclosed.limbs.arithmetic import (
+    HALF,
+    PRODUCT,
+    Digits,
+    without_empty_limbs,
+)
 from byhand.numbers.enclosed.limbs.constants import Constant
 from byhand.numbers.enclosed.limbs.engine import engine_of
-from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, plus, spread
-from byhand.numbers.enclosed.limbs.values import Enclosed, constant
+from byhand.numbers.enclosed.limbs.radii import Bound, exponent_of, plus, spread, times
+from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, constant
 from byhand.numbers.enclosed.limbs.weights import torch_devices
 
 COARSEST = 200  # the coarsest grid; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
+FINEST = -900  # the finest grid of all, of squares and of quotients; it is still a float
 LOST = -8  # the grid of unknown numbers, whose digits do not matter
 
 
@@ -57,14 +63,18 @@ class System(Enclosing):
         other.device = self.device
         return other
 
-    def grid(self, radius: Bound, width: int = 1) -> int:
-        """The grid for rows of this Euclidean radius; the finest for exact rows."""
+    def grid(self, radius: Bound, width: int = 1, finest: int | None = None) -> int:
+        """The grid for rows of this Euclidean radius; the finest for exact rows.
+
+        `finest` says how fine the grid may be where that is not 2^-bits.
+        """
+        end = -self.bits if finest is None else max(finest, FINEST)
         least = _least(radius)
         if least is None:
             endless = radius is not None and _endless(radius)
-            return max(-self.bits, LOST) if endless else -self.bits
+            return max(end, LOST) if endless else end
         wanted = exponent_of(least / math.sqrt(width)) - GUARD
-        return min(COARSEST, max(-self.bits, wanted))
+        return min(COARSEST, max(end, wanted))
 
     def settled(self, digits: Digits, ball: Bound = None, **more: Any) -> Enclosed:
         """The value of exact digits, or of digits rounded to the grid that their radius needs."""
@@ -87,6 +97,42 @@ class System(Enclosing):
         if isinstance(bound, float):
             return constant(digits, digits.shape[:-1], bound)
         return bound
+
+    def enclosed(self, x: Any) -> Enclosed:
+        """The value; a weight becomes an exact value."""
+        if isinstance(x, Enclosed):
+            return x
+        hidden = None if x.hidden is None else x.digits.engine.constant(x.hidden, x.digits.limbs)
+        if x.ndim < 2:  # one number for each row
+            return Enclosed(x.digits, hidden=hidden)
+        return self.settled(x.digits, hidden=hidden)
+
+    def scaled(self, x: Enclosed, factor: Constant) -> Enclosed:
+        """x·c; radius |c|·rho plus ‖x‖ times the error of c."""
+        zeros = (lambda: x.zeros) if x.has_zeros else None
+        if factor.power is not None:  # a power of two moves the point
+            size = math.ldexp(1.0, factor.power)
+            ball = times(x.ball, size)
+            box = (lambda: times(x.box, size)) if x.has_box else None
+            moved = arithmetic.shift(x.digits, factor.power)
+            return Enclosed(moved, ball, box=box, hidden=x.hidden, zeros=zeros)
+        ball = times(x.ball, factor.size)
+        if factor.error:
+            ball = plus(ball, times(x.norms, factor.error))
+        exact = x.digits.low + factor.digits(x.digits.limbs).low
+        low = max(self.grid(ball, x.width, min(-self.bits, x.digits.low)), exact)
+        digits = without_empty_limbs(
+            arithmetic.multiply(x.digits, factor.digits(x.digits.limbs), low)
+        )
+        local = PRODUCT * math.ldexp(1.0, low) if low > exact else None
+
+        def entries() -> Bound:
+            sizes = abs(x.approx) * NEAR
+            return plus(times(x.box, factor.size), times(sizes, factor.error), local)
+
+        box = entries if x.has_box else None
+        ball = self.rounded(ball, local, digits)
+        return Enclosed(digits, ball, box=box, hidden=x.hidden, zeros=zeros)
 
     def constant(self, value: Expression | Fraction) -> Constant:
         """A constant of the plan, with 64 bits more than the numbers have."""

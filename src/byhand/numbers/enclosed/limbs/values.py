@@ -6,6 +6,10 @@ An `Enclosed` is an array of midpoints (`Digits`) with bounds of the distance of
     box    for each entry, |real - midpoint|; the radius of an entry is the smaller of the two
 
 None means no difference.  Either may be worked out on demand.  Weights are in `weights`.
+
+`zeros` says which entries are known to be exactly 0, though others of the row are not known
+exactly: gradients are full of them (units that did not fire, rows that nobody took, positions that
+do not count), and no ball proves a zero.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ class Origin:
     `local` bounds |midpoint - operation(midpoints of the source)|, row by row.
     """
 
-    kind: str  # "mean" | "mean_square" | "root" | "affine" | "softmax"
+    kind: str  # "mean", "mean_square", "root", "affine", "softmax", …: an operation, or a fact
     source: Enclosed
     local: Bound = None
     more: Any = None
@@ -53,7 +57,9 @@ Lazy = Any  # a Bound, or a function without arguments that gives one
 class Enclosed:
     """An array whose real values are proven to lie near its midpoints."""
 
-    __slots__ = ("_approx", "_ball", "_box", "_norms", "_parts", "digits", "hidden", "origin")
+    __slots__ = (
+        "_approx", "_ball", "_box", "_norms", "_parts", "_zeros", "digits", "hidden", "origin",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -64,17 +70,19 @@ class Enclosed:
         hidden: Array = None,
         parts: Callable[[tuple[int, ...], int], Array] | None = None,
         origin: Origin | None = None,
+        zeros: Lazy = None,
     ) -> None:
         if digits.top > BEYOND and magnitude(digits) >= 2.0**BEYOND:
             digits = Digits(digits.engine.zeros((1, *digits.shape), digits.limbs), 0)
             ball = digits.engine.zeros(digits.shape[:-1], digits.limbs) + math.inf
-            box, parts, origin = None, None, None
+            box, parts, origin, zeros = None, None, None, None
         self.digits = digits
         self.hidden = hidden  # True where an entry is absent, of the whole shape; None: nowhere
         self.origin = origin
-        self._ball = ball
-        self._box = box
+        self._ball = ball if zeros is None else self._narrowed(ball, rows=True)
+        self._box = box if zeros is None else self._narrowed(box)
         self._parts = parts
+        self._zeros = None if ball is None else zeros
         self._norms: Array = None
         self._approx: Array = None
 
@@ -106,6 +114,20 @@ class Enclosed:
         return self._ball
 
     @property
+    def zeros(self) -> Array:
+        """True where an entry is known to be exactly 0; None: nowhere."""
+        if self.exact:
+            return self.approx == 0.0
+        if callable(self._zeros):
+            self._zeros = self._zeros()
+        return self._zeros
+
+    @property
+    def has_zeros(self) -> bool:
+        """Whether some entries may be known to be exactly 0."""
+        return self.exact or self._zeros is not None
+
+    @property
     def box(self) -> Bound:
         """Bounds for each entry: the smaller of ball and box; None: exact."""
         if self.exact:
@@ -113,13 +135,28 @@ class Enclosed:
         if callable(self._box):
             self._box = self._box()
         if self._box is None:
-            return engine_of(self.ball).broadcast(self.ball[..., None], self.shape)
+            rows = engine_of(self.ball).broadcast(self.ball[..., None], self.shape)
+            if self._zeros is None:
+                return rows
+            self._box = engine_of(rows).where(self.zeros, 0.0, rows)
         return self._box
+
+    def _narrowed(self, bound: Lazy, *, rows: bool = False) -> Lazy:
+        """The bound, worked out on demand, and 0 where the entries are known to be 0."""
+        if bound is None:
+            return None
+
+        def narrowed() -> Bound:
+            known = bound() if callable(bound) else bound
+            zeros = self.zeros.all(-1) if rows else self.zeros
+            return engine_of(known).where(zeros, 0.0, known)
+
+        return narrowed
 
     @property
     def has_box(self) -> bool:
         """Whether bounds for the entries were given, beside those for the rows."""
-        return self._box is not None
+        return self._box is not None or self._zeros is not None
 
     def parts(self, starts: Sequence[int], width: int) -> Array:
         """Bounds for `width` columns of each row, one row of bounds for each start."""
@@ -152,11 +189,13 @@ def constant(digits: Digits, shape: tuple[int, ...], value: float) -> Array:
     return digits.engine.zeros(shape, digits.limbs) + value
 
 
-def by_entry(digits: Digits, box: Bound, origin: Origin | None = None) -> Enclosed:
+def by_entry(
+    digits: Digits, box: Bound, origin: Origin | None = None, zeros: Lazy = None
+) -> Enclosed:
     """A value with bounds for each entry: one number for each row of something."""
     if box is None:
         return Enclosed(digits, origin=origin)
-    return Enclosed(digits, lambda: length(box), box=box, origin=origin)
+    return Enclosed(digits, lambda: length(box), box=box, origin=origin, zeros=zeros)
 
 
 def evaluated(x: Enclosed) -> Enclosed:
@@ -166,7 +205,7 @@ def evaluated(x: Enclosed) -> Enclosed:
     if not x.has_box:
         return Enclosed(x.digits, x.ball, hidden=x.hidden)
     box = x.box
-    return Enclosed(x.digits, lambda: length(box), box=box, hidden=x.hidden)
+    return Enclosed(x.digits, lambda: length(box), box=box, hidden=x.hidden, zeros=x.zeros)
 
 
 def lasting(x: Enclosed) -> Enclosed:
@@ -177,7 +216,7 @@ def lasting(x: Enclosed) -> Enclosed:
     if not x.has_box:
         return Enclosed(digits, x.ball * 1.0, hidden=x.hidden)
     box = x.box * 1.0
-    return Enclosed(digits, lambda: length(box), box=box, hidden=x.hidden)
+    return Enclosed(digits, lambda: length(box), box=box, hidden=x.hidden, zeros=x.zeros)
 
 
 class Entries:

@@ -1,0 +1,130 @@
+"""The slopes of activations on limbs: tables of derivatives, and their radius rules.
+
+An activation is max(x, 0) + h(x) with h tabled (`coefficients`).  Its slope is 1 where limb 0 of x
+is not negative, else 0, plus h'(x).  On the right h is analytic, and on the left h(-x) = h(x), so
+h'(-x) = -h'(x).  At the point 0 the series of the right side is used on both sides of it, with the
+1, as the activation itself does.
+
+Coefficients.  If h(x_j + Y·2^-STEP) = Σ c_k·Y^k, then h' = 2^STEP·Σ (k + 1)·c_(k+1)·Y^k.
+
+The series cut after K terms.  Cauchy's estimate |c_k| <= M·(2^-STEP/r)^k gives, for |Y| <= 1/2 and
+q = 2^(-STEP-1)/r <= 1/2, a rest of at most (M/r)·Σ_(k>=K) (k + 1)·q^k, and that is at most
+(M/r)·(K + 1)·q^K/(1 - q)².  The rest of h itself is bounded by M·q^K/(1 - q), so that of h' by
+(K + 1)·2^(STEP+1) times it, for 1/r = q·2^(STEP+1) <= 2^STEP and 1/(1 - q) <= 2.
+
+Beyond the last point h' counts as 0.  With S = 1/(1 + e^w) or Q, the normal distribution's tail,
+h = -x·S and h' = -S + x·w'·S·(1 - S), or -Q + x·φ: a difference of two numbers that are not
+negative, so at most the larger one, and from 1 on that is the second one's bound: x·e^(-x²/2),
+x·e^-x, x·w'·e^-w, all of which fall from 1 on.  Up to 1, |h'| <= 1.
+
+The radius.  |f'(x) - f'(y)| <= CURVES[f]·|x - y|, by a bound of the second derivative (a test
+proves it with Arb).  The slope of relu is 0 or 1 where the sign of x is known.  Elsewhere it is
+1/2 with the radius 1/2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import ldexp, log2
+
+from byhand.numbers.enclosed.limbs import coefficients, polynomials
+from byhand.numbers.enclosed.limbs.arithmetic import APPROX, WIDTH, Digits, without_empty_limbs
+from byhand.numbers.enclosed.limbs.coefficients import CUBIC, LINEAR, STEP, Floats, Series, Tabled
+from byhand.numbers.enclosed.limbs.engine import Array
+from byhand.numbers.enclosed.limbs.functions import aligned, applied, arguments_of, on_grid, reach
+from byhand.numbers.enclosed.limbs.polynomials import on_device, table_of
+from byhand.numbers.enclosed.limbs.radii import Bound, times
+from byhand.numbers.enclosed.limbs.system import System
+from byhand.numbers.enclosed.limbs.values import Enclosed, by_entry, constant
+
+# The largest |second derivative| of each activation, rounded up.
+CURVES = {"gelu": 0.7979, "gelu_tanh": 0.7979, "silu": 0.5}
+KINDS = ("relu", "identity", *CURVES)
+MORE = 2 * STEP  # bits that the coefficients of h have beyond those of h'
+
+
+def _derived(function: Tabled, tail: Callable[[float], float]) -> Tabled:
+    """The table of h' from that of h; `tail` as in `Tabled`."""
+
+    def series(last: int, terms: int, bits: int) -> Series:
+        of = function.series(last, terms + 1, bits + MORE)
+        made, errors = [], []
+        for k in range(1, terms + 1):
+            made.append((k * of.terms[k]) >> (MORE - STEP))
+            errors.append((k * of.errors[k] >> (MORE - STEP)) + 2)
+        return Series(made, errors, bits)
+
+    def rest(x: Floats, k: int) -> Floats:
+        bound: Floats = function.rest(x, k) + (log2(k + 1) + STEP + 1.01)
+        return bound
+
+    name = function.name + "'"
+    return replace(function, name=name, parity=-1, ramp=False, tail=tail, rest=rest, series=series)
+
+
+def _falling(x: float, steep: float, w: float) -> float:
+    """log2 of x·steep·e^-w from 1 on; 0 up to 1."""
+    return log2(x * steep) - w * 1.4426 + 0.01 if x > 1 else 0.0
+
+
+BEND = LINEAR * float(CUBIC)
+TABLES = {
+    "gelu": _derived(coefficients.GELU, lambda x: _falling(x, 1.0, x * x / 2)),
+    "gelu_tanh": _derived(
+        coefficients.GELU_TANH,
+        lambda x: _falling(x, LINEAR + 3 * BEND * x * x, LINEAR * x + BEND * x**3),
+    ),
+    "silu": _derived(coefficients.SILU, lambda x: _falling(x, 1.0, x)),
+}
+ERROR = polynomials.ERROR  # in units of the result's grid: the 1 is added exactly
+
+
+def slope(system: System, x: Enclosed, kind: str) -> Enclosed:
+    """The derivative of the activation at each entry."""
+    if kind == "identity":
+        return Enclosed(_filled(x.digits.engine.zeros(x.shape, x.digits.limbs) + 1.0, 0))
+    if kind == "relu":
+        return _step(x)
+    ball = times(x.ball, CURVES[kind])
+    low = system.grid(ball, x.width)
+    digits = without_empty_limbs(tabled(kind, x.digits, low))
+    local = ERROR * ldexp(1.0, low)
+
+    def box() -> Bound:
+        return times(x.box, CURVES[kind]) + local
+
+    made = system.rounded(ball, local, digits)
+    return Enclosed(digits, made, box=box if x.has_box and not x.exact else None)
+
+
+def tabled(kind: str, x: Digits, low: int) -> Digits:
+    """f'(x) on the grid 2^low: ERROR·2^low."""
+    arguments, (least, most) = arguments_of(x)
+    last = (-STEP - aligned(low)) // WIDTH
+    table = on_device(table_of, (TABLES[kind], last, reach(max(-least, most))), x.limbs)
+    limbs = applied(polynomials.evaluate, (table,), arguments, last)
+    limbs[0] += x.engine.positive(arguments[0]) * 2.0**STEP
+    return on_grid(limbs, low)
+
+
+def _step(x: Enclosed) -> Enclosed:
+    """The slope of relu: 1 above 0, else 0; [0, 1] where the sign is open."""
+    engine, near = x.digits.engine, x.approx
+    if x.exact:
+        return Enclosed(_filled(engine.positive(near) - 1.0 * (near == 0.0), 0))
+    # the sign of near is that of the midpoint, and |near| is within APPROX of its size
+    above, below = near > x.box * (1 + 4 * APPROX), dead(x)
+    halves = 2.0 * above + 1.0 * ~(above | below)
+    box = engine.where(above | below, constant(x.digits, x.shape, 0.0), 0.5)
+    return by_entry(_filled(halves, -1), box, zeros=below)
+
+
+def dead(x: Enclosed) -> Array:
+    """True where relu(x) and its slope are known to be 0: no number of the enclosure is above 0."""
+    return -x.approx >= x.box * (1 + 4 * APPROX)
+
+
+def _filled(values: Array, low: int) -> Digits:
+    """Small integers times 2^low."""
+    return Digits(values[None], low + WIDTH)
