@@ -121,14 +121,11 @@ def _loss(edition: Edition, step: OneStep) -> Passage:
     sentences = (
         text.format(after=_short(now), before=_short(before)),
         _(
-            "For a very small rate the loss falls by the rate times the squared length of the "
-            "gradient, here {rate} · {norm}² ≈ {fall}. It fell by {fell}: the rest is the bend of "
-            "the loss on the way."
+            "A very small rate lowers the loss by the rate times the squared length of the "
+            "gradient. Here that would be {rate} · {norm}² ≈ {fall}. The rest comes from the bend "
+            "of the loss on the way."
         ).format(
-            rate=write(Rational(step.rule.rate)),
-            norm=_short(norm),
-            fall=_short(rate * norm * norm),
-            fell=_short(before - now),
+            rate=write(Rational(step.rule.rate)), norm=_short(norm), fall=_short(rate * norm * norm)
         ),
     )
     return Passage(

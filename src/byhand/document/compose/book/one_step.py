@@ -40,6 +40,7 @@ class OneStep:
     again: Trace | None = None
     why_not: str = ""
     error: ByhandError | None = None  # behind it, where there was one
+    in_full: bool = False  # whether every line is shown as numbers, as on a worksheet
 
     @property
     def showing(self) -> Showing:
@@ -119,7 +120,7 @@ def tables_of(step: OneStep, worked: Worked) -> Iterator[NumberTable]:
     """The numbers of a step of learning under its short name; a word where all are 0."""
     showing, shape = step.showing, worked.step.shape
     title = showing.inside.names.of(worked.address)
-    if not np.any(near(worked)):
+    if not step.in_full and not np.any(near(worked)):
         columns = tuple(range(shape[-1]))
         axes, word = worked.step.axes, _("zeros")
         yield NumberTable(worked.address, title, axes, shape, columns, (), (), word=word)
