@@ -174,7 +174,8 @@ def one_step_of(trace: Trace, parameters: int, scale: str, window: Window) -> On
         text = _("There is no token to predict: the text is one token, and there is no target.")
         return OneStep(rule, why_not=text)
     batch = Batch(trace.text, trace.tokens, targets, (len(trace.tokens),))
-    lesson, numbers = Lesson(trace.model, batch), trace.numbers
+    lesson = Lesson(trace.model, batch)
+    numbers = trace.numbers if trace.numbers.learns else _usual(trace.model)
     why_not, after, failed = "", None, None
     try:
         learned = lesson.learn([rule], numbers)

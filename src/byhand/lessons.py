@@ -55,9 +55,9 @@ def step(
     The `optimizer` is "sgd", "momentum", "adam" or "adamw", with torch's rules and usual settings:
     `lr` 1/10 (adam and adamw: 1/1000), `momentum` 9/10, `betas` 0.9 and 0.999, `eps` 1e-8, `decay`
     0 (adamw: 1/100).  `clip` limits the norm of all gradients together.  Over several `steps` the
-    rate grows for `warmup` steps, then stays "constant", or falls along a "cosine" to the share
-    `end` of it, a tenth.  Numbers are taken as they are written: 0.1 is one tenth.  The numbers
-    worked in are chosen as for `trace`.
+    rate grows for `warmup` steps.  The `schedule` then keeps it "constant", or lets it fall along a
+    "cosine" to the share `end` of it, a tenth.  Numbers are taken as they are written: 0.1 is one
+    tenth.  The numbers worked in are chosen as for `trace`.
 
     >>> import byhand
     >>> training = byhand.step("tiny", "a b", target="c", steps=2, numbers="float64")

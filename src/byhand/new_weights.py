@@ -35,6 +35,7 @@ class Written:
     data: Data
     cut: int = 0
     digits: int = DIGITS  # that the cut ones have at least
+    nearly_zero: int = 0  # entries that could not be told from 0, and are written as 0
 
 
 def with_new_weights(model: Model, new: Mapping[str, Worked]) -> Model:
@@ -57,16 +58,20 @@ def written(worked: Worked) -> Written:
     if isinstance(array, np.ndarray) and array.dtype != np.dtype(object):
         return Written(np.array(np.ma.getdata(array)))
     data = np.empty(worked.step.shape, dtype=object)
-    cut, fewest = 0, DIGITS
+    found: list[int] = []
     for index, entry in worked.entries():
         data[index], digits = as_weight(entry, worked.numbers)
         if digits is not None:
-            cut, fewest = cut + 1, min(fewest, digits)
-    return Written(data, cut, fewest)
+            found.append(digits)
+    known = [digits for digits in found if digits]
+    return Written(data, len(known), min(known, default=DIGITS), len(found) - len(known))
 
 
 def as_weight(entry: Any, numbers: Numbers) -> tuple[Fraction | Expression, int | None]:
-    """A number as a weight, and the digits that it has; None for these where it is exact."""
+    """A number as a weight, and the digits that it has; None for these where it is exact.
+
+    No digits: it could not be told from 0, and is written as 0.
+    """
     if isinstance(entry, Enclosure):
         return _enclosed(entry)
     if isinstance(entry, Fraction):  # of a pencil
@@ -98,13 +103,13 @@ def _exact(entry: Any, numbers: Numbers) -> Fraction | Expression | None:
 
 
 def _enclosed(entry: Enclosure) -> tuple[Fraction, int | None]:
-    """The proven digits of an enclosure; its middle where not one is proven."""
+    """The proven digits of an enclosure; 0 where it cannot be told from that."""
     if entry.exact and len(str(entry.mid)) <= LONGEST:
         return Fraction(entry.mid), None
     for digits in range(DIGITS, 0, -1):
         if entry.exact or entry.proves(digits):
             return Fraction(entry.decimal(digits)), digits
-    return Fraction(entry.mid).limit_denominator(10**DIGITS), 0
+    return Fraction(0), 0
 
 
 # ------------------------------------------------------------------ what the weights are, in words
@@ -116,13 +121,14 @@ def told(model: Model, new: Mapping[str, Worked]) -> Iterator[str]:
     numbers = next(iter(new.values())).numbers
     every = sum(one.data.size for one in found.values())
     cut = sum(one.cut for one in found.values())
+    zeros = sum(one.nearly_zero for one in found.values())
     if all(one.data.dtype != np.dtype(object) for one in found.values()):
         yield _("The weights are {format} numbers, as they were worked out.").format(
             format=numbers.name
         )
     elif numbers.uniform == "rounded":
         yield _("Every line was rounded to {places}.").format(places=numbers.name)
-    elif not cut:
+    elif not cut and not zeros:
         yield _("Every weight is exact.")
     else:
         text = _("{exact} of {all} weights are exact; the others are decimals of {digits} digits.")
@@ -131,8 +137,11 @@ def told(model: Model, new: Mapping[str, Worked]) -> Iterator[str]:
                 "{exact} of {all} weights are exact; the others are decimals of at least "
                 "{digits} proven digits."
             )
-        fewest = min(one.digits for one in found.values() if one.cut)
-        yield text.format(exact=every - cut, all=every, digits=fewest)
+        fewest = min((one.digits for one in found.values() if one.cut), default=DIGITS)
+        yield text.format(exact=every - cut - zeros, all=every, digits=fewest)
+    if zeros:
+        text = _("{count} weights that could not be told from 0 are written as 0.")
+        yield text.format(count=zeros)
     apart = [name for name in new if model.weights[name].same_as is not None]
     for name in apart:
         yield _("{name} was the same as {other}; now each is a weight of its own.").format(

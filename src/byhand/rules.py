@@ -95,7 +95,10 @@ class Settings:
     def _schedule(self) -> Schedule:
         end = self._read("end")
         if self.schedule == "constant" and end is not None:
-            raise UsageError(_("a constant rate has no end"), hint=_("give the schedule: cosine"))
+            raise UsageError(
+                _("a constant rate has no {name}").format(name=f"{self.dashes}end"),
+                hint=f"{self.dashes}schedule cosine",
+            )
         usual = END if self.schedule == "cosine" else 1
         return Schedule(self.warmup, usual if end is None else float(end))
 

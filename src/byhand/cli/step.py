@@ -111,7 +111,6 @@ def command(
         warmup=0 if warmup is None else warmup,
         dashes=DASHES,
     )
-    chosen.refuse_comparison()
     with telling() as progress:
         opened = open_model(model)
         training = teach(

@@ -14,60 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
+from real_values import ORACLE, Pair, contained
 
 from byhand.errors import InputError
 from byhand.expression import parse
 from byhand.numbers.base import Note
-from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.limbs import arithmetic
 from byhand.numbers.enclosed.limbs.operations import SLOPES, Limbs
 from byhand.numbers.enclosed.limbs.values import Enclosed
 
-ORACLE = Balls(700)
 RADII = [None, 2.0**-90, 2.0**-30, 2.0**-8]
 SEEN = [[j <= i for j in range(4)] for i in range(4)]
-
-
-class Pair:
-    """An enclosed array, and real numbers inside it."""
-
-    def __init__(self, random: Any, shape: tuple[int, ...], radius: float | None, size: Any = 1.0):
-        floats = random.standard_normal(shape) * size
-        digits = arithmetic.from_floats(floats)[0]
-        self.real = np.array([Fraction(float(x)) for x in floats.flat], object).reshape(shape)
-        ball = None
-        if radius is not None:
-            ball = np.full(shape[:-1], radius) * 2.0 ** random.integers(-3, 1, shape[:-1])
-            way = random.standard_normal(shape)
-            if random.random() < 0.3:  # all in one entry: the rim of a box
-                way = np.where(np.arange(shape[-1]) == random.integers(shape[-1]), way, 0.0)
-            way /= np.sqrt((way**2).sum(-1, keepdims=True)) * (1 + 2.0**-40)
-            moved = way * ball[..., None]
-            self.real = self.real + np.array([Fraction(float(x)) for x in moved.flat]).reshape(
-                shape
-            )
-        self.enclosed = Enclosed(digits, ball)
-
-    @property
-    def known(self) -> Any:
-        return ORACLE.admit(self.real)
-
-
-def contained(system: Limbs, ours: Any, real: Any, *, finite: bool = True) -> float:
-    """Asserts that every real value lies in ours; the largest part of a radius that was used."""
-    found, truth = system.entries(ours), ORACLE.entries(real)
-    used = 0.0
-    for index in np.ndindex(*truth.shape):
-        inside, value = found[index], truth[index]
-        if value is None:
-            assert inside is np.ma.masked
-            continue
-        assert inside.contains(value), f"{index}: {value} is not in {inside}"
-        if finite:
-            assert inside.rad < math.inf
-            if inside.rad:
-                used = max(used, float(abs(value.mid - inside.mid) / inside.rad))
-    return used
 
 
 @pytest.fixture(params=range(4))

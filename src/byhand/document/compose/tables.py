@@ -133,7 +133,7 @@ class Tables:
         if step.op in COPIES:
             return False
         shapes = [self.trace.plan[read].shape for read in step.reads if read in self.trace.steps]
-        return all(shape[-1] <= self.window.terms for shape in shapes)
+        return all(shape[-1] <= self.window.terms for shape in shapes if shape)
 
     # ------------------------------------------------------------------ tables of steps
 

@@ -39,7 +39,7 @@ class Losses(Rounding):
         return found
 
     def _surprise(self, probs: Range, rows: Data, ids: Data | Sequence[int]) -> Range:
-        """-ln of one share of each of these rows; of one that the format loses, by the logits."""
+        """-ln of one share of each of these rows."""
         p = self.precision.island
         radius = probs.radius()
         share = wide(probs.mid)[rows, ids]
@@ -54,13 +54,6 @@ class Losses(Rounding):
         usual = np.abs(mid) * unit + 4 * unit + self.precision.store.half * TYPICAL
         if probs.usual is not None:
             usual = np.hypot(usual, probs.usual[rows, ids] / share)
-        logits = None if probs.origin is None else probs.origin.scores
-        if logits is not None and not probs.claimed and np.isinf(rad).any():
-            lost, (best, room, spread) = np.isinf(rad), _by_logits(p, logits, rows, ids)
-            mid, rad, usual = (
-                np.where(lost, one, other)
-                for one, other in ((best, mid), (room, rad), (spread, usual))
-            )
         return self._stored(mid, rad, usual)
 
     @quiet(all="ignore")
@@ -109,6 +102,7 @@ class Losses(Rounding):
         room += (off + _small_shares(self.precision)) * (1 + relative)
         room += (share + hot) * (4 * unit + 2 * OWN) + np.abs(share - hot) * store
         spread = share * ((0.5 + 0.3 * logs) * unit) + hot * (TYPICAL * unit)
+        spread += p.work.least
         if probs.usual is not None:
             spread = np.hypot(spread, probs.usual[counted])
         mid, rad, usual = np.zeros((3, *probs.shape))
@@ -121,28 +115,6 @@ def _from_logits(p: Precision, width: int) -> float:
     island = p.island
     apart = gamma(2 * width, island.rows.half) + p.store.half
     return apart + 3 * island.function + (8 + 4 * log(width)) * island.work.half
-
-
-def _by_logits(
-    p: Precision, logits: Range, rows: Data, ids: Data | Sequence[int]
-) -> tuple[Data, Data, Data]:
-    """ln Σ e^x - x: the loss, its radius and its usual error."""
-    data, radius = wide(logits.mid)[rows], logits.radius()
-    own = data[np.arange(len(rows)), ids]
-    top = data.max(axis=-1)
-    whole = np.log(np.exp(data - top[:, None]).sum(axis=-1))
-    unit, width = p.work.half + OWN, data.shape[-1]
-    sizes = np.abs(top - own) + np.abs(top) + np.abs(own) + whole
-    rad = 4 * sizes * unit + 2 * p.function + gamma(2 * width, p.rows.half) + 8 * width * OWN
-    usual = sizes * unit
-    if radius is not None:
-        shares = np.exp(data - (top + whole)[:, None])
-        rad += radius[rows, ids] + (shares * radius[rows]).sum(axis=-1)
-        # a share grows by at most e^2r: the radii of the largest logits count
-        rad += radius[rows].max(axis=-1)
-    if logits.usual is not None:
-        usual = np.hypot(usual, logits.usual[rows].max(axis=-1))
-    return top + whole - own, rad, usual
 
 
 def _small_shares(p: Precision) -> float:

@@ -47,7 +47,8 @@ class Slopes(Rounding):
         own += p.work.least * (4 + 4 * np.abs(data))
         through = None if x.usual is None else x.usual * BENDS[kind]
         if radius is not None:  # a slope lies between -0.13 and 1.13
-            own += np.minimum(radius * BENDS[kind], 1.3) * (1 + 8 * p.work.half)
+            most = np.where(np.isfinite(radius), 1.3, np.inf)
+            own += np.minimum(radius * BENDS[kind], most) * (1 + 8 * p.work.half)
         spread = _typical(kind, data, mid, p) if p.work.half else None
         # a gradient may be multiplied by the parts of the slope one after the other: x³ has 3x²
         made = Origin(lost=8 + 4 * np.square(data))

@@ -23,6 +23,7 @@ from byhand.numbers.allowed.rounding import Rounding, overflowing, quiet
 from byhand.numbers.base import Array
 
 LONG = 1 << 20  # terms from which on a sum is vectorised: at most one in eight follows another
+ALONG = 1 << 14  # terms that usually follow one another
 FADING = 1024.0  # at most 1/(1 - β): how much β, rounded to the format, moves 1 - β^t
 
 
@@ -50,7 +51,7 @@ class Updates(Rounding):
         unit = p.rows.half
         relative = gamma(count + 1, unit) + 2.1 * p.function + 2.1 * p.store.half
         rad = mid * (relative + (n + 2) * OWN) + 2 * n * FLOAT32.least * bool(unit)
-        usual = mid * (TYPICAL * (unit + p.store.half))
+        usual = mid * (p.usual_sum(n, ALONG)[0] + TYPICAL * p.store.half)
         if radius is not None:
             moved = 2 * np.abs(data) @ radius.ravel() + radius.ravel() @ radius.ravel()
             rad += moved * (1 + relative)

@@ -21,7 +21,7 @@ from byhand.numbers.enclosed.limbs.scores import most
 from byhand.numbers.enclosed.limbs.spectral import spectral_norm
 from byhand.numbers.enclosed.limbs.sums import reshaped
 from byhand.numbers.enclosed.limbs.system import System
-from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed
+from byhand.numbers.enclosed.limbs.values import NEAR, Enclosed, constant
 from byhand.numbers.enclosed.limbs.weighted_sums import turned
 
 
@@ -50,7 +50,7 @@ def times_values(system: System, x: Enclosed, weight: Enclosed, layout: str) -> 
         each = None if off is None else times(x.norms[:, None], off)
         if not x.exact:
             each = plus(each, times(x.ball[:, None], plus(columns, off)))
-        return plus(each, error) + 0.0 * ball[:, None]
+        return plus(each, error) + constant(digits, digits.shape, 0.0)
 
     return Enclosed(digits, ball, box=box, zeros=known_zeros.rows(x, matrix.width))
 

@@ -39,7 +39,7 @@ from byhand.numbers.enclosed.limbs.system import System
 from byhand.numbers.enclosed.limbs.values import Enclosed, by_entry, constant
 
 # The largest |second derivative| of each activation, rounded up.
-CURVES = {"gelu": 0.7979, "gelu_tanh": 0.7979, "silu": 0.5}
+CURVES = {"gelu": 0.7979, "gelu_tanh": 0.7979, "silu": 0.5001}
 KINDS = ("relu", "identity", *CURVES)
 MORE = 2 * STEP  # bits that the coefficients of h have beyond those of h'
 
