@@ -291,6 +291,14 @@ def test_the_size_of_a_clip_is_never_above_1() -> None:
     assert factor.lower() > 0
 
 
+def test_the_loss_of_a_wide_share_comes_from_its_scores() -> None:
+    numbers = Balls(64)
+    probs = numbers.softmax(np.array([[arb(0, 500), arb(0)]], dtype=object))
+    (loss,) = numbers.losses(probs, (1,))
+    assert 400 < loss.upper() < 600
+    assert loss.lower() > -1
+
+
 def test_zeros_are_exactly_zero() -> None:
     numbers = Balls(64)
     probs = np.array([[arb(0.25, 0.01), arb(0.75, 0.01)]] * 2, dtype=object)
