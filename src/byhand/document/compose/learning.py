@@ -155,7 +155,7 @@ def steps_grid(training: Training) -> Grid:
         for step in training.steps
     ]
     last = training.steps[-1]
-    after = (_("after"), "", short(last, training.losses[-1]), "", *[""] * clips)
+    after = (_("at the end"), "", short(last, training.losses[-1]), "", *[""] * clips)
     return Grid("", tuple(columns), tuple(rows), (after,))
 
 
