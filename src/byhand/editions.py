@@ -286,11 +286,18 @@ def notebook_passage(trace: Trace) -> str:
     whole = trace.plan
     if trace.asked:
         apart = any(name.endswith(".head_out") for name in trace.steps)
-        target = trace.target is not None
-        whole = plan(trace.model.spec, len(trace.tokens), target=target, head_outputs=apart)
+        whole = plan(
+            trace.model.spec,
+            len(trace.tokens),
+            target=trace.target is not None,
+            losses=trace.targets is not None,
+            head_outputs=apart,
+        )
+        whole = adjoint(whole) if len(trace.grad) else whole
     parts, calls = notebook.parts(edition, whole), notebook.calls(trace)
     showing = edition.showing
-    return cell(parts, calls, spine(showing, whole), showing.labels, trace.asked)
+    figure = spine(showing, whole.forward)
+    return cell(parts, calls, figure, showing.labels, trace.asked)
 
 
 # ------------------------------------------------------------------ the book
