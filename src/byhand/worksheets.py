@@ -22,6 +22,7 @@ from byhand.language import spoken
 from byhand.numbers.pencil import Pencil
 from byhand.tracing import Trace
 
+LEARNED = ("losses", "backward", "step")  # pages on a training step
 USUAL_DECIMALS, MOST_DECIMALS = 3, 12
 
 
@@ -41,9 +42,11 @@ def make_worksheet(
         trace, book = edition.trace, bind(edition, spoken(), explaining=False)
         if edition.one_step is not None and edition.one_step.measured:
             trace, rule = _both(trace, edition.one_step), edition.one_step.rule
-    if book is None:
+    elif book is None:
         edition = edition_of(trace, command_on(called, trace.text), called=called)
         book = bind(edition, spoken(), explaining=False)
+    else:
+        book = replace(book, pages=tuple(p for p in book.pages if p.slug not in LEARNED))
     return worksheet(trace, book, asking, decimals=places, called=called, rule=rule)
 
 
