@@ -269,7 +269,8 @@ def test_tokens_that_a_spreadsheet_would_confuse_are_told_apart(
 
 
 def test_the_gradient_of_a_mean_loss_is_shared_by_the_positions_that_count(tmp_path: Path) -> None:
-    trace = float64(bare_model(("a", "b")), "a b a a")  # one token comes three times
+    model = with_weight(bare_model(("a", "b")), "embed.token", (1, 0), Fraction(3))
+    trace = float64(model, "a b a a")  # one token comes three times
     assert assert_says(by_formulas(saved(trace, tmp_path)), learned(trace)) > 50
     assert learned(trace).targets == (1, 0, 0, UNCOUNTED)
 
