@@ -1,4 +1,7 @@
-"""`python -m benchmarks.gradients [--record] [--seed=N] [BUG …]`: plants bugs, checks, reports."""
+"""`python -m benchmarks.gradients [--record] [--seed=N] [--lines=all|modules|weights] [BUG …]`.
+
+Plants bugs in ports, checks what the ports give, and reports what was found.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from benchmarks.gradients import matrix, table
 
 def main(arguments: list[str]) -> None:
     names = [each for each in arguments if not each.startswith("--")]
-    seeds = [each for each in arguments if each.startswith("--seed=")]
-    seed = int(seeds[-1].removeprefix("--seed=")) if seeds else 0
+    told = dict(each[2:].split("=") for each in arguments if "=" in each)
+    seed, lines = int(told.get("seed", 0)), told.get("lines", "all")
     results = []
-    for each in matrix.everything(names, seed):
+    for each in matrix.everything(names, seed, lines):
         results.append(each)
         if (each.clear and not each.cause_named) or each.false_cause:
             print(
@@ -22,7 +25,7 @@ def main(arguments: list[str]) -> None:
             )
     print(table.tables(results))
     print("\n".join(matrix.totals(results)))
-    if "--record" in arguments and not names and not seed:
+    if "--record" in arguments and not names and not told:
         matrix.record(results)
 
 

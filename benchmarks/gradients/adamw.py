@@ -17,7 +17,7 @@ class Settings:
     """The settings of a step; the learning rate of step t of a warm-up is t · `rate`."""
 
     rate: float = 0.01
-    clip: float = 0.5
+    clip: float = 0.1
     decay: float = 0.1
     betas: tuple[float, float] = (0.9, 0.99)
     eps: float = 1e-4
@@ -57,9 +57,6 @@ class Learner(Port):
                 name: grad * np.minimum(1, limit / (np.sqrt(np.square(grad).sum()) + NEARLY))
                 for name, grad in grads.items()
             }
-        if self.has("norm of the largest"):
-            largest = max(np.abs(grad).max() for grad in grads.values())
-            result = {name: grad * np.minimum(1, limit / largest) for name, grad in grads.items()}
         return {name: self.keep(f"update.clipped.{name}", grad) for name, grad in result.items()}
 
     def _step(self, name: str, grad: Data, unclipped: Data) -> None:
@@ -73,7 +70,7 @@ class Learner(Port):
         kind = self.wide
         rest = kind(1) if self.has("moment without its factor") else kind(1 - b1)
         m = self.keep(f"update.m.{name}", kind(b1) * self[f"before.m.{name}"] + rest * grad)
-        square = grad if self.has("second moment not squared") else grad * grad
+        square = np.abs(grad) if self.has("second moment not squared") else grad * grad
         v = self.keep(
             f"update.v.{name}", kind(b2) * self[f"before.v.{name}"] + kind(1 - b2) * square
         )

@@ -342,7 +342,8 @@ def book(
     the book.  Without `claims`, a built-in model marks the document it comes from; empty `claims`
     mark nothing.  `at` are addresses whose numbers are shown however large the model is.  `pdf` and
     `xlsx` add a typeset book and a spreadsheet of live formulas.  A `worksheet` has as many
-    questions as `blanks` says; they `ask` for "values", "shapes", "counts" or some of these.
+    questions as `blanks` says; they `ask` for "values", "shapes", "counts", or for "gradients" and
+    a "step" of training, or some of these.
     Another `seed` chooses other questions.  The numbers are chosen as for `trace`; the `language`
     is "en", "es" or the one spoken.
 

@@ -72,7 +72,7 @@ def _altered(
         return ()
     told = replace(claimed, claims=given, unmatched=())
     marked, _replay = judge_text(
-        model, told, precision, suspects=False, like=like, progress=progress
+        model, told, precision, suspects=False, like=like, progress=progress, gaps_rounded=True
     )
     return tuple(
         replace(line, claim=replace(line.claim, given=True))

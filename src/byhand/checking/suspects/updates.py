@@ -62,13 +62,13 @@ def _clipping(scene: Scene) -> Iterator[Edit]:
         _part(scene, "clipped"),
         Mistake("clip-by-value",
                 _("it follows if each entry is clipped to ±{limit}; the norm of all gradients "
-                  "is"), change, by_value),
+                  "is"), change, by_value, 1),
         Mistake("clip-by-tensor",
                 _("it follows if the norm of this gradient alone is clipped to {limit}; the norm "
                   "of all together is"), change, alone),
         Mistake("clip-missing",
                 _("it follows if the gradient is not clipped before the step; the norm is "
-                  "clipped to {limit}"), change, keeping("x"), 1),
+                  "clipped to {limit}"), change, keeping("x")),
         limit=limit,
     )  # fmt: skip
     unclipped = [
