@@ -40,24 +40,26 @@ def narrow(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
-@pytest.fixture(params=[(None, 1), ("cpu", 2)], ids=["numpy", "tensors"])
-def place(request: pytest.FixtureRequest) -> tuple[str | None, int]:
-    """A device, or NumPy; and a seed."""
-    found: tuple[str | None, int] = request.param
+@pytest.fixture(
+    params=[(None, False), (None, True), ("cpu", True)], ids=["numpy", "aligned", "tensors"]
+)
+def place(request: pytest.FixtureRequest) -> tuple[str | None, bool]:
+    """A device, or NumPy; and whether errors add up."""
+    found: tuple[str | None, bool] = request.param
     return found
 
 
 @pytest.fixture
-def system(place: tuple[str | None, int]) -> Limbs:
+def system(place: tuple[str | None, bool]) -> Limbs:
     return Limbs(120, place[0])
 
 
 @pytest.fixture
-def pair(place: tuple[str | None, int], system: Limbs) -> Callable[..., Pair]:
-    random = np.random.default_rng(place[1])
+def pair(place: tuple[str | None, bool], system: Limbs) -> Callable[..., Pair]:
+    random = np.random.default_rng(1)
 
     def make(shape: tuple[int, ...], radius: float | None, size: Any = 1.0) -> Pair:
-        return Pair(random, shape, radius, size, system)
+        return Pair(random, shape, radius, size, system, aligned=place[1])
 
     return make
 

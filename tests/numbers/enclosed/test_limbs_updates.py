@@ -39,7 +39,8 @@ def made(
     system: Limbs, shape: tuple[int, ...], radius: float | None, size: float, seed: int = 0
 ) -> Pair:
     random = np.random.default_rng(seed)
-    return Pair(random, shape, None if radius is None else radius * size, size, system)
+    radius = None if radius is None else radius * size
+    return Pair(random, shape, radius, size, system, aligned=system.device is None)
 
 
 def test_the_norm_of_gradients_and_how_they_are_clipped(
