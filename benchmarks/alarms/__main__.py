@@ -1,15 +1,16 @@
-"""`python -m benchmarks.alarms [--record] [port|byhand|transformers]`: checks for false alarms."""
+"""`python -m benchmarks.alarms [--record] [SOURCE…]`: checks correct runs for false alarms."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks.alarms import report, runs
+from benchmarks.alarms import learned, report, runs
 
 SOURCES = {
     "port": runs.ported_runs,
     "byhand": runs.traced_runs,
     "transformers": runs.library_runs,
+    "learned": learned.learned_runs,
 }
 
 

@@ -18,8 +18,10 @@ import numpy as np
 import byhand
 from byhand import forward
 from byhand.capturing import Capture
+from byhand.checking.matches.learned import every_name
+from byhand.checking.optimizers import read_rule
 from byhand.checking.verdicts import Marked, Verdict
-from byhand.plan import WEIGHT
+from byhand.plan import WEIGHT, Plan
 
 if TYPE_CHECKING:  # tables need neither torch nor transformers
     from benchmarks.alarms.runs import Run
@@ -27,6 +29,7 @@ if TYPE_CHECKING:  # tables need neither torch nor transformers
 RECORD = Path(__file__).parents[2] / "docs" / "check-alarms.json"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
 LARGEST = 1e300
+LEARNED = "learned"  # runs of training steps
 
 
 @dataclass
@@ -38,6 +41,16 @@ class Cell:
     times: float = 0.0
     run: str = ""  # the run with the largest share
     address: str = ""
+
+
+def _steps(run: Run) -> Plan:
+    """The plan that the run's lines are lines of."""
+    learns = run.source == LEARNED
+    plan = forward.plan(run.model.spec, 1, losses=learns)
+    if not learns or isinstance(run.claims, Capture):
+        return plan
+    said = run.claims.get("optimizer")
+    return every_name(plan, read_rule(said) if said else None)
 
 
 @dataclass
@@ -65,7 +78,7 @@ class Report:
         self.runs[run.source] += 1
         self.texts += len(marking.texts)
         self.unmatched |= {each.name for each in marking.unmatched}
-        ops = {step.address: step for step in forward.plan(run.model.spec, 1)}
+        ops = {step.address: step for step in _steps(run)}
         for line in marking:
             self._line(run, line, ops)
 

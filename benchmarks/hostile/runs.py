@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from benchmarks.hostile.learning import Learner
 from benchmarks.hostile.models import KINDS, LONG, drawn_model, drawn_spec
-from benchmarks.hostile.simulated import Simulated
 from benchmarks.tightness.machines import FORMATS, NARROW, Machine
 from benchmarks.tightness.orders import ORDERS
 from benchmarks.tightness.ports import Port
 from byhand import forward
+from byhand.backward import adjoint
 from byhand.evaluate import work_out
 from byhand.model import Model
 from byhand.numbers.allowed import Allowed
-from byhand.plan import Plan
+from byhand.optimizer import Rule, update
+from byhand.plan import GRAD, Plan
 from byhand.tracing import Worked
 
 IDS = ("given", "argmax")
 # what a port that takes several steps in one go does not have
 NORM = (".mean", ".centered", ".variance", ".std", ".mean_square", ".rms", ".normalized")
-ATTENTION = (".scores", ".weights")
+ATTENTION = (".scores", ".weights", ".weights.dot")
+RULES = (
+    Rule("adamw", decay=Fraction(1, 10), clip=Fraction(1)),
+    Rule("momentum", decay=Fraction(1, 100)),
+    Rule("adam", betas=(Fraction(9, 10), Fraction(95, 100)), clip=Fraction(1, 1000)),
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,33 @@ class Run:
         """The class of implementations it belongs to."""
         format = self.port.machine.format
         return f"transformers:{format}" if self.islands else format
+
+    @property
+    def plan(self) -> Plan:
+        """The pass, its way back, and a step of an optimizer."""
+        passes = forward.plan(self.model.spec, len(self.tokens), target=True, losses=True)
+        return update(adjoint(passes), RULES[self.seed % len(RULES)])
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The target, and the targets of all positions; some do not count."""
+        shifted = (*self.tokens[1:], self.tokens[0])
+        targets = tuple(id if (id + self.seed) % 5 else -1 for id in shifted[:-1])
+        return {"target": self.tokens[0], "targets": (*targets, shifted[-1])}
+
+    def inside(self, address: str) -> bool:
+        """Whether the port has no such step, since it takes several in one go."""
+        whole = self.port.whole or (self.islands and self.port.machine.format in NARROW)
+        parts = NORM * whole + ATTENTION * self.port.online
+        if not address.startswith(GRAD):
+            return address.endswith(parts)
+        of, _via, through = address.removesuffix(".dot").partition(".via.")
+        gone = of.endswith(parts) and not of.endswith(".normalized")
+        return (
+            gone
+            or (address.endswith(".dot") and bool(of.endswith(parts)))
+            or (bool(through) and through.endswith(parts))
+        )
 
     @property
     def name(self) -> str:
@@ -83,14 +118,12 @@ def _drawn(seed: int, format: str, flushing: bool | None) -> Run:
 def claims_of(run: Run, plan: Plan) -> dict[str, Any]:
     """The port's values by address; only some of them if the run is sparse."""
     with np.errstate(all="ignore"):
-        numbers = Simulated(run.port, islands=run.islands)
-        done = work_out(plan, run.model.weights, run.tokens, numbers, target=run.tokens[0])
-    whole = run.port.whole or (run.islands and run.port.machine.format in NARROW)
-    inside = NORM * whole + ATTENTION * run.port.online
+        numbers = Learner(run.port, islands=run.islands, seed=run.seed)
+        done = work_out(plan, run.model.weights, run.tokens, numbers, **run.asked)
     found = {
         address: np.asarray(np.ma.getdata(worked.value), dtype=np.float64)
         for address, worked in done.items()
-        if worked.step.op not in IDS and not address.endswith(inside)
+        if worked.step.op not in IDS and not run.inside(address)
     }
     if not run.sparse:
         return found
@@ -112,7 +145,7 @@ class Line:
 
 def judged(run: Run) -> list[Line]:
     """Every claim of a run, judged from the claims above it."""
-    plan = forward.plan(run.model.spec, len(run.tokens), target=True)
+    plan = run.plan
     claims = claims_of(run, plan)
     numbers = Allowed(run.precision)
     lines = []
@@ -127,7 +160,5 @@ def judged(run: Run) -> list[Line]:
         return Worked(step, numbers.overlay(worked.value, (), claims[address]), numbers)
 
     with np.errstate(all="ignore"):
-        work_out(
-            plan, run.model.weights, run.tokens, numbers, target=run.tokens[0], revise=lay_over
-        )
+        work_out(plan, run.model.weights, run.tokens, numbers, **run.asked, revise=lay_over)
     return lines

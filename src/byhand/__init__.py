@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from byhand.generating.generation import Chosen, Generation
     from byhand.golden import open_trace
     from byhand.golden.reading import SavedStep, SavedTrace
+    from byhand.learning import Training, TrainingStep
+    from byhand.lessons import step
     from byhand.model import Model
     from byhand.models import open_model
     from byhand.numbers.base import Numbers, Prediction
@@ -58,6 +60,8 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "SavedTrace": "byhand.golden.reading",
     "StepComparison": "byhand.comparing",
     "Trace": "byhand.tracing",
+    "Training": "byhand.learning",
+    "TrainingStep": "byhand.learning",
     "Undecided": "byhand.errors",
     "Value": "byhand.numbers.exact.value",
     "Worked": "byhand.tracing",
@@ -71,6 +75,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "make_model": "byhand.files.making",
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
+    "step": "byhand.lessons",
     "trace": "byhand.api",
     "traces": "byhand.api",
 }
@@ -97,6 +102,8 @@ __all__ = [
     "SavedTrace",
     "StepComparison",
     "Trace",
+    "Training",
+    "TrainingStep",
     "Undecided",
     "Value",
     "Worked",
@@ -111,6 +118,7 @@ __all__ = [
     "make_model",
     "open_model",
     "open_trace",
+    "step",
     "trace",
     "traces",
 ]

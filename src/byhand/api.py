@@ -74,12 +74,12 @@ def trace(
     chosen.refuse_comparison(
         _("byhand.compare tells two traces apart: one in floats, one with digits")
     )
-    opened = _opened(model)
+    opened = as_model(model)
     job = evaluate.prepare(
         opened,
         text,
         numbers_for(opened, chosen),
-        target=_word(opened, "target", target),
+        target=as_word(opened, "target", target),
         losses=losses,
         backward=backward,
         only=(only,) if isinstance(only, str) else only,
@@ -121,7 +121,7 @@ def traces(
     chosen.refuse_comparison(
         _("byhand.compare tells two traces apart: one in floats, one with digits")
     )
-    opened = _opened(model)
+    opened = as_model(model)
     jobs = prepare_texts(
         opened,
         (texts,) if isinstance(texts, str) else texts,
@@ -136,11 +136,12 @@ def traces(
     return prove_texts(jobs, chosen.digits, progress=progress)
 
 
-def _opened(model: str | Path | Model) -> Model:
+def as_model(model: str | Path | Model) -> Model:
+    """The model itself, or the one of this name, file or folder."""
     return model if isinstance(model, Model) else open_model(model)
 
 
-def _word(model: Model, name: str, token: str | int | None) -> str | None:
+def as_word(model: Model, name: str, token: str | int | None) -> str | None:
     """A token as people write it, given as a text or as its id."""
     if token is None or isinstance(token, str):
         return token
@@ -184,7 +185,7 @@ def generate(
 
     chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison(options.no_comparison_of_tokens())
-    opened = _opened(model)
+    opened = as_model(model)
     return go_on(
         opened,
         text,
@@ -228,14 +229,14 @@ def check(
     from byhand.checking.marking import mark
 
     options.refuse_numbers(numbers)
-    opened = _opened(model)
+    opened = as_model(model)
     if not claims:
         claims = (instead_of_claims(called(model)),)
     return mark(
         opened,
         claims,
         text,
-        target=_word(opened, "target", target),
+        target=as_word(opened, "target", target),
         precision=precision,
         suspects=suspects,
         progress=progress,
@@ -277,15 +278,15 @@ def explain(
     chosen = Chosen.of(numbers, device, **spelled)
     chosen.refuse_comparison()
     options.refuse_against_alone(against, alone)
-    opened = _opened(model)
+    opened = as_model(model)
     return look_into(
         opened,
         text,
         numbers_for(opened, chosen),
         digits=chosen.digits,
         position=position,
-        token=_word(opened, "token", token),
-        against=_word(opened, "against", against),
+        token=as_word(opened, "token", token),
+        against=as_word(opened, "against", against),
         alone=alone,
         neurons=neurons,
         keys=keys,
@@ -308,7 +309,7 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
         return count_parameters(model)
     if not isinstance(model, Model) and is_checkpoint(model):
         return count_parameters(open_spec(model))  # reads no weights
-    opened = _opened(model)
+    opened = as_model(model)
     return count_parameters(opened.spec, opened.weights)
 
 
@@ -338,7 +339,8 @@ def book(
     the book.  Without `claims`, a built-in model marks the document it comes from; empty `claims`
     mark nothing.  `at` are addresses whose numbers are shown however large the model is.  `pdf` and
     `xlsx` add a typeset book and a spreadsheet of live formulas.  A `worksheet` has as many
-    questions as `blanks` says; they `ask` for "values", "shapes", "counts" or some of these.
+    questions as `blanks` says; they `ask` for "values", "shapes", "counts", or for "gradients" and
+    a "step" of training, or some of these.
     Another `seed` chooses other questions.  The numbers are chosen as for `trace`; the `language`
     is "en", "es" or the one spoken.
 
@@ -358,14 +360,14 @@ def book(
     questions = questioning(
         worksheet, blanks=blanks, ask=kinds, decimals=chosen.decimals, seed=seed
     )
-    opened = _opened(model)
+    opened = as_model(model)
     given = claims if claims is None or isinstance(claims, list | tuple) else (claims,)
     with speaking(language):
         edition = make_edition(
             opened,
             text,
             called=None if isinstance(model, Model) else str(model),
-            target=_word(opened, "target", target),
+            target=as_word(opened, "target", target),
             claims=given,
             at=(at,) if isinstance(at, str) else at,
             numbers=numbers_for(opened, chosen),

@@ -7,7 +7,8 @@ again with each, and no position looks into another text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from byhand.errors import TextError
 from byhand.language import _
@@ -23,6 +24,7 @@ class Batch:
     tokens: tuple[int, ...]
     targets: tuple[int, ...]
     lengths: tuple[int, ...]  # of the texts
+    texts: tuple[str, ...] = ()
 
     @property
     def positions(self) -> tuple[int, ...] | None:
@@ -38,6 +40,12 @@ class Batch:
             return None
         owners = [text for text, length in enumerate(self.lengths) for _place in range(length)]
         return tuple(tuple(one == other for other in owners) for one in owners)
+
+    def ends(self) -> Batch:
+        """The same texts; only their last positions count."""
+        ends = set(accumulate(self.lengths))
+        targets = (id if place in ends else UNCOUNTED for place, id in enumerate(self.targets, 1))
+        return replace(self, targets=tuple(targets))
 
 
 def read_batch(
@@ -72,7 +80,7 @@ def read_batch(
         lengths.append(len(ids))
     if all(id == UNCOUNTED for id in targets):
         raise _too_short("\n".join(texts))
-    return Batch("\n".join(texts), tuple(tokens), tuple(targets), tuple(lengths))
+    return Batch("\n".join(texts), tuple(tokens), tuple(targets), tuple(lengths), tuple(texts))
 
 
 def _too_short(text: str) -> TextError:

@@ -21,6 +21,8 @@ _DRAWN = {  # class → the function that draws one of its objects, as one piece
     "byhand.counting:Inventory": "byhand.document.cells:inventory_cell",
     "byhand.explaining:Explanation": "byhand.document.explanation:notebook_cell",
     "byhand.generating.generation:Generation": "byhand.document.cells:generation_cell",
+    "byhand.learning:Training": "byhand.document.cells:training_cell",
+    "byhand.learning:TrainingStep": "byhand.document.cells:training_step_cell",
     "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
     "byhand.tracing:Trace": "byhand.editions:notebook_passage",
     "byhand.tracing:Worked": "byhand.document.cells:step_cell",

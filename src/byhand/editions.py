@@ -8,6 +8,9 @@ others are asked for.  How much a book shows follows from the sizes alone:
     pencil   up to 2,000 parameters and 6,000 entries     every number, each with its working
     toy      up to 200,000 parameters                     every tensor as colours, some entries
     large    above                                        shapes, statistics, selected entries
+
+One training step on the text is worked out too (`one_step_of`): exactly where the pass is exact and
+small, else in floats, up to LEARNING_PARAMETERS.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ import numpy as np
 
 from byhand import evaluate, models
 from byhand.address import read_address
+from byhand.backward import adjoint
+from byhand.batch import Batch
 from byhand.counting import Inventory, count
 from byhand.document import words
 from byhand.document.book import Book
@@ -30,18 +35,25 @@ from byhand.document.compose.book import bind
 from byhand.document.compose.book.claims import Claims
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition, PrintedEnd
 from byhand.document.compose.book.numbers import Showing
+from byhand.document.compose.book.one_step import OneStep
 from byhand.document.compose.book.spine import spine
 from byhand.document.compose.tables import Window
 from byhand.document.compose.working import shape_at
+from byhand.errors import ByhandError
 from byhand.explaining.chapter import Chapter
 from byhand.forward import plan
 from byhand.language import _, speaking
+from byhand.learning import Lesson
 from byhand.model import Model
+from byhand.models.records import record_of
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import Numbers
+from byhand.optimizer import Rule
 from byhand.tracing import Trace
 
 PENCIL_ENTRIES = 6_000
 TOY_PARAMETERS, TOY_ENTRIES = 200_000, 400_000
+LEARNING_PARAMETERS = 200_000_000  # of the largest model whose gradients are worked out
 WINDOWS = {
     PENCIL: Window(PENCIL_ENTRIES, PENCIL_ENTRIES, PENCIL_ENTRIES, weights=evaluate.PENCIL_SIZED),
     TOY: Window(rows=8, columns=8, heads=4),
@@ -87,7 +99,9 @@ def make_edition(
         shape_at(read_address(address), trace.plan, opened.weights)
     sources = _own_document(opened, trace) if claims is None else tuple(claims)
     if not sources:
-        return edition_of(trace, command_on(name, text), called=name, target=target, asked=asked)
+        return edition_of(
+            trace, command_on(name, text), called=name, target=target, asked=asked, learning=True
+        )
     from byhand.checking.marking import mark
 
     return edition_of(
@@ -96,6 +110,7 @@ def make_edition(
         called=name,
         target=target,
         asked=asked,
+        learning=True,
         claims=Claims(mark(opened, sources, trace.text, target=target), trace),
         claims_from=_("The document behind this model")
         if claims is None
@@ -114,17 +129,19 @@ def edition_of(
     claims_from: str = "",
     window: Window | None = None,
     workings: bool = True,
+    learning: bool = False,
 ) -> Edition:
-    """The edition of a finished trace.
+    """The edition of a finished trace; with `learning`, a training step is worked out too.
 
     `window` limits what is shown of a large model; without `workings` no number has a working.
     """
     inventory = count(trace.model.spec, trace.model.weights)
     scale = scale_of(inventory, trace)
+    seen = WINDOWS[scale] if scale == PENCIL or window is None else window
     showing = Showing(
         trace,
         everything=scale == PENCIL,
-        window=WINDOWS[scale] if scale == PENCIL or window is None else window,
+        window=seen,
         claims=None if claims is None else claims.at_numbers,
         workings=workings,
     )
@@ -141,7 +158,55 @@ def edition_of(
         claims_from=claims_from,
         printed_end=None if claims is None or scale != PENCIL else printed_end(claims),
         asked=tuple(asked),
+        one_step=one_step_of(trace, inventory.total, scale, seen) if learning else None,
+        record=record_of(trace.model) if learning else None,
     )
+
+
+def one_step_of(trace: Trace, parameters: int, scale: str, window: Window) -> OneStep:
+    """One step of gradient descent on the text of a trace, in the numbers of the trace."""
+    rule = Rule()
+    if parameters > LEARNING_PARAMETERS:
+        text = _("The gradients of more than {count} parameters are not worked out for a book.")
+        return OneStep(rule, why_not=text.format(count=words.whole(LEARNING_PARAMETERS)))
+    targets = (*trace.tokens[1:], UNCOUNTED if trace.target is None else trace.target)
+    if set(targets) == {UNCOUNTED}:
+        text = _("There is no token to predict: the text is one token, and there is no target.")
+        return OneStep(rule, why_not=text)
+    batch = Batch(trace.text, trace.tokens, targets, (len(trace.tokens),))
+    lesson = Lesson(trace.model, batch)
+    numbers = trace.numbers if trace.numbers.learns else _usual(trace.model)
+    why_not, after, failed = "", None, None
+    try:
+        learned = lesson.learn([rule], numbers)
+        worked, after = learned.steps[0].trace, learned.after
+    except ByhandError as error:
+        worked, why_not, failed = _without_a_step(lesson, numbers), str(error), error
+        why_not = _why_not(worked) or why_not
+    showing = Showing(worked, everything=scale == PENCIL, window=window)
+    return OneStep(rule, showing, after, why_not, failed)
+
+
+def _why_not(trace: Trace) -> str:
+    """Why some gradient is not known; empty where the trace does not say."""
+    missing = next((one.missing for one in trace.values() if one.missing is not None), None)
+    if missing is None:
+        return ""
+    flat = any(note.kind == "zero-variance" for one in trace.values() for note in one.notes)
+    if flat and missing.kind == "undecided":
+        return _(
+            "There is no gradient through a norm whose row has equal numbers, since its eps is 0: "
+            "the smallest change of the row turns the result over."
+        )
+    return words.why_missing(missing)
+
+
+def _without_a_step(lesson: Lesson, numbers: Numbers) -> Trace:
+    """The losses with as many gradients as there are, where no step can be worked out."""
+    try:
+        return lesson.job(adjoint(lesson.passes), numbers, {}).work()
+    except ByhandError:
+        return lesson.job(lesson.passes, numbers, {}).work()
 
 
 def scale_of(inventory: Inventory, trace: Trace) -> str:
@@ -221,11 +286,18 @@ def notebook_passage(trace: Trace) -> str:
     whole = trace.plan
     if trace.asked:
         apart = any(name.endswith(".head_out") for name in trace.steps)
-        target = trace.target is not None
-        whole = plan(trace.model.spec, len(trace.tokens), target=target, head_outputs=apart)
+        whole = plan(
+            trace.model.spec,
+            len(trace.tokens),
+            target=trace.target is not None,
+            losses=trace.targets is not None,
+            head_outputs=apart,
+        )
+        whole = adjoint(whole) if len(trace.grad) else whole
     parts, calls = notebook.parts(edition, whole), notebook.calls(trace)
     showing = edition.showing
-    return cell(parts, calls, spine(showing, whole), showing.labels, trace.asked)
+    figure = spine(showing, whole.forward)
+    return cell(parts, calls, figure, showing.labels, trace.asked)
 
 
 # ------------------------------------------------------------------ the book

@@ -114,11 +114,11 @@ def shortfall(trace: Trace, asked: Sequence[str], digits: int) -> Shortfall:
 
 def _add_numbers(short: Shortfall, worked: Worked, digits: int) -> None:
     numbers: Enclosing = worked.numbers  # type: ignore[assignment]
-    middles, radii = numbers.magnitudes(worked.value)
     missing = numbers.missing(worked.value, digits)
     mask = missing > 0
     if not mask.any():
         return
+    middles, radii = numbers.magnitudes(worked.value)
     short.entries[worked.address] = mask
     short.count += int(mask.sum())
     short.radius = max(short.radius, float(radii[mask].max()))

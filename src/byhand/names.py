@@ -204,11 +204,12 @@ def steps(spec: ModelSpec, known: Mapping[str, str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for style in FOREIGN:
-        for address, name in _pairs(style, spec, known):
+        for address, name in _every_pair(style, spec, known):
             found[name] = address
+            grad = "grad." * name.startswith("grad.")
             for prefix in PREFIXES:
-                if name.startswith(prefix):
-                    found[name.removeprefix(prefix)] = address
+                if name.startswith(grad + prefix):
+                    found[grad + name.removeprefix(grad + prefix)] = address
     return found
 
 
@@ -240,7 +241,7 @@ def names(style: str, spec: ModelSpec, known: Mapping[str, str]) -> dict[str, st
             hint=nearest(style, STYLES),
         )
     found: dict[str, str] = {}
-    for address, name in _pairs(style, spec, known) if style in FOREIGN else ():
+    for address, name in _every_pair(style, spec, known) if style in FOREIGN else ():
         found.setdefault(address, name)
     return found
 
@@ -252,6 +253,44 @@ def without_wrappers(name: str) -> str:
     'model.layers.0.mlp'
     """
     return ".".join(part for part in name.split(".") if part not in WRAPPERS)
+
+
+def _every_pair(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The pairs of the steps, then of their gradients and of the weights' gradients.
+
+    A gradient is called `grad.` and what it is the gradient of: grad.transformer.h.0.mlp.c_fc.bias.
+    """
+    yield from _pairs(style, spec, known)
+    grads = {name.removeprefix("grad."): step for name, step in known.items()
+             if name.startswith("grad.")}  # fmt: skip
+    if not grads:
+        return
+    for address, name in _pairs(style, spec, grads):
+        yield address, f"grad.{name}"
+    modules = _pairs(style, spec, {name: name for name in grads if not name.startswith("weight.")})
+    named: dict[str, str] = {}
+    for name, module in modules:
+        named.setdefault(name, module)
+    for name, step in grads.items():
+        whose, kept = _module_of(name.removeprefix("weight."))
+        module = named.get(whose) or named.get(whose.removesuffix(".out"), "hook")
+        if name.startswith("weight.") and "hook" not in module:  # hooks keep no weights
+            yield step, f"grad.{module}.{kept}"
+
+
+def _module_of(weight: str) -> tuple[str, str]:
+    """The step that a module with this weight gives, and what the module calls the weight.
+
+    >>> _module_of("block.0.attn.qkv_bias"), _module_of("final.norm.gain"), _module_of("head")
+    (('block.0.attn.qkv', 'bias'), ('final.norm.out', 'weight'), ('logits', 'weight'))
+    """
+    head, _point, last = weight.rpartition(".")
+    if head.endswith("norm"):
+        return f"{head}.out", "weight" if last == "gain" else "bias"
+    if weight in ("head", "head_bias"):
+        return "logits", "bias" if weight == "head_bias" else "weight"
+    bias = weight.endswith("_bias")
+    return weight.removesuffix("_bias"), "bias" if bias else "weight"
 
 
 def _pairs(style: str, spec: ModelSpec, known: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ from byhand.spec import Parameter, learned
 
 OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
 NEARLY = Fraction(1, 10**6)  # added to the norm before it divides, as torch does
+LONGEST = 12  # characters of a setting in a formula
 UPDATE, BEFORE = "update.", "before."
 
 
@@ -83,7 +84,7 @@ def _clipping(w: Sheet, grads: dict[str, str], rule: Rule) -> str | None:
     norm = w.line(f"{UPDATE}norm", "norm", "√(Σ squares)", ("one",), squares)
     if rule.clip is None:
         return None
-    formula = f"min(1, {rule.clip} / (norm + {NEARLY}))"
+    formula = f"min(1, {said(rule.clip)} / (norm + {said(NEARLY)}))"
     settings = {"limit": rule.clip, "eps": NEARLY}
     return w.line(f"{UPDATE}clip", "clip_factor", formula, ("one",), {"norm": norm}, **settings)
 
@@ -98,12 +99,12 @@ def _weight(w: Sheet, parameter: Parameter, grad: str, clip: str | None, rule: R
     if decays and rule.kind == "adamw":
         kept = 1 - rule.rate * decays
     elif decays:
-        formula = f"grad + {decays} · weight"
+        formula = f"grad + {said(decays)} · weight"
         grad = line("decayed", "blend", formula, {"y": weight, "x": grad}, of_x=1, of_y=decays)
     change = RULES[rule.kind](line, grad)
-    formula = f"weight - {rule.rate} · change"
+    formula = f"weight - {said(rule.rate)} · change"
     if kept != 1:
-        formula = f"{kept} · weight - {rule.rate} · change"
+        formula = f"{said(kept)} · {formula}"
     reads = {"x": weight, "y": change}
     line("weight", "blend", formula, reads, of_x=kept, of_y=-rule.rate)
 
@@ -144,7 +145,7 @@ def _sgd(line: _Lines, grad: str) -> str:
 def _momentum(line: _Lines, grad: str) -> str:
     """m = μ·m + grad: a running sum, in which old gradients fade."""
     mu, before = line.rule.momentum, line.before("m")
-    formula = "grad" if before is None else f"{mu} · m + grad"
+    formula = "grad" if before is None else f"{said(mu)} · m + grad"
     return line("m", "blend", formula, {"x": before, "y": grad}, of_x=mu, of_y=1)
 
 
@@ -153,19 +154,33 @@ def _adam(line: _Lines, grad: str) -> str:
     m = _running_mean(line, "m", grad, line.rule.betas[0], squared=False)
     v = _running_mean(line, "v", grad, line.rule.betas[1], squared=True)
     eps = line.rule.eps
-    root = line("root", "root_plus", f"√v̂ + {eps}", {"x": v}, eps=eps)
+    root = line("root", "root_plus", f"√v̂ + {said(eps)}", {"x": v}, eps=eps)
     return line("change", "divide", "m̂ / root", {"x": m, "y": root})
 
 
 def _running_mean(line: _Lines, moment: str, grad: str, beta: Fraction, *, squared: bool) -> str:
     """β·m + (1 - β)·grad, corrected by 1 - βᵗ, since it began at 0."""
     before, rest, name = line.before(moment), 1 - beta, "grad²" if squared else "grad"
-    formula = f"{rest} · {name}" if before is None else f"{beta} · {moment} + {rest} · {name}"
+    formula = f"{said(rest)} · {name}"
+    if before is not None:
+        formula = f"{said(beta)} · {moment} + {formula}"
     reads = {"x": before, "y": grad}
     mean = line(moment, "blend", formula, reads, of_x=beta, of_y=rest, squared=squared or None)
     whole = 1 - beta**line.rule.step
-    corrected = f"{moment} / {whole}"
+    corrected = f"{moment} / (1 - {said(beta)}^{line.rule.step})"
     return line(f"{moment}_hat", "blend", corrected, {"y": mean}, of_y=1 / whole)
+
+
+def said(number: Fraction) -> str:
+    """A setting as people write it: 0.1, 1e-08 or 1/3; decimals where the fraction is long.
+
+    >>> said(Fraction(1, 10)), said(Fraction(1, 3)), said(Fraction(1, 10**8))
+    ('0.1', '1/3', '1e-08')
+    """
+    short = f"{float(number):g}"
+    if Fraction(short) == number:
+        return short
+    return str(number) if len(str(number)) <= LONGEST else f"{float(number):.6g}"
 
 
 RULES = {"sgd": _sgd, "momentum": _momentum, "adam": _adam, "adamw": _adam}

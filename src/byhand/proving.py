@@ -10,7 +10,7 @@ the same weights in the head are proven tied.  The rest is reported as undecided
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -43,6 +43,7 @@ START = 32  # bits of the first attempt, beyond those of the digits
 A_BLOCK = (
     8  # and for each block: entry by entry it takes about three for each doubling of the width
 )
+A_GRADIENT = 32  # and for gradients: many are small beside what they are sums of
 ASK_EXACT = 512  # bits after which exact numbers decide whether a number is zero
 SMALL = 2_500_000  # parameters times positions up to which balls are faster than limbs
 USUAL_LENGTH = 16  # positions that are assumed unless given
@@ -86,7 +87,8 @@ class Prover:
         self.digits = check_digits(digits)
         assert isinstance(job.numbers, Enclosing), job.numbers
         self.most = job.numbers.limit if limit is None else limit
-        self.bits = min(job.numbers.bits, self.most)  # of the first attempt
+        more = A_GRADIENT if any(gradients_of_weights(job.plan)) else 0
+        self.bits = min(job.numbers.bits + more, self.most)  # of the first attempt
         self.found = False  # whether `bits` have proven a job
         self.passes = Passes(Admitted(job.model.weights, job.numbers))
         self.bounded = known_to_so_many_decimals(job.model)
@@ -101,7 +103,9 @@ class Prover:
     ) -> Trace:
         """The job's trace, proven as far as possible; `times` as in `repeating.Passes`."""
         asked, settled = asked_steps(job), dict[str, None]()
-        exactly = _Exactly(job, settled) if pencil_sized(job.model) else None
+        exactly = (
+            Exactly(lambda: _in_exact_numbers(job), settled) if pencil_sized(job.model) else None
+        )
         before: Shortfall | None = None
         bits = self.bits
         while True:
@@ -253,18 +257,23 @@ def _with_ties(trace: Trace, positions: Sequence[int], settled: dict[str, None])
     return replace(trace, steps={**trace.steps, "next": replace(worked, value=value)})
 
 
-class _Exactly:
+def _in_exact_numbers(job: Job) -> Trace:
+    from byhand.numbers.exact import Exact
+
+    return replace(job, numbers=Exact()).work()
+
+
+class Exactly:
     """The same job in exact numbers, worked out when first needed, to prove zeros and ties."""
 
-    def __init__(self, job: Job, settled: dict[str, None]) -> None:
-        self.job = job
+    def __init__(self, work: Callable[[], Trace], settled: dict[str, None]) -> None:
+        self.work = work
         self.settled = settled  # addresses proven here; new ones are added
 
     @cached_property
     def trace(self) -> Trace:
-        from byhand.numbers.exact import Exact
-
-        return replace(self.job, numbers=Exact()).work()
+        """The exact trace."""
+        return self.work()
 
     def settle(self, trace: Trace, short: Shortfall) -> Trace:
         """The trace with zeros that are proven zeros, and tokens that are proven by algebra."""

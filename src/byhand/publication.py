@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byhand import evaluate, models
+from byhand import evaluate, forward, models
+from byhand.backward import adjoint
 from byhand.document.compose.book import bind
 from byhand.document.compose.book.edition import Edition
 from byhand.drafts import write_all
 from byhand.errors import UsageError
 from byhand.language import _, spoken
+from byhand.numbers.adjoints import UNCOUNTED
+from byhand.optimizer import Rule, update
+from byhand.plan import Plan
 from byhand.tracing import Trace
 
 if TYPE_CHECKING:
@@ -66,17 +70,36 @@ def spreadsheet_of(trace: Trace) -> bytes:
     from byhand.numbers.floats import Floats
 
     check_size(trace.plan)  # before anything more is worked out
-    floats = Floats("float64")
+    plan, targets = training_plan(trace) or (trace.plan, trace.targets)
     job = evaluate.Job(
         trace.model,
-        trace.plan,
-        floats,
+        plan,
+        Floats("float64"),
         trace.text,
         trace.tokens,
         trace.target,
-        targets=trace.targets,
+        targets=targets,
     )
     return spreadsheet(trace, job.work())
+
+
+def training_plan(trace: Trace) -> tuple[Plan, tuple[int, ...] | None] | None:
+    """The pass of a trace with one training step behind it, and the targets of its positions.
+
+    It learns from the loss of the trace; a trace without one learns each position's next token.
+    None for a model with many weights, or with weights that are one, and for a text of one token.
+    """
+    model, targets = trace.model, trace.targets
+    if not evaluate.pencil_sized(model) or any(w.same_as for w in model.weights.values()):
+        return None
+    steps = tuple(step for step in trace.plan if step.stage == "forward")
+    plan = replace(trace.plan, steps=steps)
+    if not {"loss", "mean_loss"} & plan.known.keys():
+        if len(trace.tokens) < 2 or trace.asked:
+            return None
+        plan = forward.plan(model.spec, len(trace.tokens), losses=True)
+        targets = (*trace.tokens[1:], UNCOUNTED)
+    return update(adjoint(plan), Rule()), targets
 
 
 def seen_from(folder: Path, called: str) -> str:

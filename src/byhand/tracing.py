@@ -312,6 +312,14 @@ class Trace(Mapping[str, Any], Shown):
         return None if worked is None or worked.missing else worked[0]
 
     @property
+    def losses(self) -> tuple[Any, ...] | None:
+        """The loss at each position, None where it does not count; None where not asked for."""
+        worked = self.steps.get("losses")
+        if worked is None or worked.missing:
+            return None
+        return tuple(worked[place] for place in range(worked.step.shape[0]))
+
+    @property
     def mean_loss(self) -> Any:
         """The mean of the losses at all positions; None where it was not asked for."""
         worked = self.steps.get("mean_loss")
@@ -327,9 +335,11 @@ class Trace(Mapping[str, Any], Shown):
         """The gradients of the loss, by what they are gradients of: a step, or `weight.` a name.
 
         >>> import byhand
-        >>> trace = byhand.trace("tiny", backward=True)
-        >>> trace.grad["logits"]
-        >>> trace.grad["weight.block.0.attn.q"]
+        >>> trace = byhand.trace("tiny", "a b", target="c", backward=True, numbers="float64")
+        >>> trace.grad["logits"][1].round(4).tolist()
+        [0.6652, 0.09, -0.7553]
+        >>> trace.grad["weight.block.0.mlp.norm.gain"].address
+        'grad.weight.block.0.mlp.norm.gain'
         """
         return Gradients(self)
 

@@ -6,12 +6,15 @@ asks only for shapes and counts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from byhand.counting import count
 from byhand.document.book import Book
 from byhand.document.compose.book import bind
-from byhand.document.compose.worksheet import VALUES, Questioning, Worksheet, claims_text, worksheet
+from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.one_step import OneStep
+from byhand.document.compose.worksheet import Questioning, Worksheet, claims_text, worksheet
 from byhand.editions import TOY_ENTRIES, TOY_PARAMETERS, command_on, edition_of
 from byhand.errors import InputError
 from byhand.evaluate import Job
@@ -30,14 +33,16 @@ def make_worksheet(
     `called` is the model's name for those who check the sheet.  `book` is the book of the trace, if
     it exists already.
     """
-    places = None
-    if VALUES in asking.which and _by_hand(trace):
-        trace, places = _with_a_pencil(trace, asking.decimals)
-        book = None
+    places = rule = None
+    if asking.worked and _by_hand(trace):
+        edition, places = _with_a_pencil(trace, asking, called)
+        trace, book = edition.trace, bind(edition, spoken(), explaining=False)
+        if edition.one_step is not None and edition.one_step.measured:
+            trace, rule = _both(trace, edition.one_step), edition.one_step.rule
     if book is None:
         edition = edition_of(trace, command_on(called, trace.text), called=called)
         book = bind(edition, spoken(), explaining=False)
-    return worksheet(trace, book, asking, decimals=places, called=called)
+    return worksheet(trace, book, asking, decimals=places, called=called, rule=rule)
 
 
 def _by_hand(trace: Trace) -> bool:
@@ -47,28 +52,38 @@ def _by_hand(trace: Trace) -> bool:
     return entries <= TOY_ENTRIES and parameters <= TOY_PARAMETERS
 
 
-def _with_a_pencil(trace: Trace, decimals: int | None) -> tuple[Trace, int]:
-    """The same pass in pencil numbers, and their decimals.
+def _with_a_pencil(trace: Trace, asking: Questioning, called: str) -> tuple[Edition, int]:
+    """The edition of the same pass in pencil numbers, and their decimals.
 
     Unless given, there are enough decimals that no divisor and no probability is rounded to 0.
     """
+    decimals, command = asking.decimals, command_on(called, trace.text)
     for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
         pencil = Pencil(places)
         try:
-            job = Job(
-                trace.model,
-                trace.plan,
-                pencil,
-                trace.text,
-                trace.tokens,
-                trace.target,
-                targets=trace.targets,
-            )
-            return job.work(), places
+            job = Job(trace.model, trace.plan, pencil, trace.text, trace.tokens, trace.target)
+            edition = edition_of(job.work(), command, called=called, learning=asking.learning)
+            if edition.one_step is not None and edition.one_step.error is not None:
+                raise edition.one_step.error
+            return _in_full(edition), places
         except InputError:
             if places in (decimals, MOST_DECIMALS):
                 raise
     raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _in_full(edition: Edition) -> Edition:
+    """The edition with every line of the training step as numbers: a student needs them."""
+    step = edition.one_step
+    return edition if step is None else replace(edition, one_step=replace(step, in_full=True))
+
+
+def _both(trace: Trace, one_step: OneStep) -> Trace:
+    """The pass and the training step as one trace: every line that a sheet may ask for."""
+    learned = one_step.trace
+    own = tuple(step for step in trace.plan if step.address not in learned.steps)
+    plan = replace(learned.plan, steps=(*own, *learned.plan))
+    return replace(learned, plan=plan, steps={**trace.steps, **learned.steps}, target=trace.target)
 
 
 def worksheet_files(sheet: Worksheet, *, pdf: bool = False) -> dict[str, bytes]:

@@ -20,14 +20,14 @@ WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown command": (
         ["trac", "tiny"],
         """error: there is no command 'trac'
-  expected: trace, generate, check, explain, book, serve, train, models, count, selftest
+  expected: trace, generate, check, explain, book, serve, step, train, models, count, selftest
   hint: did you mean trace, train?
 """,
     ),
     "a model where a command belongs": (
         ["tiny"],
         """error: there is no command 'tiny'
-  expected: trace, generate, check, explain, book, serve, train, models, count, selftest
+  expected: trace, generate, check, explain, book, serve, step, train, models, count, selftest
   hint: did you mean byhand trace tiny?
 """,
     ),
@@ -288,8 +288,8 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
         (
             ["--lang=es", "trac"],
             "error: no existe la orden 'trac'\n"
-            "  se esperaba: trace, generate, check, explain, book, serve, train, models, count, "
-            "selftest\n"
+            "  se esperaba: trace, generate, check, explain, book, serve, step, train, models, "
+            "count, selftest\n"
             "  pista: ¿quizá trace, train?\n",
         ),
         (

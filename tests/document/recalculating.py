@@ -77,6 +77,17 @@ def change(path: Path, name: str, row: int, column: int, value: Any) -> None:
     book.save(path)
 
 
+def paste(path: Path, found: Recalculated, source: str, target: str) -> None:
+    """Copies a range and pastes it over another, as values."""
+    book = openpyxl.load_workbook(path)
+    sheet, rows = names_of(path)[target]
+    for cells, values in zip(rows, found.table(source), strict=True):
+        for cell, value in zip(cells, values, strict=True):
+            if value is not None:
+                book[sheet][cell].value = value
+    book.save(path)
+
+
 def type_token(path: Path, position: int, token: str, name: str = "tokens") -> None:
     """Types another token into its cell, left of its id."""
     book = openpyxl.load_workbook(path)
@@ -124,6 +135,15 @@ class Workbook:
         """A cell of a table, as `formulas` calls it."""
         sheet, rows = self.names[name]
         return f"'[{self.path.name}]{sheet.upper()}'!{rows[row][column]}"
+
+    def pasted(self, found: Recalculated, source: str, target: str) -> dict[str, Any]:
+        """What is typed when one range is copied and pasted over another, as values."""
+        return {
+            self.cell(target, row, column): value
+            for row, values in enumerate(found.table(source))
+            for column, value in enumerate(values)
+            if value is not None
+        }
 
     def token_cell(self, position: int, name: str = "tokens") -> str:
         """The cell in which a token is typed: left of its id."""

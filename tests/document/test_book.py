@@ -44,7 +44,7 @@ from byhand.models import builtin_names
 
 FUNCTIONS = {
     "sqrt": sqrt, "exp": exp, "ln": log, "sin": sin, "cos": cos, "tanh": tanh, "erf": erf,
-    "relu": lambda x: max(0.0, x),
+    "relu": lambda x: max(0.0, x), "step": lambda x: float(x > 0),
 }  # fmt: skip
 
 
@@ -361,7 +361,9 @@ def test_a_toy_is_shown_whole_as_colours_every_step_and_every_tensor() -> None:
     steps = {worked.address for worked in edition.trace.values() if not worked.whole}
     weights = {f"weight.{name}" for name in edition.showing.parameters}
     assert patterns == {address for address in steps if address.endswith(".attn.weights")}
-    assert {*strips, *patterns} == steps | weights
+    gradients = {address for address in strips if address.startswith("grad.")}
+    assert {*strips, *patterns} - gradients == steps | weights
+    assert gradients >= {f"grad.{address}" for address in weights}
     assert all(strip.pooled == (1, 1) for strip in strips.values())
     probs = strips["probs"]
     assert probs.values.shape == (8, 64)

@@ -14,6 +14,7 @@ import pytest
 from recalculating import (
     by_libreoffice,
     change,
+    paste,
     save_spreadsheet,
     type_token,
     without_results,
@@ -24,6 +25,7 @@ import byhand
 from byhand.document.media.xlsx import formulas
 from byhand.evaluate import prepare
 from byhand.model import Model
+from byhand.models import open_model
 from byhand.numbers.floats import Floats
 from oracles.architectures import spread
 
@@ -51,6 +53,20 @@ def test_libreoffice_follows_a_changed_weight_and_token(journey: Model, tmp_path
     other = with_weight(journey, "block.0.mlp.out", (2, 0), Fraction(4))
     trace = prepare(other, "the cat sat dog", Floats("float64"), target="mat").work()
     assert assert_says(by_libreoffice(path, tmp_path), trace) > 270
+
+
+@pytest.mark.parametrize("name", ["tiny", "journey", "abc"])
+def test_a_class_trains_in_libreoffice(name: str, tmp_path: Path) -> None:
+    model = open_model(name)
+    path = saved(byhand.trace(name), tmp_path)
+    training = byhand.step(name, steps=5, numbers="float64")
+    loss = "mean_loss" if model.target is None else "loss"
+    losses = []
+    for _step in training.losses:
+        found = by_libreoffice(path, tmp_path)
+        losses.append(found.table(loss)[0][0])
+        paste(path, found, "new_weights", "old_weights")
+    assert losses == pytest.approx([float(each) for each in training.losses], rel=1e-9)
 
 
 def test_without_recalculation_the_wrong_results_would_be_seen(tmp_path: Path) -> None:

@@ -15,7 +15,15 @@ import torch.nn.functional as F  # noqa: N812 - its name everywhere
 from torch import Tensor
 
 from byhand.numbers.base import ABSENT
-from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, RotarySpec
+from byhand.spec import (
+    AttentionSpec,
+    BlockSpec,
+    MlpSpec,
+    ModelSpec,
+    NormSpec,
+    RotarySpec,
+    learned,
+)
 from byhand.weights import Weights
 from oracles.arb_pass import ball_of, weight_ball
 
@@ -51,9 +59,13 @@ class TorchPass:
         target: int,
         positions: Sequence[int] | None = None,
         mask: Sequence[Sequence[bool]] | None = None,
+        *,
+        learning: bool = False,
     ) -> None:
         self.spec = spec
         self.w = float_tensors(weights)
+        for parameter in learned(spec) if learning else ():
+            self.w[parameter.name].requires_grad_()
         self.ids = torch.tensor(tokens)
         self.places = torch.tensor(range(len(tokens)) if positions is None else positions)
         self.may_look = torch.ones(len(tokens), len(tokens), dtype=torch.bool)
@@ -61,6 +73,25 @@ class TorchPass:
             self.may_look &= torch.tensor(mask)
         self.found: dict[str, Tensor] = {}
         self._run(target)
+
+    def gradients(self, targets: Sequence[int], *, last: bool = False) -> dict[str, Tensor]:
+        """The gradients of the mean loss by torch.autograd, under `grad.` and an address.
+
+        With `last`, those of the last position's loss.  A target of -1 does not count.
+        """
+        ids = torch.tensor(targets)
+        logits = self.found["logits"]
+        loss = F.cross_entropy(
+            *((logits[-1:], ids[-1:]) if last else (logits, ids)), ignore_index=-1
+        )
+        inside = {name: x for name, x in self.found.items() if x.requires_grad}
+        inside |= {f"weight.{name}": x for name, x in self.w.items() if x.requires_grad}
+        found = torch.autograd.grad(loss, list(inside.values()), allow_unused=True)
+        return {
+            f"grad.{name}": grad
+            for name, grad in zip(inside, found, strict=True)
+            if grad is not None
+        }
 
     def _run(self, target: int) -> None:
         spec = self.spec

@@ -4,98 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from person import Page
 from serving_server import served
 
 from byhand.serving.limits import Limits
-from patience import PATIENCE
 
 sys.path.append(str(Path(__file__).parents[1] / "document"))
 
-from browser import CONTRASTS, DESKTOP, FAULTS, PHONE, axe_core, launched
+from browser import CONTRASTS, FAULTS, PHONE, axe_core
 
 WEIGHT = "weight.embed.token[2,0]"  # of tiny's third word, which a larger first number brings about
 STATIONS = "all => all.map((one) => one.dataset.station)"
-VIEWS = ("steps", "weights", "pictures", "compare", "practice")
-
-
-class Page:
-    """One window on the page, and what it lets out."""
-
-    def __init__(self, browser: Any, origin: str, **settings: Any) -> None:
-        self.origin = origin
-        self.context = browser.new_context(
-            **{"viewport": DESKTOP, "locale": "en-GB", "reduced_motion": "reduce", **settings}
-        )
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(1000 * PATIENCE)
-        self.complaints: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self._asked(request.url))
-
-    def _asked(self, url: str) -> None:
-        if not url.startswith((self.origin, "blob:", "data:")):
-            self.complaints.append(f"asked elsewhere: {url}")
-
-    def open(self, where: str = "/?model=tiny&language=en") -> Any:
-        self.page.goto(self.origin + where)
-        self.page.wait_for_selector("#main .view")
-        return self.page
-
-    def see(self, selector: str, text: str | re.Pattern[str] | None = None) -> Any:
-        """Waits until something with this text stands there."""
-        found = self.page.locator(selector)
-        if text is not None:
-            found = found.filter(has_text=text)
-        found.first.wait_for(state="visible")
-        return found.first
-
-    def gone(self, selector: str, text: str | None = None) -> None:
-        found = self.page.locator(selector)
-        (found.filter(has_text=text) if text else found).first.wait_for(state="hidden")
-
-    def view(self, name: str) -> None:
-        self.page.click(f".views a[data-view={name}]")
-        self.see(f".view.{name}")
-
-    def change_weight(self, address: str, text: str) -> None:
-        self.page.click(f'#main button[data-a="{address}"]')
-        self.page.fill("#weight-text", text)
-
-    def foretold(self) -> str:
-        found: str = self.page.inner_text(".tokens .guess .token")
-        return found
-
-    @property
-    def title(self) -> str:
-        found: str = self.page.inner_text(".step-title")
-        return found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launched() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def origin() -> Iterator[str]:
-    with served(limits=Limits(workers=1)) as address:
-        yield f"http://127.0.0.1:{address.port}"
-
-
-@pytest.fixture
-def person(browser: Any, origin: str) -> Iterator[Page]:
-    """A person at a desk; afterwards the page has neither complained nor asked elsewhere."""
-    found = Page(browser, origin)
-    yield found
-    found.context.close()
-    assert found.complaints == []
+VIEWS = ("steps", "weights", "learn", "pictures", "compare", "practice")
 
 
 # ------------------------------------------------------------------ a person plays

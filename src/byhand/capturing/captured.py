@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 IDS, MASK, POSITIONS, SEGMENTS = "input_ids", "attention_mask", "position_ids", "segment_ids"
+TARGETS = "targets"
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,16 @@ class Capture:
     past: int = 0  # positions before the tokens, known only to a cache
     segments: npt.NDArray[np.int64] | None = None  # packed texts: the text of each position
     pairs: npt.NDArray[np.bool_] | None = None  # (batch, query, key): a mask of all pairs
+    targets: npt.NDArray[np.int64] | None = None  # the token that should come; -1: it counts not
+    optimizer: str | None = None  # with its settings, where it took a step
 
     def sheet(self) -> Sheet:
         """The capture as a sheet of claims."""
         from byhand.checking.readers.arrays import sheet_of_arrays
 
         self._from_the_start()
-        said = {} if self.precision is None else {"precision": self.precision}
+        told = {"precision": self.precision, "optimizer": self.optimizer}
+        said = {key: text for key, text in told.items() if text}
         return sheet_of_arrays(str(self), [*self.arrays.items(), *self._given().items()], said)
 
     def save(self, path: str | Path) -> None:
@@ -65,7 +69,8 @@ class Capture:
             )
         arrays = {**self.arrays, **self._given()}
         facts = {"model": self.model, "dtype": self.dtype, "attention": self.attention}
-        said = {key: text for key, text in {**facts, "precision": self.precision}.items() if text}
+        told = {**facts, "precision": self.precision, "optimizer": self.optimizer}
+        said = {key: text for key, text in told.items() if text}
         forms = {name: Form(array.dtype, array.shape) for name, array in arrays.items()}
 
         def put_all(draft: Path) -> None:
@@ -88,7 +93,8 @@ class Capture:
 
     def _given(self) -> dict[str, npt.NDArray[np.int64]]:
         mask = self.mask if self.pairs is None else self.pairs[:, None]
-        given = {IDS: self.tokens, MASK: mask, POSITIONS: self.positions, SEGMENTS: self.segments}
+        given = {IDS: self.tokens, MASK: mask, POSITIONS: self.positions, SEGMENTS: self.segments,
+                 TARGETS: self.targets}  # fmt: skip
         return {name: each.astype(np.int64) for name, each in given.items() if each is not None}
 
     def __str__(self) -> str:

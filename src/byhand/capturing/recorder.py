@@ -18,26 +18,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byhand.capturing.learning import Kept, Listener
 from byhand.capturing.modules import Modules, row_of
 from byhand.checking.masks import pairs_of, segments_of
 from byhand.checking.readers.arrays import as_array
-from byhand.errors import InputError, UsageError
+from byhand.errors import UsageError
 from byhand.language import _
 from byhand.names import ROWS
+from byhand.plan import GRAD
 
 Array = npt.NDArray[Any]
 POSITIONS = "position_ids"
 COUNTING = ("wpe", "rotary_emb")  # modules that receive the positions
 
 
-class Recorder:
+class Recorder(Kept):
     """Records the values that pass through the hooks."""
 
-    def __init__(self, attention: str | None = None) -> None:
-        self.arrays: dict[str, Array] = {}
+    def __init__(self, attention: str | None = None, back: Listener | None = None) -> None:
+        super().__init__()
+        self.back = back  # what listens to the gradients, where they are asked for
         self.positions: npt.NDArray[np.int64] | None = None
         self.looking = Looking(attention)
-        self.left_out: dict[str, str] = {}
         self.known: set[str] = set()  # leaf modules that ran and have a step
         self.unknown: list[str] = []  # leaf modules that ran and have none
         self._same: dict[tuple[int, int | None], list[str]] = {}  # names of the same step
@@ -76,6 +78,9 @@ class Recorder:
     def _keep(self, name: str, output: Any) -> None:
         if (value := _floats(output)) is None:
             return
+        if self.back is not None and self.back.returning:  # worked out again: checkpointing
+            self.back.listen(name, value)
+            return
         before = self.arrays.pop(name, None)
         if name not in self.left_out:
             self._put(name, value)
@@ -87,14 +92,13 @@ class Recorder:
         """Keeps the attention weights that eager attention returns beside its output."""
         weights: Any = output[1] if isinstance(output, tuple) and len(output) > 1 else None
         if hasattr(weights, "detach") and weights.ndim == 4:
-            self._put(f"block.{layer}.attn.weights", weights)
+            self._keep(f"block.{layer}.attn.weights", weights)
 
     def _put(self, name: str, value: Any) -> None:
-        """Keeps a copy of a tensor, since the model may change it later."""
-        try:
-            self.arrays[name] = np.array(as_array(value, name))
-        except InputError as error:
-            self.left_out[name] = error.message
+        """Keeps a copy of a tensor, and listens to its gradient."""
+        self.put(name, value)
+        if self.back is not None:
+            self.back.listen(name, value)
 
     def _count(self, args: Any, kwargs: Mapping[str, Any]) -> None:
         positions = kwargs.get(POSITIONS, args[0] if args else None)
@@ -115,7 +119,7 @@ class Recorder:
                 continue  # a quantised cache stores them differently
             names = names_of(layer, first_held(held, end), end)
             for name, tensor in zip(names, both, strict=True):
-                self._put(name, tensor[:, :, :end])
+                self._put(name, tensor if held <= end else tensor[:, :, :end])
 
     def chosen(self) -> dict[str, Array]:
         """The values, each step under one of its modules' names."""
@@ -123,7 +127,9 @@ class Recorder:
         for same in self._same.values():
             there = [name for name in dict.fromkeys(same) if name in self.arrays]
             again.update(there[1:])
-        return {name: array for name, array in self.arrays.items() if name not in again}
+        back = {} if self.back is None else self.back.found()
+        arrays = {**self.arrays, **back}
+        return {name: x for name, x in arrays.items() if name.removeprefix(GRAD) not in again}
 
 
 def as_ids(value: Any) -> npt.NDArray[np.int64] | None:
@@ -162,6 +168,9 @@ def running(
     handles = [module.register_forward_hook(hook, with_kwargs=True) for module, hook in hooks]
     try:
         model.eval()
+        for name, module in modules.named.items():
+            if recorder.back is not None and getattr(module, "gradient_checkpointing", False):
+                module.training = training[name]  # transformers checkpoints in training alone
         yield
     finally:
         for handle in handles:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from byhand.address import Index
 from byhand.errors import InputError
+from byhand.optimizer import Rule
 from byhand.passes import Mask
 
 Floats = npt.NDArray[np.float64]
@@ -61,6 +62,9 @@ class Sheet:
     positions: npt.NDArray[np.int64] | None = None  # the tokens' positions, if the file gives them
     segments: npt.NDArray[np.int64] | None = None  # packed texts: the text of each position
     pairs: Truths | None = None  # (batch, query, key): which pairs may attend, if given
+    targets: npt.NDArray[np.int64] | None = None  # the next id after each position; below 0: none
+    labels: npt.NDArray[np.int64] | None = None  # the ids themselves; below 0: not predicted
+    optimizer: str | None = None  # with its settings, as `optimizers` reads them
     precision: str | None = None
     label: str | None = None  # the student's name, or another label of the sheet
     marks: Mapping[str, Fraction] = field(default_factory=dict)  # marks for a right line, by name
@@ -136,3 +140,7 @@ class ClaimedText:
     masks: tuple[Mask, ...] | None = None  # one for each block, where the claims give masks
     padding: tuple[int, int] = (0, 0)  # padding positions removed before and after the text
     marks: Mapping[str, Fraction] = field(default_factory=dict)
+    learning: bool = False  # whether claims are about losses of the text, gradients or an update
+    targets: tuple[int, ...] | None = None  # of the losses whose mean the gradients are of
+    rule: Rule | None = None  # of the update
+    lengths: tuple[int, ...] = ()  # of the texts of a batch, where they stand side by side

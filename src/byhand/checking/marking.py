@@ -17,6 +17,10 @@ from byhand.evaluate import Progress
 from byhand.language import _
 from byhand.model import Model
 
+# what one of several dumps may say for all of them
+SAID = ("tokens", "positions", "mask", "segments", "pairs", "targets", "labels", "text",
+        "optimizer", "precision")  # fmt: skip
+
 
 def mark(
     model: Model,
@@ -66,7 +70,7 @@ def _altered(
         return ()
     told = replace(claimed, claims=given, unmatched=())
     marked, _replay = judge_text(
-        model, told, precision, suspects=False, like=like, progress=progress
+        model, told, precision, suspects=False, like=like, progress=progress, gaps_rounded=True
     )
     return tuple(
         replace(line, claim=replace(line.claim, given=True))
@@ -86,7 +90,7 @@ def _joined(sheets: list[Sheet]) -> list[Sheet]:
         return sheets
     said: dict[str, Any] = {
         name: next((found for sheet in dumps if (found := getattr(sheet, name)) is not None), None)
-        for name in ("tokens", "positions", "mask", "segments", "pairs", "text", "precision")
+        for name in SAID
     }
     source = ", ".join(sheet.source for sheet in dumps)
     entries = tuple(entry for sheet in dumps for entry in sheet.entries)

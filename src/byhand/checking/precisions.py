@@ -16,6 +16,7 @@ from byhand.checking.claims import Claim
 from byhand.checking.replay import EXACT
 from byhand.numbers.allowed.precisions import AUTOCAST
 from byhand.numbers.floats.formats import FORMATS, Format
+from byhand.plan import GRAD
 
 READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # inputs of products, or of norms
 
@@ -32,7 +33,8 @@ def usual_precision(claims: Sequence[Claim]) -> str:
     told = [claim for claim in floats if not claim.address.startswith("embed.")] or floats
     narrowest = min((str(claim.format) for claim in told), key=lambda name: FORMATS[name].bits)
     found = narrowest_format((claim.values for claim in told), narrowest)
-    read = (claim for claim in floats if claim.address.endswith(READ_BY_PRODUCTS))
+    read = (claim for claim in floats if claim.address.endswith(READ_BY_PRODUCTS)
+            and not claim.address.startswith(GRAD))  # fmt: skip
     if any(cast_on_the_way(claim.values, str(claim.format), found) for claim in read):
         return f"{AUTOCAST}{found}"
     return found

@@ -18,6 +18,10 @@ from byhand.checking.claims import Claim, Truths
 from byhand.plan import WEIGHT, Plan, Step
 
 Rows = frozenset[int] | None  # positions; None: all of them
+ACROSS = {  # operation and role: inputs that each position reads at all positions
+    ("scores", "k"), ("mix", "v"), ("along_keys", "y"), ("along_queries", "x"),
+    ("along_queries", "y"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,8 @@ def _wanted(step: Step, role: str, read: Step, rows: Rows) -> Rows:
         return None
     if step.op == "loss":
         return frozenset((read.shape[read.position_axis] - 1,))
-    keys = step.op in ("scores", "mix") and role in ("k", "v")
-    return None if keys or step.position_axis is None else rows
+    across = (step.op, role) in ACROSS
+    return None if across or step.position_axis is None else rows
 
 
 def _together(some: Rows, others: Rows) -> Rows:

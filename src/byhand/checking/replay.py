@@ -25,8 +25,10 @@ from byhand.evaluate import Admitted, Progress, pencil_sized, work_out
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import PRECISIONS, Allowed, Judged, Precision, Range, precision
+from byhand.numbers.allowed.ranges import Origin
 from byhand.numbers.base import Prediction
 from byhand.numbers.floats.formats import FORMATS
+from byhand.optimizer import BEFORE
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.tracing import Missing, Worked
 
@@ -36,8 +38,8 @@ MOST_PLACES = 15
 ROUGHLY = 1 / 2  # share of a rough bound (an eighth is our own error) within which a line follows
 USUAL = 3.0  # × the usual rounding error: up to here our own need not be removed
 FINE = (EXACT, "float64", "transformers:float64")  # too fine for float32 products
-IDS = ("tokens", "next", "target")  # steps whose entries are token ids
-SHARES = re.compile(r"block\.\d+\.attn\.weights")
+IDS = ("tokens", "next", "target", "targets")  # steps whose entries are token ids
+SHARES = re.compile(r"block\.\d+\.attn\.weights|grad\.block\.\d+\.attn\.scores")
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class Replay:
     weights: Admitted
     lines: Mapping[str, Sequence[Line]]  # by the address of their step
     progress: Progress | None = None
+    gaps_rounded: bool = False  # what a partly claimed step leaves out was rounded as well
     _true: dict[str, Worked] = field(default_factory=dict)
     _carried: dict[str, Range] = field(default_factory=dict)  # what later steps read
 
@@ -122,6 +125,7 @@ class Replay:
         *,
         like: Replay | None = None,
         progress: Progress | None = None,
+        gaps_rounded: bool = False,
     ) -> Replay:
         """The replay of a text; `like` is a replay of the same model whose weights are reused."""
         from byhand.checking.suspects import Mistaken
@@ -134,7 +138,8 @@ class Replay:
         lines: dict[str, list[Line]] = defaultdict(list)
         for claim in text.claims:
             lines[claim.address].append(Line.of(claim, rounding))
-        replay = cls(model, text, rounding, numbers, weights, lines, progress)
+        numbers.texts = max(1, len(text.lengths))
+        replay = cls(model, text, rounding, numbers, weights, lines, progress, gaps_rounded)
         for address in filter(SHARES.fullmatch, tuple(lines)):
             lines[address] = [_unseen_as_zero(line, replay.plan) for line in lines[address]]
         return replay
@@ -185,7 +190,8 @@ class Replay:
         """
 
         def revise(worked: Worked) -> Worked:
-            lines = [line for line in self.lines.get(worked.address, ()) if not line.claim.given]
+            lines = [line for line in self.lines.get(worked.address, ()) if not line.claim.given
+                     and not worked.address.startswith(BEFORE)]  # fmt: skip
             found = [self.judged(worked, line) for line in lines]
             if self.numbers.rough and any(map(_close, found)):
                 self.numbers.rough = False
@@ -279,11 +285,17 @@ class Replay:
             self.text.tokens,
             self.numbers,
             target=self.text.target,
-            given=given,
+            targets=self.text.targets,
+            given={**self._before(plan), **(given or {})},
             progress=progress or self.progress,
             keep=keep,
             revise=revise,
         )
+
+    def _before(self, plan: Plan) -> dict[str, Worked]:
+        """What the optimizer kept from the step before, as the claims give it."""
+        steps = (step for step in plan if step.address.startswith(BEFORE))
+        return {step.address: self._from_claims(step) for step in steps}
 
     # ------------------------------------------------------------------- claims over values
 
@@ -298,18 +310,18 @@ class Replay:
             value = _anything(worked.step)
         if worked.address in self.complete:
             value = _unmasked(value)
+        elif self.rounding.half_unit and (self.gaps_rounded or not lines):
+            value = _widened(value, self.rounding.half_unit)
         value = self._laid_over(value, lines)
         if worked.address in self.complete and any(np.any(line.slack) for line in lines):
             self._carried.setdefault(worked.address, value)
-        if not lines and self.rounding.half_unit:
-            value = _widened(value, self.rounding.half_unit)
         return Worked(worked.step, value, self.numbers, worked.notes)
 
     def _from_claims(self, step: Step) -> Worked:
         """A step whose entries are all claimed, with the values of the claims."""
         value = self._carried.get(step.address)
         if value is None:
-            value = self._laid_over(_anything(step), self.lines[step.address])
+            value = self._laid_over(_anything(step), self.lines.get(step.address, ()))
         return Worked(step, value, self.numbers)
 
     def _laid_over(self, value: Range, lines: Iterable[Line]) -> Range:
@@ -345,7 +357,9 @@ def _seen(scores: Step) -> Truths:
 
 def _unseen_as_zero(line: Line, plan: Plan) -> Line:
     """The line with 0 at masked attention weights, where some programs have NaN."""
-    seen = _seen(plan[plan[line.claim.address].inputs["x"]])[line.claim.index]
+    step = plan[line.claim.address]
+    softmax = plan[step.inputs["weights"]] if step.op == "softmax_back" else step
+    seen = _seen(plan[softmax.inputs["x"]])[line.claim.index]
     blank = np.isnan(line.values) & ~seen
     return replace(line, values=np.where(blank, 0.0, line.values)) if blank.any() else line
 
@@ -380,7 +394,8 @@ def _anything(step: Step) -> Range:
     absent = None
     if step.op == "scores":
         absent = ~_seen(step)
-    return Range(np.zeros(step.shape), np.full(step.shape, np.inf), None, absent)
+    origin = Origin(shares=True) if step.op in ("softmax", "softmax_back") else None
+    return Range(np.zeros(step.shape), np.full(step.shape, np.inf), None, absent, origin=origin)
 
 
 def _unmasked(value: Range) -> Range:

@@ -17,7 +17,9 @@ from byhand.checking.replay import Line, Replay
 from byhand.checking.suspects import Context, Edit, edits
 from byhand.checking.verdicts import Marked, Suspect
 from byhand.errors import ByhandError
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.allowed import Judged
+from byhand.optimizer import BEFORE
 from byhand.plan import WEIGHT, Step
 from byhand.tracing import Missing
 
@@ -79,7 +81,22 @@ def _context(replay: Replay, region: Region, line: Line, judged: Judged) -> Cont
         expected=judged.expected,
         allowed=judged.allowed,
         slack=line.slack,
+        targets=_targets(replay),
+        rule=replay.text.rule,
+        moments={
+            address: np.asarray(lines[0].values)
+            for address, lines in replay.lines.items()
+            if address.startswith(BEFORE) and address in replay.complete
+        },
     )
+
+
+def _targets(replay: Replay) -> tuple[int, ...] | None:
+    """The token that should come at each position; one target is the last position's."""
+    text = replay.text
+    if text.targets is None and text.target is not None:
+        return (*[UNCOUNTED] * (len(text.tokens) - 1), text.target)
+    return text.targets
 
 
 def _tried(

@@ -25,6 +25,7 @@ from byhand.cli.printing import drop, talk
 from byhand.cli.selftest import command as selftest
 from byhand.cli.serve import command as serve
 from byhand.cli.speaking import Group, Option, complaint, flag, language_settings, later
+from byhand.cli.step import command as step
 from byhand.cli.trace import command as trace
 from byhand.cli.train import command as train
 from byhand.errors import ByhandError, InputError, OutputError
@@ -92,6 +93,7 @@ class Byhand(Group):
         "explain": explain,
         "book": book,
         "serve": serve,
+        "step": step,
         "train": train,
         "models": models,
         "count": count,

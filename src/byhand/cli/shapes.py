@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,25 +13,39 @@ if TYPE_CHECKING:
     from byhand.model import Model
 
 
+@dataclass(frozen=True)
+class Ends:
+    """How a pass ends: with a loss, with the losses of all positions, with gradients."""
+
+    loss: bool
+    losses: bool = False
+    backward: bool = False
+
+
 def show_shapes(
     model: str,
     text: str | None,
     only: tuple[str, ...],
     heads: bool,
-    target: bool,
+    ends: Ends,
     names: str,
     as_json: bool,
 ) -> int:
     """Prints the plan for a text, else for the model's own or for the longest possible text."""
     from byhand import forward
+    from byhand.backward import adjoint
     from byhand.cli.choosing import style_of
     from byhand.models import is_checkpoint
+    from byhand.plan import GRAD
 
     spec, _weights = architecture(model)
     whole = opened(model) if text is None or not is_checkpoint(model) else with_tokenizer(model)
     style = style_of(names, None if whole is None else whole.family)
     length = length_of(whole, text) or min(spec.context or 8, 8)
-    plan = forward.plan(spec, length, target=target, head_outputs=heads)
+    backward = ends.backward or any(pattern.startswith(GRAD) for pattern in only)
+    losses = ends.losses or (backward and not ends.loss)
+    plan = forward.plan(spec, length, target=ends.loss, losses=losses, head_outputs=heads)
+    plan = adjoint(plan) if backward else plan
     shown = set(plan.matching(only)) if only else {step.address for step in plan}
     if as_json:
         from byhand.document.media.json.trace import write_plan_json

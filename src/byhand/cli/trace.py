@@ -13,6 +13,7 @@ from byhand.cli.printing import talk
 from byhand.cli.speaking import as_text_command, flag, json_option, later, option
 from byhand.errors import AddressError, UsageError
 from byhand.language import _
+from byhand.options import refuse_together
 
 if TYPE_CHECKING:
     from byhand.evaluate import Job, Progress
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     multiple=True,
 )
 @option("--target", "WORD", later("the word that should come next: adds the loss"))
+@flag("--losses", later("the loss at every position, against the text shifted by one"))
+@flag("--backward", later("the gradients too: from the loss back to every weight"))
 @flag("--stop-at-boundary", later("work each position only as far as its numbers stay exact"))
 @numbers_options
 @flag("--heads", later("each head's own part of the output"))
@@ -54,6 +57,8 @@ def command(
     only: tuple[str, ...],
     at: tuple[str, ...],
     target: str | None,
+    losses: bool,
+    backward: bool,
     stop_at_boundary: bool,
     chosen: Chosen,
     heads: bool,
@@ -64,14 +69,17 @@ def command(
 ) -> int:
     """Works a text out, then shows or saves the trace; returns the exit status."""
     if shapes:
-        from byhand.cli.shapes import show_shapes
+        from byhand.cli.shapes import Ends, show_shapes
 
-        return show_shapes(model, text, only, heads, target is not None, names, as_json)
+        ends = Ends(target is not None, losses, backward)
+        return show_shapes(model, text, only, heads, ends, names, as_json)
     from byhand.cli.progress import telling
     from byhand.evaluate import prepare
     from byhand.models import open_model
     from byhand.number_choice import numbers_for
 
+    both = {"backward": backward, "stop-at-boundary": stop_at_boundary}
+    refuse_together(both, "--")
     if chosen.compares:
         from byhand.cli.comparison import compared, refuse, show_comparison
 
@@ -88,6 +96,8 @@ def command(
             text,
             numbers,
             target=target,
+            losses=losses,
+            backward=backward,
             only=only or (("tokens",) if at else ()),
             at=inside,
             head_outputs=heads,

@@ -81,6 +81,7 @@ class Passage:
     remarks: tuple[Remark, ...] = ()
     layer: int | None = None
     looks_back: bool = False
+    backward: bool = False  # on the way back from the loss
     brief: bool = False  # its tensors are too large to show, and statistics stand for them
 
     @property
@@ -98,7 +99,8 @@ class Passage:
 class Page:
     """A chapter; `slug` is the name of its file.
 
-    Slugs: whole, tokens, attention, block, next, explained, exact, parameters.
+    Slugs: whole, tokens, attention, block, next, losses, backward, step, training, explained,
+    exact, parameters.
     """
 
     slug: str

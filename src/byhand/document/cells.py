@@ -17,7 +17,7 @@ from byhand.document.media.html.markup import element
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.notebook import Plain, framed
 from byhand.document.media.html.parts import draw
-from byhand.document.parts import NotWorked, Part, StepPart, WorkingLine
+from byhand.document.parts import NotWorked, Part, Section, StepPart, WorkingLine
 from byhand.language import _
 from byhand.numbers.exact.value import Value
 from byhand.tracing import Worked
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from byhand.comparing import Comparison
     from byhand.counting import Inventory
     from byhand.generating import Generation
+    from byhand.learning import Training, TrainingStep
 
 
-def parts_cell(parts: Iterable[Part], title: str = "") -> str:
+def parts_cell(parts: Iterable[Part | Section], title: str = "") -> str:
     """Parts of a document as one piece of HTML, in the current language."""
     pen = _pen()
     head = [element("p", title, class_="title")] if title else []
@@ -56,6 +57,20 @@ def generation_cell(generation: Generation) -> str:
     from byhand.document.compose.generation import cell_parts
 
     return parts_cell(cell_parts(generation), generation.model.name)
+
+
+def training_cell(training: Training) -> str:
+    """Training steps: the losses, and the last step line by line."""
+    from byhand.document.compose.learning import cell_parts
+
+    return parts_cell(cell_parts(training), training.model.name)
+
+
+def training_step_cell(step: TrainingStep) -> str:
+    """One training step: its rule, its loss and its norm."""
+    from byhand.document.compose.learning import step_facts
+
+    return parts_cell([step_facts(step)], step.trace.model.name)
 
 
 def inventory_cell(inventory: Inventory) -> str:

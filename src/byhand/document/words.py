@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from byhand.language import _
 from byhand.language import whole as whole
 from byhand.numbers.base import Numbers, Prediction
-from byhand.plan import WEIGHT
+from byhand.plan import GRAD, WEIGHT
 from byhand.tracing import Missing, Trace, Worked
 
 if TYPE_CHECKING:
@@ -25,26 +25,48 @@ SIGNS = {"exact": "", "named": "√", "enclosed": "±", "rounded": "~"}  # of th
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stage of the spine; `layer` where there are several of its kind."""
+    """A stage of the spine; `layer` where there are several of its kind, `back` on the way back."""
 
-    kind: str  # tokens, embedding, attn, mlp, final, next, loss
+    kind: str  # tokens, embedding, attn, mlp, final, next, loss, update
     layer: int | None = None
+    back: bool = False
 
 
 def place_of(address: str) -> Place:
-    """The stage a step belongs to."""
+    """The stage a step belongs to; a gradient that comes through a step, to that step's."""
     parts = address.split(".")
+    if parts[0] == "grad":
+        own = address.rpartition(".via.")[2].removeprefix(GRAD).removeprefix(WEIGHT)
+        return replace(place_of(own), back=True)
+    if parts[0] in ("update", "before"):
+        return Place("update")
     if parts[0] == "block":
         return Place(parts[2], int(parts[1]))
     if parts[0] in ("embed", "stream"):
         return Place("embedding")
-    if parts[0] in ("target", "loss"):
+    if parts[0] in ("target", "loss", "targets", "losses", "mean_loss"):
         return Place("loss")
     return Place({"tokens": "tokens", "final": "final"}.get(parts[0], "next"))
 
 
+def places(addresses: Iterable[str]) -> Iterator[Place]:
+    """The stage of each step.  On the way back, none is returned to: a weight's gradient may come a
+    line later than the gradient that flows on."""
+    place, behind = Place("tokens"), set[Place]()
+    for address in addresses:
+        here = place_of(address)
+        if not (here.back and here in behind):
+            place = here
+            behind.add(here)
+        yield place
+
+
 def stage_title(place: Place) -> str:
     """The heading of a stage."""
+    if place.back:
+        whole = stage_title(replace(place, back=False))
+        first = place.kind == "next"
+        return _("Backward") if first else _("Backward · {stage}").format(stage=whole)
     return {
         "tokens": _("Tokens"),
         "embedding": _("Embedding"),
@@ -53,11 +75,14 @@ def stage_title(place: Place) -> str:
         "final": _("Final norm"),
         "loss": _("Loss"),
         "next": _("Next token"),
+        "update": _("Update"),
     }[place.kind].format(layer=place.layer)
 
 
 def stage_about(place: Place) -> str:
     """A sentence on what happens in a stage."""
+    if place.back:
+        return _about_backward(place.kind)
     return {
         "tokens": _("A model sees no words, only their places in the vocabulary."),
         "embedding": _(
@@ -76,7 +101,23 @@ def stage_about(place: Place) -> str:
             "The stream is compared with every word of the vocabulary. The largest logit "
             "says the next token; softmax turns the logits into probabilities."
         ),
+        "update": _("Each weight takes a small step against its gradient."),
     }[place.kind]
+
+
+def _about_backward(kind: str) -> str:
+    return {
+        "next": _(
+            "From the loss back to every weight. A gradient says how fast the loss grows with a "
+            "number. Each line takes the gradients of what reads it, times its own slopes."
+        ),
+        "final": _(
+            "A norm fixes the size of a row, so what a gradient has along the row is taken out."
+        ),
+        "mlp": _("Back through the matrices, and times the slope of the activation between them."),
+        "attn": _("What was mixed flows back to v, and through the weights and scores to q and k."),
+        "embedding": _("Each row of a table gathers the gradients of the positions that took it."),
+    }.get(kind, "")
 
 
 def register_word(register: str) -> str:
@@ -256,10 +297,31 @@ def formula_text(formula: str) -> str:
             _("pair i of {name} turned by {angle}"),
         ),
         (r"sin, cos of (?P<angle>.*)", _("sin, cos of {angle}")),
+        *_formulas_of_learning(),
     ):
         if match := re.fullmatch(pattern, formula):
             return text.format(**match.groupdict())
     return formula
+
+
+def _formulas_of_learning() -> Iterator[tuple[str, str]]:
+    """Formulas of gradients and updates that have words in them."""
+    yield r"text → the ids that should come", _("text → the ids that should come")
+    yield (
+        r"probs - 1 at the target of the last position",
+        _("probs - 1 at the target of the last position"),
+    )
+    yield (
+        r"\(probs - 1 at the target\)/positions that count",
+        _("(probs - 1 at the target)/positions that count"),
+    )
+    yield r"Σ grad where the row was taken", _("Σ grad where the row was taken")
+    yield r"the columns of q, k and v", _("the columns of q, k and v")
+    yield r"the columns of each head", _("the columns of each head")
+    yield r"grad turned back", _("grad turned back")
+    yield r"Σ over the heads that share it", _("Σ over the heads that share it")
+    yield r"from the step before", _("from the step before")
+    yield r"via (?P<terms>.*)", _("via {terms}")
 
 
 def token_label(token: str) -> str:

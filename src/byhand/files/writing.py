@@ -21,6 +21,7 @@ from byhand.drafts import write_whole
 from byhand.errors import InputError
 from byhand.expression import Expression, write
 from byhand.files.tables import Table, decimal_text, fixed, model_table, number_text
+from byhand.files.tensor_file import Form, TensorFile
 from byhand.files.tensors import usual_slopes
 from byhand.files.tree import LARGEST_FILE
 from byhand.language import _
@@ -29,6 +30,7 @@ from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.tokens import Ids, Tokenizer, Vocabulary
 from byhand.weights import Data, Tensor
 
+MANY_FLOATS = 2_000  # that a safetensors file holds better
 MOST_WRITTEN = 200_000  # numbers of one file: more belong in a safetensors file
 _PLAIN = re.compile(r"[\w.√(][\w.·√π^()/*+ -]*|-[\w.√(][\w.·√π^()/*+ -]*")
 
@@ -38,9 +40,35 @@ def save_model(model: Model, path: str | Path) -> None:
     write_whole(Path(path), write_model(model).encode())
 
 
-def write_model(model: Model) -> str:
-    """The model file of a model; an InputError if a model file cannot express it."""
-    size = sum(tensor.size for tensor in model.weights.values())
+def save_with_tensors(model: Model, path: str | Path) -> tuple[Path, ...]:
+    """Writes a model file; many floats go into a safetensors file beside it.  Returns the files.
+
+    The tensors are in place before the model file, and each file appears whole.
+    """
+    target = Path(path)
+    floats = {name: tensor.data for name, tensor in model.weights.items() if tensor.floats}
+    if sum(data.size for data in floats.values()) <= MANY_FLOATS:
+        return (write_whole(target, write_model(model).encode()),)
+    beside = target.with_suffix(".safetensors")
+    text = write_model(model, beside.name, frozenset(floats))
+
+    def put(draft: Path) -> None:
+        forms = {name: Form(data.dtype, data.shape) for name, data in floats.items()}
+        with TensorFile(draft, forms, {}) as file:
+            for name, data in floats.items():
+                file.put(name, np.ascontiguousarray(data))
+            file.finish()
+
+    return (write_whole(beside, put), write_whole(target, text.encode()))[::-1]
+
+
+def write_model(model: Model, file: str = "", inside: frozenset[str] = frozenset()) -> str:
+    """The model file of a model; an InputError if a model file cannot express it.
+
+    The weights `inside` the safetensors `file` beside it are not written out.
+    """
+    rest = {name: tensor for name, tensor in model.weights.items() if name not in inside}
+    size = sum(tensor.size for tensor in rest.values())
     if size > MOST_WRITTEN:
         raise InputError(
             _("too many weights for a model file"),
@@ -49,7 +77,8 @@ def write_model(model: Model) -> str:
             hint=_("large weights belong in a safetensors file: weights: {file: …}"),
         )
     lines = [*_heading(model), "weights:" if model.weights else "weights: {}"]
-    for name, tensor in model.weights.items():
+    lines += [f"  file: {_quoted(file)}"] if inside else []
+    for name, tensor in rest.items():
         lines += _tensor(name, tensor, model)
     text = "\n".join(lines) + "\n"
     if len(text) > LARGEST_FILE:
@@ -80,6 +109,11 @@ def _heading(model: Model) -> Iterator[str]:
         table["notes"] = list(model.notes)
     table["model"] = model_table(model.spec)
     yield from _dump(table).splitlines()
+
+
+def refuse_unwritable(model: Model) -> None:
+    """Raises an InputError for a model whose tokenizer a model file cannot hold."""
+    _vocabulary(model.vocabulary)
 
 
 def _vocabulary(vocabulary: Tokenizer) -> Any:

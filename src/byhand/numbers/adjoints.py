@@ -24,6 +24,11 @@ UNCOUNTED = -1  # in place of a target: the loss at this position does not count
 class Adjoints:
     """Losses, adjoints and updates.  Each raises an InputError unless the system has its own."""
 
+    @property
+    def learns(self) -> bool:
+        """Whether the system has these operations of its own."""
+        return type(self).losses is not Adjoints.losses
+
     def _not_here(self) -> Never:
         raise InputError(
             _("{numbers} cannot work out gradients").format(numbers=type(self).__name__)

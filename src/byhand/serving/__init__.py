@@ -4,6 +4,8 @@
     questions      every question with its keys          fields       how their values are read
     states         a State, the library of models        worked_state a State worked out, kept
     edits          State → Model                         settings     the architecture, key by key
+    lessons        what a State's model has learned from learned      the model after its lessons
+    teaching       losses and gradients for the page
     fitted_weights the weights of a changed architecture cache        results kept for a while
     views          one passage and all around it         passages     one passage as HTML
     changes        which numbers an edit changed         comparison   two States side by side

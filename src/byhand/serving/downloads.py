@@ -114,8 +114,14 @@ def _joined(book: Book, state: State) -> Page:
 
 def _edits(state: State) -> str:
     """The edits of the model in words, so that nobody takes it for the original."""
-    made = [f"`{key} = {value}`" for key, value in (*state.architecture, *state.weights)]
-    if not made:
-        return ""
-    more = f" + {len(made) - MOST_EDITS_SAID}" if len(made) > MOST_EDITS_SAID else ""
-    return _("Changed by hand: {edits}.").format(edits=", ".join(made[:MOST_EDITS_SAID]) + more)
+    said = []
+    if state.lessons:
+        steps = sum(lesson.steps for lesson in state.lessons)
+        said.append(_("It has learned for {steps} steps, in float64.").format(steps=steps))
+    by_hand = (pair for lesson in state.lessons for pair in lesson.weights)
+    made = [f"`{key} = {value}`" for key, value in (*state.architecture, *by_hand, *state.weights)]
+    if made:
+        more = f" + {len(made) - MOST_EDITS_SAID}" if len(made) > MOST_EDITS_SAID else ""
+        edits = ", ".join(made[:MOST_EDITS_SAID]) + more
+        said.append(_("Changed by hand: {edits}.").format(edits=edits))
+    return " ".join(said)

@@ -1,7 +1,8 @@
 """The model of a State, with all its edits.
 
 First the architecture is changed (`settings`), then the weights are made to fit (`fitted_weights`),
-then single entries are set, each written as a model file writes it: 0.2, -3/2, sqrt(2)/2, unknown.
+then the lessons are learned (`learned`), then single entries are set, each written as a model file
+writes it: 0.2, -3/2, sqrt(2)/2, unknown.
 Further changes that the edits needed are told in words.
 """
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.errors import AddressError, ByhandError, InputError, nearest
+from byhand.evaluate import Progress
 from byhand.files import scalars
 from byhand.files.literals import Literals
 from byhand.files.tree import List, Scalar, Table
@@ -24,6 +26,8 @@ from byhand.numbers.base import Printed
 from byhand.plan import WEIGHT
 from byhand.serving.cache import Cache
 from byhand.serving.fitted_weights import fitted
+from byhand.serving.learned import Pupil, taught
+from byhand.serving.lessons import Pairs
 from byhand.serving.settings import changed_spec
 from byhand.serving.states import Library, State, base_model
 from byhand.spec import Parameter, parameters
@@ -39,49 +43,57 @@ class Edited:
 
     model: Model
     notes: tuple[str, ...] = ()
+    pupil: Pupil | None = None  # after its lessons, before the last edits by hand
 
 
 _EDITED: Cache[Edited] = Cache(12)
 
 
-def edited(state: State, library: Library) -> Edited:
-    """The model of a State, with its edits."""
+def edited(state: State, library: Library, progress: Progress | None = None) -> Edited:
+    """The model of a State, with its lessons and its edits."""
     key = (
         library.number,
         state.name,
         state.file,
-        state.weights,
         state.architecture,
+        state.lessons,
+        state.weights,
         state.own_target,
         state.language,
     )
-    return _EDITED.of(key, lambda: _edit(state, library))
+    return _EDITED.of(key, lambda: _edit(state, library, progress))
 
 
-def _edit(state: State, library: Library) -> Edited:
-    model = base_model(state, library)
+def _edit(state: State, library: Library, progress: Progress | None) -> Edited:
+    before = model = base_model(state, library)
     notes: list[str] = []
     if state.architecture:
         spec = changed_spec(model.spec, state.architecture)
         weights, said = fitted(model.weights, spec)
         notes += said
         model = replace(model, spec=spec, weights=weights)
+    pupil = None
+    if state.lessons:
+
+        def edit(model: Model, entries: Pairs) -> Model:
+            return replace(model, weights=_with_entries(model, before, entries)[0])
+
+        start = (library.number, state.name, state.file, state.architecture)
+        pupil = taught(model, state.lessons, start, edit, progress)
+        model = pupil.model
     if state.weights:
-        before = base_model(state, library)
         weights, said = _with_entries(model, before, state.weights)
         notes += said
         model = replace(model, weights=weights)
     if not state.own_target:
         model = replace(model, target=None)  # an explicit target counts, even none
-    return Edited(model, tuple(notes))
+    return Edited(model, tuple(notes), pupil)
 
 
 # ------------------------------------------------------------------ single entries
 
 
-def _with_entries(
-    model: Model, before: Model, entries: tuple[tuple[str, str], ...]
-) -> tuple[Weights, tuple[str, ...]]:
+def _with_entries(model: Model, before: Model, entries: Pairs) -> tuple[Weights, tuple[str, ...]]:
     tensors = dict(model.weights)
     wanted = {parameter.name: parameter for parameter in parameters(model.spec)}
     earlier = {parameter.name: parameter for parameter in parameters(before.spec)}

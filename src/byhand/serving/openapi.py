@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from byhand.language import LANGUAGES
+from byhand.optimizer import OPTIMIZERS
 from byhand.options import FORMATS
 from byhand.serving.exchange import NDJSON
 from byhand.serving.fields import LONGEST_TEXT, MOST_TEXTS
+from byhand.serving.lessons import MOST_LESSONS, MOST_STEPS
 from byhand.serving.questions import ASKED, MODELS, Kind, Question
 from byhand.serving.states import (
     LONGEST_ENTRY,
@@ -38,6 +40,26 @@ def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+_WEIGHTS = {
+    "description": "Edited weights: the address of one entry, and a decimal, a fraction or an "
+    "expression.",
+    "type": ["object", "null"],
+    "maxProperties": MOST_EDITS,
+    "additionalProperties": _SCALAR,
+}
+_LESSON = _table(
+    {
+        "text": {"type": "string", "maxLength": LONGEST_TEXT},
+        "target": {**_TEXT_OR_NONE, "description": "null: the text's own next tokens"},
+        "optimizer": {"enum": list(OPTIMIZERS)},
+        "rate": {"type": ["string", "number"], "description": "A decimal from 0 to 9999."},
+        "steps": {"type": "integer", "minimum": 0, "maximum": MOST_STEPS},
+        "weights": _WEIGHTS,
+    },
+    "text",
+)
+
+
 def _state(names: Sequence[str]) -> dict[str, Any]:
     return {
         "type": "object",
@@ -52,17 +74,17 @@ def _state(names: Sequence[str]) -> dict[str, Any]:
                     _table({"file": {"type": "string", "maxLength": LONGEST_FILE}}, "file"),
                 ],
             },
-            "weights": {
-                "description": "Edited weights: the address of one entry, and a decimal, a "
-                "fraction or an expression.",
-                "type": ["object", "null"],
-                "maxProperties": MOST_EDITS,
-                "additionalProperties": _SCALAR,
-            },
+            "weights": _WEIGHTS,
             "architecture": {
                 "description": "What is changed of the model; /api/models lists the choices.",
                 "type": ["object", "null"],
                 "additionalProperties": _SCALAR,
+            },
+            "lessons": {
+                "description": "What the model has learned, in order; edited weights come after.",
+                "type": ["array", "null"],
+                "maxItems": MOST_LESSONS,
+                "items": _LESSON,
             },
             "text": {**_TEXT_OR_NONE, "description": "null: the model's own"},
             "target": {**_TEXT_OR_NONE, "description": "The word that should come next."},

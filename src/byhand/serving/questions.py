@@ -64,7 +64,7 @@ ASKED: Mapping[str, Question] = {
         "views",
         "One passage of the pass, and all around it: the map, the prediction, what changed.",
         {"state": STATE},
-        {"passage": TEXT, "position": PLACE, "before": STATE, "weights": FLAG},
+        {"passage": TEXT, "position": PLACE, "before": STATE, "weights": FLAG, "gradients": FLAG},
         {"state": {**_TINY, "weights": {"embed.token[0,1]": "1/3"}}, "position": 1},
         ("model", "text", "tokens", "numbers", "map", "passages", "passage", "next", "loss"),
     ),
@@ -75,6 +75,20 @@ ASKED: Mapping[str, Question] = {
         {},
         {"state": _TINY, "address": "block.0.attn.scores[0,1,1]"},
         ("address", "html", "ancestors", "readers", "passage"),
+    ),
+    "learn": Question(
+        "teaching",
+        "The losses of a State's lessons; with `gradients`, those that the next step would use.",
+        {"state": STATE},
+        {"gradients": FLAG},
+        {
+            "state": {
+                **_TINY,
+                "target": "c",
+                "lessons": [{"text": "a b", "target": "c", "steps": 3}],
+            }
+        },
+        ("losses",),
     ),
     "weight": Question(
         "tables",

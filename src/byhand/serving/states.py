@@ -25,16 +25,16 @@ from byhand.models import builtin_names, open_model
 from byhand.numbers.base import Numbers
 from byhand.options import FORMATS, Chosen
 from byhand.serving import fields
+from byhand.serving.lessons import Lesson, Pairs, read_lessons
 
 MOST_DIGITS, MOST_DECIMALS = 50, 12
 MOST_EDITS = 4_096  # edited weights of one State
 LONGEST_ENTRY = 400  # characters of one edited weight
 LONGEST_FILE = 4 * 2**20  # characters of a posted model file
+LEARNED_IN = "float64"  # the numbers of lessons
 POSTED = "model.yaml"  # name of a posted file in messages
 
 _LIBRARIES = count()
-
-Pairs = tuple[tuple[str, str], ...]
 
 
 class Library:
@@ -70,8 +70,9 @@ class State:
 
     name: str | None = None
     file: str | None = None
-    weights: Pairs = ()  # address of one entry → text, in the order of the edits
     architecture: Pairs = ()  # key → text
+    lessons: tuple[Lesson, ...] = ()  # what the model of this architecture has learned
+    weights: Pairs = ()  # address of one entry → text, in the order of the edits, after all lessons
     text: str | None = None  # None: the model's own
     target: str | None = None
     own_target: bool = True  # without a target: the model's own, if the text is its own
@@ -85,36 +86,39 @@ class State:
 
     @property
     def edited(self) -> bool:
-        """Whether weights or the architecture were changed."""
-        return bool(self.weights or self.architecture)
+        """Whether weights or the architecture were changed, by hand or by lessons."""
+        return bool(self.weights or self.architecture or self.lessons)
 
     def numbers_for(self, model: Model) -> Numbers:
-        """The number system asked for, or the default for the model."""
+        """The number system asked for; else the model's usual one, or float64 after a lesson."""
         from byhand.number_choice import numbers_for
 
-        return numbers_for(model, Chosen.of(self.numbers or None))
+        usual = LEARNED_IN if self.lessons else None
+        return numbers_for(model, Chosen.of(self.numbers or usual))
 
 
 def read_state(data: Any, where: str = "state") -> State:
     """The State of JSON data; an InputError names a wrong key."""
     table = fields.table(data, where)
-    known = ("model", "weights", "architecture", "text", "target", "numbers", "language")
+    known = (
+        "model",
+        "weights",
+        "architecture",
+        "lessons",
+        "text",
+        "target",
+        "numbers",
+        "language",
+    )
     fields.refuse_others(table, known, where)
     name, file = _model(table.get("model"), f"{where}.model")
-    weights = _pairs(table.get("weights"), f"{where}.weights")
-    if len(weights) > MOST_EDITS:
-        raise InputError(
-            _("too many edited weights"),
-            where=f"{where}.weights",
-            expected=_("at most {count} numbers").format(count=f"{MOST_EDITS:,}"),
-            found=f"{len(weights):,}",
-            hint=_("keep it as a model file, and go on from that"),
-        )
+    weights = _edits(table.get("weights"), f"{where}.weights")
     return State(
         name=name,
         file=file,
         weights=weights,
         architecture=_pairs(table.get("architecture"), f"{where}.architecture"),
+        lessons=read_lessons(table.get("lessons"), f"{where}.lessons", _edits),
         text=_words(table.get("text"), f"{where}.text"),
         target=_words(table.get("target"), f"{where}.target"),
         own_target="target" not in table,
@@ -183,6 +187,20 @@ def _numbers(data: Any, where: str) -> str:
         found=said[:60],
         hint=nearest(said.partition(" ")[0][:60], ("exact", "digits", "decimals", *FORMATS)),
     )
+
+
+def _edits(data: Any, where: str) -> Pairs:
+    """Edited weights; too many of them are refused."""
+    found = _pairs(data, where)
+    if len(found) > MOST_EDITS:
+        raise InputError(
+            _("too many edited weights"),
+            where=where,
+            expected=_("at most {count} numbers").format(count=f"{MOST_EDITS:,}"),
+            found=f"{len(found):,}",
+            hint=_("keep it as a model file, and go on from that"),
+        )
+    return found
 
 
 def _pairs(data: Any, where: str) -> Pairs:

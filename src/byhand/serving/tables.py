@@ -99,4 +99,6 @@ def _leading(parameter: Parameter, row: int) -> tuple[int, ...]:
 
 def weight_text(tensor: Tensor, entry: Any) -> str:
     """An entry as a model file writes it."""
+    if tensor.dtype == np.float64:
+        return np.format_float_positional(entry, trim="-")  # the shortest text that reads back
     return float_text(float(entry)) if tensor.floats else entry_text(entry)

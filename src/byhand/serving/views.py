@@ -21,15 +21,18 @@ from byhand.document.compose.book.whole import stops
 from byhand.document.numerals import localised
 from byhand.document.parts import Candidate, Number
 from byhand.editions import TOY_PARAMETERS
+from byhand.errors import ByhandError
 from byhand.evaluate import Progress, pencil_sized
 from byhand.expression import write
 from byhand.model import Model
+from byhand.serving.answers import error_data
 from byhand.serving.changes import MOST_ADDRESSES, addresses, changed_weights, changes
 from byhand.serving.edits import edited
 from byhand.serving.passages import map_of, outline, passage_data, topic_named
 from byhand.serving.settings import settings
 from byhand.serving.states import Library, State
 from byhand.serving.tables import tables
+from byhand.serving.teaching import learn
 from byhand.serving.worked_state import Pass, pass_of
 from byhand.tokens import Ids, Vocabulary
 from byhand.tracing import Trace
@@ -67,7 +70,19 @@ def look(library: Library, asked: Mapping[str, Any], progress: Progress | None) 
     }
     if asked["weights"]:
         answer["weights"] = list(tables(found.model))
+    if asked["gradients"]:
+        answer["learning"] = _learning(library, asked, progress)
     return answer
+
+
+def _learning(
+    library: Library, asked: Mapping[str, Any], progress: Progress | None
+) -> dict[str, Any]:
+    """What the model has learned and would learn next, or why it cannot."""
+    try:
+        return learn(library, asked, progress)
+    except ByhandError as error:
+        return {"refused": error_data(error)}
 
 
 # ------------------------------------------------------------------ models

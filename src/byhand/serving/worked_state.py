@@ -52,7 +52,7 @@ _TRACES: Cache[Trace] = Cache(MOST_KEPT, _weight)
 def trace_of(state: State, library: Library, progress: evaluate.Progress | None = None) -> Trace:
     """The whole trace of a State."""
     key = (library.number, replace(state, language="en"))
-    return _TRACES.of(key, lambda: _trace(state, edited(state, library).model, progress))
+    return _TRACES.of(key, lambda: _trace(state, edited(state, library, progress).model, progress))
 
 
 def _trace(state: State, model: Model, progress: evaluate.Progress | None) -> Trace:
@@ -213,7 +213,7 @@ def pass_of(
     """The pass of a State; it follows `position`, or the last one."""
 
     def make() -> Pass:
-        found = edited(state, library)
+        found = edited(state, library, progress)
         trace = trace_of(state, library, progress)
         return Pass(state, found.model, found.notes, trace, _place(position, trace))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
+from byhand import schedules
 from byhand.errors import SpecError
 from byhand.files.normal import LARGEST_STD, SMALLEST_STD
 from byhand.language import _
@@ -56,27 +57,11 @@ class Optimizer:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(schedules.Schedule):
     """The learning rate over time: a linear warm-up, then half a cosine down."""
-
-    warmup: int = 0
-    end: float = 0.1  # the share of the learning rate at the last step
 
     def __post_init__(self) -> None:
         _within("schedule.end", self.end, 0 <= self.end <= 1, _("from 0 to 1"))
-
-    def share(self, step: int, steps: int) -> float:
-        """The share of the full learning rate at a step from 1 to `steps`.
-
-        >>> [round(Schedule(2, 0.1).share(step, 4), 4) for step in (1, 2, 3, 4)]
-        [0.5, 1.0, 0.55, 0.1]
-        """
-        if step <= self.warmup:
-            return step / self.warmup
-        if step >= steps:
-            return self.end
-        way = (step - self.warmup) / (steps - self.warmup)
-        return self.end + (1 - self.end) * (1 + math.cos(math.pi * way)) / 2
 
 
 def usual_warmup(steps: int) -> int:

@@ -2,6 +2,7 @@
 
     texts     which texts: rows of a batch, padding    names    what a name stands for, its index
     overlaps  what is claimed twice                    layouts  whose axes come in which order
+    learned   gradients, moments, new weights
 
 An unknown name is listed with the nearest known ones, never dropped.  An array of another shape is
 listed too.  A handwritten line that does not fit is an error, since its author can correct it.
@@ -20,6 +21,15 @@ from byhand import forward
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
 from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
+from byhand.checking.matches.learned import (
+    every_name,
+    learning,
+    learning_plan,
+    names_targets,
+    rule_of,
+    side_by_side,
+    targets_of,
+)
 from byhand.checking.matches.names import (
     COUNT,
     POSITIONS,
@@ -33,16 +43,18 @@ from byhand.checking.matches.names import (
 )
 from byhand.checking.matches.overlaps import without_repetitions
 from byhand.checking.matches.texts import Row, ids_of, names_the_text, rows_of
+from byhand.checking.optimizers import EXAMPLE
 from byhand.checking.readers.handwriting import POINTING
 from byhand.errors import ByhandError, InputError, ShapeError
 from byhand.files.mapped import shown, sides
 from byhand.language import _
 from byhand.model import Model
+from byhand.optimizer import UPDATE, Rule
 from byhand.passes import Mask
 from byhand.plan import WEIGHT, Plan
 
 IDS = ("tokens", "target", "next")  # steps whose values are token ids
-LOSS = "loss"
+LOSS, MEAN_LOSS = "loss", "mean_loss"
 SHARED = "embed.position"  # one row may hold for the whole batch
 MASKABLE = {"scores": -np.inf, "softmax": 0.0}  # operation → value of a masked entry in floats
 
@@ -57,8 +69,13 @@ def match(
     """
     rows = rows_of(sheet, model, text)
     goal = _target(sheet, model, rows, text, target)
-    known = Known(model, _widest(model, rows), after_gain_and_bias(sheet.entries, model))
-    matching = _Matching(known, rows, goal is not None)
+    learns = learning(sheet.entries)
+    if learns and names_targets(sheet) and not (target or sheet.target):
+        goal = None  # not the model's own
+    rule = rule_of(sheet)
+    widest = _widest(model, rows, learns, rule)
+    known = Known(model, widest, after_gain_and_bias(sheet.entries, model))
+    matching = _Matching(known, rows, goal is not None, learns, rule)
     matching.unmatched += beside_the_norm(sheet.entries)
     aside = {each.name for each in matching.unmatched}
     for entry in sheet.entries:
@@ -67,7 +84,7 @@ def match(
     if not any(matching.claims):
         _nothing(sheet, matching.unmatched)
     order = {step.address: place for place, step in enumerate(known.plan)}
-    return tuple(
+    found = tuple(
         ClaimedText(
             text=row.text,
             tokens=row.tokens,
@@ -85,9 +102,15 @@ def match(
             masks=row.masks,
             padding=(row.before, row.behind),
             marks=sheet.marks,
+            learning=learns,
+            targets=targets_of(sheet, row, goal) if learns else None,
+            rule=rule,
         )
         for row, claims in zip(rows, matching.claims, strict=True)
     )
+    if not learns or len(found) == 1:
+        return found
+    return (side_by_side(found, model, {step.address: step.axes for step in known.plan}),)
 
 
 def plan_for(claimed: ClaimedText, model: Model) -> Plan:
@@ -97,9 +120,14 @@ def plan_for(claimed: ClaimedText, model: Model) -> Plan:
         len(claimed.tokens),
         positions=claimed.positions,
         target=claimed.target is not None,
+        losses=claimed.targets is not None,
         head_outputs=any(claim.address.endswith(".head_out") for claim in claimed.claims),
     )
-    return plan if claimed.masks is None else _masked_by(plan, claimed.masks)
+    if claimed.masks is not None:
+        plan = _masked_by(plan, claimed.masks)
+    if not claimed.learning:
+        return plan
+    return learning_plan(plan, claimed.rule, {claim.address for claim in claimed.claims})
 
 
 def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
@@ -114,10 +142,14 @@ def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
     return replace(plan, steps=steps)
 
 
-def _widest(model: Model, rows: tuple[Row, ...]) -> Plan:
+def _widest(model: Model, rows: tuple[Row, ...], learns: bool, rule: Rule | None) -> Plan:
     """The plan for the dump's full length, with all possible steps."""
     width = rows[0].width  # only shapes are read from it, so any positions will do
-    return forward.plan(model.spec, width, positions=(0,) * width, target=True, head_outputs=True)
+    positions = (0,) * width
+    plan = forward.plan(
+        model.spec, width, positions=positions, target=True, losses=learns, head_outputs=True
+    )
+    return every_name(plan, rule) if learns else plan
 
 
 def _target(
@@ -166,8 +198,16 @@ class _Misfit(Exception):
 class _Matching:
     """The claims found so far, a list for each row, and the unknown names."""
 
-    def __init__(self, known: Known, rows: tuple[Row, ...], target: bool) -> None:
+    def __init__(
+        self,
+        known: Known,
+        rows: tuple[Row, ...],
+        target: bool,
+        learns: bool = False,
+        rule: Rule | None = None,
+    ) -> None:
         self.known, self.rows, self.target = known, rows, target
+        self.learns, self.rule = learns, rule
         self.claims: tuple[list[Claim], ...] = tuple([] for _row in rows)
         self.unmatched: list[Unmatched] = []
         self.shapes: dict[str, tuple[Found, tuple[int, ...]]] = {}
@@ -193,7 +233,15 @@ class _Matching:
         named, found = self._found(entry)
         if entry.problem is not None:
             raise _Misfit(entry.problem)
+        if found.address == LOSS and self.learns and not self.target:  # the loss of a text
+            named, found = self._found(replace(entry, name=MEAN_LOSS))
         self.shapes[found.address] = found, found.shape
+        if found.address.startswith(UPDATE) and self.rule is None:
+            reason = _("an update needs its optimizer")
+            hint = _("say which: optimizer: {example}").format(example=EXAMPLE)
+            raise _Misfit(reason, hint=hint, error=InputError(
+                reason, where=entry.source, expected=_("an optimizer"), hint=hint
+            ))  # fmt: skip
         if found.address == LOSS and not self.target:
             reason = _("a loss needs a target")
             hint = _("say which token should come next: target")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,11 +29,12 @@ from byhand import names
 from byhand.address import Address, Index, read_address, within
 from byhand.checking.claims import Entry, Unmatched
 from byhand.checking.counts import known_counts
+from byhand.checking.matches.learned import learned_from, of_all_texts
 from byhand.checking.matches.texts import Row
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.model import Model
-from byhand.plan import WEIGHT, Plan
+from byhand.plan import GRAD, WEIGHT, Plan
 from byhand.spec import NormSpec, Parameter, parameters
 
 BYHAND, LENS, HUGGING_FACE, CACHE = "byhand", "transformer_lens", "huggingface", "cache"
@@ -56,8 +57,8 @@ class Found:
 
     @property
     def step(self) -> bool:
-        """Whether the name means a step, not a weight or a count."""
-        return not self.address.startswith((WEIGHT, COUNT))
+        """Whether the name means a step of one text, not a weight, its gradient or a count."""
+        return not self.address.startswith((WEIGHT, COUNT)) and not of_all_texts(self.address)
 
 
 class Known:
@@ -78,7 +79,8 @@ class Known:
             self._step(name, BYHAND)
             or self._weight(name)
             or self._count(name)
-            or (self._foreign(name))
+            or self._foreign(name)
+            or self._learned(name)
         )
 
     def _step(self, name: str, style: str) -> Found | None:
@@ -109,6 +111,20 @@ class Known:
             if ending and (found := self._step(plain, BYHAND)):
                 return found
         return self._past(unwrapped(name))
+
+    def _learned(self, name: str) -> Found | None:
+        """The gradient of a step or weight, or what an optimizer makes of a weight."""
+        told = learned_from(name)
+        if told is None:
+            return None
+        kind, rest = told
+        own = self._weights.get(rest.removeprefix(WEIGHT))
+        weight = self._weight(rest if own is None else WEIGHT + own.name)
+        if kind == GRAD:
+            inner = self._step(rest, BYHAND) or weight or self._foreign(rest)
+            found = None if inner is None else self._step(GRAD + inner.address, BYHAND)
+            return None if found is None or inner is None else replace(found, style=inner.style)
+        return weight and self._step(kind + weight.address.removeprefix(WEIGHT), BYHAND)
 
     def _past(self, name: str) -> Found | None:
         """The step of a cache's keys or values: those that the scores and the mixing read."""

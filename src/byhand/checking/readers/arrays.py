@@ -31,7 +31,10 @@ MASKS = ("attention_mask",)
 POSITIONS = ("position_ids", "pos_embed.hook_in")
 SEGMENTS = ("segment_ids",)  # the number of each position's text, if several are packed
 PADDING = ("pad_token_id",)
+FOLLOWING = ("targets",)  # the next id after each position
+OWN_IDS = ("labels",)  # the ids that are predicted, each at its own position
 PAIRS = "pairs"  # the heading's key for a mask of queries and keys
+GIVEN_IDS = (*TOKENS, *MASKS, *POSITIONS, *SEGMENTS, *PADDING, *FOLLOWING, *OWN_IDS)
 FLOATS: Mapping[np.dtype[Any], str] = {
     np.dtype(np.float64): "float64",
     np.dtype(np.float32): "float32",
@@ -53,7 +56,7 @@ def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None
             value = str(value)
         if name in HEADING and isinstance(value, str):
             told[name] = value
-        elif name in (*TOKENS, *MASKS, *POSITIONS, *SEGMENTS, *PADDING) and not _spelled(value):
+        elif name in GIVEN_IDS and not _spelled(value):
             array = as_array(value, where)
             if name in MASKS and array.ndim > 2:
                 told[PAIRS] = pairs_of(array, where)
@@ -72,6 +75,9 @@ def sheet_of_arrays(source: str, named: Named, heading: Mapping[str, str] | None
         pairs=told.get(PAIRS),
         positions=_first(told, POSITIONS),
         segments=_first(told, SEGMENTS),
+        targets=_first(told, FOLLOWING),
+        labels=_first(told, OWN_IDS),
+        optimizer=told.get("optimizer"),
         precision=told.get("precision"),
         label=_first(told, LABELS),
     )

@@ -26,7 +26,7 @@ from byhand.language import _
 
 CLAIMS, GIVEN = "claims", "given"
 LABELS = ("name", "student")
-HEADING = ("text", "target", "precision", "about", "marks", *LABELS)
+HEADING = ("text", "target", "precision", "optimizer", "about", "marks", *LABELS)
 AS_IT_STANDS = ("text", "target")
 NOTHING = ("", "null")
 WORDS = ("next", "tokens", "hook_tokens", "input_ids")  # lines whose values are tokens
@@ -58,6 +58,7 @@ def sheet_of(source: str, table: Table) -> Sheet:
         text=_heading(table, "text"),
         target=_heading(table, "target"),
         precision=_heading(table, "precision"),
+        optimizer=_heading(table, "optimizer"),
         label=_heading(table, *LABELS),
         marks=_marks(table.get("marks")),
     )

@@ -41,7 +41,7 @@ def cast_suspects(scene: Scene) -> Iterator[Edit]:
     if scene.target.op in IDS or scene.context.by_hand:  # handwritten lines have no casts
         return
     own = scene.context.precision.rpartition(":")[2]
-    bits = FLOATS[own][0] if own in FLOATS else 53
+    bits = bits_of(own)
     coarser = [name for name, (width, _least, _most) in FLOATS.items() if width < bits]
     if own == "float32" and "tf32" in coarser:
         yield from _inputs(scene, "tf32", own, 1)
@@ -58,6 +58,12 @@ def cast_suspects(scene: Scene) -> Iterator[Edit]:
     for name in (INT8_ROWS, INT8):
         yield from _weights(scene, name, own, 2)
     yield from _result(scene, INT8, own, 3)
+
+
+def bits_of(precision: str) -> int:
+    """The bits of the significand of a precision's format."""
+    own = precision.rpartition(":")[2]
+    return FLOATS[own][0] if own in FLOATS else 53
 
 
 def _cast(

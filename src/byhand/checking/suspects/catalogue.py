@@ -16,6 +16,7 @@ from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.dropout import dropout_suspects
 from byhand.checking.suspects.ends import end_suspects
 from byhand.checking.suspects.heads import head_suspects
+from byhand.checking.suspects.losses import loss_suspects
 from byhand.checking.suspects.matrices import matrix_suspects
 from byhand.checking.suspects.mlps import mlp_suspects
 from byhand.checking.suspects.norms import norm_suspects
@@ -24,6 +25,9 @@ from byhand.checking.suspects.rotary import rotary_suspects
 from byhand.checking.suspects.scenes import Context, Edit, Scene
 from byhand.checking.suspects.scores import score_suspects
 from byhand.checking.suspects.streams import stream_suspects
+from byhand.checking.suspects.updates import update_suspects
+from byhand.checking.suspects.ways_back import back_suspects
+from byhand.checking.suspects.weight_gradients import weight_gradient_suspects
 from byhand.expression import Expression
 from byhand.language import _
 from byhand.model import Model
@@ -33,7 +37,8 @@ from byhand.plan import WEIGHT, Plan, Step
 
 MOST = 60  # edits tried on a line directly below claimed ones
 MOST_OF_MANY = 160  # the same with unclaimed lines in between, each of which may be wrong
-SOURCES: tuple[Callable[[Scene], Iterator[Edit]], ...] = (
+Source = Callable[[Scene], Iterator[Edit]]
+FORTH: tuple[Source, ...] = (
     mlp_suspects,
     norm_suspects,
     score_suspects,
@@ -43,9 +48,14 @@ SOURCES: tuple[Callable[[Scene], Iterator[Edit]], ...] = (
     matrix_suspects,
     stream_suspects,
     dropout_suspects,
-    slip_suspects,
-    cast_suspects,
 )
+BACK: tuple[Source, ...] = (
+    loss_suspects,
+    back_suspects,
+    weight_gradient_suspects,
+    update_suspects,
+)
+ANYWHERE: tuple[Source, ...] = (slip_suspects, cast_suspects)
 
 
 def edits(
@@ -58,8 +68,8 @@ def edits(
     arithmetic = _Arithmetic(scene)
     seen = {arithmetic.of(plan)}
     found: list[Edit] = []
-    for source in SOURCES:
-        for edit in source(scene):
+    for source, part in _sources(scene):
+        for edit in source(part):
             meaning = arithmetic.of(edit.plan)
             if meaning not in seen:
                 seen.add(meaning)
@@ -69,6 +79,15 @@ def edits(
         yield from found[:MOST]
     else:
         yield from (_placed(scene, edit) for edit in found[:MOST_OF_MANY])
+
+
+def _sources(scene: Scene) -> Iterator[tuple[Source, Scene]]:
+    """The sources of mistakes, each with the part of the region that it is about."""
+    forth = tuple(step for step in scene.region if step.stage == "forward")
+    back = tuple(step for step in scene.region if step.stage != "forward")
+    for sources, region in ((FORTH, forth), (BACK, back), (ANYWHERE, scene.region)):
+        for source in sources if region else ():
+            yield source, replace(scene, region=region)
 
 
 def _placed(scene: Scene, edit: Edit) -> Edit:
@@ -115,7 +134,7 @@ class _Arithmetic:
         )
         if plain:
             return reads["x"]
-        if step.op in ("add", "multiply"):  # the order does not matter
+        if step.op in ("add", "multiply", "total"):  # the order does not matter
             return self._number((step.op, tuple(sorted(reads.values()))))
         return self._number(
             (step.op, tuple(sorted(reads.items())), tuple(sorted(settings.items())))

@@ -161,6 +161,48 @@ class Mistaken(Allowed):
         """The value rounded to so many decimals."""
         return self.rounded(x, lambda data: np.round(data, places))
 
+    def clamped(self, x: Range, *, limit: Fraction) -> Range:
+        """Each entry, at most ±limit."""
+        most = float(limit)
+        return self.rounded(x, lambda data: np.clip(data, -most, most))
+
+    # ------------------------------------------------------------------- the way back
+
+    def shared_out(self, weights: Range, grad: Range) -> Range:
+        """weights · grad, absent where the weights are."""
+        both = self.multiply(self.present(weights), self.present(grad))
+        return self.hidden_like(both, weights)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def sigmoid(self, x: Range) -> Range:
+        """1/(1 + e^-x), entry by entry: its slope is at most 1/4."""
+        x, p = self._read(x), self.precision
+        data, radius = wide(x.mid), x.radius()
+        mid, rest = 1 / (1 + np.exp(-data)), 1 / (1 + np.exp(data))
+        off = mid * (rest * 1.01 * p.function + 2.1 * p.work.half + 2.0**-48)
+        usual = mid * (0.5 * p.work.half)
+        if radius is not None:
+            off = off + radius / 4
+        if x.usual is not None:
+            usual = np.hypot(usual, x.usual / 4)
+        return self._stored(mid, off, usual)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def shares_without_mask(self, x: Range, seen: Range) -> Range:
+        """e^x over the sum of e^seen: attention weights made again from scores, none masked."""
+        p = self.precision.island
+        data, shown = wide(x.mid), wide(seen.mid)
+        if seen.absent is not None:
+            shown = np.where(seen.absent, -np.inf, shown)
+        top = shown.max(axis=-1, keepdims=True)
+        whole = top + np.log(np.exp(shown - top).sum(axis=-1, keepdims=True))
+        off = 4 * (np.abs(data) + np.abs(whole)) * (p.work.half + 2.0**-52) + 8 * p.function
+        for part in (x.radius(), seen.radius()):
+            if part is not None:
+                off = off + np.where(np.isfinite(part), part, 0.0).max(axis=-1, keepdims=True)
+        mid = np.exp(data - whole)
+        return self._stored(mid, mid * np.expm1(off), mid * off * 0.1)
+
     # ------------------------------------------------------------------- the end
 
     def renumbered(self, x: Range, *, by: int) -> list[Prediction]:

@@ -10,7 +10,7 @@ The modules beside this one hold the mistakes; nothing here computes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byhand.model import Model
+from byhand.optimizer import Rule
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import AttentionSpec, ModelSpec
 from byhand.weights import Weights
@@ -56,6 +57,9 @@ class Context:
     expected: Values | None = None
     allowed: Values | None = None  # allowed error of each value
     slack: Values | float = 0.0  # how far the claimant's number may be from the written one
+    targets: tuple[int, ...] | None = None  # the token that should come at each position, if known
+    rule: Rule | None = None  # the optimizer, where claims are about its step
+    moments: Mapping[str, Values] = field(default_factory=dict)  # of the step before, by address
 
 
 class Draft:
@@ -212,6 +216,25 @@ class Scene:
     def named(self, *endings: str) -> tuple[Step, ...]:
         """The steps of the region whose address ends so."""
         return tuple(step for step in self.region if step.address.endswith(endings))
+
+    @cached_property
+    def texts(self) -> tuple[slice, ...]:
+        """The texts that stand side by side: positions begin again with each."""
+        places = self.context.positions or tuple(range(self.plan.length))
+        starts = [at for at, place in enumerate(places) if not at or place <= places[at - 1]]
+        return tuple(map(slice, starts, (*starts[1:], len(places))))
+
+    @cached_property
+    def ratio(self) -> float | None:
+        """The factor by which the claim is a multiple of what is expected, by least squares."""
+        values, expected = self.context.values, self.context.expected
+        if values is None or expected is None:
+            return None
+        there = np.isfinite(values) & np.isfinite(expected)
+        own, claimed = expected[there], values[there]
+        size = float(own @ own)
+        ratio = float(own @ claimed) / size if size else 0.0
+        return ratio if ratio and np.isfinite(ratio) else None
 
     @cached_property
     def inside(self) -> frozenset[str]:

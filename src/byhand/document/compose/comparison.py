@@ -309,8 +309,8 @@ def steps_grid(
     longest = max(BAR, *errors) if errors else BAR
     rows: list[tuple[str, ...]] = []
     stage = ""
-    for step in steps:
-        if (here := words.stage_title(words.place_of(step.address))) != stage:
+    for step, place in zip(steps, words.places(s.address for s in steps), strict=True):
+        if (here := words.stage_title(place)) != stage:
             stage = here
             rows.append((stage,))
         share = log2(1 + step.ulps) / longest if isfinite(step.ulps) else 1.0

@@ -246,6 +246,10 @@ def symbol_of(step: Step, role: str, address: str) -> str:
             return "E" if step.address == "embed.token" else "P"
         case "linear", "weight" if address == WEIGHT + "embed.token":
             return "E"
+        case "blend", _:
+            return "weight"
+        case "linear", "weight" if step.stage == "backward":
+            return f"W_{address.rpartition('.')[2]}"
         case "linear", "weight":
             return "W_head" if step.address == "logits" else f"W_{step.address.rpartition('.')[2]}"
         case "affine", _:

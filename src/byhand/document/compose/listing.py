@@ -143,13 +143,14 @@ def plan_parts(plan: Plan, shown: set[str], names: str = "byhand") -> Iterator[P
     yield Title(plan.spec.name, about, ())
     called = plan.in_style(names)
     steps = [step for step in plan if step.address in shown]
-    for place, stage in groupby(steps, key=lambda step: words.place_of(step.address)):
+    placed = zip(steps, words.places(step.address for step in steps), strict=True)
+    for place, stage in groupby(placed, key=lambda pair: pair[1]):
         yield Stage(words.stage_title(place), "")
         yield NotWorked(
             "",
             tuple(
                 StepPart(called[step.address], (), step.formula, step.axes, step.shape, None)
-                for step in stage
+                for step, _place in stage
             ),
         )
 

@@ -15,11 +15,13 @@ from byhand.document import words
 from byhand.document.compose.forms import Forms, floats, rational_cell, weight_cell, word_instead
 from byhand.document.parts import MASKED, Cell, Number, NumberRow, NumberTable
 from byhand.language import _
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.plan import WEIGHT, Step
 from byhand.spec import Parameter, parameters
 from byhand.tracing import Trace, Worked, weakest
 
 Index = tuple[int, ...]
+DOWN = ("pos", "query", "one")  # an axis alone that is written as a column
 COPIES = ("embed", "split_heads", "merge_heads")  # operations without new numbers
 
 
@@ -131,7 +133,7 @@ class Tables:
         if step.op in COPIES:
             return False
         shapes = [self.trace.plan[read].shape for read in step.reads if read in self.trace.steps]
-        return all(shape[-1] <= self.window.terms for shape in shapes)
+        return all(shape[-1] <= self.window.terms for shape in shapes if shape)
 
     # ------------------------------------------------------------------ tables of steps
 
@@ -171,6 +173,8 @@ class Tables:
     def table(self, worked: Worked, head: Index, title: str, heads_left_out: int) -> NumberTable:
         """A step of at most two axes, or one head of it."""
         step = worked.step
+        if len(step.shape) == 1 and step.axes[0] not in DOWN:
+            return self.row_of(worked, title)
         wide = len(step.shape) > len(head) + 1
         size = step.shape[-1] if wide else 1
         columns = self.window.columns_of(worked) if wide else (0,)
@@ -181,8 +185,8 @@ class Tables:
             indices = [(*at, column) for column in columns] if wide else [at]
             form = len(columns) == size
             numbers = tuple(self.number(worked, index, form=form) for index in indices)
-            label = self.labels[place] if step.position_axis is not None else ""
-            rows.append(NumberRow(place, label, self.row_register(worked, at), numbers))
+            register = self.row_register(worked, at)
+            rows.append(NumberRow(place, self.row_label(step, place), register, numbers))
         hidden = length - len(self.window.row_places(length))
         in_order = list(columns) == sorted(columns)
         return NumberTable(
@@ -195,6 +199,39 @@ class Tables:
             rows=tuple(rows),
             left_out=left_out_text(hidden, size - len(columns), heads_left_out, not in_order),
         )
+
+    def row_of(self, worked: Worked, title: str) -> NumberTable:
+        """A step of one axis that is no position, such as the gradient of a bias, as a row."""
+        step, (size,) = worked.step, worked.step.shape
+        columns = self.window.column_places(size)
+        whole = len(columns) == size
+        numbers = tuple(self.number(worked, (i,), form=whole) for i in columns)
+        registers = (number.cell.register for number in numbers)
+        register = weakest(found for found in registers if found is not None)
+        return NumberTable(
+            address=step.address,
+            title=title,
+            axes=step.axes,
+            shape=step.shape,
+            columns=columns,
+            heads=self.heads(step.axes[-1], columns, size),
+            rows=(NumberRow(0, "", register, numbers),),
+            left_out=left_out_text(0, size - len(columns), 0),
+        )
+
+    def row_label(self, step: Step, place: int) -> str:
+        """The label of a row: its position and token, or what the row of a table is of."""
+        if step.op == "losses":
+            targets = self.trace.targets or ()
+            target = targets[place] if place < len(targets) else UNCOUNTED
+            shown = "·" if target == UNCOUNTED else self.token(target)
+            return f"{self.labels[place]} → {shown}"
+        if step.position_axis is not None:
+            return self.labels[place]
+        if step.stage == "forward" or len(step.axes) < 2:
+            return ""
+        down = step.axes[-2]
+        return self.token(place) if down == "vocab" else str(place) if down == "context" else ""
 
     def rows_shown(self, step: Step, length: int) -> Sequence[int]:
         """The rows of a step that are shown."""

@@ -49,15 +49,14 @@ class Document(Steps):
         shown = set(self.trace.plan.matching(only)) if only else set(self.trace.steps)
         yield self.title(shown)
         place, missing = None, list[Worked]()
-        for worked in self.trace.values():
-            if worked.address not in shown or self.hidden(worked):
-                continue
+        steps = [w for w in self.trace.values() if w.address in shown and not self.hidden(w)]
+        for worked, here in zip(steps, words.places(w.address for w in steps), strict=True):
             if worked.missing is not None:
                 missing.append(worked)
                 continue
             yield from self.not_worked(missing)
             missing.clear()
-            if (here := words.place_of(worked.address)) != place:
+            if here != place:
                 place = here
                 yield Stage(words.stage_title(place), words.stage_about(place))
             yield self.step(worked)
@@ -81,6 +80,8 @@ class Document(Steps):
         """Whether every position has stopped before this step."""
         if worked.address == "target" and "loss" in self.trace.steps:
             return True  # shown with the loss
+        if worked.address == "targets" and "losses" in self.trace.steps:
+            return True  # shown with the losses
         if worked.address == "loss":  # the logarithm of a named number
             return self.stop and worked.register != "exact"
         axis = worked.step.position_axis

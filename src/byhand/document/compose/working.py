@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -14,7 +13,8 @@ import numpy as np
 
 from byhand.address import Address, read_address, within, write_index
 from byhand.document import words
-from byhand.document.compose.forms import DIGITS, Forms, rational_cell, symbol_of, weight_cell
+from byhand.document.compose.forms import DIGITS, Forms, rational_cell, weight_cell
+from byhand.document.compose.short_names import ShortNames
 from byhand.document.parts import MASKED, Cell, Part, Remark, WorkingLine
 from byhand.errors import AddressError, nearest
 from byhand.expression import (
@@ -33,7 +33,7 @@ from byhand.expression import (
 )
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Printed, Unknown
-from byhand.plan import WEIGHT, Plan, Step
+from byhand.plan import WEIGHT, Plan
 from byhand.tracing import Trace, Worked
 from byhand.weights import Weights
 from byhand.working import Working
@@ -86,6 +86,7 @@ class Workings:
             if name in trace.steps
         }
         self.working = Working(trace.plan, given, self.absent)
+        self.names = ShortNames(trace.plan)
 
     def absent(self, address: str, index: Index) -> bool:
         """Whether an entry is masked."""
@@ -158,7 +159,7 @@ class Workings:
         if tree is None:
             return None
         shown, left_out = self.shortened(tree)
-        names = short_names(worked.step, shown)
+        names = self.names.inside(worked.step, shown)
         values, decimals = self.with_values(shown)
         return WorkingLine(
             worked.address + write_index(index),
@@ -303,23 +304,6 @@ def logarithm(x: float) -> float:
 def _left_out(count: int) -> Remark:
     """A remark on how many terms of a long sum are left out."""
     return Remark("more", _("… left out: {count} smaller terms").format(count=count))
-
-
-def short_names(step: Step, tree: Expression) -> dict[str, str]:
-    """Address → short name in its step's formula, for each address in a tree."""
-    roles = {address: role for role, address in step.inputs.items()}
-    addresses = dict.fromkeys(leaf.address for leaf in leaves(tree) if isinstance(leaf, Entry))
-    names = {
-        address: symbol_of(step, roles[address], address)
-        if address.startswith(WEIGHT)
-        else address.rpartition(".")[2]
-        for address in addresses
-    }
-    often = Counter(names.values())
-    return {
-        address: ".".join(address.split(".")[-2:]) if often[name] > 1 or name.isdigit() else name
-        for address, name in names.items()
-    }
 
 
 def _renamed(leaf: Name | Entry, names: dict[str, str]) -> Expression:

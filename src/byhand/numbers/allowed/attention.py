@@ -237,6 +237,8 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
         most = _most(x).max(axis=-1, keepdims=True)
         overflowing(rad, np.broadcast_to(most, rad.shape), p.work.largest)
     usual = down * (0.4 * unit)
+    if p.cast:
+        usual += np.abs(wide(x.mid)) * (0.4 * p.cast)
     usual += 0.6 * unit + p.usual_sum(n, ROW)[0]
     large = usual > UNKNOWN
     usual *= mid

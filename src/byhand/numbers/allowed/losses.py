@@ -102,6 +102,7 @@ class Losses(Rounding):
         room += (off + _small_shares(self.precision)) * (1 + relative)
         room += (share + hot) * (4 * unit + 2 * OWN) + np.abs(share - hot) * store
         spread = share * ((0.5 + 0.3 * logs) * unit) + hot * (TYPICAL * unit)
+        spread += p.work.least
         if probs.usual is not None:
             spread = np.hypot(spread, probs.usual[counted])
         mid, rad, usual = np.zeros((3, *probs.shape))

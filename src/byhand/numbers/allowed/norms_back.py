@@ -40,6 +40,9 @@ class NormsBack(Norms, AttentionBack):
         overflowing(rad, sizes, p.reach)
         across = p.usual_sum(n, ROW)[1] + 0.4 * p.work.half
         usual = np.sqrt(np.square(rows * grads).sum(axis=-1)) * across
+        if parts is not None:  # of a mean that is kept in 16 bits: the whole row is shifted
+            lean = np.abs(grads.sum(axis=-1)) * parts.mean(axis=-1)
+            usual = np.hypot(usual, lean * (0.3 * self._kept_in(x, p)))
         for size, spread in ((grads, x.usual), (rows, y.usual)):
             if spread is not None:
                 usual = np.hypot(usual, np.sqrt(np.square(size * spread).sum(axis=-1)))
@@ -48,7 +51,15 @@ class NormsBack(Norms, AttentionBack):
     @quiet(all="ignore")
     def normalize_back(self, grad: Array, by: Array) -> Range:
         """grad / by: as a row is normalised."""
-        return self.normalize(self._read(grad), self.used_again(by) if by.claimed else by)
+        p = self._back(by)
+        rad = plus(by.radius(), np.abs(wide(by.mid)) * self._kept_in(by, p))
+        kept = Range(by.mid, rad, by.usual, claimed=by.claimed, origin=by.origin)
+        result = self.normalize(self._read(grad), kept)
+        assert result.rad is not None
+        if self.precision.narrow:  # as the reciprocal root, which may be kept in 16 bits
+            most = np.broadcast_to(1 / wide(by.mid)[..., None], result.shape)
+            overflowing(result.rad, most, self.precision.store.largest)
+        return result
 
     @quiet(all="ignore")
     def divisor_back(self, dot: Array, by: Array) -> Range:
@@ -56,7 +67,13 @@ class NormsBack(Norms, AttentionBack):
 
     @quiet(all="ignore")
     def root_back(self, grad: Array, root: Array) -> Range:
-        return self._quotient(grad, root, 0.5)
+        """With the quotient before and x̂ it is the root's third power, maybe used as such."""
+        made, p = self._quotient(grad, root, 0.5), self._back(root)
+        below = np.abs(wide(root.mid))
+        assert made.rad is not None
+        made.rad += np.abs(made.mid) * (2 * p.work.least * (below**2 + below**3))
+        overflowing(made.rad, np.where(below == 0, 0.0, below**-3.0), p.reach)
+        return made
 
     def _quotient(self, top: Range, by: Range, factor: float) -> Range:
         """factor · top / by, one number for each row; 0 where both are exactly 0."""
@@ -66,11 +83,10 @@ class NormsBack(Norms, AttentionBack):
         mid = np.where((data == 0) & (below == 0), 0.0, data / below) * factor
         size = np.abs(mid)
         rad = size * (3 * p.work.half + 4 * OWN)
-        rad += (np.abs(data) if r_top is None else np.abs(data) + r_top) * p.work.least
+        rad += (1 + (np.abs(data) if r_top is None else np.abs(data) + r_top)) * p.work.least
         if r_by is None or by.claimed:  # it is the root, what was used may be a reciprocal root
             rad += size * (2 * p.function)
-        if by.claimed:  # and it may have been rounded when it was stored
-            rad += size * self.precision.store.half
+        rad += size * self._kept_in(by, p)
         least = below
         if r_by is not None:
             least = np.maximum(below - r_by * (1 + 4 * OWN), 0.0)
@@ -107,6 +123,8 @@ class NormsBack(Norms, AttentionBack):
             rad += np.abs(share) * np.abs(data.mean(axis=-1, keepdims=True))
         overflowing(rad, sizes, p.reach)
         usual = np.abs(share * data) * (0.5 * p.work.half)
+        if made is not None and made.parts is not None:  # of a mean that is kept in 16 bits
+            usual += np.abs(share) * made.parts * (0.3 * self._kept_in(x, p))
         if grad.usual is not None:
             usual = np.hypot(usual, np.abs(data) * (grad.usual[..., None] * (2 / n)))
         if x.usual is not None:
@@ -146,20 +164,30 @@ class NormsBack(Norms, AttentionBack):
         shape = (*grad.shape, width)
         mid, rad = (np.array(np.broadcast_to(part, shape)) for part in (share, rad))
         spread = None if usual is None else np.array(np.broadcast_to(usual, shape))
-        return self._part(p, mid, rad, spread, Origin(centred=True))
+        return self._part(p, mid, rad, spread, Origin(centred=True, last=True))
 
     def _back(self, x: Range) -> Precision:
         """The precision of a norm's parts, of which x is one."""
         return self._norm_precision(_centred(x))
 
+    def _kept_in(self, x: Range, p: Precision) -> float:
+        """How far a mean, a root or a row may be, relative to it, from what the way back uses.
+
+        A 16-bit kernel may keep mean and reciprocal root in 16 bits, though it works in float32.
+        What was claimed may be worked out again.
+        """
+        kept = self.precision.store.half if self.precision.narrow else 0.0
+        return kept + 4 * p.work.half * x.claimed
+
     def _again(self, x: Range, p: Precision) -> Data | None:
-        """The radius of a part of the norm, which may be worked out again on the way back."""
-        if not x.claimed:
+        """The radius of a row of the norm, as the way back has it."""
+        kept = self._kept_in(x, p)
+        if not kept:
             return x.radius()
-        more = np.abs(wide(x.mid)) * (self.precision.store.half + 4 * p.work.half)
+        more = np.abs(wide(x.mid))
         if x.origin is not None and x.origin.parts is not None:
-            more += x.origin.parts * (2 * p.work.half)
-        return plus(x.radius(), more + self.precision.store.least)
+            more = more + x.origin.parts
+        return plus(x.radius(), more * kept + self.precision.store.least)
 
 
 def _centred(x: Range) -> bool:

@@ -133,7 +133,10 @@ class Allowed(NormsBack, Positions, Attention, Slopes, Losses, Updates):
     @quiet(all="ignore")
     def multiply(self, x: Array, y: Array) -> Range:
         x, y = self._read(x), self._read(y)
-        return self._stored(wide(x.mid) * wide(y.mid), product_radius(x, y), product_usual(x, y))
+        rad = product_radius(x, y)
+        if y.origin is not None and y.origin.lost is not None:
+            rad = plus(rad, y.origin.lost * self.precision.work.least)
+        return self._stored(wide(x.mid) * wide(y.mid), rad, product_usual(x, y))
 
     # ------------------------------------------------------------------- products
 

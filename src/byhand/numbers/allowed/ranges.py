@@ -94,20 +94,23 @@ class Origin:
 
     shares: bool = False  # a softmax made it: masked entries are 0
     unstored: bool = False  # still in the working format, not yet rounded to the stored one
+    inside: bool = False  # a part of a norm, or of its way back
+    last: bool = False  # the last term of a layernorm's way back
     centred: bool = False  # it belongs to a layernorm, not to RMSNorm
     addends: Data | None = None  # of a sum: |x| + |y|
     shift: Data | None = None  # of centred rows: the part of the error that a row shares
     made_of: tuple[Range, Range] | None = None  # of centred rows: x and its mean
+    lost: Data | None = None  # of a slope: losses below the normal numbers of its terms
     # what a way back through the step may use; it stays where the step is claimed
     parts: Data | None = None  # of centred and normalised rows: |x| + |mean|, divided as they are
     factors: tuple[Range, Range] | None = None  # of scores: q and k
     scores: Range | None = None  # of shares: what they are the softmax of
 
-    def kept(self) -> Origin | None:
+    def kept(self) -> Origin:
         """The origin of the step's claims: its own, without how they were rounded."""
-        if not (self.shares or self.parts is not None or self.factors is not None):
-            return None
-        return Origin(shares=self.shares, parts=self.parts, factors=self.factors)
+        return Origin(
+            shares=self.shares, inside=self.inside, parts=self.parts, factors=self.factors
+        )
 
 
 def wide(x: Data) -> Data:

@@ -101,6 +101,7 @@ class Rounding(Numbers):
 
     def _part(self, p: Precision, mid: Data, rad: Data, usual: Data | None, made: Origin) -> Range:
         """A part of a norm: stored, or left in the working format where islands leave it."""
+        made.inside = True
         if not p.unstored:
             return self._stored(mid, self._narrower(p, mid, rad), usual, origin=made)
         made.unstored = True

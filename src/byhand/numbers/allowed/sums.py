@@ -15,6 +15,7 @@ from byhand.numbers.allowed.admitting import constant
 from byhand.numbers.allowed.attention import free_of_rounding
 from byhand.numbers.allowed.precisions import OWN, Unit
 from byhand.numbers.allowed.ranges import (
+    TYPICAL,
     Data,
     Origin,
     Range,
@@ -41,19 +42,24 @@ class Sums(Rounding):
     @quiet(all="ignore")
     def total(self, **terms: Array) -> Range:
         """Added in any order, each sum stored; parts of a norm are added before they are stored."""
-        parts: list[Range] = list(terms.values())
-        inside = [part for part in parts if _unstored(part)]
-        p, store = self.precision.island, self.precision.store
+        parts = [term if _inside(term) else self._read(term) for term in terms.values()]
+        inside = [part.origin for part in parts if part.origin is not None and part.origin.inside]
+        centred = any(made.centred for made in inside)
+        store = self.precision.store
+        p = self.precision if centred and not self.precision.narrow else self.precision.island
         mid = np.asarray(sum(wide(part.mid) for part in parts), dtype=np.float64)
         rad = plus(*(part.radius() for part in parts))
         usual = quadrature(*(part.usual for part in parts))
         whole = np.asarray(sum(_sizes(part) for part in parts))
         count = sum(2 if _is_sum(part) else 1 for part in parts)
-        rad = plus(rad, whole * (float(added_up(count, p.work.half * bool(inside))) + count * OWN))
-        made = Origin(addends=whole)
+        room = whole * (float(added_up(count, p.work.half * bool(inside))) + count * OWN)
+        rad = room if rad is None else rad + room
         if len(inside) == len(parts):
-            assert rad is not None
-            return self._part(p, mid, rad, usual, made)
+            made = Origin(addends=whole, centred=centred)
+            result = self._part(p, mid, rad, usual, made)
+            made.inside = centred and not any(term.last for term in inside)
+            return result
+        made = Origin(addends=whole)
         sizes = np.asarray(sum(np.abs(wide(part.mid)) for part in parts)) if inside else whole
         between = count - 2  # sums on the way that are stored
         if all(map(_is_sum, parts)):  # a table's gradients, of each text
@@ -141,7 +147,7 @@ class Sums(Rounding):
             rad += (np.abs(mid) + rad) * store.half
         made = None
         if self.texts > 1:
-            rad += sizes * added_up(2 * self.texts, store.half)
+            rad += sizes * added_up(2 * self.texts, store.half) + 2 * self.texts * store.least
             usual = np.hypot(usual, sizes * (0.2 * store.half))
             made = Origin(addends=sizes)
         return self._stored(mid, rad, usual, origin=made, store=store)
@@ -272,8 +278,10 @@ class Sums(Rounding):
             return read
         p = self.precision
         more = p.store.half + 4 * p.single if p.narrow else 4 * p.work.half
-        rad = plus(read.radius(), np.abs(wide(read.mid)) * more + p.store.least)
-        return Range(read.mid, rad, read.usual, read.absent, claimed=True, origin=read.origin)
+        size = np.abs(wide(read.mid))
+        rad = plus(read.radius(), size * more + p.store.least)
+        usual = quadrature(read.usual, size * (TYPICAL * p.store.half)) if p.narrow else read.usual
+        return Range(read.mid, rad, usual, read.absent, claimed=True, origin=read.origin)
 
     def _usual_of(self, sums: Data, squares: Data, count: int, unit: float) -> Data:
         """The usual error of sums of terms whose squares are given, each partial sum rounded."""
@@ -283,8 +291,8 @@ class Sums(Rounding):
         return usual
 
 
-def _unstored(x: Range) -> bool:
-    return x.origin is not None and x.origin.unstored
+def _inside(x: Range) -> bool:
+    return x.origin is not None and x.origin.inside
 
 
 def _is_sum(x: Range) -> bool:

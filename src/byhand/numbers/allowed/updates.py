@@ -23,6 +23,7 @@ from byhand.numbers.allowed.rounding import Rounding, overflowing, quiet
 from byhand.numbers.base import Array
 
 LONG = 1 << 20  # terms from which on a sum is vectorised: at most one in eight follows another
+ALONG = 1 << 14  # terms that usually follow one another
 FADING = 1024.0  # at most 1/(1 - β): how much β, rounded to the format, moves 1 - β^t
 
 
@@ -36,7 +37,7 @@ class Updates(Rounding):
             return self.precision
         return precision("float32")
 
-    def _in_state_format(self, mid: Data, rad: Data, usual: Data | None) -> Range:
+    def _settled(self, mid: Data, rad: Data, usual: Data | None) -> Range:
         return self._stored(mid, rad, usual, store=self._stepping.store)
 
     @quiet(all="ignore")
@@ -50,7 +51,7 @@ class Updates(Rounding):
         unit = p.rows.half
         relative = gamma(count + 1, unit) + 2.1 * p.function + 2.1 * p.store.half
         rad = mid * (relative + (n + 2) * OWN) + 2 * n * FLOAT32.least * bool(unit)
-        usual = mid * (TYPICAL * (unit + p.store.half))
+        usual = mid * (p.usual_sum(n, ALONG)[0] + TYPICAL * p.store.half)
         if radius is not None:
             moved = 2 * np.abs(data) @ radius.ravel() + radius.ravel() @ radius.ravel()
             rad += moved * (1 + relative)
@@ -67,7 +68,7 @@ class Updates(Rounding):
         off = plus(*(part.radius() for part in parts))
         unit = p.rows.half
         more = whole * (gamma(len(parts) + 1, unit) + (len(parts) + 2) * OWN)
-        return self._in_state_format(*_root(whole, plus(off, more), _usual(*parts), p))
+        return self._settled(*_root(whole, plus(off, more), _usual(*parts), p))
 
     @quiet(all="ignore")
     def clip_factor(self, norm: Array, *, limit: Fraction, eps: Fraction) -> Range:
@@ -83,9 +84,7 @@ class Updates(Rounding):
         if norm.usual is not None:
             usual = np.minimum(np.hypot(usual, factor * norm.usual / below), off)
         free = low >= 1
-        return self._in_state_format(
-            mid, np.maximum(mid - low, high - mid), np.where(free, 0.0, usual)
-        )
+        return self._settled(mid, np.maximum(mid - low, high - mid), np.where(free, 0.0, usual))
 
     @quiet(all="ignore")
     def blend(
@@ -97,29 +96,35 @@ class Updates(Rounding):
         of_x: Fraction = Fraction(0),
         squared: bool = False,
     ) -> Range:
-        """Of factors that are 1 together one may be 1 less the other, rounded; or x moves to y."""
+        """Rounded once for each of three factors and sums, or x moves to y by a part of the way.
+
+        Factors that are 1 together are β and 1 - β, whose β may be rounded to float32; a factor
+        alone is 1/(1 - β^t), of such a β.
+        """
         p = self._stepping
-        unit = p.work.half
         y = self._read(y)
         other = _squared(y) if squared else y
-        shared = of_x + of_y == 1
-        f_y = constant(of_y)[0]
-        size = np.abs(wide(other.mid)) * (1.0 if shared else abs(f_y))
-        mid, rad = wide(other.mid) * f_y, plus(_times(other.radius(), abs(f_y)))
+        f_x, f_y = constant(of_x)[0], constant(of_y)[0]
+        there, here = np.abs(wide(other.mid)), np.zeros(1)
+        mid, rad = wide(other.mid) * f_y, _times(other.radius(), abs(f_y))
         usual = _times(other.usual, abs(f_y))
-        if x is None and not of_x:  # corrected by 1 - β^t
-            size = size * FADING
-        elif x is not None:
-            x, f_x = self._read(x), constant(of_x)[0]
-            size = size + np.abs(wide(x.mid)) * (1.0 if shared else abs(f_x))
+        if x is not None:
+            x = self._read(x)
+            here = np.abs(wide(x.mid))
             mid = mid + wide(x.mid) * f_x
             rad = plus(rad, _times(x.radius(), abs(f_x)))
             usual = quadrature(usual, _times(x.usual, abs(f_x)))
-        room = size * (gamma(5, unit) + 8 * OWN) + 3 * p.work.least
-        overflowing(room, size, p.reach * (FADING if x is None else 1.0))
-        return self._in_state_format(
-            mid, room if rad is None else room + rad, quadrature(usual, size * (TYPICAL * unit))
-        )
+        size = here * abs(f_x) + there * abs(f_y)
+        blurred = np.zeros(1)  # by β
+        if of_x + of_y == 1:
+            blurred, size = here + there, size + here * abs(f_y)
+        elif not of_x:
+            blurred = size * FADING
+        room = size * (gamma(4, p.work.half) + 8 * OWN) + 3 * p.work.least
+        room += blurred * (2 * p.single)
+        overflowing(room, size, p.reach)
+        spread = np.hypot(size * (TYPICAL * p.work.half), blurred * (TYPICAL * p.single))
+        return self._settled(mid, room if rad is None else room + rad, quadrature(usual, spread))
 
     @quiet(all="ignore")
     def root_plus(self, x: Array, *, eps: Fraction) -> Range:
@@ -127,7 +132,7 @@ class Updates(Rounding):
         mid, rad, usual = _root(wide(x.mid), x.radius(), x.usual, p)
         shift = constant(eps)[0]
         rad += shift * (2 * p.work.half + 4 * OWN) + p.work.least
-        return self._in_state_format(mid + shift, rad, usual)
+        return self._settled(mid + shift, rad, usual)
 
     @quiet(all="ignore")
     def divide(self, x: Array, y: Array) -> Range:
@@ -145,7 +150,7 @@ class Updates(Rounding):
         for spread, times in ((x.usual, 1.0), (y.usual, size)):
             if spread is not None:
                 usual = np.hypot(usual, spread / np.abs(below) * times)
-        return self._in_state_format(mid, np.where(least > 0, rad, np.inf), usual)
+        return self._settled(mid, np.where(least > 0, rad, np.inf), usual)
 
 
 def _root(
@@ -171,7 +176,8 @@ def _squared(x: Range) -> Range:
     data, radius, spread = wide(x.mid), x.radius(), x.usual
     size = np.abs(data)
     rad = None if radius is None else (2 * size + radius) * radius
-    return Range(np.square(data), rad, None if spread is None else 2 * size * spread)
+    usual = None if spread is None else (2 * size + spread) * spread
+    return Range(np.square(data), rad, usual)
 
 
 def _times(part: Data | None, factor: float) -> Data | None:

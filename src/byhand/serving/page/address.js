@@ -2,7 +2,7 @@
 // going back and a link passed on show the same.
 
 const PLAIN = ["text", "numbers"];
-const TABLES = ["weights", "architecture"];
+const TABLES = ["weights", "architecture", "lessons"];
 const LONGEST_FILE = 4000; // characters of a model file that stand in the address themselves
 
 /** @returns {string} the fragment for a State and a place */
@@ -31,7 +31,7 @@ export function read(fragment) {
   if (said.has("file")) state.model = { file: found(said.get("file")), title: said.get("title") };
   for (const key of PLAIN) if (said.has(key)) state[key] = said.get(key);
   if (said.has("target")) state.target = data(said.get("target"));
-  for (const key of TABLES) if (said.has(key)) state[key] = data(said.get(key)) ?? {};
+  for (const key of TABLES) state[key] = data(said.get(key)) ?? undefined;
   if (said.has("language")) state.language = said.get("language") === "es" ? "es" : "en";
   return { state: state.model ? state : null, here, other: data(said.get("other")) };
 }

@@ -5,7 +5,7 @@ import { Newest, Refusal } from "./asking.js";
 import { written } from "./address.js";
 import { speak } from "./words.js";
 
-export const VIEWS = ["steps", "weights", "pictures", "compare", "practice"];
+export const VIEWS = ["steps", "weights", "learn", "pictures", "compare", "practice"];
 
 /** Everything that is drawn is drawn from this. */
 export const app = {
@@ -37,7 +37,7 @@ export function sent(state) {
 }
 
 /** Which of a State's edits there are. */
-export const edits = (state) => Object.keys(state.weights ?? {}).length + Object.keys(state.architecture ?? {}).length;
+export const edits = (state) => ["weights", "architecture", "lessons"].reduce((count, key) => count + Object.keys(state[key] ?? {}).length, 0);
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 /** Whether a State has the text that is shown, as far as is known: a position belongs to its text. */
 function sameText(next) {
@@ -52,13 +52,15 @@ function request(state, here, before) {
   if (here.position !== null && here.position !== undefined) asked.position = here.position;
   if (before && !same(before, state)) asked.before = sent({ ...before, language: state.language });
   if (here.view === "weights" && needsWeights(state)) asked.weights = true;
+  if (here.view === "learn") asked.gradients = true;
   return asked;
 }
 
 // Of a medium model the weights are sent once and edits are laid over them.
+const origin = (state) => [state.model, state.architecture ?? {}, state.lessons ?? []];
 function needsWeights(state) {
   const large = (app.look?.model.parameters ?? 0) > MANY;
-  return !(large && app.weights && same(app.weights.of, [state.model, state.architecture ?? {}]));
+  return !(large && app.weights && same(app.weights.of, origin(state)));
 }
 
 /**
@@ -93,7 +95,7 @@ export async function attempt(next, { keep = "push", before = app.state, here = 
 function settle(found, place) {
   const moved = place.view !== app.here.view || found.passage.id !== app.here.passage;
   app.look = found;
-  if (found.weights) app.weights = { list: found.weights, of: [app.state.model, app.state.architecture ?? {}] };
+  if (found.weights) app.weights = { list: found.weights, of: origin(app.state) };
   app.here = { ...place, passage: found.passage.id, position: found.position };
   note(moved && !app.playing);
   render();

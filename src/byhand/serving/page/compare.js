@@ -1,7 +1,7 @@
 // Two States side by side: the one that is looked at and another one, and where along the pass their
 // numbers part.
 
-import { app, change, noted, render, sent, waiting } from "./app.js";
+import { app, change, edits, noted, render, sent, waiting } from "./app.js";
 import { Newest } from "./asking.js";
 import { bar, doing, make } from "./drawing.js";
 import { modelChoice, numbersChoice } from "./controls.js";
@@ -52,12 +52,13 @@ async function compare() {
 
 function side(name, state, found) {
   const id = (what) => `${name}-${what}`;
-  const edits = [...Object.entries(state.architecture ?? {}), ...Object.entries(state.weights ?? {})];
+  const taught = (state.lessons ?? []).map(({ optimizer, rate, steps }) => [t("learn.lesson", { steps, optimizer }), rate]);
+  const made = [...Object.entries(state.architecture ?? {}), ...taught, ...Object.entries(state.weights ?? {})];
   return make("fieldset", { class: `side ${name}` }, make("legend", {}, make("b", {}, name.toUpperCase()), " ", t(name === "a" ? "compare.a" : "compare.b")),
     make("label", { for: id("model") }, t("model")), modelChoice(id("model"), state.model, `side-model-${name}`, state.model.title),
     make("label", { for: id("text") }, t("text")), make("input", { type: "text", id: id("text"), "data-do": `side-text-${name}`, value: state.text ?? found?.text ?? "", spellcheck: "false", autocomplete: "off" }),
     make("label", { for: id("numbers") }, t("numbers")), numbersChoice(id("numbers"), state.numbers ?? found?.numbers, `side-numbers-${name}`),
-    edits.length > 0 && make("p", { class: "edits" }, edits.slice(0, 6).map(([key, value]) => make("code", {}, `${key} = ${value}`)), edits.length > 6 && `+ ${edits.length - 6}`));
+    made.length > 0 && make("p", { class: "edits" }, made.slice(0, 6).map(([key, value]) => make("code", {}, `${key} = ${value}`)), made.length > 6 && `+ ${made.length - 6}`));
 }
 
 const sides = { a: () => app.state, b: theOther };
@@ -79,7 +80,7 @@ function presets() {
     rounded ? ["proven", { ...state, numbers: look.model.exact ? "exact" : "digits 12" }] : ["float32", { ...state, numbers: "float32" }],
     look.numbers !== "bfloat16" && ["bfloat16", { ...state, numbers: "bfloat16" }],
     place && [place === "pre" ? "post" : "pre", { ...state, architecture: { ...state.architecture, "norm.place": place === "pre" ? "post" : "pre" } }],
-    Object.keys({ ...state.weights, ...state.architecture }).length && ["original", { ...state, weights: {}, architecture: {} }],
+    edits(state) && ["original", { ...state, weights: {}, architecture: {}, lessons: [] }],
     app.before && ["before", app.before],
   ].filter(Boolean);
 }

@@ -49,7 +49,7 @@ doing("view", (link) => {
 });
 doing("undo", () => travel("past", "future"));
 doing("redo", () => travel("future", "past"));
-doing("reset", () => change({ ...app.state, weights: {}, architecture: {} }));
+doing("reset", () => change({ ...app.state, weights: {}, architecture: {}, lessons: [] }));
 doing("language", () => translate(spoken() === "es" ? "en" : "es"));
 doing("theme", () => { themes.next(); render(); });
 

@@ -89,8 +89,9 @@ export function listen() {
     if (field ? event.type === "click" : event.type !== "click" && event.type !== "submit") return;
     if (element.localName === "form" ? event.type !== "submit" : event.type === "submit") return;
     if (event.type === "submit" || element.localName === "a") event.preventDefault();
-    if (field && (element.dataset.live !== undefined) !== (event.type === "input") && element.type === "text") return;
-    if (field && element.type !== "text" && event.type === "input") return;
+    const moves = ["text", "range"].includes(element.type); // while a person is at it
+    if (field && moves && (element.dataset.live !== undefined) !== (event.type === "input")) return;
+    if (field && !moves && event.type === "input") return;
     heard.get(element.dataset.do)(element, event);
   };
   for (const kind of ["click", "change", "input", "submit"]) document.addEventListener(kind, hear);
@@ -98,6 +99,11 @@ export function listen() {
 
 /** Says something to those who hear the page. */
 export const say = (text) => { region("said").textContent = text; };
+
+/** How long it took from the key to the new numbers on the screen; anyone can read it there. */
+export function painted(name, started) {
+  requestAnimationFrame(() => setTimeout(() => performance.measure(name, { start: started, end: performance.now() })));
+}
 
 /** A picture of a share from 0 to 1; the number stands beside it. */
 export const bar = (share, kind = "") => make("i", { class: `share ${kind}`.trim(), style: `--share:${Math.max(0, Math.min(1, share ?? 0)).toFixed(4)}` });

@@ -2,7 +2,7 @@
 // it back; what cannot be read is told beside it, as the command line would.
 
 import { app, attempt, render } from "./app.js";
-import { fill, make, region } from "./drawing.js";
+import { fill, make, painted, region } from "./drawing.js";
 import { t } from "./words.js";
 import { refusal } from "./notices.js";
 
@@ -46,7 +46,7 @@ async function follow(text) {
     const shown = await attempt({ ...base, weights }, { keep: open.begun ? "amend" : "push", before: base });
     if (!open) return true;
     open.begun ||= shown;
-    if (shown) painted(started);
+    if (shown) painted("edit", started);
     tell(make("p", { class: "quiet" }, t("editor.how")));
     return true;
   } catch (error) {
@@ -107,9 +107,4 @@ function nudge(event) {
   event.preventDefault();
   event.target.value = String(Number((value + (event.key === "ArrowUp" ? NUDGE : -NUDGE)).toFixed(10)));
   follow(event.target.value);
-}
-
-// How long it took from the key to the new numbers on the screen; anyone can read it there.
-function painted(started) {
-  requestAnimationFrame(() => setTimeout(() => performance.measure("edit", { start: started, end: performance.now() })));
 }

@@ -2,11 +2,12 @@
 
 import { app, travel } from "./app.js";
 import { all, doing, fill, make, region } from "./drawing.js";
+import { learn } from "./learn.js";
 import { play, step } from "./passage.js";
 import { release } from "./numbers.js";
 import { t } from "./words.js";
 
-const KEYS = [[["←", "→"], "keys.step"], [["Home", "End"], "keys.ends"], [["Space"], "keys.play"], [["Tab"], "keys.tab"], [["←", "↑", "↓", "→"], "keys.table"], [["Enter"], "keys.enter"],
+const KEYS = [[["←", "→"], "keys.step"], [["Home", "End"], "keys.ends"], [["Space"], "keys.play"], [["←", "→"], "keys.learn"], [["Tab"], "keys.tab"], [["←", "↑", "↓", "→"], "keys.table"], [["Enter"], "keys.enter"],
   [["Ctrl", "Z"], "keys.undo"], [["Ctrl", "Shift", "Z"], "keys.redo"], [["Esc"], "keys.escape"], [["?"], "keys.help"]];
 
 function help() {
@@ -58,6 +59,10 @@ export function listenToKeys() {
       event.preventDefault();
       play(false);
       step(steps[event.key]);
+    } else if (["ArrowLeft", "ArrowRight"].includes(event.key) && !event.shiftKey && app.here.view === "learn") {
+      event.preventDefault();
+      if (event.key === "ArrowRight") learn(1);
+      else travel("past", "future");
     }
   });
 }

@@ -8,6 +8,7 @@ import { comparedMap, compareView } from "./compare.js";
 import { listenToEditor } from "./editor.js";
 import { listenToFiles } from "./dropping.js";
 import { listenToKeys } from "./keys.js";
+import { learnView } from "./learn.js";
 import { drawMap } from "./map.js";
 import { listenToNumbers } from "./numbers.js";
 import { passageView, watchWidths } from "./passage.js";
@@ -19,7 +20,7 @@ import { weightsView } from "./weights.js";
 import { speak, spoken, t } from "./words.js";
 
 const FIRST = "journey"; // the model to begin with where none is named
-const views = { steps: passageView, weights: weightsView, pictures: picturesView, compare: compareView, practice: practiceView };
+const views = { steps: passageView, weights: weightsView, learn: learnView, pictures: picturesView, compare: compareView, practice: practiceView };
 
 let before = null, told = null;
 drawn(() => {

@@ -36,7 +36,7 @@ const number = (address, text, moved, ...more) => make("td", { class: `n${moved.
   make("button", { type: "button", "data-a": address }, make("span", { class: "face" }, ...more, text)));
 
 /** Whether something was changed that could have moved numbers. */
-const tried = () => ["weights", "architecture", "numbers"].some((key) => JSON.stringify(app.before?.[key] ?? {}) !== JSON.stringify(app.state[key] ?? {}));
+const tried = () => ["weights", "architecture", "lessons", "numbers"].some((key) => JSON.stringify(app.before?.[key] ?? {}) !== JSON.stringify(app.state[key] ?? {}));
 
 /** What the last edit did. */
 function changes(look) {
@@ -77,5 +77,5 @@ export function drawRail() {
   const { look } = app, place = region("rail");
   place.setAttribute("aria-label", t("rail"));
   place.hidden = app.here.view === "compare" || app.here.view === "practice";
-  fill(place, changes(look), prediction(look), app.here.view !== "pictures" && way(look));
+  fill(place, changes(look), prediction(look), !["pictures", "learn"].includes(app.here.view) && way(look));
 }

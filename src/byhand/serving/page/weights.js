@@ -4,7 +4,7 @@ import { app, attempt, render, sent } from "./app.js";
 import { ask } from "./asking.js";
 import { doing, make } from "./drawing.js";
 import { refusal } from "./notices.js";
-import { known, t } from "./words.js";
+import { decimal, known, t } from "./words.js";
 
 const WINDOW = 10; // rows and columns of a large matrix that are shown at once
 const LONGEST = 9; // signs of a number in a table; the editor has all of it
@@ -27,7 +27,7 @@ export function weightsView() {
     make("section", { class: "weights", "aria-label": t("weights") },
       make("h3", {}, t("weights"), " ", make("span", { class: "quiet" }, t("weights.count", { count: model.parameters.toLocaleString(document.documentElement.lang) }))),
       make("p", { class: "quiet small" }, t(model.edit.weights ? "weights.how" : "weights.fixed")),
-      make("div", { class: "weight-tables" }, (app.weights?.list ?? []).map(weight))),
+      make("div", { class: "weight-tables" }, (app.weights?.list ?? []).map((one) => weight(one)))),
   ];
 }
 
@@ -62,13 +62,14 @@ doing("setting", async (field) => {
 
 // ------------------------------------------------------------------ weights
 
-function weight(one) {
+/** One weight as a table; a heat colours its cells: `heat(index)` gives [class, what stands below]. */
+export function weight(one, heat = null) {
   const few = app.look.model.parameters <= OPEN;
   const shape = one.shape.length ? one.shape.map((size, at) => `${one.axes[at]} ${size}`).join(" × ") : "";
   const touched = Object.keys(app.state.weights ?? {}).some((key) => key.startsWith(`${one.name}[`));
   return make("details", { class: "weight-of", open: few, "data-key": one.name },
     make("summary", {}, make("code", {}, one.name), " ", make("span", { class: "quiet" }, shape), touched && make("span", { class: "aim edited-mark" }, t("edited"))),
-    one.same_as ? make("p", { class: "quiet small" }, t("weights.same", { name: one.same_as })) : table(one));
+    one.same_as ? make("p", { class: "quiet small" }, t("weights.same", { name: one.same_as })) : table(one, heat));
 }
 
 // The rows of a tensor are those of all its axes but the last.
@@ -84,7 +85,7 @@ function leading(one, row) {
   return index;
 }
 
-function table(one) {
+function table(one, heat) {
   const { rows, columns } = size(one), [top, left] = windows.get(one.name) ?? [0, 0];
   const high = Math.min(WINDOW, rows - top), wide = Math.min(WINDOW, columns - left);
   const found = one.entries === null ? part(one, top, left) : { entries: cutOut(one, top, left) };
@@ -102,7 +103,7 @@ function table(one) {
         make("thead", {}, make("tr", {}, headed && make("td", {}), across.map((at) => make("th", { scope: "col" }, at)))),
         make("tbody", {}, Array.from({ length: high }, (_, at) => make("tr", {},
           headed && make("th", { scope: "row" }, labels ? labels[top + at] : leading(one, top + at).join(",")),
-          across.map((column) => cell(one, [...leading(one, top + at), ...(one.shape.length ? [column] : [])], found.entries?.[at]?.[column - left], at + column - left === 0))))))));
+          across.map((column) => cell(one, [...leading(one, top + at), ...(one.shape.length ? [column] : [])], found.entries?.[at]?.[column - left], at + column - left === 0, heat))))))));
 }
 
 /** The window of a weight that was sent whole. */
@@ -128,11 +129,18 @@ document.addEventListener("toggle", (event) => { if (event.target.matches?.("det
 
 const cut = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 2)}…` : text).replace("-", "−");
 
-function cell(one, index, text, stop) {
+/** A float in few signs, for a narrow table; what rounding leaves of a zero is said to be near it. */
+function brief(text) {
+  if (!/^-?[0-9]*\.[0-9]{5,}$/.test(text)) return cut(text);
+  return Math.abs(Number(text)) < 5e-5 ? "≈ 0" : decimal(Number(text));
+}
+
+function cell(one, index, text, stop, heat) {
   if (text === undefined) return make("td", { class: "n" }, "…"); // on its way
   const key = `${one.name}[${index.join(",")}]`, edited = app.state.weights?.[key];
-  return make("td", { class: `n${edited !== undefined ? " moved" : ""}`, "data-a": `weight.${key}` },
-    make("button", { type: "button", "data-a": `weight.${key}`, "data-text": edited ?? text, tabindex: stop ? "0" : "-1", class: "weight-number", title: cut(edited ?? text) === (edited ?? text) ? null : edited ?? text }, make("span", { class: "face" }, cut(edited ?? text))));
+  const [level, below] = heat?.(index) ?? [];
+  return make("td", { class: ["n", edited !== undefined && "moved", level].filter(Boolean).join(" "), "data-a": `weight.${key}` },
+    make("button", { type: "button", "data-a": `weight.${key}`, "data-text": edited ?? text, tabindex: stop ? "0" : "-1", class: "weight-number", title: cut(edited ?? text) === (edited ?? text) ? null : edited ?? text }, make("span", { class: "face" }, (heat ? brief : cut)(edited ?? text)), below));
 }
 
 const pan = (one, row, column, sign, on) => make("button", { type: "button", class: "tool", "data-do": "pan", "data-name": one.name, "data-row": row, "data-column": column, disabled: !on, "aria-label": t(`pan.${sign}`) }, sign);

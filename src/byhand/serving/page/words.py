@@ -15,6 +15,7 @@ WORDS: Mapping[str, str] = {
     "views": later("Views"),
     "view.steps": later("Steps"),
     "view.weights": later("Weights"),
+    "view.learn": later("Learn"),
     "view.pictures": later("Pictures"),
     "view.compare": later("Compare"),
     "view.practice": later("Practice"),
@@ -135,6 +136,40 @@ WORDS: Mapping[str, str] = {
     "setting.window": later("Window"),
     "setting.residual": later("Attention and MLP"),
     "setting.tied": later("Head tied to the embedding"),
+    # learning
+    "learn.title": later("{model} learns"),
+    "learn.about": later("Each step changes every weight a little, so that the loss falls."),
+    "learn.target": later("It learns that `{target}` comes after `{text}`."),
+    "learn.every": later("It learns the next tokens of the text: {count} of them count."),
+    "learn.steps": later("steps"),
+    "learn.one": later("One step"),
+    "learn.ten": later("Ten steps"),
+    "learn.stop": later("Stop"),
+    "learn.rate": later("Learning rate"),
+    "learn.optimizer": later("Optimizer"),
+    "optimizer.sgd": "SGD",
+    "optimizer.momentum": later("SGD with momentum"),
+    "optimizer.adam": "Adam",
+    "optimizer.adamw": "AdamW",
+    "learn.loss": later("The loss"),
+    "learn.now": later("The loss is {loss}."),
+    "learn.curve": later("The loss went from {first} to {last} in {steps} steps."),
+    "learn.curve.one": later("The loss went from {first} to {last} in one step."),
+    "learn.next": later("One more step would make it {loss}."),
+    "learn.gradients": later("Weights and their gradients"),
+    "learn.gradient": later("gradient"),
+    "learn.colours": later(
+        "Below each weight stands its gradient."
+        " Orange: a larger weight raises the loss. Blue: a larger weight lowers it."
+    ),
+    "learn.norm": later("norm of the gradient"),
+    "learn.all": later("all together"),
+    "learn.exact": later("These first gradients are exact: rest on one to see it."),
+    "learn.numbers": later(
+        "Lessons are learned in float64, since exact numbers would grow with every step."
+        " Momentum is 0.9; Adam has β 0.9 and 0.999; AdamW has weight decay 0.01."
+    ),
+    "learn.lesson": later("{steps} × {optimizer}, rate"),
     # pictures
     "pictures.title": later("Pictures of position {label}"),
     "attention": later("Attention"),
@@ -204,6 +239,7 @@ WORDS: Mapping[str, str] = {
     "keys.step": later("a step back, a step on"),
     "keys.ends": later("first and last step"),
     "keys.play": later("play and pause"),
+    "keys.learn": later("in Learn: take a step back, learn a step"),
     "keys.tab": later("to the next table of numbers"),
     "keys.table": later("from number to number in a table"),
     "keys.enter": later("keep a number's working open, or change a weight"),

@@ -3,6 +3,8 @@
     whole       the whole pass, and the stream from its start to its end
     tokens      from text to vectors                attention   which positions attend to which
     block       the additions, the norms, the MLP   prediction  the next token and its loss
+    losses      how wrong the model was             gradients   backward, to every weight
+    new_weights one training step                   training_run  how the model was made
     explained   what the numbers say                exact       exact and named numbers
     parameters  every parameter counted
 
@@ -22,9 +24,13 @@ from byhand.document.compose.book import (
     block,
     exact,
     explained,
+    gradients,
+    losses,
+    new_weights,
     parameters,
     prediction,
     tokens,
+    training_run,
     whole,
 )
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition
@@ -38,10 +44,22 @@ STEP_PAGES = ("tokens", "attention", "block", "next")  # together these cover ev
 
 def pages(edition: Edition, *, explaining: bool = True) -> tuple[Page, ...]:
     """The pages in reading order; with `explaining`, the page on what the numbers say too."""
-    written = [whole, tokens, attention, block, prediction, explained, exact, parameters]
-    if not explaining:
-        written.remove(explained)
-    return tuple(module.page(edition) for module in written)
+    forward = [whole, tokens, attention, block, prediction]
+    looking_back = [explained, exact, parameters] if explaining else [exact, parameters]
+    return (
+        *(module.page(edition) for module in forward),
+        *_learning(edition),
+        *(module.page(edition) for module in looking_back),
+    )
+
+
+def _learning(edition: Edition) -> Iterator[Page]:
+    """The pages on one training step, where the edition has one."""
+    if edition.one_step is not None:
+        for module in (losses, gradients, new_weights):
+            yield module.page(edition, edition.one_step)
+        if edition.record is not None:
+            yield training_run.page(edition, edition.record)
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from byhand.address import read_address
 from byhand.counting import Inventory
 from byhand.document.compose.book.numbers import Showing
+from byhand.document.compose.book.one_step import OneStep
 from byhand.document.compose.book.topics import Topic, topics
 from byhand.document.parts.verdicts import VerdictLine
 from byhand.model import Model
@@ -22,6 +23,7 @@ from byhand.tracing import Trace
 
 if TYPE_CHECKING:
     from byhand.explaining.chapter import Chapter
+    from byhand.models.records import TrainingRecord
 
 PENCIL, TOY, LARGE = "pencil", "toy", "large"  # how much a book shows, see `byhand.editions`
 MOST_LAYERS = 4  # layers of a large model; if it has more, those in the middle are summarised
@@ -45,6 +47,8 @@ class Edition:
     claims_from: str = ""  # a noun phrase for sentences
     printed_end: PrintedEnd | None = None
     asked: tuple[str, ...] = ()  # addresses whose numbers are always shown
+    one_step: OneStep | None = None  # a training step on the text, where one is wanted
+    record: TrainingRecord | None = None  # of the run that made the model, where there is one
 
     @property
     def model(self) -> Model:

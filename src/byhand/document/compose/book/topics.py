@@ -32,7 +32,7 @@ _KINDS = (  # the first match counts
     (r"logits", "logits"),
     (r"probs", "probs"),
     (r"next", "next"),
-    (r"target|loss", "loss"),
+    (r"targets?|loss(es)?|mean_loss", "loss"),
 )
 
 

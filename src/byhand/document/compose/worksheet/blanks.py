@@ -17,21 +17,21 @@ from byhand.document.compose.worksheet.given import inputs_beside
 from byhand.document.compose.worksheet.sheet import (
     COUNTS,
     SHAPES,
-    VALUES,
     Blank,
     Questioning,
+    kind_of,
     numbers_in,
 )
 from byhand.document.parts import Number, NumberRow, NumberTable
 from byhand.plan import Plan
 
-PAGES = ("tokens", "attention", "block", "next")  # pages with steps to work out
-GIVEN = ("tokens", "target", "next")  # steps that hold ids
+PAGES = ("tokens", "attention", "block", "next", "losses", "backward", "step")
+GIVEN = ("tokens", "target", "targets", "next")  # steps that hold ids
 LONGEST_ROW = 8  # entries
 SHARES = {COUNTS: 5, SHAPES: 8}  # one line in so many asks for a count, or a side of a shape
 BY_HAND = ("add", "activate", "softmax")  # operations asked for in a larger model
 
-Lines = Mapping[str, tuple[Blank, ...]]
+Lines = Mapping[str, Sequence[Blank]]
 T = TypeVar("T")
 
 
@@ -67,7 +67,7 @@ def choose(
     """
     count = asking.blanks
     supply = {kind: blanks if kind in asking.which else () for kind, blanks in supply.items()}
-    values = lines if VALUES in asking.which else {}
+    values = {name: [b for b in own if b.kind in asking.which] for name, own in lines.items()}
     there = sum(map(len, values.values()))
     wanted = {kind: min(len(supply[kind]), count // SHARES[kind]) for kind in supply}
     if there == 0:
@@ -134,7 +134,7 @@ def _by_hand(op: str, shape: tuple[int, ...]) -> bool:
 
 def _lines(row: NumberRow, table: NumberTable) -> Iterator[Blank]:
     """The row as one line; entry by entry if it is long, or not fully shown."""
-    shown = [number for number in row.numbers if not number.cell.masked]
+    shown = [number for number in row.numbers if number.address and not number.cell.masked]
     if any(number.cell.decimal is None for number in shown) or not shown:
         return
     full = len(row.numbers) == (table.shape[-1] if table.axes[-1] != "pos" else 1)
@@ -147,7 +147,7 @@ def _lines(row: NumberRow, table: NumberTable) -> Iterator[Blank]:
 
 def _blank(address: str, numbers: Sequence[Number], row: bool = True) -> Blank:
     answers = tuple(number.cell.decimal or "" for number in numbers)
-    return Blank(address, VALUES, tuple(n.address for n in numbers), answers, row)
+    return Blank(address, kind_of(address), tuple(n.address for n in numbers), answers, row)
 
 
 def _side_by_side(shown: Sequence[Number]) -> bool:

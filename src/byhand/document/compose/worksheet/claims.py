@@ -34,6 +34,8 @@ def _lines(sheet: Worksheet, filled: bool) -> Iterator[str]:
         yield f"target: {quoted(sheet.target)}"
     if sheet.decimals is not None:
         yield f"precision: decimals:{sheet.decimals}"
+    if sheet.rule is not None:
+        yield f"optimizer: {sheet.rule.kind} lr={sheet.rule.rate}"
     yield "marks:"
     yield from (f"  {quoted_key(blank.address)}: 1" for blank in sheet.blanks)
     yield ""

@@ -27,6 +27,7 @@ from byhand.document.compose.worksheet.questions import (
 )
 from byhand.document.compose.worksheet.sheet import (
     COUNTS,
+    LEARNING,
     SHAPES,
     VALUES,
     Blank,
@@ -35,23 +36,32 @@ from byhand.document.compose.worksheet.sheet import (
 )
 from byhand.errors import InputError
 from byhand.language import _
+from byhand.optimizer import Rule
+from byhand.plan import Plan
 from byhand.tracing import Trace
 
 
 def worksheet(
-    trace: Trace, book: Book, asking: Questioning, *, decimals: int | None, called: str
+    trace: Trace,
+    book: Book,
+    asking: Questioning,
+    *,
+    decimals: int | None,
+    called: str,
+    rule: Rule | None = None,
 ) -> Worksheet:
     """The worksheet of a book; `decimals` are those of its pencil numbers, else None.
 
-    `called` is the model's name for those who check the sheet.
+    `called` is the model's name for those who check the sheet.  `rule` is that of the training
+    step, where the trace has one.
     """
     random = Random(asking.seed)
     tokens = dict(_next_tokens(trace))
     lines = _values(book, trace, tokens) if decimals is not None else {}
     known = known_counts(trace.model)
     counts = counts_of(count(trace.model.spec, trace.model.weights), known)
-    beside = bool(lines) and VALUES in asking.which
-    shapes = shapes_of(trace.plan, known, random, beside_values=beside)
+    beside = bool(lines) and asking.worked
+    shapes = shapes_of(forward_of(trace.plan), known, random, beside_values=beside)
     supply = {COUNTS: blanks_of(counts, COUNTS), SHAPES: blanks_of(shapes, SHAPES)}
     shown = rows_shown(book, trace.plan)
     asked = choose(
@@ -60,9 +70,7 @@ def worksheet(
     values = [b for blanks in lines.values() for b in blanks if b in asked]
     further = [b for blanks in supply.values() for b in blanks if b in asked]
     if not values and not further:
-        raise InputError(
-            _("there is nothing to ask for"), hint=_("ask for values, shapes or counts")
-        )
+        raise InputError(_("there is nothing to ask for"), hint=_nothing(asking))
     sizes = sizes_asked(shapes, further)
     nodes = tuple(replace(node, rows=()) for node in book.spine.nodes)
     pages = _pages(book, trace, values, Secrets(decimals, _words(values, tokens), sizes))
@@ -81,7 +89,20 @@ def worksheet(
         tokens=tokens,
         sizes=sizes,
         called=called,
+        rule=rule if any(blank.kind in LEARNING for blank in values) else None,
     )
+
+
+def _nothing(asking: Questioning) -> str:
+    """What may be asked for where nothing is found."""
+    if asking.learning:
+        return _("gradients are asked for where a model is small enough for a pencil")
+    return _("ask for values, shapes or counts")
+
+
+def forward_of(plan: Plan) -> Plan:
+    """The forward pass of a plan."""
+    return replace(plan, steps=tuple(step for step in plan if step.stage == "forward"))
 
 
 def _next_tokens(trace: Trace) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from byhand.document.compose.worksheet.sheet import VALUES, Blank, Given
+from byhand.document.compose.worksheet.sheet import LEARNING, WORKED, Blank, Given
 from byhand.numbers.base import ABSENT, Numbers
 from byhand.numbers.pencil import Pencil
 from byhand.plan import WEIGHT, Plan
@@ -26,7 +26,7 @@ def given_lines(trace: Trace, blanks: Sequence[Blank], *, everything: bool) -> t
 
     The trace must be in pencil numbers.
     """
-    values = [blank for blank in blanks if blank.kind == VALUES]
+    values = [blank for blank in blanks if blank.kind in WORKED]
     asked = {place for blank in values for place in blank.places}
     if everything:
         return tuple(_whole_steps(trace, values, asked))
@@ -50,6 +50,8 @@ def _whole_steps(trace: Trace, blanks: Sequence[Blank], asked: Collection[str]) 
         for read in plan[blank.address.partition("[")[0]].reads
         if not read.startswith(WEIGHT)
     }
+    if any(blank.kind in LEARNING for blank in blanks):
+        reads.add("losses")  # says that the loss is the mean over the text
     for step in plan:
         worked = trace.steps.get(step.address)
         if step.address not in reads or worked is None or worked.whole:
@@ -61,12 +63,13 @@ def _whole_steps(trace: Trace, blanks: Sequence[Blank], asked: Collection[str]) 
 
 def _texts(worked: Worked, asked: Collection[str]) -> Any:
     texts = np.empty(worked.step.shape, dtype=object)
+    masked = MASKED if worked.step.stage == "forward" else BLANK  # what is masked has no gradient
     for index, entry in worked.entries():
         address = f"{worked.address}[{','.join(map(str, index))}]"
         if address in asked:
             texts[index] = BLANK
         else:
-            texts[index] = MASKED if entry is ABSENT else _text(worked.numbers, entry)
+            texts[index] = masked if entry is ABSENT else _text(worked.numbers, entry)
     return texts
 
 

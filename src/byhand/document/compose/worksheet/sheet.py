@@ -11,9 +11,15 @@ from byhand.document.book import Book, Passage
 from byhand.document.parts import Number, NumberTable
 from byhand.errors import UsageError
 from byhand.language import _, whole
+from byhand.optimizer import UPDATE, Rule
+from byhand.plan import GRAD
 
 VALUES, SHAPES, COUNTS = "values", "shapes", "counts"
-KINDS = (VALUES, SHAPES, COUNTS)
+GRADIENTS, STEP = "gradients", "step"
+USUAL_KINDS = (VALUES, SHAPES, COUNTS)
+LEARNING = (GRADIENTS, STEP)  # lines of a training step
+KINDS = (*USUAL_KINDS, *LEARNING)
+WORKED = (VALUES, *LEARNING)  # lines of numbers that are worked out
 USUAL_BLANKS, MOST_BLANKS = 24, 10_000
 
 
@@ -25,7 +31,7 @@ class Questioning:
     """
 
     blanks: int = USUAL_BLANKS
-    which: Collection[str] = KINDS
+    which: Collection[str] = USUAL_KINDS
     decimals: int | None = None
     seed: int = 0
 
@@ -41,12 +47,22 @@ class Questioning:
         """The options from a user's arguments; None is the default.  A UsageError if they clash."""
         found = cls(
             USUAL_BLANKS if blanks is None else blanks,
-            KINDS if which is None else tuple(dict.fromkeys(which)),
+            USUAL_KINDS if which is None else tuple(dict.fromkeys(which)),
             decimals,
             seed or 0,
         )
         found.refuse()
         return found
+
+    @property
+    def learning(self) -> bool:
+        """Whether lines of a training step are asked for."""
+        return any(kind in LEARNING for kind in self.which)
+
+    @property
+    def worked(self) -> bool:
+        """Whether lines of numbers are asked for."""
+        return any(kind in WORKED for kind in self.which)
 
     def refuse(self) -> None:
         """Raises a UsageError for options that no worksheet can have."""
@@ -80,6 +96,14 @@ class Blank:
     places: tuple[str, ...]
     answers: tuple[str, ...]  # with a decimal point
     row: bool = True  # whether the claims file has a list here
+
+
+def kind_of(address: str) -> str:
+    """The kind of a line of numbers: of the pass, of the way back, or of new weights."""
+    if address.startswith(UPDATE):
+        return STEP
+    back = address.startswith((GRAD, "losses", "mean_loss"))
+    return GRADIENTS if back else VALUES
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +168,7 @@ class Worksheet:
     tokens: Mapping[str, str] = field(default_factory=dict)  # next[3] → the word
     sizes: tuple[Size, ...] = ()  # those asked for
     called: str = ""  # the model's name on the command line
+    rule: Rule | None = None  # of the training step, where one is asked about
 
     @cached_property
     def answers(self) -> Mapping[str, str]:

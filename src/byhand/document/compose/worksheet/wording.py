@@ -11,6 +11,7 @@ from byhand.document.compose.worksheet.sheet import Worksheet, numbers_in
 from byhand.document.numerals import localised
 from byhand.document.parts import NumberTable, WorkingLine
 from byhand.document.words import axes_text
+from byhand.expression import Number, write
 from byhand.language import _
 
 MOST_WORKINGS = 4  # workings of one line; the others are similar
@@ -44,6 +45,11 @@ class Copy:
             yield text.format(count=sheet.decimals)
         elif not self.key:
             yield _("Fill in the blanks.")
+        if sheet.rule is not None:
+            yield _(
+                "The loss is the mean over the positions that have a target. One step of gradient "
+                "descent: the new weight is the old one less {rate} times its gradient."
+            ).format(rate=write(Number(sheet.rule.rate)))
         if not self.key:
             yield _(
                 "Each line is worth one mark; a line that follows from your own lines above is"

@@ -58,14 +58,21 @@ class Figures:
         """The width of each position's numbers in characters; empty if there is no room."""
         return self.beside.widths
 
-    def of(self, steps: tuple[str, ...], *, looks_back: bool = False) -> Markup:
-        """The figure with the stations of these steps marked."""
+    def of(
+        self, steps: tuple[str, ...], *, looks_back: bool = False, backward: bool = False
+    ) -> Markup:
+        """The figure with the stations of these steps marked.
+
+        With `backward`, the stream is lit from its end up to them, as the gradient comes.
+        """
         full, rows, marked = self.folded(steps)
         self.used.setdefault(full, rows)
         name, label = figure_name(full), whole_pass(marked)
         dots = (_dot(place, row, True) for place, row in enumerate(rows) if row in marked)
         short = ", ".join(dict.fromkeys(_caption(marked)))
         text = _("spoken of here: {what}") if looks_back else _("worked out here: {what}")
+        if backward:
+            text = _("back through here: {what}")
         strip = element(
             "svg",
             element("use", href=f"#{name}-dots"),
@@ -76,7 +83,10 @@ class Figures:
             viewBox=f"0 0 {len(rows) * DOT + DOT} {DOTS_HIGH}",
         )
         caption = text.format(what=short) if short else ""
-        drawn = self.svg(rows, marked, [element("use", href=f"#{name}")])
+        whole = [element("use", href=f"#{name}")]
+        if backward and marked:
+            whole = list(_way_back(rows, rows.index(marked[0]), *whole))
+        drawn = self.svg(rows, marked, whole)
         swatch = element("i", class_="swatch")
         return drawn + strip + element("figcaption", swatch, caption)
 
@@ -233,6 +243,14 @@ def _band(place: int, wide: int) -> Markup:
     half = PITCH / 2 - 6
     band = element("rect", class_="band", x=0, y=y, width=wide, height=PITCH, rx=4)
     return band + element("path", class_="pointer", d=f"M0 {y + 6}l7 {half}l-7 {half}z")
+
+
+def _way_back(rows: Sequence[Station], place: int, *whole: Markup) -> Iterator[Markup]:
+    """The whole figure, with the part of the stream that a gradient has come back along."""
+    tip, foot = _y(place), _y(len(rows) - 1)
+    yield element("path", class_="way-back", d=f"M{CENTRE} {foot}V{tip}")
+    yield from whole
+    yield element("path", class_="pointer", d=f"M{CENTRE - 9} {tip - 5}l9 -11l9 11z")
 
 
 def _station(place: int, row: Station) -> Markup:

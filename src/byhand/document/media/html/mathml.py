@@ -103,6 +103,10 @@ class Mathml(Drawing):
         return f'<mn class="exact">{text.replace(".", self.point)}</mn>'
 
     def letter(self, text: str) -> str:
+        if text.startswith("∂") and len(text) > 1:  # the gradient of what follows
+            return f"<mrow><mi>∂</mi>{self.letter(text[1:])}</mrow>"
+        if text.endswith("′") and len(text) > 1:  # the new one
+            return f"<msup>{self.letter(text[:-1])}<mo>′</mo></msup>"
         return token("mi", text)
 
     def dots(self, text: str) -> str | None:

@@ -56,6 +56,8 @@ class Inscriber:
     def placed(self, number: Number, tag: str, shown: Markup) -> Markup:
         """The visible number in its place: a link to it, or a button for its working."""
         address = number.address
+        if not address:
+            return element(tag, shown, class_=f"n {number.cell.register}")
         here = self.here(address)
         if number.working is None and number.claim is None and not hidden_forms(number.cell):
             inside = element("a", shown, href=f"#{address}", title=address)

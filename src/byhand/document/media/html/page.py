@@ -107,7 +107,7 @@ class _Sheet:
         found: dict[str, tuple[int, str]] = {}
         for page in self.book.pages:
             for passage in page.passages:
-                for step in () if passage.looks_back else passage.lit:
+                for step in () if passage.looks_back or passage.backward else passage.lit:
                     here = (len(passage.lit), f"{page.slug}.html#{passage.id}")
                     found[step] = min(found.get(step, here), here, key=lambda pair: pair[0])
         return {step: link for step, (_count, link) in found.items()}
@@ -157,7 +157,9 @@ class _Sheet:
         yield from passage_body(passage, self.pen)
         yield Markup("</div>")
         if passage.lit:
-            drawn = self.figures.of(passage.lit, looks_back=passage.looks_back)
+            drawn = self.figures.of(
+                passage.lit, looks_back=passage.looks_back, backward=passage.backward
+            )
             yield element("figure", drawn, class_="whole")
         yield Markup("</section>")
 

@@ -15,6 +15,7 @@ from byhand.document.media.json.records import (
     picked,
     write_document,
 )
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.plan import Plan, Step
 from byhand.tracing import Trace, Worked
 
@@ -42,7 +43,7 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
     wanted = tuple(only)
     shown = set(trace.plan.matching(wanted)) if wanted else set(trace.steps)
     steps = [data.step(worked) for worked in trace.values() if worked.address in shown]
-    next, loss = data.next(), data.loss()
+    next, loss, losses = data.next(), data.loss(), data.losses()
     return {
         "model": trace.model.name,
         "numbers": trace.numbers.name,
@@ -52,6 +53,7 @@ def document_of(trace: Trace, only: Iterable[str] = ()) -> dict[str, Any]:
         "steps": steps,
         "next": next,
         "loss": loss,
+        **losses,
     }
 
 
@@ -138,6 +140,20 @@ class TraceData(Records):
             return None
         value, decimal = self.value(self.trace.steps["loss"].at((0,)), "loss[0]")
         return {"target": self.trace.token(self.trace.target), "value": value, "decimal": decimal}
+
+    def losses(self) -> dict[str, Any]:
+        """The loss of each position with its target, and their mean; empty without them."""
+        trace = self.trace
+        worked, mean = trace.steps.get("losses"), trace.mean_loss
+        if worked is None or worked.missing is not None or trace.targets is None:
+            return {}
+        targets = [None if id == UNCOUNTED else trace.token(id) for id in trace.targets]
+        found = [self.bare(entry) for _index, entry in worked.entries()]
+        records = [
+            None if loss is None else {"target": target, **loss}
+            for target, loss in zip(targets, found, strict=True)
+        ]
+        return {"losses": records, "mean_loss": self.bare(mean)}
 
 
 def registers_of(worked: Worked) -> set[str]:

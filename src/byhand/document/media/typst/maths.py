@@ -58,6 +58,10 @@ class TypstMaths(Drawing):
         return string(text)
 
     def letter(self, text: str) -> str:
+        if text.startswith("∂") and len(text) > 1:  # the gradient of what follows
+            return string("∂") + self.letter(text[1:])
+        if text.endswith("′") and len(text) > 1:  # the new one
+            return self.letter(text[:-1]) + "'"
         single = len(text) == 1 and text.isalpha()
         return f"italic({string(text)})" if single else string(text)
 

@@ -11,7 +11,7 @@ from byhand.document.media.typst import parts
 from byhand.document.media.typst.figure import Figures
 from byhand.document.media.typst.maths import TypstMaths
 from byhand.document.media.typst.numbers import Inscriber, formula
-from byhand.document.media.typst.quoting import array, call, content, prose, string, words
+from byhand.document.media.typst.quoting import array, call, content, prose, string, words, yes
 from byhand.document.media.wording import sentence
 from byhand.document.parts import AttentionPattern, HeatStrip, NumberTable, Part
 from byhand.document.words import told
@@ -91,7 +91,9 @@ class _Source:
     def passage(self, passage: Passage, number: str) -> str:
         name, lit, alt = self.figures.where(passage.lit) if passage.lit else ("none", "()", '""')
         title = words(passage.title)
-        return "#" + call("passage", string(number), title, name, lit, alt, self.body(passage))
+        named = {"back": yes(True)} if passage.backward else {}
+        body = self.body(passage)
+        return "#" + call("passage", string(number), title, name, lit, alt, body, **named)
 
     def body(self, passage: Passage) -> str:
         """Sentences, formulas, remarks and parts; tables and pictures stand side by side."""

@@ -22,7 +22,7 @@ from typing import Any
 from byhand.document import words
 from byhand.document.compose.steps import Steps
 from byhand.document.compose.tables import Window
-from byhand.document.media.xlsx.cells import Cell, Table, refer
+from byhand.document.media.xlsx.cells import Table, refer
 from byhand.document.media.xlsx.formulas import formula
 from byhand.document.media.xlsx.layout import (
     LARGEST,
@@ -33,14 +33,14 @@ from byhand.document.media.xlsx.layout import (
     VOCABULARY,
     Layout,
 )
-from byhand.expression import Entry
+from byhand.document.media.xlsx.learning import LARGEST_EXPONENT, LearningFormulas
 from byhand.language import _
+from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
 from byhand.plan import Plan, Step
 from byhand.tracing import Trace, Worked
 from byhand.working import Index, Working
 
-LARGEST_EXPONENT = 700  # e^710 is beyond what a spreadsheet holds
 _PLAIN = re.compile(r"[^\W\d_]+")
 NOT_A_NUMBER = "#NUM!"  # a spreadsheet's error value
 SIGNS = {"leaves": "◆", "returns": "◇"}  # of remarks on a step
@@ -58,6 +58,16 @@ class Contents:
     values: Values
     operations: Operations
 
+    @property
+    def plan(self) -> Plan:
+        """The plan of everything in the file: the pass, and one training step if it has room."""
+        return self.values.floats.plan
+
+    @property
+    def loss(self) -> Table:
+        """The table of the loss that a training step lowers."""
+        return self.layout.tables["mean_loss" if "mean_loss" in self.layout.tables else "loss"]
+
 
 def plain_lookup(labels: Sequence[str]) -> bool:
     """Whether MATCH alone can tell the tokens apart: it ignores case, and * ? ~ < = are special."""
@@ -65,14 +75,11 @@ def plain_lookup(labels: Sequence[str]) -> bool:
     return len(folded) == len(labels) and all(_PLAIN.fullmatch(label) for label in labels)
 
 
-class Operations:
+class Operations(LearningFormulas):
     """The formulas of a plan with a layout."""
 
     def __init__(self, plan: Plan, layout: Layout, working: Working, labels: Sequence[str]) -> None:
-        self.plan = plan
-        self.layout = layout
-        self.tables = layout.tables
-        self.working = working
+        super().__init__(plan, layout, working)
         self.plain_lookup = plain_lookup(labels)
 
     def of(self, address: str, index: Index) -> str | None:
@@ -82,36 +89,23 @@ class Operations:
         if mark:
             return self.part(name, mark + part, index, here)
         step = self.plan[address]
-        if self.working.absent(step.address, index):
+        if self.working.absent(step.address, index) or self.uncounted(step, index):
             return None
         special = getattr(self, f"_{step.op}", None)
         text: str | None = special(step, index, here) if special else None
         return self.worked(step, index, here) if text is None else text
 
-    def worked(self, step: Step, index: Index, here: str) -> str:
-        """The expression of an entry as a formula."""
-        tree = self.working.of(step.address, index)
-        assert tree is not None
-        return formula(tree, self.where, here)
-
-    def where(self, entry: Entry) -> Cell:
-        """The cell of an entry."""
-        return self.tables[entry.address].cell(entry.index)
-
-    def at(self, address: str, index: Index, here: str) -> str:
-        """The reference to an entry, in a formula on a sheet."""
-        return refer(self.tables[address].cell(index), sheet=here)
-
-    def row(self, address: str, before: Index, here: str) -> str:
-        """The range of all entries whose index starts so."""
-        table = self.tables[address]
-        last = table.shape[-1] - 1
-        return refer(table.cell((*before, 0)), table.cell((*before, last)), sheet=here)
+    def uncounted(self, step: Step, index: Index) -> bool:
+        """Whether this is the target of a position that does not count."""
+        return step.address == "targets" and self.working.given["targets"][index[0]] == UNCOUNTED
 
     # ------------------------------------------------------------------ tokens
 
     def _given(self, step: Step, index: Index, here: str) -> str:
-        """The id of a token: its place in the vocabulary, from 0."""
+        """The id of a token: its place in the vocabulary, from 0; a target is the next token."""
+        if step.address == "targets":
+            last = index[0] == step.shape[0] - 1
+            return self.at("target", (), here) if last else self.at("tokens", (index[0] + 1,), here)
         typed = refer(self.layout.token_cell(step.address, index[0] if index else 0), sheet=here)
         known = self.vocabulary(here)
         found = f"{typed},{known}" if self.plain_lookup else f"TRUE,EXACT({typed},{known})"
@@ -272,8 +266,10 @@ class Remarks:
         return found
 
     def _worked(self, address: str) -> Worked | None:
-        worked = self.trace.steps[address]
-        return worked if self.some and worked.missing is None and not worked.whole else None
+        worked = self.trace.steps.get(address)
+        if worked is None or not self.some or worked.missing is not None or worked.whole:
+            return None
+        return worked
 
     def _boundaries(self, address: str) -> Iterator[str]:
         if (worked := self._worked(address)) is not None:

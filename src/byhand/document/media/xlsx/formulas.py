@@ -125,6 +125,8 @@ class _Writer:
                 return f"MAX(0,{self.piece(x)[0]})", ATOM
             case Call(function="step", argument=x):
                 return f"IF({self.piece(x)[0]}>0,1,0)", ATOM
+            case Call(function="step", argument=x):
+                return f"IF({self.piece(x)[0]}>0,1,0)", ATOM
             case Call(function=name, argument=x):
                 return f"{FUNCTIONS[name]}({self.piece(x)[0]})", ATOM
             case Power(base=Name(text="e"), exponent=x):

@@ -11,9 +11,11 @@ from byhand.document.media.xlsx.cells import Cell, refer
 from byhand.document.media.xlsx.contents import Remarks
 from byhand.document.media.xlsx.layout import Layout
 from byhand.document.media.xlsx.style import Formats
+from byhand.document.media.xlsx.training import StepPage, about_step, instructions
 from byhand.document.words import Place
 from byhand.language import _
 from byhand.model import Model
+from byhand.plan import GRAD
 
 SIGN, TEXT = 0, 1  # the two columns
 SIGN_WIDTH, TEXT_WIDTH = 22, 92
@@ -64,6 +66,8 @@ class Guide:
         )
         self.cells_explained(remarks)
         self.rules(layout.tables["tokens"].rows)
+        if layout.step is not None:
+            self.training(layout.step)
         self.contents(layout)
         self.second_names(layout, aliases)
         self.sheet.set_portrait()
@@ -143,6 +147,19 @@ class Guide:
         ):
             self.say("· " + text)
 
+    def training(self, page: StepPage) -> None:
+        """How to train in the file."""
+        self.head(_("Training in the spreadsheet"))
+        self.say(
+            _(
+                "The weights are typed on the sheet {sheet}, in yellow; the tables beside the "
+                "steps follow them. There stand their gradients too, and the new weights after "
+                "one step."
+            ).format(sheet=page.name)
+        )
+        for text in instructions():
+            self.say(text)
+
     def contents(self, layout: Layout) -> None:
         """The sheets with links to them."""
         self.head(_("The sheets"))
@@ -150,10 +167,18 @@ class Guide:
             target = "internal:" + refer(Cell(page.name, 0, 0))
             self.sheet.write_url(self.row, SIGN, target, self.formats("link"), page.name)
             self.beside(about(page.place))
+        if layout.step is not None:
+            target = "internal:" + refer(Cell(layout.step.name, 0, 0))
+            self.sheet.write_url(self.row, SIGN, target, self.formats("link"), layout.step.name)
+            self.beside(about_step())
 
     def second_names(self, layout: Layout, aliases: Mapping[str, str]) -> None:
         """The further names of tables with links to them."""
-        shown = {name: to for name, to in aliases.items() if to in layout.tables}
+        shown = {
+            name: to
+            for name, to in aliases.items()
+            if to in layout.tables and not name.startswith(GRAD)
+        }
         if not shown:
             return
         self.head(_("Second names"))
@@ -170,12 +195,19 @@ def title(place: Place) -> str:
             return _("Text and tokens")
         case "end":
             return _("The next token")
+        case "backward":
+            return _("Backward: the gradient of the loss")
         case _:
             return words.stage_title(place)
 
 
 def about(place: Place) -> str:
     """A sentence or two on a stage."""
+    if place.kind == "backward":
+        return _(
+            "How the loss would change with each number, worked out from the loss back to every "
+            "weight. grad.X is the gradient with respect to X."
+        )
     told = {"text": "tokens", "end": "next"}.get(place.kind)
     return words.stage_about(Place(told) if told else place)
 

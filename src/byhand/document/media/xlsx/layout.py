@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from byhand.document.media.xlsx.cells import MOST_COLUMNS, MOST_ROWS, Cell, Table
+from byhand.document.media.xlsx.training import DOWN, StepPage, step_page
 from byhand.document.words import Place, place_of, whole
 from byhand.errors import InputError
 from byhand.language import _
@@ -25,6 +26,7 @@ LEFT = 2  # the first column of the steps
 TOP = 4  # the first row of the tables, below the title, a sentence and the prediction
 
 VOCABULARY = "vocabulary"
+LOSSES = ("targets", "losses", "mean_loss")  # of all positions
 IDS = ("tokens", "target", "next")  # the tables whose only column is labelled
 POWERS, LARGEST, TOTAL = "~powers", "~largest", "~total"  # the working of a softmax
 TOKEN, PROBABILITY = "~token", "~probability"  # the words beside the next id
@@ -62,10 +64,11 @@ class Page:
 
 @dataclass(frozen=True)
 class Layout:
-    """All sheets, and every table by its address."""
+    """All sheets, and every table by its address; `step` is the sheet of a training step."""
 
     pages: tuple[Page, ...]
     tables: Mapping[str, Table]
+    step: StepPage | None = None
 
     def page(self, kind: str) -> Page:
         """The sheet of a stage."""
@@ -82,7 +85,8 @@ def lay_out(plan: Plan, remarks: Mapping[str, Sequence[str]]) -> Layout:
     inventory = {WEIGHT + p.name: p for p in parameters(plan.spec)}
     stages: dict[Place, list[Step]] = {}
     for step in plan:
-        stages.setdefault(_stage(step.address), []).append(step)
+        if step.stage != "update":
+            stages.setdefault(_stage(step), []).append(step)
     tables: dict[str, Table] = {}
     pages = []
     for place, steps in stages.items():
@@ -91,7 +95,11 @@ def lay_out(plan: Plan, remarks: Mapping[str, Sequence[str]]) -> Layout:
         pages.append(page)
         for band in page.bands:
             tables |= {h.table.address: h.table for h in (*band.tables, *band.weights)}
-    return Layout(tuple(pages), tables)
+    step_sheet = step_page(plan)
+    if step_sheet is not None:
+        tables |= {table.address: table for table in step_sheet.tables}
+        _check_sheet(step_sheet.name, [step_sheet.losses[1], step_sheet.block(2)[1]])
+    return Layout(tuple(pages), tables, step_sheet)
 
 
 def sheet_name(place: Place) -> str:
@@ -105,14 +113,20 @@ def sheet_name(place: Place) -> str:
             return _("Attention {layer}").format(layer=place.layer)
         case "mlp":
             return _("MLP {layer}").format(layer=place.layer)
+        case "backward":
+            return _("Backward")
         case _:
             return _("Next token")
 
 
-def _stage(address: str) -> Place:
-    place = place_of(address)
-    if address in ("tokens", "target"):
+def _stage(step: Step) -> Place:
+    if step.stage == "backward":
+        return Place(step.stage)
+    if step.address in ("tokens", "target"):
         return Place("text")
+    if step.address in LOSSES:
+        return Place("end")
+    place = place_of(step.address)
     return Place("end") if place.kind in ("final", "next", "loss") else place
 
 
@@ -187,7 +201,7 @@ class _Page:
             yield self.heading(VOCABULARY, row, self.right + 1, (size,), ("vocab",), down=0)
         for name in step.reads:
             if (parameter := self.unplaced.pop(name, None)) is not None:
-                down = {1: None, 2: 0, 3: 1}[len(parameter.shape)]
+                down = DOWN[len(parameter.shape)]
                 heading = self.heading(
                     name, row, self.right + 1, parameter.shape, parameter.axes, down=down
                 )
@@ -206,7 +220,7 @@ class _Page:
         """A table below its title, its remarks and its row or rows of labels."""
         remarks = tuple(self.remarks.get(address, ()))
         if down == -1:
-            down = next((axes.index(a) for a in ("query", "pos") if a in axes), None)
+            down = _down(axes)
         flat = Table(address, self.name, 0, column, shape, down)
         unlabelled = shape in ((), (1,)) or axes == ("pos",)
         labels = 0 if unlabelled and address not in IDS else 1 + (flat.groups > 1)
@@ -214,8 +228,14 @@ class _Page:
         return Heading(Table(address, self.name, first, column, shape, down), row, axes, remarks)
 
 
+def _down(axes: tuple[str, ...]) -> int | None:
+    """The axis that runs down: the positions, or as in a weight."""
+    positions = (axes.index(name) for name in ("query", "pos") if name in axes)
+    return next(positions, DOWN.get(len(axes)))
+
+
 def _length(step: Step) -> int:
-    axis = step.position_axis
+    axis = _down(step.axes)
     return 1 if axis is None else step.shape[axis]
 
 
@@ -225,7 +245,7 @@ def _length(step: Step) -> int:
 def check_size(plan: Plan) -> None:
     """Refuses a file that would be too large, and a pass without a text, before writing."""
     for step in plan:
-        if step.op == "given" and step.address not in ("tokens", "target"):
+        if step.op == "given" and step.address not in ("tokens", "target", "targets"):
             raise InputError(
                 _("a pass that goes on from an earlier one is not a spreadsheet by itself"),
                 where=step.address,

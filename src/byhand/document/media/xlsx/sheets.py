@@ -24,7 +24,8 @@ from byhand.document.media.xlsx.layout import (
     Heading,
     Page,
 )
-from byhand.document.media.xlsx.style import Formats
+from byhand.document.media.xlsx.style import AllDigits, Formats
+from byhand.document.media.xlsx.training import typed
 from byhand.document.words import axes_text, formula_text
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
@@ -39,13 +40,6 @@ class Position(NamedTuple):
 
 
 Label = str | int | Position
-
-
-class AllDigits(float):
-    """A float written with enough digits to read back; XlsxWriter would write 16."""
-
-    def __format__(self, _spec: str) -> str:
-        return repr(float(self))
 
 
 class Sheet:
@@ -130,7 +124,7 @@ class Sheet:
         else:
             facts = [formula_text(step.formula), axes_text(step.axes, step.shape)]
             facts.append(self.contents.remarks.register(step.address))
-            also = [name for name, to in self.trace.plan.aliases.items() if to == address]
+            also = [name for name, to in self.contents.plan.aliases.items() if to == address]
             names = " = ".join([address, *also])
             self.said(row, 0, names, "   ".join(fact for fact in facts if fact))
         for offset, remark in enumerate(heading.remarks, 1):
@@ -148,18 +142,27 @@ class Sheet:
 
     def positions(self, step: Step, table: Table) -> None:
         """Writes the number and the token of each row; on the first sheet tokens are typed here."""
-        if step.op == "given":
+        if step.op == "given" and step.address != "targets":
             for place, id in enumerate(self.given_ids(step)):
                 if step.address == "tokens":
                     self.put(table.row + place, PLACES, place, "place")
                 self.put(table.row + place, LABELS, self.contents.labels[id], "typed")
             self.choices(table)
+        elif step.position_axis is None and table.down is not None:
+            for row in range(table.rows):
+                self.put(
+                    table.row + row, LABELS, self.row_label(step.axes[table.down], row), "place"
+                )
         elif table.down is not None:
             for place in range(table.rows):
                 self.put(table.row + place, PLACES, place, "place")
                 self.follow("tokens", place, table.row + place, LABELS, "token")
         elif step.op == "loss":
             self.follow("target", 0, table.row, LABELS, "token")
+
+    def row_label(self, axis: str, row: int) -> str | int:
+        """What stands beside a row that is no position: a token, or its number."""
+        return self.contents.labels[row] if axis == "vocab" else row
 
     def given_ids(self, step: Step) -> tuple[int, ...]:
         """The ids of the text, or of the target."""
@@ -171,7 +174,7 @@ class Sheet:
     def follow(self, address: str, place: int, row: int, column: int, kind: str) -> None:
         """Writes a label that follows the token typed at a position, or the target."""
         text = "=" + refer(self.contents.layout.token_cell(address, place), sheet=self.page.name)
-        shown = self.contents.labels[self.given_ids(self.trace.plan[address])[place]]
+        shown = self.contents.labels[self.given_ids(self.contents.plan[address])[place]]
         self.sheet.write_formula(row, column, text, self.formats(kind), shown)
 
     def put(self, row: int, column: int, value: str | int, kind: str) -> None:
@@ -270,14 +273,16 @@ class Sheet:
                 self.put(table.row + id, table.column, label, "known")
             return
         for row in range(table.rows if down else 0):
-            said = self.contents.labels[row] if down == "vocab" else row
-            self.put(table.row + row, labels, said, "place")
+            self.put(table.row + row, labels, self.row_label(down, row), "place")
         name = table.address.removeprefix(WEIGHT)
         shape = axes_text(heading.axes, table.shape)
         shared = source(self.trace.model.weights, name)
         if shared is not None:
             turned = ".T" if shared[1] else ""
             shape += "   = " + WEIGHT + shared[0] + turned
+        elif typed(table.address) in self.contents.layout.tables:
+            sheet = self.contents.layout.tables[typed(table.address)].sheet
+            shape += "   " + _("typed on the sheet {sheet}").format(sheet=sheet)
         self.said(heading.title, labels, table.address, shape)
         self.entries(table, name, shared)
 
@@ -285,11 +290,14 @@ class Sheet:
         """Writes the numbers of a weight; for a shared one, formulas that follow the original."""
         tensor = self.trace.model.weights[name]
         form = self.formats("weight", places=places(tensor))
-        linked = self.formats("number", places=places(tensor))
+        home = self.contents.layout.tables.get(typed(table.address))
+        linked = self.formats("number", places=places(tensor) if home is None else -1)
         for index in table.indices():
             cell, entry = table.cell(index), constant(tensor.data[index])
             shown = form
-            if shared is not None:
+            if home is not None:
+                entry, shown = refer(home.cell(index), sheet=table.sheet), linked
+            elif shared is not None:
                 other = self.contents.layout.tables[WEIGHT + shared[0]]
                 there = other.cell(index[::-1] if shared[1] else index)
                 entry, shown = refer(there, sheet=table.sheet), linked

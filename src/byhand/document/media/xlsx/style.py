@@ -52,7 +52,22 @@ SHARES = {  # of attention weights and probabilities: the darker, the more
     "min_color": LIGHT["card"],
     "max_color": LIGHT["n3"],
 }
+GRADIENTS = {  # below and above zero: the deeper, the larger
+    "type": "3_color_scale",
+    "mid_type": "num",
+    "mid_value": 0,
+    "min_color": LIGHT["n3"],
+    "mid_color": LIGHT["z"],
+    "max_color": LIGHT["p3"],
+}
 LARGEST_LOGIT = {"bold": True, "bg_color": LIGHT["right-tint"]}
+
+
+class AllDigits(float):
+    """A float written with enough digits to read back; XlsxWriter would write 16."""
+
+    def __format__(self, _spec: str) -> str:
+        return repr(float(self))
 
 
 class Formats:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from io import BytesIO
 from typing import Any
 
-from byhand.document.media.xlsx.cells import refer
+from byhand.document.media.xlsx.cells import Cell, refer
 from byhand.document.media.xlsx.contents import Contents, Operations, Remarks, Values
 from byhand.document.media.xlsx.formulas import refuse_unknown
 from byhand.document.media.xlsx.guide import Guide, guide_name, unique_labels
 from byhand.document.media.xlsx.layout import PROBABILITY, TOKEN, lay_out
 from byhand.document.media.xlsx.sheets import Sheet
+from byhand.document.media.xlsx.step_sheet import StepSheet
 from byhand.document.media.xlsx.style import Formats
 from byhand.errors import InputError
 from byhand.language import _
@@ -27,6 +29,7 @@ def spreadsheet(trace: Trace, floats: Trace) -> bytes:
     """A whole pass as an .xlsx file of live formulas.
 
     `floats` is the same pass in float64, stored as results until a program works the formulas out.
+    Where it goes on to gradients and new weights, so does the file.
     For exact numbers, registers and boundaries are noted too.  An InputError says that the file
     would be too large, or which weight is unknown.
     """
@@ -47,14 +50,15 @@ def _xlsxwriter() -> Any:
 
 def _contents(trace: Trace, floats: Trace) -> Contents:
     """The contents of the file; an InputError if they cannot be written."""
-    model, plan = trace.model, trace.plan
+    model, plan = trace.model, floats.plan
     remarks = Remarks(trace)
     layout = lay_out(plan, remarks.lines())
     for name, tensor in model.weights.items():
         refuse_unknown(name, tensor)
     labels = unique_labels(model.vocabulary.tokens, model.spec.vocab)
     values = Values(floats, labels)
-    working = Working(plan, {"tokens": trace.tokens, "target": trace.target}, values.absent)
+    given = {"tokens": trace.tokens, "target": trace.target, "targets": floats.targets}
+    working = Working(plan, given, values.absent)
     operations = Operations(plan, layout, working, labels)
     return Contents(trace, labels, layout, remarks, values, operations)
 
@@ -71,7 +75,7 @@ class _File:
 
     def written(self) -> bytes:
         """The whole file."""
-        model, plan = self.contents.trace.model, self.contents.trace.plan
+        model, plan = self.contents.trace.model, self.contents.plan
         self.book.set_properties(
             {
                 "title": model.name,
@@ -85,7 +89,12 @@ class _File:
         for page in self.layout.pages:
             sheet = self.book.add_worksheet(page.name)
             Sheet(self.contents, page, sheet, self.formats, live).write()
-        self.define_names()
+        training: dict[str, tuple[Cell, Cell]] = {}
+        if self.layout.step is not None:
+            last = StepSheet(self.contents, self.layout.step, self.book, self.formats, live)
+            last.write()
+            training = last.names()
+        self.define_names(training)
         self.book.close()
         return self.buffer.getvalue()
 
@@ -107,8 +116,9 @@ class _File:
         pieces += ['" → "', refer(tables[TOKEN].cell(last))]
         text += f" → {found[TOKEN]}"
         numbers = [("p", tables[PROBABILITY].cell(last), found[PROBABILITY])]
-        if "loss" in tables:
-            numbers.append((_("loss"), tables["loss"].first, values.of("loss", (0,))))
+        if "loss" in tables or "mean_loss" in tables:
+            loss = self.contents.loss
+            numbers.append((_("loss"), loss.first, values.of(loss.address, (0,))))
         for name, cell, value in numbers:
             pieces += [f'"   ·   {name} = "', f"ROUND({refer(cell)},4)"]
             text += f"   ·   {name} = " + (
@@ -116,10 +126,11 @@ class _File:
             )
         return "&".join(pieces), text
 
-    def define_names(self) -> None:
-        """Defines every address as a name of its table."""
-        known = {name: name for name in self.layout.tables} | dict(self.contents.trace.plan.aliases)
-        for name, address in known.items():
+    def define_names(self, ranges: Mapping[str, tuple[Cell, Cell]]) -> None:
+        """Defines every address as a name of its table, and names for these ranges."""
+        tables = self.layout.tables
+        known = {name: name for name in tables} | dict(self.contents.plan.aliases)
+        found = {name: (tables[to].first, tables[to].last) for name, to in known.items()}
+        for name, (first, last) in (found | dict(ranges)).items():
             if _NAME.fullmatch(name):
-                table = self.layout.tables[address]
-                self.book.define_name(name, "=" + refer(table.first, table.last, fixed=True))
+                self.book.define_name(name, "=" + refer(first, last, fixed=True))

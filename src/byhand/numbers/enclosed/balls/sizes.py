@@ -17,15 +17,18 @@ from flint import arb, ctx, fmpq
 from byhand.numbers.base import ABSENT, Array
 from byhand.numbers.enclosed.distance import Apart
 from byhand.numbers.enclosed.enclosure import (
+    LOG2_OF_10,
     LOG10_OF_2,
     WIDEST,
     Enclosure,
     Logs,
     absurd,
     binary_size,
+    bits_missing,
 )
 
 HALF = fmpq(1, 2)
+TINY, HUGE = arb(2) ** -1000, arb(2) ** 1000
 FARTHEST = 2**62  # the largest binary exponent in an array; larger ones are replaced by it
 
 
@@ -77,6 +80,20 @@ def magnitudes(x: arb) -> tuple[float, float]:
         return binary_size(abs(enclosure.mid)), binary_size(enclosure.rad)
     middle = log2(abs(man)) + exp if man else -np.inf
     return middle, log2(rad_man) + rad_exp if rad_man else -np.inf
+
+
+def missing(x: arb, digits: int) -> float:
+    """How many bits narrower a ball must be to prove so many digits; at most 0 if it proves them.
+
+    Of an ordinary number, the radius below the middle tells at once: 10^-digits/2 of it is at most
+    half a unit of the last place.
+    """
+    if x.rel_accuracy_bits() >= digits * LOG2_OF_10 + 2 and (TINY < abs(x) < HUGE or x == 0):
+        return -np.inf
+    if absurd(x) and enclosure_of_ball(x).proves(digits):
+        return -np.inf
+    middle, radius = magnitudes(x)
+    return float(bits_missing(np.array(middle), np.array(radius), digits))
 
 
 # ----------------------------------------------------------------------- enclosures

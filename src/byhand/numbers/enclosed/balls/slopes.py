@@ -16,7 +16,7 @@ from byhand.numbers.enclosed.balls.functions import sigmoid
 from byhand.numbers.enclosed.balls.ranges import ANY_SHARE, WIDE
 
 Function = Callable[[arb], arb]
-STEEPEST = {"gelu": fmpq(1129, 1000), "gelu_tanh": fmpq(11292, 10**4), "silu": fmpq(11, 10)}
+STEEPEST = {"gelu": fmpq(113, 100), "gelu_tanh": fmpq(113, 100), "silu": fmpq(1101, 1000)}
 BENT = {"gelu": fmpq(4, 5), "gelu_tanh": fmpq(81, 100), "silu": fmpq(51, 100)}
 CUBIC = fmpq(44715, 10**6)  # of gelu_tanh
 

@@ -14,9 +14,14 @@ from byhand.expression import Expression
 from byhand.numbers.base import ABSENT, Array
 from byhand.numbers.enclosed.balls.arrays import each, matrix
 from byhand.numbers.enclosed.balls.given import Given, narrow_ball
-from byhand.numbers.enclosed.balls.sizes import apart_from, enclosure_of_ball, magnitudes
+from byhand.numbers.enclosed.balls.sizes import (
+    apart_from,
+    enclosure_of_ball,
+    magnitudes,
+    missing,
+)
 from byhand.numbers.enclosed.distance import Apart
-from byhand.numbers.enclosed.enclosure import Enclosing, Logs, absurd
+from byhand.numbers.enclosed.enclosure import Enclosing, Logs
 from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
 
@@ -70,11 +75,9 @@ class System(Enclosing):
         return both[..., 0], both[..., 1]
 
     def missing(self, value: Array, digits: int) -> Logs:
-        found = super().missing(value, digits)
-        for place, x in np.ndenumerate(self._balls(value)):
-            if x is not ABSENT and absurd(x) and enclosure_of_ball(x).proves(digits):
-                found[place] = -np.inf
-        return found
+        balls = self._balls(value)
+        lacking = [-np.inf if x is ABSENT else missing(x, digits) for x in balls.ravel()]
+        return np.array(lacking, dtype=np.float64).reshape(balls.shape)
 
     def apart(self, value: Array, floats: Logs) -> Apart:
         with ctx.workprec(self.bits + SPARE):

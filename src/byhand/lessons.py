@@ -1,0 +1,150 @@
+"""`byhand.step`: training steps of a model, worked out in one call; and what is to be learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Unpack
+
+from byhand import evaluate
+from byhand.api import as_model, as_word
+from byhand.batch import read_batch
+from byhand.errors import InputError
+from byhand.language import _
+from byhand.learning import Lesson, Training
+from byhand.model import Model
+from byhand.number_choice import numbers_for
+from byhand.numbers.base import Numbers, Unknown
+from byhand.numbers.enclosed.enclosure import Enclosing
+from byhand.options import Chosen, Spelled, does_not_fit, refuse_unless_whole
+from byhand.rules import Given, Settings
+
+LOSSES = ("mean", "last")
+
+
+def step(
+    model: str | Path | Model,
+    text: str | Iterable[str] | None = None,
+    *,
+    target: str | int | None = None,
+    loss: str | None = None,
+    prompt: int = 0,
+    optimizer: str = "sgd",
+    lr: Given | None = None,
+    momentum: Given | None = None,
+    betas: tuple[Given, Given] | None = None,
+    eps: Given | None = None,
+    decay: Given | None = None,
+    clip: Given | None = None,
+    steps: int = 1,
+    warmup: int = 0,
+    schedule: str = "constant",
+    end: Given | None = None,
+    numbers: str | Numbers | None = None,
+    device: str | None = None,
+    progress: evaluate.Progress | None = None,
+    **spelled: Unpack[Spelled],
+) -> Training:
+    """Training steps worked out: losses, gradients, the optimizer's lines and the new weights.
+
+    Each token of the `text` (or of several texts, a batch) should be followed by the next one, and
+    the last by the `target`.  `loss` is "mean", over all positions, or "last", the last position's;
+    unless told, it is the last one's of one text with a target.  The first `prompt` tokens of a
+    text are given, so predicting them does not count.
+
+    The `optimizer` is "sgd", "momentum", "adam" or "adamw", with torch's rules and usual settings:
+    `lr` 1/10 (adam and adamw: 1/1000), `momentum` 9/10, `betas` 0.9 and 0.999, `eps` 1e-8, `decay`
+    0 (adamw: 1/100).  `clip` limits the norm of all gradients together.  Over several `steps` the
+    rate grows for `warmup` steps.  The `schedule` then keeps it "constant", or lets it fall along a
+    "cosine" to the share `end` of it, a tenth.  Numbers are taken as they are written: 0.1 is one
+    tenth.  The numbers worked in are chosen as for `trace`.
+
+    >>> import byhand
+    >>> training = byhand.step("tiny", "a b", target="c", steps=2, numbers="float64")
+    >>> [loss.places(4) for loss in training.losses]
+    ['1.4076', '1.1406', '0.9541']
+    >>> training.new["block.0.mlp.norm.bias"][1].places(4)
+    '0.0984'
+    """
+    chosen = Chosen.of(numbers, device, **spelled)
+    texts = () if text is None else (text,) if isinstance(text, str) else tuple(text)
+    settings = Settings(
+        optimizer, lr, momentum, betas, eps, decay, clip, steps, warmup, schedule, end
+    )
+    ready = as_model(model)
+    goal = as_word(ready, "target", target)
+    return teach(
+        ready, texts, settings, chosen, target=goal, loss=loss, prompt=prompt, progress=progress
+    )
+
+
+def teach(
+    model: Model,
+    texts: Sequence[str],
+    settings: Settings,
+    chosen: Chosen,
+    *,
+    target: str | None = None,
+    loss: str | None = None,
+    prompt: int = 0,
+    wanted: Iterable[str] = (),
+    progress: evaluate.Progress | None = None,
+) -> Training:
+    """The training steps that options ask for, in Python or on the command line.
+
+    Lines that are `wanted` and not there are refused before any work.
+    """
+    chosen.refuse_comparison(_("a training step is worked out in one kind of numbers"))
+    rules = settings.rules
+    lesson = read_lesson(
+        model, texts, target=target, loss=loss, prompt=prompt, dashes=chosen.dashes
+    )
+    lesson.plan(rules[-1]).matching(wanted)
+    system = numbers_for(model, chosen)
+    if chosen.digits is None:
+        return lesson.learn(rules, system, progress=progress)
+    assert isinstance(system, Enclosing)
+    return lesson.prove(rules, system, chosen.digits, progress=progress)
+
+
+def read_lesson(
+    model: Model,
+    texts: Sequence[str] = (),
+    *,
+    target: str | None = None,
+    loss: str | None = None,
+    prompt: int = 0,
+    dashes: str = "",
+) -> Lesson:
+    """What is to be learned from these texts, or from the model's own.
+
+    Each token should be followed by the next of its text, and the last by the `target`; without a
+    target, the last token is only read as one.  `loss` is "mean", over all positions, or "last",
+    the last position's of each text.  Unless told, it is the last one's of one text with a target.
+    """
+    if loss is not None and loss not in LOSSES:
+        raise does_not_fit("loss", ", ".join(LOSSES), loss, dashes)
+    refuse_unless_whole("prompt", prompt, 0, 10**9, dashes)
+    _refuse_unknown(model)
+    if len(texts) > 1:
+        words = tuple(texts)
+    else:
+        text, target = evaluate.words_of(model, texts[0] if texts else None, target)
+        words = (text,)
+    goal = None if target is None else model.vocabulary.id(target)
+    batch = read_batch(model.vocabulary, words, target=goal, shifted=True, prompt=prompt)
+    last = loss == "last" or (loss is None and goal is not None and len(words) == 1 and not prompt)
+    if last:  # of several texts, the mean
+        return Lesson(model, batch.ends(), last=len(words) == 1)
+    return Lesson(model, batch)
+
+
+def _refuse_unknown(model: Model) -> None:
+    """Raises an InputError where a weight is unknown: nothing flows back through it."""
+    for name, tensor in model.weights.items():
+        if not tensor.floats and any(isinstance(x, Unknown) for x in tensor.data.flat):
+            raise InputError(
+                _("nothing can be learned from unknown weights"),
+                expected=_("weights that are known"),
+                found=_("{name} is unknown").format(name=name),
+            )

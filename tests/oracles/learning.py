@@ -1,0 +1,206 @@
+"""The operations of learning once more, on arrays of any numbers: Fractions or Arb balls.
+
+They are written with NumPy's own sums and products of objects, and follow the definitions of
+`byhand.numbers.adjoints` alone.  A masked entry is None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+Array = Any
+
+
+def shown(x: Array) -> Array:
+    """The entries, 0 where they are masked."""
+    result = np.array(x, dtype=object)
+    result[x == None] = 0  # noqa: E711
+    return result
+
+
+def hidden_as(x: Array, result: Array) -> Array:
+    """The result, masked where x is."""
+    masked = np.array(result, dtype=object)
+    masked[x == None] = None  # noqa: E711
+    return masked
+
+
+def beside(x: Array) -> Array:
+    """Heads side by side."""
+    return np.hstack(list(x)) if x.ndim == 3 else x
+
+
+def targets_of(probs: Array, targets: Any) -> list[int]:
+    rows = len(probs)
+    return [-1] * (rows - 1) + [targets] if isinstance(targets, int) else list(targets)
+
+
+def losses(probs: Array, targets: Any) -> Array:
+    found = [None if t < 0 else -probs[i, t].log() for i, t in enumerate(targets)]
+    return np.array(found, dtype=object)
+
+
+def average(losses: Array) -> Array:
+    counted = [loss for loss in losses if loss is not None]
+    return np.array([sum(counted) / len(counted)], dtype=object)
+
+
+def loss_back(probs: Array, targets: Any) -> Array:
+    wanted = targets_of(probs, targets)
+    count = sum(t >= 0 for t in wanted)
+    result = np.array(probs, dtype=object)
+    for row, target in enumerate(wanted):
+        if target < 0:
+            result[row] = 0
+        else:
+            result[row, target] = result[row, target] - 1
+    return result / count
+
+
+def total(**terms: Array) -> Array:
+    return np.sum(list(terms.values()), axis=0)
+
+
+def column_sums(x: Array, by: Array | None = None, merged: bool = False) -> Array:
+    product = x if by is None else x * by
+    if merged:
+        product = beside(product)
+    return product.sum(axis=tuple(range(product.ndim - 1)))
+
+
+def row_dots(x: Array, y: Array) -> Array:
+    return (shown(x) * np.where(x == None, 0, y)).sum(axis=-1)  # noqa: E711
+
+
+def sum_groups(x: Array, heads: int) -> Array:
+    size = len(x) // heads
+    return np.stack([x[size * h : size * (h + 1)].sum(axis=0) for h in range(heads)])
+
+
+def outer(x: Array, grad: Array, layout: str) -> Array:
+    product = beside(x).T @ beside(grad)
+    return product if layout == "in_out" else product.T
+
+
+def along_keys(x: Array, y: Array, scale: Any = 1) -> Array:
+    group = len(x) // len(y)
+    return np.stack([shown(rows) @ y[h // group] for h, rows in enumerate(x)]) * scale
+
+
+def along_queries(x: Array, y: Array, scale: Any = 1) -> Array:
+    return np.stack([shown(rows).T @ y[h] for h, rows in enumerate(x)]) * scale
+
+
+def scale_by(x: Array, by: Array) -> Array:
+    return x * by[0]
+
+
+def scatter(grad: Array, ids: Any, rows: int, scale: Any = 1) -> Array:
+    taken = np.array([[1 if token == row else 0 for token in ids] for row in range(rows)])
+    return taken.astype(object) @ grad * scale
+
+
+def pack_heads(queries: Array, keys: Array, values: Array, starts: Any, stride: int) -> Array:
+    columns: dict[int, Array] = {}
+    for start, part in zip(starts, (queries, keys, values), strict=True):
+        for head in range(len(part)):
+            for inner in range(part.shape[2]):
+                columns[start + head * stride + inner] = part[head, :, inner]
+    return np.stack([columns[c] for c in range(len(columns))], axis=1)
+
+
+def softmax_back(weights: Array, grad: Array, dot: Array) -> Array:
+    return hidden_as(weights, shown(weights) * (shown(grad) - dot[..., None]))
+
+
+def over(top: Array, below: Array) -> Array:
+    """top / below, and 0 where both are 0."""
+    top, below = np.broadcast_arrays(top, below)
+    both = (top == 0) & (below == 0)
+    return np.where(both, 0, top) / np.where(both, 1, below)
+
+
+def normalize_back(grad: Array, by: Array) -> Array:
+    return over(grad, by[..., None])
+
+
+def divisor_back(dot: Array, by: Array) -> Array:
+    return over(-dot, by)
+
+
+def root_back(grad: Array, root: Array) -> Array:
+    return over(grad, root + root)
+
+
+def mean_square_back(grad: Array, x: Array) -> Array:
+    return (grad[..., None] * x + grad[..., None] * x) / x.shape[-1]
+
+
+def center_back(grad: Array) -> Array:
+    return -grad.sum(axis=-1)
+
+
+def mean_back(grad: Array, width: int) -> Array:
+    return np.stack([grad / width] * width, axis=-1)
+
+
+def sum_squares(x: Array) -> Array:
+    return np.array([(x * x).sum()], dtype=object)
+
+
+def norm(**squares: Array) -> Array:
+    return np.array([sum(square[0] for square in squares.values()).sqrt()], dtype=object)
+
+
+def clip_factor(norm: Array, limit: Any, eps: Any) -> Array:
+    share = limit / (norm[0] + eps)
+    return np.array([share if share < 1 else share * 0 + 1], dtype=object)
+
+
+def blend(y: Array, x: Array = 0, *, of_y: Any, of_x: Any = 0, squared: bool = False) -> Array:
+    return of_x * x + of_y * (y * y if squared else y)
+
+
+def root_plus(x: Array, eps: Any) -> Array:
+    return np.array([entry.sqrt() for entry in x.ravel()], dtype=object).reshape(x.shape) + eps
+
+
+def divide(x: Array, y: Array) -> Array:
+    return x / y
+
+
+# ----------------------------------------------------------------------- slopes
+
+
+def slope(x: Array, kind: str) -> Array:
+    """The derivative of the activation, entry by entry."""
+    flat = [SLOPES[kind](entry) for entry in x.ravel()]
+    return np.array(flat, dtype=object).reshape(x.shape)
+
+
+def _gelu(x: arb) -> arb:
+    bell = (-(x * x) / 2).exp() / (2 * arb.pi()).sqrt()
+    return (1 + (x / arb(2).sqrt()).erf()) / 2 + x * bell
+
+
+def _gelu_tanh(x: arb) -> arb:
+    factor, cubic = (2 / arb.pi()).sqrt(), arb(44715) / 1_000_000
+    t = (factor * (x + cubic * x * x * x)).tanh()
+    return (1 + t) / 2 + x / 2 * (1 - t * t) * factor * (1 + 3 * cubic * x * x)
+
+
+def _silu(x: arb) -> arb:
+    share = 1 / (1 + (-x).exp())
+    return share + x * share * (1 - share)
+
+
+SLOPES = {
+    "relu": lambda x: arb(1) if x > 0 else arb(0),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": _silu,
+    "identity": lambda x: arb(1),
+}
