@@ -77,6 +77,7 @@ messages: .venv/tested ## collect the messages and compile the translations
 bench: .venv/tested ## measure the speed, as ratios within one run
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.checkpoints
+	$(BIN)/python -m benchmarks.learning
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.proven
 	$(BIN)/python -m benchmarks.checking

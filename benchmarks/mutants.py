@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -41,14 +42,26 @@ class Mutant:
     """A module with one mistake."""
 
     module: str
-    line: int
     change: str
-    tree: ast.Module
+    line: int
+    source: str  # the line as it was
+    place: int  # in the order of `_places`
+    make: Make
 
-    source: str = ""  # the line as it was
+    def tree(self) -> ast.Module:
+        """The module as it is now."""
+        whole = ast.parse(_text(self.module))
+        old = _places(whole)[self.place][0]
+        _replace(whole, old, self.make(old))
+        return ast.fix_missing_locations(whole)
 
     def __str__(self) -> str:
         return f"{self.module.rpartition('.')[2]}.py:{self.line}: {self.change}: {self.source}"
+
+
+@cache
+def _text(module: str) -> str:
+    return Path(import_module(module).__file__ or "").read_text()
 
 
 # ------------------------------------------------------------------ mistakes
@@ -147,20 +160,15 @@ def _without(node: Any, place: int) -> ast.AST:
 
 def mutants(module: str) -> Iterator[Mutant]:
     """Every mutant of a module, from its top to its bottom."""
-    source = Path(import_module(module).__file__ or "").read_text()
-    tree = ast.parse(source)
-    for number, (node, others) in enumerate(_places(tree)):
+    lines = _text(module).splitlines()
+    for place, (node, others) in enumerate(_places(ast.parse(_text(module)))):
         changes = [change for kind in CHANGES for change in kind(node)]
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             other = next((text for text in others if text != node.value), "nothing")
             changes.append((f"{other!r} for {node.value!r}", lambda _n, o=other: ast.Constant(o)))
         for name, make in changes:
-            whole = ast.parse(source)
-            place = _places(whole)[number][0]
-            _replace(whole, place, make(place))
-            line = _line(place)
-            was = source.splitlines()[line - 1].strip()
-            yield Mutant(module, line, name, ast.fix_missing_locations(whole), was)
+            line = _line(node)
+            yield Mutant(module, name, line, lines[line - 1].strip(), place, make)
 
 
 def _places(tree: ast.Module) -> list[tuple[ast.AST, list[str]]]:
@@ -221,7 +229,7 @@ def install(mutant: Mutant) -> None:
     """Puts the mutant in the place of its module, wherever it was imported."""
     module = import_module(mutant.module)
     before = {id(value): name for name, value in vars(module).items() if callable(value)}
-    exec(compile(mutant.tree, module.__file__ or "", "exec"), vars(module))
+    exec(compile(mutant.tree(), module.__file__ or "", "exec"), vars(module))
     for other in [m for m in sys.modules.values() if isinstance(m, ModuleType) and m is not module]:
         if other.__name__.split(".")[0] in ("byhand", "oracles", "benchmarks", *map(_name, TESTS)):
             for name, value in list(vars(other).items()):
@@ -252,12 +260,13 @@ class Checks:
 
     def _pass(self, learner: Any) -> Any:
         plan = self.gradients.adjoint(learner.plan())
-        return plan.steps, plan.aliases
+        return _without_formulas(plan), plan.aliases
 
     def _step(self, kind: str, clip: Any, decay: Any) -> Any:
         rule = self.optimizer.rule_of(kind, clip=clip, decay=decay)
         plan = self.gradients.adjoint(self.learners[0].plan())
-        return [self.optimizer.update(plan, replace(rule, step=step)).steps for step in (1, 2)]
+        steps = (replace(rule, step=step) for step in (1, 2))
+        return [_without_formulas(self.optimizer.update(plan, step)) for step in steps]
 
     def _compare(self, learner: Any) -> None:
         self.gradients.test_gradients_are_those_of_a_pass_as_frameworks_write_it(learner)
@@ -280,6 +289,11 @@ class Checks:
         for case, known in zip(self.cases, self.steps, strict=True):
             if self._step(*case) != known:
                 self.optimizer.test_five_steps_are_torchs(self.gradients.Floats, *case)
+
+
+def _without_formulas(plan: Any) -> list[Any]:
+    """What the numbers hang on."""
+    return [replace(step, formula="") for step in plan]
 
 
 def _fails(check: Callable[[], None], file: str) -> str:
@@ -352,6 +366,8 @@ def main(sample: int = 1) -> int:
         if not test and (mutant.module, mutant.source, mutant.change) not in EQUIVALENT:
             living += 1
             print(f"  lives: {mutant}", flush=True)
+        if sum(killed.values()) % 100 == 0:
+            print(f"  {sum(killed.values())} of {len(every)}", file=sys.stderr, flush=True)
     by_module = Counter(mutant.module for mutant in every)
     counts = ", ".join(f"{count} of {name}" for name, count in by_module.items())
     print(f"{len(every)} mutants ({counts}): {living} live; {time.monotonic() - start:.0f} s")

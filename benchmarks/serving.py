@@ -4,10 +4,12 @@
 again, so that every answer is worked out; errors, how long an answer takes, and what memory the
 server and its workers have after warming up and at the end.  `edits`: one client, one edit after
 the other: how long until the new numbers are there.  `browser`: the same in a real Chromium, from
-the key that is pressed to the numbers on the screen.  `document`: requests made from the OpenAPI
+the key that is pressed to the numbers on the screen.  `learn`: ten training steps by key in
+Chromium, likewise.  `document`: requests made from the OpenAPI
 document by schemathesis, right and wrong; none may end in a status of 500 or more.
 
-    python -m benchmarks.serving [edits] [browser] [load] [document] [--seconds N] [--record]
+    python -m benchmarks.serving [edits] [browser] [learn] [load] [document]
+                                 [--seconds N] [--record]
 """
 
 from __future__ import annotations
@@ -28,10 +30,13 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "docs" / "serve-cost.json"
 CLIENTS, SECONDS, WARM = 50, 60.0, 0.4  # the share of the time after which memory is looked at
 EDITS = {"tiny": 0.150, "journey": 0.150, "minigpt": 0.500}  # seconds, in the browser and all
+LESSONS = {"tiny": 0.150, "journey": 0.150, "minigpt-init": 0.500}  # seconds, each step
+STEPS = 10
 ROUNDS = 40
 GROWTH = 1.03  # what memory may be at the end, as a multiple of what it is once warm
 SCREEN = {"width": 1440, "height": 900}
 PAINTED = "performance.getEntriesByName('edit').map((one) => one.duration)"
+LEARNED = PAINTED.replace("edit", "learn")
 EXAMPLES = 30  # of each question, right and wrong
 
 
@@ -241,6 +246,38 @@ def browser(port: int) -> tuple[list[dict[str, str]], bool]:
     return rows, soon
 
 
+def learn(port: int) -> tuple[list[dict[str, str]], bool]:
+    """The time from the key to the numbers after a training step, and whether it is short."""
+    sys.path.append(str(ROOT / "tools"))
+    from chromium import launched
+
+    rows, soon = [], True
+    with launched() as program:
+        context = program.new_context(viewport=SCREEN, bypass_csp=True)
+        window = context.new_page()
+        for model, bar in LESSONS.items():
+            target = '&target="c"' if model == "tiny" else ""
+            window.goto("about:blank")
+            window.goto(f"http://127.0.0.1:{port}/#model={model}&view=learn&language=en{target}")
+            window.wait_for_selector("#main .curve")
+            window.focus("[data-do=learn-one]")
+            for step in range(STEPS):
+                window.keyboard.press("Enter")
+                window.wait_for_function(f"({LEARNED}).length > {step}")
+                window.wait_for_timeout(100)
+            taken = window.evaluate(LEARNED)
+            soon = soon and max(taken) <= 1000 * bar
+            rows.append(
+                {
+                    "a step of": model,
+                    "on the screen after": f"{median(taken):.0f} ms",
+                    "at the slowest": f"{max(taken):.0f} ms",
+                    "wanted": f"{bar * 1000:.0f} ms",
+                }
+            )
+    return rows, soon
+
+
 # ------------------------------------------------------------------ requests of the document
 
 
@@ -282,7 +319,7 @@ def document(port: int) -> list[str]:
 def main() -> int:
     words = sys.argv[1:]
     seconds = float(words[words.index("--seconds") + 1]) if "--seconds" in words else SECONDS
-    known = ("edits", "browser", "load", "document")
+    known = ("edits", "browser", "learn", "load", "document")
     parts = [word for word in words if word in known] or list(known)
     data: dict[str, Any] = {}
     met = True
@@ -296,6 +333,11 @@ def main() -> int:
             data["browser"], soon = browser(port)
             met = met and soon
             for row in data["browser"]:
+                print("   ".join(f"{head}: {told}" for head, told in row.items()))
+        if "learn" in parts:
+            data["learn"], soon = learn(port)
+            met = met and soon
+            for row in data["learn"]:
                 print("   ".join(f"{head}: {told}" for head, told in row.items()))
         if "load" in parts:
             found = asyncio.run(load(port, process, seconds))

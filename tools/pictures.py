@@ -65,12 +65,15 @@ PICTURES = (
 PRINTED = Picture("book-print", TINY, "attention")
 EDITED = "#model=journey&passage=attention-0-attn-weights"
 EDIT = ("weight.embed.token[1,0]", "7/8")  # edited in the view of weights, and its new text
-# name → place, display, whether a weight is edited
-PAGES: dict[str, tuple[str, dict[str, Any], bool]] = {
-    "serve": (EDITED, {"viewport": SCREEN}, True),
-    "serve-dark": (f"{EDITED}&language=es", {"viewport": SCREEN, "color_scheme": "dark"}, True),
-    "serve-phone": (EDITED, {"viewport": PHONE, "device_scale_factor": 2}, False),
-    "serve-compare": ("#model=minigpt&view=compare&language=en", {"viewport": SCREEN}, False),
+LEARNING = "#model=journey&view=learn&language=en"
+ON_PHONE = {"viewport": PHONE, "device_scale_factor": 2}
+# name → place, display, what a person does first
+PAGES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "serve": (EDITED, {"viewport": SCREEN}, "edit"),
+    "serve-dark": (f"{EDITED}&language=es", {"viewport": SCREEN, "color_scheme": "dark"}, "edit"),
+    "serve-phone": (EDITED, ON_PHONE, ""),
+    "serve-compare": ("#model=minigpt&view=compare&language=en", {"viewport": SCREEN}, ""),
+    "serve-learn": (LEARNING, {"viewport": {"width": 1280, "height": 1060}}, "learn"),
 }
 
 
@@ -93,13 +96,13 @@ def take_pages(browser: Any) -> None:
         try:
             assert server.stdout is not None
             origin = server.stdout.readline().strip()
-            for name, (where, settings, edits) in PAGES.items():
+            for name, (where, settings, does) in PAGES.items():
                 context = browser.new_context(**settings, reduced_motion="reduce", locale="en-GB")
                 window = context.new_page()
                 window.goto(origin + where)
                 window.wait_for_selector("#main .view")
-                if edits:
-                    edit_weight(window)
+                if does:
+                    DOINGS[does](window)
                 window.wait_for_timeout(4 * SETTLED)  # a comparison works out two passes
                 window.screenshot(path=str(FOLDER / f"{name}.png"))
                 context.close()
@@ -117,6 +120,16 @@ def edit_weight(window: Any) -> None:
     window.keyboard.press("Enter")
     window.click(".views a[data-view=steps]")
     window.wait_for_selector(".view.steps")
+
+
+def learn_steps(window: Any) -> None:
+    """Presses for ten training steps, and waits until all are on the curve."""
+    window.click("[data-do=learn-ten]")
+    window.wait_for_selector(".told:has-text('in 10 steps')")
+    window.mouse.move(0, 0)
+
+
+DOINGS = {"edit": edit_weight, "learn": learn_steps}
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
     models       Hugging Face folders of every family, with weights of several kinds
     library      `transformers` as people run it: eager and sdpa, batches, padding, caches, formats
+    learned      `transformers` as people train it: gradients and updates
     own          byhand's own floats, and the ports of benchmarks/planted in other correct ways
     report       their share of the bounds, and how unusual they look, by operation
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.alarms.models import FAMILIES, VOCAB, WEIGHTS, Pair, saved
+from benchmarks.alarms.report import LEARNED
 from benchmarks.alarms.runs import Run
 from benchmarks.planted.port import as_array
 from byhand import forward, names
@@ -74,7 +75,7 @@ def learned_runs(seed: int = 0, families: tuple[str, ...] = FAMILIES) -> Iterato
                 for number, way in enumerate(ways()):
                     if number % len(WEIGHTS) == kind:
                         yield Run(
-                            f"{family}, {weights}, {way}", "learned", family, way.format,
+                            f"{family}, {weights}, {way}", LEARNED, family, way.format,
                             way.precision, pair.ours, claims(pair, way, seed + number),
                         )  # fmt: skip
 

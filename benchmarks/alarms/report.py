@@ -18,15 +18,19 @@ import numpy as np
 import byhand
 from byhand import forward
 from byhand.capturing import Capture
+from byhand.checking.matches.learned import every_name
+from byhand.checking.optimizers import read_rule
 from byhand.checking.verdicts import Marked, Verdict
-from byhand.plan import WEIGHT
+from byhand.plan import WEIGHT, Plan
 
 if TYPE_CHECKING:  # tables need neither torch nor transformers
     from benchmarks.alarms.runs import Run
 
-RECORD = Path(__file__).parents[2] / "docs" / "check-alarms.json"
+DOCS = Path(__file__).parents[2] / "docs"
+RECORD, LEARNED_RECORD = DOCS / "check-alarms.json", DOCS / "check-learned.json"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
 LARGEST = 1e300
+LEARNED = "learned"  # runs of training steps
 
 
 @dataclass
@@ -38,6 +42,16 @@ class Cell:
     times: float = 0.0
     run: str = ""  # the run with the largest share
     address: str = ""
+
+
+def _steps(run: Run) -> Plan:
+    """The plan that the run's lines are lines of."""
+    learns = run.source == LEARNED
+    plan = forward.plan(run.model.spec, 1, losses=learns)
+    if not learns or isinstance(run.claims, Capture):
+        return plan
+    said = run.claims.get("optimizer")
+    return every_name(plan, read_rule(said) if said else None)
 
 
 @dataclass
@@ -65,7 +79,7 @@ class Report:
         self.runs[run.source] += 1
         self.texts += len(marking.texts)
         self.unmatched |= {each.name for each in marking.unmatched}
-        ops = {step.address: step for step in forward.plan(run.model.spec, 1)}
+        ops = {step.address: step for step in _steps(run)}
         for line in marking:
             self._line(run, line, ops)
 
@@ -114,14 +128,14 @@ class Report:
         }  # fmt: skip
 
 
-def record(data: dict[str, Any]) -> None:
+def record(data: dict[str, Any], path: Path = RECORD) -> None:
     """Writes the file for the tables of docs/."""
-    RECORD.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
-def recorded() -> dict[str, Any]:
+def recorded(path: Path = RECORD) -> dict[str, Any]:
     """The contents of the file."""
-    data: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return data
 
 

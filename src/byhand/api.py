@@ -206,6 +206,7 @@ def check(
     text: str | None = None,
     target: str | int | None = None,
     precision: str | None = None,
+    optimizer: str | None = None,
     suspects: bool = True,
     progress: evaluate.Progress | None = None,
     **numbers: Any,
@@ -216,6 +217,7 @@ def check(
     of names to arrays, or what `byhand.capture` recorded.  Names are byhand's, TransformerLens's or
     Hugging Face's.  The loss is judged by the `target`.  `precision` is what the claimant worked in
     ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
+    Updates are judged by the `optimizer`, "adamw lr=0.001 weight_decay=0.1 step=1" for example.
     Without `suspects`, no cause is looked for.  Without any claims, those of the document that a
     built-in model comes from are checked.  Claims are judged in numbers that bound every rounding,
     so `numbers` cannot be chosen.
@@ -238,6 +240,7 @@ def check(
         text,
         target=as_word(opened, "target", target),
         precision=precision,
+        optimizer=optimizer,
         suspects=suspects,
         progress=progress,
     )
@@ -339,7 +342,8 @@ def book(
     the book.  Without `claims`, a built-in model marks the document it comes from; empty `claims`
     mark nothing.  `at` are addresses whose numbers are shown however large the model is.  `pdf` and
     `xlsx` add a typeset book and a spreadsheet of live formulas.  A `worksheet` has as many
-    questions as `blanks` says; they `ask` for "values", "shapes", "counts" or some of these.
+    questions as `blanks` says; they `ask` for "values", "shapes", "counts", or for "gradients" and
+    a "step" of training, or some of these.
     Another `seed` chooses other questions.  The numbers are chosen as for `trace`; the `language`
     is "en", "es" or the one spoken.
 

@@ -45,6 +45,7 @@ from byhand.forward import plan
 from byhand.language import _, speaking
 from byhand.learning import Lesson
 from byhand.model import Model
+from byhand.models.records import record_of
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import Numbers
 from byhand.optimizer import Rule
@@ -158,6 +159,7 @@ def edition_of(
         printed_end=None if claims is None or scale != PENCIL else printed_end(claims),
         asked=tuple(asked),
         one_step=one_step_of(trace, inventory.total, scale, seen) if learning else None,
+        record=record_of(trace.model) if learning else None,
     )
 
 
@@ -180,10 +182,23 @@ def one_step_of(trace: Trace, parameters: int, scale: str, window: Window) -> On
         worked, after = learned.steps[0].trace, learned.after
     except ByhandError as error:
         worked, why_not, failed = _without_a_step(lesson, numbers), str(error), error
-        missing = next((one.missing for one in worked.values() if one.missing is not None), None)
-        why_not = why_not if missing is None else words.why_missing(missing)
+        why_not = _why_not(worked) or why_not
     showing = Showing(worked, everything=scale == PENCIL, window=window)
     return OneStep(rule, showing, after, why_not, failed)
+
+
+def _why_not(trace: Trace) -> str:
+    """Why some gradient is not known; empty where the trace does not say."""
+    missing = next((one.missing for one in trace.values() if one.missing is not None), None)
+    if missing is None:
+        return ""
+    flat = any(note.kind == "zero-variance" for one in trace.values() for note in one.notes)
+    if flat and missing.kind == "undecided":
+        return _(
+            "There is no gradient through a norm whose row has equal numbers, since its eps is 0: "
+            "the smallest change of the row turns the result over."
+        )
+    return words.why_missing(missing)
 
 
 def _without_a_step(lesson: Lesson, numbers: Numbers) -> Trace:
@@ -271,11 +286,18 @@ def notebook_passage(trace: Trace) -> str:
     whole = trace.plan
     if trace.asked:
         apart = any(name.endswith(".head_out") for name in trace.steps)
-        target = trace.target is not None
-        whole = plan(trace.model.spec, len(trace.tokens), target=target, head_outputs=apart)
+        whole = plan(
+            trace.model.spec,
+            len(trace.tokens),
+            target=trace.target is not None,
+            losses=trace.targets is not None,
+            head_outputs=apart,
+        )
+        whole = adjoint(whole) if len(trace.grad) else whole
     parts, calls = notebook.parts(edition, whole), notebook.calls(trace)
     showing = edition.showing
-    return cell(parts, calls, spine(showing, whole), showing.labels, trace.asked)
+    figure = spine(showing, whole.forward)
+    return cell(parts, calls, figure, showing.labels, trace.asked)
 
 
 # ------------------------------------------------------------------ the book

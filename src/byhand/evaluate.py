@@ -21,7 +21,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.options import does_not_fit
 from byhand.passes import no_key
-from byhand.plan import WEIGHT, Plan, Step
+from byhand.plan import GRAD, WEIGHT, Plan, Step
 from byhand.spec import size_of
 from byhand.tracing import Missing, Trace, Worked
 from byhand.weights import Tensor, Weights
@@ -114,8 +114,11 @@ def prepare(
     loss.  `losses` asks for the losses at all positions, against the text shifted by one, and for
     their mean.  `backward` asks for the gradients of the mean loss, if there is one, else of the
     loss; without a target it asks for losses too.  `only` asks for steps, `at` for steps together
-    with what they read.
+    with what they read.  Who asks for `grad.…` or `losses` by name has asked for them.
     """
+    only, at = tuple(only), tuple(at)
+    backward = backward or any(name.startswith(GRAD) for name in (*only, *at))
+    losses = losses or not {"losses", "mean_loss", "targets"}.isdisjoint((*only, *at))
     words, target = words_of(model, text, target)
     goal = None if target is None else model.vocabulary.id(target)
     losses = losses or (backward and goal is None)

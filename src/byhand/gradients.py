@@ -30,7 +30,8 @@ class Gradients(Mapping[str, Any]):
         trace = self._trace
         found = (name for name, step in trace.plan.known.items() if step in trace.steps)
         names = (name.removeprefix(GRAD) for name in found if name.startswith(GRAD))
-        return (name for name in names if name.startswith(WEIGHT) or name in trace.plan.known)
+        weights = {WEIGHT + name for name in trace.model.weights}
+        return (name for name in names if name in weights or name in trace.plan.known)
 
     def __len__(self) -> int:
         return sum(1 for _name in self)

@@ -123,11 +123,11 @@ def told(model: Model, new: Mapping[str, Worked]) -> Iterator[str]:
     cut = sum(one.cut for one in found.values())
     zeros = sum(one.nearly_zero for one in found.values())
     if all(one.data.dtype != np.dtype(object) for one in found.values()):
-        yield _("The weights are {format} numbers, as they were worked out.").format(
-            format=numbers.name
-        )
+        format = next(iter(found.values())).data.dtype.name
+        yield _("The weights are {format} numbers, as they were worked out.").format(format=format)
     elif numbers.uniform == "rounded":
-        yield _("Every line was rounded to {places}.").format(places=numbers.name)
+        places = numbers.name.rpartition(" ")[2]
+        yield _("Every line was rounded to {places} decimals.").format(places=places)
     elif not cut and not zeros:
         yield _("Every weight is exact.")
     else:

@@ -88,6 +88,11 @@ class Plan:
         """Every name of byhand's own, aliases included, with the address of its step."""
         return {**{step.address: step.address for step in self.steps}, **self.aliases}
 
+    @property
+    def forward(self) -> Plan:
+        """The plan of the forward pass alone."""
+        return self.only(step.address for step in self.steps if step.stage == "forward")
+
     def in_style(self, style: str) -> Mapping[str, str]:
         """The name of each step in a style of `names.STYLES`, or its address where it has none."""
         found = names.names(style, self.spec, self.known)

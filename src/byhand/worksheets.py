@@ -65,11 +65,17 @@ def _with_a_pencil(trace: Trace, asking: Questioning, called: str) -> tuple[Edit
             edition = edition_of(job.work(), command, called=called, learning=asking.learning)
             if edition.one_step is not None and edition.one_step.error is not None:
                 raise edition.one_step.error
-            return edition, places
+            return _in_full(edition), places
         except InputError:
             if places in (decimals, MOST_DECIMALS):
                 raise
     raise AssertionError("unreachable: the last try returns or raises")
+
+
+def _in_full(edition: Edition) -> Edition:
+    """The edition with every line of the training step as numbers: a student needs them."""
+    step = edition.one_step
+    return edition if step is None else replace(edition, one_step=replace(step, in_full=True))
 
 
 def _both(trace: Trace, one_step: OneStep) -> Trace:

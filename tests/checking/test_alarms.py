@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 import pytest
-from benchmarks.alarms import library, own, report, runs
+from benchmarks.alarms import learned, library, own, report, runs
 from benchmarks.alarms.models import saved
 
 
@@ -38,6 +38,28 @@ def test_the_library_is_right_in_any_way_it_is_run() -> None:
     assert found.alarms == []
     assert found.unusual == []
     assert found.texts == 6 * 8
+    assert not found.unmatched
+
+
+def test_the_library_is_right_in_any_way_it_is_trained() -> None:
+    """Formats, eager and sdpa, checkpointed, autocast, accumulated, and its optimizers."""
+    every = list(learned.ways())
+
+    def chosen() -> Iterator[runs.Run]:
+        for number, (family, weights) in enumerate(
+            (("gpt2", "trained"), ("llama", "fresh"), ("qwen2", "outliers"))
+        ):
+            with saved(family, weights, seed=9) as pair:
+                for way in every[number::12]:
+                    yield runs.Run(
+                        f"{family}, {way}", "learned", family, way.format, way.precision,
+                        pair.ours, learned.claims(pair, way, 5, length=7),
+                    )  # fmt: skip
+
+    found = _reported(chosen())
+    assert found.alarms == []
+    assert found.runs["learned"] == 12
+    assert found.verdicts["right"] > 0.97 * found.lines
     assert not found.unmatched
 
 

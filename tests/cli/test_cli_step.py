@@ -208,7 +208,7 @@ def test_floats_of_gradients_are_compared_with_proven_digits(byhand: Call) -> No
         (["--steps", "3"], "decimals of 17 digits", 1e-9),
         (["--float", "float32"], "float32 numbers", 1e-6),
         (["--digits", "6"], "proven digits", 1e-5),
-        (["--decimals", "3"], "rounded to decimals 3", 1e-2),
+        (["--decimals", "3"], "rounded to 3 decimals", 1e-2),
     ],
 )
 def test_the_saved_model_has_the_loss_that_was_worked_out(

@@ -22,17 +22,14 @@ from recalculating import (
 )
 
 import byhand
-from byhand.batch import read_batch
 from byhand.document.media.xlsx import formulas
 from byhand.document.media.xlsx.training import DOWN
 from byhand.evaluate import Job, prepare
 from byhand.files import read_model
-from byhand.learning import Lesson, Training
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats
-from byhand.optimizer import Rule
 from byhand.publication import training_plan
 from byhand.tokens import Vocabulary
 from byhand.tracing import Trace
@@ -185,19 +182,11 @@ def test_a_changed_token_and_target_change_the_result_as_the_trace_says(
 # ------------------------------------------------------------------ training in it
 
 
-def trained(model: Model, steps: int, rate: Fraction = Fraction(1, 10)) -> Training:
-    """What `byhand step` works out, in float64."""
-    target = None if model.target is None else model.vocabulary.id(model.target)
-    batch = read_batch(model.vocabulary, (model.text or "",), target=target)
-    rules = [Rule(rate=rate, step=step) for step in range(1, steps + 1)]
-    return Lesson(model, batch, last=target is not None).learn(rules, Floats("float64"))
-
-
 @pytest.mark.parametrize(("name", "loss"), [("tiny", "mean_loss"), ("journey", "loss")])
 def test_new_weights_pasted_over_the_old_ones_five_times_train_as_byhand_does(
     name: str, loss: str, folder: Path
 ) -> None:
-    book, training = workbook(name, folder), trained(open_model(name), 5)
+    book, training = workbook(name, folder), byhand.step(name, steps=5, numbers="float64")
     typed: dict[str, Any] = {}
     losses = []
     for step in (*training.steps, None):
@@ -215,9 +204,9 @@ def test_new_weights_pasted_over_the_old_ones_five_times_train_as_byhand_does(
 
 
 def test_the_learning_rate_is_a_cell_and_the_gradients_follow_a_typed_token(folder: Path) -> None:
-    book, tiny = workbook("tiny", folder), open_model("tiny")
+    book = workbook("tiny", folder)
     found = book.recalculated({book.cell("learning_rate", 0, 0): 0.25})
-    new = trained(tiny, 1, Fraction(1, 4)).new["embed.token"].array
+    new = byhand.step("tiny", lr="1/4", numbers="float64").new["embed.token"].array
     assert found.table("update.weight.embed.token") == pytest.approx(new, rel=CLOSE, abs=CLOSE)
     typed = book.recalculated({book.token_cell(1): "c"})
     assert assert_says(typed, learned(byhand.trace("tiny", "a c"))) > 200

@@ -19,7 +19,7 @@ from recalculating import (
     type_token,
     without_results,
 )
-from test_spreadsheet import assert_says, float64, saved, trace_of, trained, with_weight
+from test_spreadsheet import assert_says, float64, saved, trace_of, with_weight
 
 import byhand
 from byhand.document.media.xlsx import formulas
@@ -58,7 +58,8 @@ def test_libreoffice_follows_a_changed_weight_and_token(journey: Model, tmp_path
 @pytest.mark.parametrize("name", ["tiny", "journey", "abc"])
 def test_a_class_trains_in_libreoffice(name: str, tmp_path: Path) -> None:
     model = open_model(name)
-    path, training = saved(byhand.trace(name), tmp_path), trained(model, 5)
+    path = saved(byhand.trace(name), tmp_path)
+    training = byhand.step(name, steps=5, numbers="float64")
     loss = "mean_loss" if model.target is None else "loss"
     losses = []
     for _step in training.losses:

@@ -18,15 +18,19 @@ from byhand.document.media.html.worksheet import worksheet_page
 from byhand.document.media.typst.worksheet import worksheet_source
 from byhand.document.parts import NumberTable
 
-SHEETS = [("tiny", 0), ("tiny", 1), ("journey", 0), ("journey", 2), ("abc", 1), ("minigpt", 0)]
+USUAL, LEARNING = ("values", "shapes", "counts"), ("values", "shapes", "gradients", "step")
+SHEETS = [
+    *(("tiny", 0), ("tiny", 1), ("journey", 0), ("journey", 2), ("abc", 1), ("minigpt", 0)),
+    *(("tiny", 0, LEARNING), ("journey", 1, LEARNING), ("abc", 2, LEARNING)),
+]
 
 
 @cache
-def sheet_of(model: str, seed: int, blanks: int = 26) -> Worksheet:
-    return make_worksheet(model, blanks=blanks, seed=seed)
+def sheet_of(model: str, seed: int, which: tuple[str, ...] = USUAL, blanks: int = 26) -> Worksheet:
+    return make_worksheet(model, blanks=blanks, seed=seed, which=which)
 
 
-@pytest.fixture(params=SHEETS, ids=lambda each: f"{each[0]}-{each[1]}")
+@pytest.fixture(params=SHEETS, ids=lambda each: "-".join(map(str, each[:2])))
 def sheet(request: pytest.FixtureRequest) -> Worksheet:
     return sheet_of(*request.param)
 
@@ -83,7 +87,8 @@ def test_the_claims_give_what_the_tables_show_and_leave_the_rest_blank(sheet: Wo
     for address, value in data["given"].items():
         for place, text in entries(address, value):
             assert text in ("_", "masked") or text == printed[place], place
-            assert (text == "_") == (place in sheet.answers), place
+            masked = place.startswith("grad.") and printed[place] == ""  # it has no gradient
+            assert (text == "_") == (place in sheet.answers or masked), place
     assert all(text == "_" for text in leaves(list(data["claims"].values())))
 
 
@@ -104,7 +109,7 @@ def test_no_later_line_repeats_a_blank(sheet: Worksheet) -> None:
 
 def test_a_value_that_one_share_of_1_hands_on_is_not_printed_behind_it() -> None:
     """Position 0 sees itself alone: what it mixes is its own value."""
-    sheet = sheet_of("journey", 0, 400)
+    sheet = sheet_of("journey", 0, USUAL, 400)
     asked = {blank.address for blank in sheet.blanks}
     assert {"block.0.attn.v[0,0]", "block.0.attn.mixed[0,0]"} <= asked
     for seed in range(4):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,22 +9,16 @@ import numpy as np
 import pytest
 from asking import LIBRARY, asked, looked, state
 
+import byhand
 from byhand import learning
 from byhand.batch import read_batch
 from byhand.errors import ByhandError
 from byhand.files import parse_model
 from byhand.models import open_model
 from byhand.numbers.floats import Floats
-from byhand.optimizer import Rule
+from byhand.optimizer import OPTIMIZERS, Rule
 from byhand.serving import read_state
 from byhand.serving.edits import edited
-
-RULES = {
-    "sgd": Rule("sgd"),
-    "momentum": Rule("momentum"),
-    "adam": Rule("adam"),
-    "adamw": Rule("adamw", decay=Fraction(1, 100)),
-}
 
 
 def lesson(
@@ -44,18 +36,11 @@ def weights(of: dict[str, Any]) -> dict[str, Any]:
     return {name: tensor.data for name, tensor in found.items()}
 
 
-def trained(
-    rules: Sequence[Rule], model: str = "tiny", text: str = "a b", target: str = "c"
-) -> Any:
-    """The same steps as `byhand.learning` works them out."""
-    opened = open_model(model)
-    batch = read_batch(opened.vocabulary, (text,), target=opened.vocabulary.id(target))
-    return learning.Lesson(opened, batch, last=True).learn(rules, Floats("float64"))
-
-
-@pytest.mark.parametrize("optimizer", RULES)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_lessons_give_the_weights_and_losses_of_the_same_training_steps(optimizer: str) -> None:
-    expected = trained([replace(RULES[optimizer], step=step) for step in range(1, 6)])
+    expected = byhand.step(
+        "tiny", "a b", target="c", optimizer=optimizer, lr="0.1", steps=5, numbers="float64"
+    )
     taught = tiny(lesson(5, optimizer=optimizer))
     assert asked("learn", state=taught)["losses"] == list(map(float, expected.losses))
     found = weights(taught)
@@ -77,7 +62,10 @@ def test_steps_one_by_one_are_steps_at_once() -> None:
 
 def test_moments_go_on_when_the_rate_changes_and_begin_anew_with_another_optimizer() -> None:
     rates = [Fraction(1, 10), Fraction(1, 10), Fraction(1, 20)]
-    expected = trained([Rule("adam", rate, step=at) for at, rate in enumerate(rates, 1)])
+    tiny_model = open_model("tiny")
+    batch = read_batch(tiny_model.vocabulary, ("a b",), target=tiny_model.vocabulary.id("c"))
+    rules = [Rule("adam", rate, step=at) for at, rate in enumerate(rates, 1)]
+    expected = learning.Lesson(tiny_model, batch, last=True).learn(rules, Floats("float64"))
     both = tiny(lesson(2, optimizer="adam"), lesson(1, optimizer="adam", rate="0.05"))
     assert asked("learn", state=both)["losses"] == list(map(float, expected.losses))
     through = tiny(lesson(2, optimizer="adam"), lesson(1), lesson(1, optimizer="adam", rate="0.05"))
@@ -110,16 +98,27 @@ def test_the_loss_that_is_shown_falls_and_is_that_of_the_lessons() -> None:
 
 
 def test_a_text_without_a_target_is_learned_at_every_position() -> None:
-    answer = asked("learn", state=state("journey", target=None), gradients=True)
-    assert (answer["target"], answer["counted"]) == (None, 3)
-    opened = open_model("journey")
-    batch = read_batch(opened.vocabulary, (opened.text or "",))
-    one = learning.Lesson(opened, batch).learn([Rule()], Floats("float64"))
+    answer = asked("learn", state=state("journey", text="the cat sat"), gradients=True)
+    assert (answer["target"], answer["counted"]) == (None, 2)
+    one = byhand.step("journey", "the cat sat", numbers="float64")
     assert answer["loss"] == float(one.losses[0])
     assert answer["norm"] == pytest.approx(float(one.steps[0].norm))
     (first, *_others) = answer["weights"]
     assert np.allclose(first["gradients"], one.steps[0].trace.grad["weight.embed.token"].array)
     assert answer["largest"] == max(each["largest"] for each in answer["weights"])
+
+
+def test_the_first_gradients_of_a_very_small_model_are_exact() -> None:
+    first = asked("learn", state=tiny(), gradients=True)
+    assert first["numbers"] == "exact"
+    embedding = first["weights"][0]
+    assert embedding["forms"][0] == ["e^2/(1 + e + e^2)", "-e^2/(1 + e + e^2)"]
+    assert embedding["gradients"][0][0] == pytest.approx(0.6652409557748219)
+    zero = {form for one in first["weights"] for form in np.ravel(one["forms"])}
+    assert "0" in zero  # and not what rounding leaves of it
+    for other in (tiny(lesson(1)), tiny(numbers="float32"), state("journey")):
+        later = asked("learn", state=other, gradients=True)
+        assert (later["numbers"], later["weights"][0]["forms"]) == ("float64", None)
 
 
 def test_of_a_large_model_the_gradients_come_as_sizes() -> None:

@@ -50,11 +50,22 @@ def judge_text(
     suspects: bool = True,
     like: Replay | None = None,
     progress: Progress | None = None,
+    gaps_rounded: bool = False,
 ) -> tuple[MarkedText, Replay]:
-    """Every claim about a text with its verdict, in spine order; and the replay, for reuse."""
+    """Every claim about a text with its verdict, in spine order; and the replay, for reuse.
+
+    With `gaps_rounded`, the entries that a partly claimed step leaves out were rounded as well.
+    """
     rounding = Rounding.named(precision or text.precision or usual_precision(text.claims))
     counts, weights, directions, steps = _sorted(text.claims)
-    replay = Replay.of(model, replace(text, claims=steps), rounding, like=like, progress=progress)
+    replay = Replay.of(
+        model,
+        replace(text, claims=steps),
+        rounding,
+        like=like,
+        progress=progress,
+        gaps_rounded=gaps_rounded,
+    )
     lines = [
         *mark_counts(counts, model),
         *mark_weights(weights, model),

@@ -112,6 +112,7 @@ class Replay:
     weights: Admitted
     lines: Mapping[str, Sequence[Line]]  # by the address of their step
     progress: Progress | None = None
+    gaps_rounded: bool = False  # what a partly claimed step leaves out was rounded as well
     _true: dict[str, Worked] = field(default_factory=dict)
     _carried: dict[str, Range] = field(default_factory=dict)  # what later steps read
 
@@ -124,6 +125,7 @@ class Replay:
         *,
         like: Replay | None = None,
         progress: Progress | None = None,
+        gaps_rounded: bool = False,
     ) -> Replay:
         """The replay of a text; `like` is a replay of the same model whose weights are reused."""
         from byhand.checking.suspects import Mistaken
@@ -137,7 +139,7 @@ class Replay:
         for claim in text.claims:
             lines[claim.address].append(Line.of(claim, rounding))
         numbers.texts = max(1, len(text.lengths))
-        replay = cls(model, text, rounding, numbers, weights, lines, progress)
+        replay = cls(model, text, rounding, numbers, weights, lines, progress, gaps_rounded)
         for address in filter(SHARES.fullmatch, tuple(lines)):
             lines[address] = [_unseen_as_zero(line, replay.plan) for line in lines[address]]
         return replay
@@ -308,7 +310,7 @@ class Replay:
             value = _anything(worked.step)
         if worked.address in self.complete:
             value = _unmasked(value)
-        elif self.rounding.half_unit:  # what is not claimed was rounded too
+        elif self.rounding.half_unit and (self.gaps_rounded or not lines):
             value = _widened(value, self.rounding.half_unit)
         value = self._laid_over(value, lines)
         if worked.address in self.complete and any(np.any(line.slack) for line in lines):

@@ -52,7 +52,10 @@ def _words(ctx: click.Context, param: click.Parameter, value: str | None) -> tup
 @option(
     "--ask",
     "KINDS",
-    later("what a worksheet asks for: values, shapes, counts, or some of them with commas"),
+    later(
+        "what a worksheet asks for: values, shapes, counts, gradients, step, or some of them with "
+        "commas; without it, the first three"
+    ),
     callback=_words,
 )
 @option("--blanks", "N", later("how many blanks a worksheet has"), callback=whole_number)

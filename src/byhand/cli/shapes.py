@@ -36,14 +36,16 @@ def show_shapes(
     from byhand.backward import adjoint
     from byhand.cli.choosing import style_of
     from byhand.models import is_checkpoint
+    from byhand.plan import GRAD
 
     spec, _weights = architecture(model)
     whole = opened(model) if text is None or not is_checkpoint(model) else with_tokenizer(model)
     style = style_of(names, None if whole is None else whole.family)
     length = length_of(whole, text) or min(spec.context or 8, 8)
-    losses = ends.losses or (ends.backward and not ends.loss)
+    backward = ends.backward or any(pattern.startswith(GRAD) for pattern in only)
+    losses = ends.losses or (backward and not ends.loss)
     plan = forward.plan(spec, length, target=ends.loss, losses=losses, head_outputs=heads)
-    plan = adjoint(plan) if ends.backward else plan
+    plan = adjoint(plan) if backward else plan
     shown = set(plan.matching(only)) if only else {step.address for step in plan}
     if as_json:
         from byhand.document.media.json.trace import write_plan_json

@@ -99,6 +99,7 @@ def command(
     from byhand.cli.trace import steps_of
     from byhand.document.compose.learning import document
     from byhand.document.compose.working import workings
+    from byhand.files.writing import refuse_unwritable
     from byhand.lessons import teach
     from byhand.models import open_model
     from byhand.rules import Settings
@@ -113,6 +114,8 @@ def command(
     )
     with telling() as progress:
         opened = open_model(model)
+        if out is not None:
+            refuse_unwritable(opened)
         training = teach(
             opened,
             texts,

@@ -13,6 +13,7 @@ from byhand.cli.printing import talk
 from byhand.cli.speaking import as_text_command, flag, json_option, later, option
 from byhand.errors import AddressError, UsageError
 from byhand.language import _
+from byhand.options import refuse_together
 
 if TYPE_CHECKING:
     from byhand.evaluate import Job, Progress
@@ -77,6 +78,8 @@ def command(
     from byhand.models import open_model
     from byhand.number_choice import numbers_for
 
+    both = {"backward": backward, "stop-at-boundary": stop_at_boundary}
+    refuse_together(both, "--")
     if chosen.compares:
         from byhand.cli.comparison import compared, refuse, show_comparison
 

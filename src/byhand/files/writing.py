@@ -111,6 +111,11 @@ def _heading(model: Model) -> Iterator[str]:
     yield from _dump(table).splitlines()
 
 
+def refuse_unwritable(model: Model) -> None:
+    """Raises an InputError for a model whose tokenizer a model file cannot hold."""
+    _vocabulary(model.vocabulary)
+
+
 def _vocabulary(vocabulary: Tokenizer) -> Any:
     match vocabulary:
         case Vocabulary(tokens=tokens, kind="words"):

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any
 
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.optimizer import OPTIMIZERS, Rule
+from byhand.rules import Settings
 from byhand.serving import fields
 
 MOST_LESSONS, MOST_STEPS = 200, 1_000  # of one State
-DECAY = Fraction(1, 100)  # of AdamW, as torch has it
 KEYS = ("text", "target", "optimizer", "rate", "steps", "weights")
 _RATE = re.compile(r"[0-9]{1,4}(\.[0-9]{1,12})?")
 
@@ -42,8 +41,8 @@ class Lesson:
 
     def rule(self, step: int) -> Rule:
         """The optimizer's rule at a step, counted from 1."""
-        decay = DECAY if self.optimizer == "adamw" else Fraction(0)
-        return Rule(self.optimizer, Fraction(self.rate), decay=decay, step=step)
+        rule = Settings(self.optimizer, lr=self.rate).rules[0]
+        return replace(rule, step=step)
 
 
 def read_lessons(data: Any, where: str, pairs: Callable[[Any, str], Pairs]) -> tuple[Lesson, ...]:

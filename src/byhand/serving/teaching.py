@@ -17,16 +17,19 @@ from byhand.document.compose.book.strips import near
 from byhand.evaluate import Progress, words_of
 from byhand.model import Model
 from byhand.numbers.adjoints import UNCOUNTED
+from byhand.numbers.base import Numbers
 from byhand.numbers.floats import Floats
 from byhand.plan import GRAD, WEIGHT
 from byhand.serving.edits import edited
 from byhand.serving.learned import lesson_on
 from byhand.serving.states import LEARNED_IN, Library, State
 from byhand.serving.tables import weight_text
+from byhand.serving.worked_state import brief
 from byhand.spec import learned, size_of
-from byhand.tracing import Trace
+from byhand.tracing import Trace, Worked
 
 MOST_HEATED = 3_000  # parameters of a model whose every gradient is sent
+MOST_EXACT = 100  # parameters of a model whose first gradients are exact
 
 
 def learn(library: Library, asked: Mapping[str, Any], progress: Progress | None) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def next_step(state: State, model: Model, progress: Progress | None) -> dict[str
     """What the next step learns from, its loss, and the gradients of all weights."""
     text, target = words_of(model, state.text, state.target)
     asked = lesson_on(model, text, target)
-    numbers = Floats(LEARNED_IN)
+    numbers = _numbers(state, model)
     trace = asked.job(adjoint(asked.passes), numbers, {}).work(progress=progress)
     grads = {p.name: near(trace[GRAD + WEIGHT + p.name]) for p in learned(model.spec)}
     return {
@@ -57,6 +60,13 @@ def next_step(state: State, model: Model, progress: Progress | None) -> dict[str
         "numbers_about": words.numbers_name(numbers, None),
         "weights": list(_weights(model, grads, trace)),
     }
+
+
+def _numbers(state: State, model: Model) -> Numbers:
+    """Exact numbers for the first step of a very small model, float64 for any other."""
+    numbers = state.numbers_for(model)
+    exact = numbers.name == "exact" and size_of(model.spec) <= MOST_EXACT and not state.lessons
+    return numbers if exact else Floats(LEARNED_IN)
 
 
 def _weights(model: Model, grads: Mapping[str, Any], trace: Trace) -> Iterator[dict[str, Any]]:
@@ -74,6 +84,16 @@ def _weights(model: Model, grads: Mapping[str, Any], trace: Trace) -> Iterator[d
             "axes": list(parameter.axes),
             "entries": entries,
             "gradients": grad.tolist() if few else None,
+            "forms": _forms(trace[GRAD + WEIGHT + parameter.name]),
             "norm": float(np.sqrt((grad**2).sum())),
             "largest": float(np.abs(grad).max()),
         }
+
+
+def _forms(worked: Worked) -> list[Any] | None:
+    """The short forms of exact gradients, null where a form is long; None for floats."""
+    if worked.numbers.name != "exact":
+        return None
+    forms = [str(entry) if brief(entry) else None for entry in worked.array.flat]
+    nested: list[Any] = np.array(forms, object).reshape(worked.step.shape).tolist()
+    return nested

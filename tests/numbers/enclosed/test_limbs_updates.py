@@ -39,8 +39,7 @@ def made(
     system: Limbs, shape: tuple[int, ...], radius: float | None, size: float, seed: int = 0
 ) -> Pair:
     random = np.random.default_rng(seed)
-    found = Pair(random, shape, None if radius is None else radius * size, size, system)
-    return found
+    return Pair(random, shape, None if radius is None else radius * size, size, system)
 
 
 def test_the_norm_of_gradients_and_how_they_are_clipped(

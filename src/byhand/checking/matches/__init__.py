@@ -25,6 +25,7 @@ from byhand.checking.matches.learned import (
     every_name,
     learning,
     learning_plan,
+    names_targets,
     rule_of,
     side_by_side,
     targets_of,
@@ -69,6 +70,8 @@ def match(
     rows = rows_of(sheet, model, text)
     goal = _target(sheet, model, rows, text, target)
     learns = learning(sheet.entries)
+    if learns and names_targets(sheet) and not (target or sheet.target):
+        goal = None  # not the model's own
     rule = rule_of(sheet)
     widest = _widest(model, rows, learns, rule)
     known = Known(model, widest, after_gain_and_bias(sheet.entries, model))

@@ -142,6 +142,11 @@ def _flowing_from(of: Step, steps: Iterable[Step]) -> list[Step]:
 # ------------------------------------------------------------------ targets
 
 
+def names_targets(sheet: Sheet) -> bool:
+    """Whether the sheet says what should come after each position."""
+    return sheet.targets is not None or sheet.labels is not None
+
+
 def targets_of(sheet: Sheet, row: Row, goal: int | None) -> tuple[int, ...] | None:
     """The next id after each position; None where the gradients are those of the last loss.
 

@@ -26,6 +26,7 @@ from byhand.document.parts import (
 from byhand.document.words import whole
 from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
+from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.optimizer import UPDATE, Rule, said
 from byhand.plan import GRAD, WEIGHT
 from byhand.spec import learned, size_of
@@ -171,7 +172,11 @@ def step_facts(step: TrainingStep) -> Facts:
 
 def clipped(step: TrainingStep) -> str:
     """What the gradients were multiplied by; empty where they were short enough."""
-    return "" if step.clip is None or step.clip == 1 else short(step, step.clip)
+    clip = step.clip
+    exact = (
+        clip.mid if isinstance(clip, Enclosure) and clip.exact else getattr(clip, "fraction", clip)
+    )
+    return "" if clip is None or exact == 1 else short(step, clip)
 
 
 def short(step: TrainingStep, number: Any) -> str:

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property
 
 from byhand.document.compose.forms import symbol_of
 from byhand.expression import Entry, Expression, leaves
-from byhand.optimizer import UPDATE
+from byhand.optimizer import BEFORE, UPDATE
 from byhand.plan import GRAD, WEIGHT, Plan, Step
 
 VIA = ".via."
 OWN = {"embed.token": "embed", "embed.position": "position", "stream.0": "x_0"}
+
+
+def _apart(address: str, others: Iterable[str]) -> str:
+    """The end of an address, two names or as many as tell it from the others."""
+    parts = address.split(".")
+    for count in range(2, len(parts)):
+        end = ".".join(parts[-count:])
+        if sum(other == end or other.endswith(f".{end}") for other in others) == 1:
+            return end
+    return address
 
 
 class ShortNames:
@@ -35,9 +46,7 @@ class ShortNames:
             names = {address: self.of(address) for address in addresses}
         often = Counter(names.values())
         return {
-            address: ".".join(address.split(".")[-2:])
-            if often[name] > 1 or name.isdigit()
-            else name
+            address: _apart(address, names) if often[name] > 1 or name.isdigit() else name
             for address, name in names.items()
         }
 
@@ -50,6 +59,10 @@ class ShortNames:
         if address.startswith(UPDATE + WEIGHT):
             head, bar, index = self.of(address.removeprefix(UPDATE)).partition("_")
             return f"{head}′{bar}{index}"
+        if (
+            address.startswith((UPDATE, BEFORE)) and address.count(".") > 1
+        ):  # update.m.W, before.m.W
+            return address.split(".")[1]
         return OWN.get(address, address.rpartition(".")[2])
 
     def _gradient(self, name: str) -> str:

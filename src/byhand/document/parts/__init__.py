@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 if TYPE_CHECKING:
     from byhand.document.parts.drawn import (
         AttentionPattern,
+        Curve,
+        CurveLine,
         Drawing,
         Floats,
         HeadPattern,
@@ -76,14 +78,16 @@ if TYPE_CHECKING:
         NumberTable | WorkingLine | Definitions
         | Title | Stage | StepPart | NotWorked | Predictions | Candidates | Choice | Loss
         | HeatStrip | AttentionPattern | StreamLine | RegisterMap | Terms | LensTable | Drawing
+        | Curve
         | Remark | Finding | Facts | LeftOut | Grid
         | VerdictTable | VerdictReport | ClassTable
     )
 
 __all__ = [
     "MASKED", "AttentionPattern", "Candidate", "Candidates", "Cell", "Choice", "Column",
-    "Definitions", "Drawing", "Facts", "Finding", "Floats", "Formula", "Grid", "HeadPattern",
-    "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line", "Loss", "Matrix",
+    "Curve", "CurveLine", "Definitions", "Drawing", "Facts", "Finding", "Floats", "Formula",
+    "Grid", "HeadPattern", "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line",
+    "Loss", "Matrix",
     "NotWorked", "Number", "NumberRow", "NumberTable", "Part", "Piece", "Prediction",
     "Predictions", "RegisterLine", "RegisterMap", "Remark", "Section", "Sign", "Stage", "StepPart",
     "Stop", "StreamLine", "TermLine", "Terms", "Title", "Word", "WorkingLine",
@@ -92,7 +96,7 @@ __all__ = [
 
 _ROOMS = {  # each module is imported on first use of its parts
     "drawn": (
-        "AttentionPattern Drawing Floats HeadPattern HeatStrip LensLine LensTable "
+        "AttentionPattern Curve CurveLine Drawing Floats HeadPattern HeatStrip LensLine LensTable "
         "RegisterLine RegisterMap Stop StreamLine TermLine Terms"
     ),
     "numbers": (

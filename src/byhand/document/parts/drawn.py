@@ -184,6 +184,26 @@ class LensTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CurveLine:
+    """One line of a curve: "line" through its points, "marks" at them, or a "level" across."""
+
+    name: str
+    points: tuple[Spot, ...]  # of a level: one, whose height counts
+    kind: str = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Numbers over the steps of a run; `logarithmic`: equal ratios are equally far apart."""
+
+    title: str
+    about: str  # a full description for screen readers
+    lines: tuple[CurveLine, ...]
+    across: str  # the name of the horizontal axis
+    logarithmic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WonRegion:
     """Where in a plane a token wins, or several with it; an outline may be a hole in another."""
 

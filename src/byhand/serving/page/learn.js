@@ -37,7 +37,7 @@ export function learnView() {
     make("section", { class: "weights" }, make("h3", {}, t("learn.gradients")),
       learning.weights[0]?.gradients ? [make("p", { class: "quiet small" }, t("learn.colours"), " ", scale(learning)),
         make("div", { class: "weight-tables heated" }, learning.weights.map((one) => weight(one, heat(one, learning.largest))))] : sizes(learning)),
-    make("p", { class: "quiet small" }, t("learn.numbers")),
+    make("p", { class: "quiet small" }, learning.numbers === "exact" && [t("learn.exact"), " "], t("learn.numbers")),
   ];
 }
 
@@ -124,7 +124,7 @@ function curve(learning) {
   const lines = ticks(Math.max(...known, 1e-9)), most = lines.at(-1), wide = NARROW.matches ? 350 : 680, last = losses.length - 1;
   const x = (at) => LEFT + (wide - LEFT - RIGHT) * at / Math.max(last + 1, TEN), y = (loss) => (loss === null ? TOP : TOP + (HIGH - TOP - BOTTOM) * (1 - loss / most)); // null: infinite
   const path = losses.map((loss, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(loss).toFixed(1)}`).join("");
-  const told = last ? t("learn.curve", { first: said(losses[0]), last: said(losses[last]), steps: last }) : t("learn.now", { loss: said(losses[0]) });
+  const told = last ? t(last === 1 ? "learn.curve.one" : "learn.curve", { first: said(losses[0]), last: said(losses[last]), steps: last }) : t("learn.now", { loss: said(losses[0]) });
   return [
     draw("svg", { class: "curve", viewBox: `0 0 ${wide} ${HIGH}`, role: "img", "aria-label": told },
       lines.map((loss) => [draw("line", { class: "rule", x1: LEFT, x2: wide - RIGHT, y1: y(loss), y2: y(loss) }), draw("text", { x: LEFT - 8, y: y(loss) + 4, class: "side" }, short(loss))]),
@@ -144,6 +144,7 @@ function curve(learning) {
 const depth = (value, most) => EDGES.filter((edge) => Math.abs(value) >= edge * most).length;
 const level = (value, most) => (most && depth(value, most) ? `${value < 0 ? "n" : "p"}${depth(value, most)}` : "z");
 
+const SHORT = 5; // signs of an exact gradient that stands for itself
 const NOISE = 1e-9; // of the largest gradient: what rounding leaves of a zero
 const signed = (value, most) => (value !== 0 && Math.abs(value) < NOISE * most ? "≈ 0" : value > 0 ? `+${short(value)}` : short(value));
 
@@ -151,7 +152,8 @@ const signed = (value, most) => (value !== 0 && Math.abs(value) < NOISE * most ?
 function heat(one, most) {
   return (index) => {
     const value = index.reduce((part, at) => part[at], one.gradients);
-    return [level(value, most), make("small", { class: "slope" }, make("span", { class: "sr" }, t("learn.gradient")), " ", signed(value, most))];
+    const form = one.forms && index.reduce((part, at) => part[at], one.forms);
+    return [level(value, most), make("small", { class: "slope", title: form }, make("span", { class: "sr" }, t("learn.gradient")), " ", form && form.length <= SHORT ? form.replace("-", "−") : signed(value, most))];
   };
 }
 

@@ -154,6 +154,7 @@ WORDS: Mapping[str, str] = {
     "learn.loss": later("The loss"),
     "learn.now": later("The loss is {loss}."),
     "learn.curve": later("The loss went from {first} to {last} in {steps} steps."),
+    "learn.curve.one": later("The loss went from {first} to {last} in one step."),
     "learn.next": later("One more step would make it {loss}."),
     "learn.gradients": later("Weights and their gradients"),
     "learn.gradient": later("gradient"),
@@ -163,6 +164,7 @@ WORDS: Mapping[str, str] = {
     ),
     "learn.norm": later("norm of the gradient"),
     "learn.all": later("all together"),
+    "learn.exact": later("These first gradients are exact: rest on one to see it."),
     "learn.numbers": later(
         "Lessons are learned in float64, since exact numbers would grow with every step."
         " Momentum is 0.9; Adam has β 0.9 and 0.999; AdamW has weight decay 0.01."

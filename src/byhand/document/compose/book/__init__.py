@@ -4,8 +4,9 @@
     tokens      from text to vectors                attention   which positions attend to which
     block       the additions, the norms, the MLP   prediction  the next token and its loss
     losses      how wrong the model was             gradients   backward, to every weight
-    new_weights one training step                   explained   what the numbers say
-    exact       exact and named numbers             parameters  every parameter counted
+    new_weights one training step                   training_run  how the model was made
+    explained   what the numbers say                exact       exact and named numbers
+    parameters  every parameter counted
 
 `passages` holds what they share.  `whole` alone covers every step of the plan exactly once, and so
 do the four pages after it together.
@@ -29,6 +30,7 @@ from byhand.document.compose.book import (
     parameters,
     prediction,
     tokens,
+    training_run,
     whole,
 )
 from byhand.document.compose.book.edition import LARGE, PENCIL, TOY, Edition
@@ -56,6 +58,8 @@ def _learning(edition: Edition) -> Iterator[Page]:
     if edition.one_step is not None:
         for module in (losses, gradients, new_weights):
             yield module.page(edition, edition.one_step)
+        if edition.record is not None:
+            yield training_run.page(edition, edition.record)
 
 
 def tell(edition: Edition, topic: Topic) -> Passage:

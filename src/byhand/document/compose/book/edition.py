@@ -23,6 +23,7 @@ from byhand.tracing import Trace
 
 if TYPE_CHECKING:
     from byhand.explaining.chapter import Chapter
+    from byhand.models.records import TrainingRecord
 
 PENCIL, TOY, LARGE = "pencil", "toy", "large"  # how much a book shows, see `byhand.editions`
 MOST_LAYERS = 4  # layers of a large model; if it has more, those in the middle are summarised
@@ -47,6 +48,7 @@ class Edition:
     printed_end: PrintedEnd | None = None
     asked: tuple[str, ...] = ()  # addresses whose numbers are always shown
     one_step: OneStep | None = None  # a training step on the text, where one is wanted
+    record: TrainingRecord | None = None  # of the run that made the model, where there is one
 
     @property
     def model(self) -> Model:

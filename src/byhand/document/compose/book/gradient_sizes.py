@@ -33,8 +33,8 @@ def sizes_of(step: OneStep, names: Sequence[str]) -> Grid:
         Column(_("weight"), "address"),
         Column(_("shape")),
         Column(_("length of its gradient"), "number"),
-        Column(_("largest entry"), "address"),
-        Column(_("gradient there"), "number"),
+        Column(_("largest entry"), "number"),
+        Column(_("where")),
         Column(_("share of the squares"), "share"),
     )
     rows = tuple(_row(step, name, sizes[name], total) for name in shown)
@@ -49,7 +49,7 @@ def _row(step: OneStep, name: str, size: float, total: float) -> tuple[str, ...]
         WEIGHT + name,
         " × ".join(map(whole, worked.step.shape)),
         f"{size:.3g}",
-        WEIGHT + name + write_index(at),
         f"{value:.3g}" if isfinite(value) else "?",
+        write_index(at),
         f"{np.square(size) / total:.4f}",
     )

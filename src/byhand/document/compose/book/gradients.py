@@ -145,7 +145,8 @@ def _shown(edition: Edition, step: OneStep, known: Sequence[Worked]) -> Iterator
     showing = step.showing
     if edition.everything:
         for worked in known:
-            if worked.step.op not in HELPERS and VIA not in worked.address:
+            helper = worked.step.op in HELPERS or VIA in worked.address
+            if step.in_full or not helper:
                 yield from tables_of(step, worked)
         return
     names = [name for name, worked in step.gradients.items() if any(w is worked for w in known)]
@@ -173,8 +174,8 @@ def _together(edition: Edition, step: OneStep) -> Passage:
     norm = step.trace.steps[f"{UPDATE}norm"]
     sentences = [
         _(
-            "Here are the gradients of all weights. Red: a larger weight makes the loss larger. "
-            "Blue: it makes the loss smaller."
+            "Here are the gradients of all weights. Orange: a larger weight makes the loss "
+            "larger. Blue: it makes the loss smaller."
         )
         if edition.scale != "large"
         else _("Here are the gradients of all weights, by their sizes."),
@@ -182,7 +183,9 @@ def _together(edition: Edition, step: OneStep) -> Passage:
             norm=showing.said(norm, (0,))
         ),
     ]
-    heat = [_heat(step, name) for name in step.gradients] if edition.everything else []
+    heat = [_heat(step, name) for name in step.moved] if edition.everything else []
+    if len(step.moved) < len(step.gradients):
+        sentences.append(_("Those that are not drawn are 0."))
     return Passage(
         id=f"{SLUG}-together",
         title=_("The gradients of all weights"),

@@ -163,11 +163,15 @@ def _scaled(x: Expression, scale: Expression | None) -> Expression:
 
 
 def formula_of_learning(showing: Showing, worked: Worked, index: Index | None = None) -> Formula:
-    """The law of a step, and one of its entries written out: the one furthest from 0."""
+    """The law of a step, and one of its entries written out: the one furthest from 0.
+
+    The norm of all gradients, and a step whose numbers are all 0, have the law alone.
+    """
     step, names = worked.step, showing.inside.names
     left = Name(names.of(step.address))
     law: Line = (left, Sign("="), law_of_learning(showing.trace, names, step))
-    if worked.missing is not None or (index is None and not np.any(near(worked))):
+    plain = step.op == "norm" or (index is None and not np.any(near(worked)))
+    if worked.missing is not None or plain:
         return Formula(step.address, law)
     return Formula(step.address, law, worked=showing.line(worked, index or furthest(worked)))
 

@@ -15,7 +15,6 @@ from byhand.document.compose.book.strips import near
 from byhand.document.numerals import localised
 from byhand.document.parts import LeftOut, NumberRow, NumberTable
 from byhand.language import _
-from byhand.tracing import weakest
 
 SLUG = "losses"
 MOST_POSITIONS = 32
@@ -56,7 +55,7 @@ def _each(edition: Edition, step: OneStep) -> Passage:
         sentences=tuple(_sentences(edition, step, worst)),
         lit=_lit(edition),
         formulas=(formula_of_learning(step.showing, step.trace.steps["losses"], (worst,)),),
-        show=(_table(step),),
+        show=tuple(_tables(step)),
         looks_back=True,
     )
 
@@ -92,22 +91,23 @@ def _sentences(edition: Edition, step: OneStep, worst: int) -> Iterator[str]:
         yield _("It expected `{token}` there.").format(token=showing.token(found))
 
 
-def _table(step: OneStep) -> NumberTable:
-    """The token that should come after each position, with its probability and its loss."""
-    showing, trace = step.showing, step.trace
-    probs, losses = trace.steps["probs"], trace.steps["losses"]
-    rows = []
-    for place in step.counted[-MOST_POSITIONS:]:
-        target = step.target(place)
-        numbers = (showing.number(probs, (place, target)), showing.number(losses, (place,)))
-        known = [number.cell.register for number in numbers if number.cell.register is not None]
-        label = f"{showing.labels[place]} → {showing.token(target)}"
-        rows.append(NumberRow(place, label, weakest(known), numbers))
-    hidden = len(step.counted) - len(rows)
+def _tables(step: OneStep) -> Iterator[NumberTable]:
+    """The token that should come after each position: its probability, and its loss."""
+    places = step.counted[-MOST_POSITIONS:]
+    hidden = len(step.counted) - len(places)
     text = _("the first {count} positions").format(count=words.whole(hidden)) if hidden else ""
-    heads = (_("probability"), _("loss"))
-    shape = (len(trace.tokens),)
-    return NumberTable("losses", "", ("pos",), shape, (0, 1), heads, tuple(rows), text)
+    for name, head in (("probs", _("probability")), ("losses", _("loss"))):
+        rows = tuple(_row(step, name, place) for place in places)
+        shape = (len(step.trace.tokens),)
+        yield NumberTable(name, "", ("pos",), shape, (0,), (head,), rows, text)
+
+
+def _row(step: OneStep, name: str, place: int) -> NumberRow:
+    showing, target = step.showing, step.target(place)
+    index = (place, target) if name == "probs" else (place,)
+    number = showing.number(step.trace.steps[name], index)
+    label = f"{showing.labels[place]} → {showing.token(target)}"
+    return NumberRow(place, label, number.cell.register, (number,))
 
 
 # ------------------------------------------------------------------ the mean

@@ -53,7 +53,7 @@ def _passages(edition: Edition, step: OneStep) -> Iterator[Passage]:
 def _rule(edition: Edition, step: OneStep) -> Passage:
     """The rule of the optimizer, and the weights with the largest gradients line by line."""
     showing = step.showing
-    names = sorted(step.new, key=lambda name: -_largest(step, name))[:FEW]
+    names = sorted(step.moved, key=lambda name: -_largest(step, name))[:FEW]
     return Passage(
         id=f"{SLUG}-rule",
         title=_("The rule"),
@@ -81,9 +81,8 @@ def _largest(step: OneStep, name: str) -> float:
 def _weights(edition: Edition, step: OneStep) -> Passage:
     showing = step.showing
     show: list[Part] = []
-    moved = [name for name in step.new if np.any(near(step.gradients[name]))]
     if edition.everything:
-        for name in moved:
+        for name in step.moved:
             show += edition.showing.weight(name, showing.inside.names.of(WEIGHT + name))
             show += tables_of(step, step.new[name])
     else:
@@ -93,7 +92,7 @@ def _weights(edition: Edition, step: OneStep) -> Passage:
         if edition.everything
         else _("A weight moves by the rate times its gradient. Here are the sizes of these.")
     ]
-    still = [f"`{WEIGHT}{name}`" for name in step.new if name not in moved]
+    still = [f"`{WEIGHT}{name}`" for name in step.new if name not in step.moved]
     if still:
         text = _("These stay as they are, since their gradients are 0: {names}.")
         sentences.append(text.format(names=words.some_of(still, MOST_STILL)))
@@ -122,14 +121,11 @@ def _loss(edition: Edition, step: OneStep) -> Passage:
     sentences = (
         text.format(after=_short(now), before=_short(before)),
         _(
-            "For a very small rate the loss falls by the rate times the squared length of the "
-            "gradient, here {rate} · {norm}² ≈ {fall}. It fell by {fell}: the rest is the bend of "
-            "the loss on the way."
+            "A very small rate lowers the loss by the rate times the squared length of the "
+            "gradient. Here that would be {rate} · {norm}² ≈ {fall}. The rest comes from the bend "
+            "of the loss on the way."
         ).format(
-            rate=write(Rational(step.rule.rate)),
-            norm=_short(norm),
-            fall=_short(rate * norm * norm),
-            fell=_short(before - now),
+            rate=write(Rational(step.rule.rate)), norm=_short(norm), fall=_short(rate * norm * norm)
         ),
     )
     return Passage(

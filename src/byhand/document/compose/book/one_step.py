@@ -40,6 +40,7 @@ class OneStep:
     again: Trace | None = None
     why_not: str = ""
     error: ByhandError | None = None  # behind it, where there was one
+    in_full: bool = False  # whether every line is shown as numbers, as on a worksheet
 
     @property
     def showing(self) -> Showing:
@@ -90,6 +91,11 @@ class OneStep:
         """The new weights, by name."""
         return dict(self._behind(UPDATE + WEIGHT))
 
+    @cached_property
+    def moved(self) -> tuple[str, ...]:
+        """The weights that move: those whose gradients are not all 0."""
+        return tuple(name for name, grad in self.gradients.items() if np.any(near(grad)))
+
     def _behind(self, start: str) -> Iterator[tuple[str, Worked]]:
         for name, address in self.trace.plan.known.items():
             if name.startswith(start) and VIA not in name and address in self.trace.steps:
@@ -114,7 +120,7 @@ def tables_of(step: OneStep, worked: Worked) -> Iterator[NumberTable]:
     """The numbers of a step of learning under its short name; a word where all are 0."""
     showing, shape = step.showing, worked.step.shape
     title = showing.inside.names.of(worked.address)
-    if not np.any(near(worked)):
+    if not step.in_full and not np.any(near(worked)):
         columns = tuple(range(shape[-1]))
         axes, word = worked.step.axes, _("zeros")
         yield NumberTable(worked.address, title, axes, shape, columns, (), (), word=word)

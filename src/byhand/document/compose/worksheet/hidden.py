@@ -58,16 +58,19 @@ def without_answers(
     book: Book, plan: Plan, steps: Collection[str], secrets: Secrets
 ) -> Iterator[Page]:
     """The pages with these steps and the weights, without anything that reveals a secret."""
+    seen: set[str] = set()
     for page in book.pages:
         if page.slug in PAGES:
-            kept = [_passage(passage, plan, steps, secrets) for passage in page.passages]
+            kept = [_passage(passage, plan, steps, secrets, seen) for passage in page.passages]
             kept = [passage for passage in kept if passage.show]
             if kept:
                 yield replace(page, passages=tuple(kept))
 
 
-def _passage(passage: Passage, plan: Plan, steps: Collection[str], secrets: Secrets) -> Passage:
-    """The passage with only its laws and its tables."""
+def _passage(
+    passage: Passage, plan: Plan, steps: Collection[str], secrets: Secrets, seen: set[str]
+) -> Passage:
+    """The passage with only its laws and its tables; of steps, none that was `seen` before."""
     return replace(
         passage,
         sentences=tuple(said for said in passage.sentences if not secrets.told_by(said)),
@@ -79,11 +82,20 @@ def _passage(passage: Passage, plan: Plan, steps: Collection[str], secrets: Secr
             and (
                 not part.left_out
                 if part.kind == "weight"
-                else plan[part.address.partition("[")[0]].address in steps
+                else plan[part.address.partition("[")[0]].address in steps and _new(part, seen)
             )
         ),
         remarks=(),
     )
+
+
+def _new(table: NumberTable, seen: set[str]) -> bool:
+    """Whether a table has numbers that the sheet has not shown yet; a word stands for itself."""
+    addresses = {number.address for row in table.rows for number in row.numbers}
+    if table.rows and addresses - {""} <= seen:
+        return False
+    seen |= addresses
+    return True
 
 
 def _law(law: Formula) -> Formula:

@@ -13,6 +13,7 @@ from typing import Any
 from byhand.document import parts, words
 from byhand.document.mathematics import cell_tree, form_lines, settled
 from byhand.document.media.html import explained, strips, tables
+from byhand.document.media.html.curves import curve
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import token
 from byhand.document.media.html.numbers import Inscriber, focusable, register_mark
@@ -227,6 +228,7 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
     parts.RegisterMap: tables.register_map,
     parts.Terms: explained.terms,
     parts.LensTable: explained.lens_table,
+    parts.Curve: lambda part, pen: [curve(part)],
     parts.Drawing: lambda part, pen: [element("figure", figure(part), class_="drawing")],
     parts.Remark: lambda part, pen: [remark(replace(part, text=told(part.text)))],
     parts.Finding: lambda part, pen: [explained.finding(part)],

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from byhand.document import parts
+from byhand.document.media.html.curves import curve_on_paper
 from byhand.document.media.html.plane import figure
 from byhand.document.media.typst import explained, strips
 from byhand.document.media.typst.numbers import Inscriber
@@ -239,6 +240,11 @@ def _picture(part: parts.Drawing, pen: Inscriber) -> str:
     return call("picture", string(explained.on_paper(figure(part))), words(part.about))
 
 
+def _curve(part: parts.Curve, pen: Inscriber) -> str:
+    title = f"par(strong({words(part.title)}))"
+    return content(title, call("picture", string(curve_on_paper(part)), words(part.about)))
+
+
 _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
     parts.NumberTable: number_table,
     parts.WorkingLine: lambda part, pen: pen.working(part),
@@ -252,6 +258,7 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
     parts.Terms: explained.terms,
     parts.LensTable: explained.lens_table,
     parts.Drawing: _picture,
+    parts.Curve: _curve,
     parts.Remark: lambda part, pen: remark(replace(part, text=told(part.text))),
     parts.Finding: lambda part, pen: explained.finding(part),
     parts.Facts: lambda part, pen: facts(part.facts),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from byhand.document.media.xlsx.cells import refer
 from byhand.document.media.xlsx.formulas import formula
 from byhand.document.media.xlsx.references import References
-from byhand.document.media.xlsx.training import GRADIENT, NOW, StepPage, gradient_of
+from byhand.document.media.xlsx.training import GRADIENT, StepPage, gradient_of, typed
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import UPDATE
 from byhand.plan import Step
@@ -85,7 +85,7 @@ class LearningFormulas(References):
         """The new weight: the old one less the learning rate times the gradient."""
         old = step.address.removeprefix(UPDATE)
         rate = refer(self.page.rate, sheet=here, fixed=True)
-        now, grad = (self.at(old + part, index, here) for part in (NOW, GRADIENT))
+        now, grad = (self.at(table, index, here) for table in (typed(old), old + GRADIENT))
         return f"{now}-{rate}*{grad}"
 
     def _norm(self, _step: Step, _index: Index, here: str) -> str:

@@ -25,7 +25,7 @@ from byhand.document.media.xlsx.layout import (
     Page,
 )
 from byhand.document.media.xlsx.style import AllDigits, Formats
-from byhand.document.media.xlsx.training import NOW
+from byhand.document.media.xlsx.training import typed
 from byhand.document.words import axes_text, formula_text
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
@@ -280,8 +280,8 @@ class Sheet:
         if shared is not None:
             turned = ".T" if shared[1] else ""
             shape += "   = " + WEIGHT + shared[0] + turned
-        elif table.address + NOW in self.contents.layout.tables:
-            sheet = self.contents.layout.tables[table.address + NOW].sheet
+        elif typed(table.address) in self.contents.layout.tables:
+            sheet = self.contents.layout.tables[typed(table.address)].sheet
             shape += "   " + _("typed on the sheet {sheet}").format(sheet=sheet)
         self.said(heading.title, labels, table.address, shape)
         self.entries(table, name, shared)
@@ -290,13 +290,13 @@ class Sheet:
         """Writes the numbers of a weight; for a shared one, formulas that follow the original."""
         tensor = self.trace.model.weights[name]
         form = self.formats("weight", places=places(tensor))
-        typed = self.contents.layout.tables.get(table.address + NOW)
-        linked = self.formats("number", places=places(tensor) if typed is None else -1)
+        home = self.contents.layout.tables.get(typed(table.address))
+        linked = self.formats("number", places=places(tensor) if home is None else -1)
         for index in table.indices():
             cell, entry = table.cell(index), constant(tensor.data[index])
             shown = form
-            if typed is not None:
-                entry, shown = refer(typed.cell(index), sheet=table.sheet), linked
+            if home is not None:
+                entry, shown = refer(home.cell(index), sheet=table.sheet), linked
             elif shared is not None:
                 other = self.contents.layout.tables[WEIGHT + shared[0]]
                 there = other.cell(index[::-1] if shared[1] else index)

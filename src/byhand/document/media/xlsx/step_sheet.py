@@ -35,6 +35,7 @@ from byhand.plan import WEIGHT
 
 SHOWN_PLACES = 4  # of a weight that learns
 SENTENCE_COLUMNS = 10
+LABEL_WIDTH = 16
 CHART = {"width": 420, "height": 240}
 
 Cells = Callable[[tuple[int, ...]], tuple[str, Shown]]
@@ -84,7 +85,7 @@ class StepSheet:
         """Sets the widths of the columns."""
         self.sheet.hide_gridlines(2)
         self.sheet.set_column(0, 0, style.PLACE_WIDTH)
-        self.sheet.set_column(LABELS, LABELS, style.LABEL_WIDTH)
+        self.sheet.set_column(LABELS, LABELS, LABEL_WIDTH)
         self.sheet.set_column(LEFT, self.page.start(3) + 1, style.NUMBER_WIDTH)
         for block in (1, 2, 3):
             gap = self.page.start(block) - 1
@@ -104,7 +105,7 @@ class StepSheet:
         self.sheet.write_string(LOSS_ROW, 0, _("loss now"), self.formats("address"))
         loss = self.contents.loss
         self.formula(Cell(self.page.name, LOSS_ROW, LEFT), self.refer(loss.first), loss.address)
-        self.sheet.write_string(NORM_ROW, 0, _("norm of all gradients"), self.formats("address"))
+        self.sheet.write_string(NORM_ROW, 0, _("gradient norm"), self.formats("address"))
         norm = self.contents.operations.of(NORM, (0,))
         assert norm is not None
         self.formula(self.page.norm.first, norm, NORM)
@@ -117,6 +118,7 @@ class StepSheet:
         self.sheet.write_formula(cell.row, cell.column, "=" + text, self.formats("number"), value)
 
     def refer(self, cell: Cell) -> str:
+        """How this sheet names a cell."""
         return refer(cell, sheet=self.page.name)
 
     # ------------------------------------------------------------------ the blocks

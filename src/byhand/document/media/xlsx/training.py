@@ -15,7 +15,7 @@ from byhand.optimizer import UPDATE
 from byhand.plan import GRAD, WEIGHT, Plan
 from byhand.spec import Parameter, learned
 
-NOW, GRADIENT = "~now", "~gradient"  # of a weight: its typed table, and its gradient beside it
+GRADIENT = "~gradient"  # of a weight: its gradient beside it
 NORM = f"{UPDATE}norm"
 DOWN = {1: None, 2: 0, 3: 1}  # the axis of a weight that runs down, by its number of axes
 RATE, OLD, NEW, NOTED_LOSSES = (
@@ -105,10 +105,15 @@ def _rows(name: str, weights: Sequence[Parameter], width: int) -> Iterator[Row]:
         down = DOWN[len(parameter.shape)]
         now, gradient, new = (
             Table(key, name, row + 2, LEFT + block * (width + 1), parameter.shape, down)
-            for block, key in enumerate((address + NOW, address + GRADIENT, UPDATE + address))
+            for block, key in enumerate((typed(address), address + GRADIENT, UPDATE + address))
         )
         yield Row(parameter, row, now, gradient, new)
         row = now.last.row + 2
+
+
+def typed(address: str) -> str:
+    """The table in which a weight is typed: `now.head` for `weight.head`."""
+    return "now." + address.removeprefix(WEIGHT)
 
 
 def gradient_of(address: str) -> str:

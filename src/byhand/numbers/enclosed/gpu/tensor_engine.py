@@ -62,10 +62,10 @@ class TorchEngine(Engine):
         """Upper bounds of the numbers of a row; `widened` as in `Answers`."""
         return answers().bounds(values, widened)
 
-    def least_above_zero(self, array: Array) -> float:
+    def least_above_zero(self, array: Array, above: float = 0.0) -> float:
         if not array.numel():
             return float("inf")
-        return answers().guess(self.where(array > 0.0, array, float("inf")).min())
+        return answers().guess(self.where(array > above, array, float("inf")).min())
 
     def fits(self, limb: Array, most: float) -> bool:
         def choose(room: float) -> bool:

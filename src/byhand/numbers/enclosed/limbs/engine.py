@@ -121,8 +121,11 @@ class Engine(Elementwise):
         """The largest absolute value, 0 for an empty array.  Waits for the device."""
 
     @abstractmethod
-    def least_above_zero(self, array: Array) -> float:
-        """An estimate, without proof, of the smallest entry > 0; infinite where there is none."""
+    def least_above_zero(self, array: Array, above: float = 0.0) -> float:
+        """An estimate, without proof, of the smallest entry > 0; infinite where there is none.
+
+        What is not larger than `above` counts as 0.
+        """
 
     @abstractmethod
     def fits(self, limb: Array, most: float) -> bool:
@@ -206,8 +209,8 @@ class NumPyEngine(Engine):
     def largest(self, array: Array) -> float:
         return float(max(array.max(), -array.min())) if array.size else 0.0
 
-    def least_above_zero(self, array: Array) -> float:
-        return float(np.where(array > 0.0, array, np.inf).min()) if array.size else float("inf")
+    def least_above_zero(self, array: Array, above: float = 0.0) -> float:
+        return float(np.where(array > above, array, np.inf).min()) if array.size else float("inf")
 
     def fits(self, limb: Array, most: float) -> bool:
         return self.largest(limb) <= most

@@ -80,6 +80,8 @@ def column_sums(system: System, x: Enclosed, by: Enclosed | None, merged: bool) 
     gone = known_zeros.cancelling(x) if by is None else ()
     if merged and x.ndim == 3:
         x = merge_heads(x)
+    elif x.ndim == 3 and gone:  # every column of every head cancels, and so do their sums
+        gone = range(x.width)
     flat = reshaped(x, (math.prod(x.shape[:-1]), x.width))
     if by is None:
         return _sums_of_columns(flat, gone)

@@ -30,6 +30,7 @@ from byhand.numbers.enclosed.limbs.weights import torch_devices
 COARSEST = 200  # the coarsest grid; squares of it are still floats
 GUARD = 5  # bits below the radius of an entry that are still worked out
 FINEST = -900  # the finest grid of all, of squares and of quotients; it is still a float
+NEGLIGIBLE = 2.0**-960  # a radius of zeros, with what bounds add for numbers too small for floats
 LOST = -8  # the grid of unknown numbers, whose digits do not matter
 
 
@@ -140,14 +141,14 @@ class System(Enclosing):
 
 
 def _least(radius: Bound) -> float | None:
-    """The smallest radius that is neither zero nor infinite; None where there is none."""
+    """The smallest radius that is neither negligible nor infinite; None where there is none."""
     if radius is None:
         return None
     if isinstance(radius, float):
         return radius if 0.0 < radius < math.inf else None
     if not math.prod(radius.shape):
         return None
-    least = engine_of(radius).least_above_zero(radius)
+    least = engine_of(radius).least_above_zero(radius, NEGLIGIBLE)
     return least if least < math.inf else None
 
 
