@@ -69,7 +69,7 @@ def _rule(edition: Edition, step: OneStep) -> Passage:
             formula_of_learning(showing, step.new[name], furthest(step.gradients[name]))
             for name in names
         ),
-        show=(Facts(((_("optimizer"), rule_told(step.rule)),)),),
+        show=(Facts(((_("optimizer"), localised(rule_told(step.rule))),)),),
     )
 
 
