@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from benchmarks.gradients import lessons, matrix
 from benchmarks.gradients.bugs import BUGS, FORMATS
+from benchmarks.gradients.captures import Way
 from benchmarks.gradients.port import Port
 
+import byhand
 from byhand import forward
 from byhand.backward import adjoint
 from byhand.evaluate import work_out
@@ -122,6 +124,15 @@ def test_what_no_mistake_explains_has_no_cause() -> None:
         assert marking.first_error is not None
         assert marking.first_error.claim.name == name
         assert not marking.first_error.suspects
+
+
+def test_nothing_is_carried_forward_where_nothing_is_wrong() -> None:
+    # some of its lines cannot be judged, and the norm of its gradients is far from the true one
+    way = Way("llama", "fresh", "sdpa", "checkpointed", "autocast", 77009)
+    model, capture = way.captures()
+    lines = {line.address: line.verdict.value for line in byhand.check(model, capture)}
+    assert lines["update.norm"] == "right"
+    assert set(lines.values()) == {"right", "cannot be judged"}
 
 
 @pytest.mark.skipif(not matrix.RECORD.exists(), reason="not recorded yet")
