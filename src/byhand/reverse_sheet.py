@@ -13,7 +13,6 @@ from typing import Any
 from byhand.plan import GRAD, WEIGHT, Plan, Sheet, Step
 from byhand.spec import learned
 
-CONSTANT = ("given", "sinusoid", "argmax")  # operations through which nothing flows back
 Sides = tuple[tuple[str, ...], tuple[int, ...]]
 
 
@@ -41,7 +40,7 @@ class ReverseSheet:
         needed = self.plan.only([root])
         self.flowing: set[str] = set()
         for step in needed:
-            if step.op not in CONSTANT and any(map(self.wanted, step.reads)):
+            if any(map(self.wanted, step.reads)):
                 self.flowing.add(step.address)
         return [step for step in needed if step.address in self.flowing]
 
