@@ -39,6 +39,7 @@ EQUIVALENT = {  # module, line, change: no architecture of today tells them apar
         "own.also(GRAD + alias, own.aliases.get(GRAD + address, GRAD + address))",
         "left term alone",
     ),
+    ("byhand.optimizer", "decay: Fraction = Fraction(0)", "without Fraction"),
     ("byhand.reverse_sheet", 'read = step.inputs.get(role, "")', "' + ' for ''"),
 }
 
@@ -95,7 +96,7 @@ def _statements(node: ast.AST) -> Iterator[tuple[str, Make]]:
 
 
 def _is_none(node: ast.expr | None) -> bool:
-    return node is None or isinstance(node, ast.Constant) and node.value is None
+    return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
 def _operators(node: ast.AST) -> Iterator[tuple[str, Make]]:
@@ -137,7 +138,8 @@ def _values(node: ast.AST) -> Iterator[tuple[str, Make]]:
 
 
 def _calls(node: ast.AST) -> Iterator[tuple[str, Make]]:
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name | ast.Attribute):
+    named = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name | ast.Attribute)
+    if named and isinstance(node.ctx, ast.Load):
         yield "index for what it finds", lambda n: n.slice
     if isinstance(node, ast.comprehension) and node.ifs:
         yield "every one taken", lambda n: _with(n, ifs=[])
