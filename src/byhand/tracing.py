@@ -344,11 +344,11 @@ class Trace(Mapping[str, Any], Shown):
         """The gradients of the loss, by what they are gradients of: a step, or `weight.` a name.
 
         >>> import byhand
-        >>> trace = byhand.trace("tiny", "a b", target="c", backward=True, numbers="float64")
-        >>> trace.grad["logits"][1].round(4).tolist()
-        [0.6652, 0.09, -0.7553]
-        >>> trace.grad["weight.block.0.mlp.norm.gain"].address
-        'grad.weight.block.0.mlp.norm.gain'
+        >>> trace = byhand.trace("tiny", "a b", target="c", backward=True)
+        >>> trace.grad["logits"][1].tolist()
+        [e^2/(1 + e + e^2), 1/(1 + e + e^2), (-1 - e^2)/(1 + e + e^2)]
+        >>> trace.grad["weight.block.0.mlp.norm.gain"]
+        <grad.weight.block.0.mlp.norm.gain 2 named: [-1/(1 + e + e^2), e^2/(1 + e + e^2)]>
         """
         return Gradients(self)
 
