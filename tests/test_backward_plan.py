@@ -127,6 +127,13 @@ def test_an_optimizers_step_line_by_line(
     assert listed(plan, "update.") + "\n" + listed(plan, "before.") == snapshot
 
 
+def test_only_weights_whose_gradients_are_there_are_changed() -> None:
+    whole = adjoint(forward.plan(open_spec("tiny"), 2, target=True))
+    plan = update(whole.only(["grad.weight.block.0.mlp.hidden"]), Rule())
+    changed = [step.address for step in plan if step.address.startswith("update.weight.")]
+    assert changed == ["update.weight.block.0.mlp.hidden"]
+
+
 def test_a_setting_is_a_short_decimal_or_a_short_fraction_or_rounded() -> None:
     def shown(rate: Fraction) -> str:
         spec = replace(open_spec("tiny"), blocks=(), position="none")
