@@ -106,7 +106,7 @@ def test_total(system: Limbs, pair: Make, radius: float | None) -> None:
     contained(system, ours, ORACLE.total(**{f"term_{i}": t.known for i, t in enumerate(terms)}))
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (2, 4, 3)])
+@pytest.mark.parametrize("shape", [(4, 5), (2, 4, 3), (4, 1)])
 @pytest.mark.parametrize("with_by", [True, False])
 def test_column_sums(
     system: Limbs, pair: Make, radius: float | None, shape: tuple[int, ...], with_by: bool
