@@ -6,19 +6,19 @@ import sys
 
 from benchmarks.alarms import learned, report, runs
 
-SOURCES = {
+FORTH = {
     "port": runs.ported_runs,
     "byhand": runs.traced_runs,
     "transformers": runs.library_runs,
-    "learned": learned.learned_runs,
 }
+SOURCES = {**FORTH, report.LEARNED: learned.learned_runs}  # training steps are recorded apart
 
 
 def main(arguments: list[str]) -> int:
     import torch
 
     torch.set_num_threads(1)
-    wanted = [each for each in arguments if not each.startswith("--")] or list(SOURCES)
+    wanted = [each for each in arguments if not each.startswith("--")] or list(FORTH)
     found = report.Report()
     for source in wanted:
         for run in SOURCES[source]():
@@ -31,8 +31,10 @@ def main(arguments: list[str]) -> int:
         print("wrong:", alarm, file=sys.stderr)
     if found.unmatched:
         print("names that stand for nothing:", *sorted(found.unmatched), file=sys.stderr)
-    if "--record" in arguments and len(wanted) == len(SOURCES):
+    if "--record" in arguments and wanted == list(FORTH):
         report.record(data)
+    if "--record" in arguments and wanted == [report.LEARNED]:
+        report.record(data, report.LEARNED_RECORD)
     return 1 if data["alarms"] else 0
 
 

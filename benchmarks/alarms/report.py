@@ -26,7 +26,8 @@ from byhand.plan import WEIGHT, Plan
 if TYPE_CHECKING:  # tables need neither torch nor transformers
     from benchmarks.alarms.runs import Run
 
-RECORD = Path(__file__).parents[2] / "docs" / "check-alarms.json"
+DOCS = Path(__file__).parents[2] / "docs"
+RECORD, LEARNED_RECORD = DOCS / "check-alarms.json", DOCS / "check-learned.json"
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 1.0)
 LARGEST = 1e300
 LEARNED = "learned"  # runs of training steps
@@ -127,14 +128,14 @@ class Report:
         }  # fmt: skip
 
 
-def record(data: dict[str, Any]) -> None:
+def record(data: dict[str, Any], path: Path = RECORD) -> None:
     """Writes the file for the tables of docs/."""
-    RECORD.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    path.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
-def recorded() -> dict[str, Any]:
+def recorded(path: Path = RECORD) -> dict[str, Any]:
     """The contents of the file."""
-    data: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
+    data: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return data
 
 

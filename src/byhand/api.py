@@ -206,6 +206,7 @@ def check(
     text: str | None = None,
     target: str | int | None = None,
     precision: str | None = None,
+    optimizer: str | None = None,
     suspects: bool = True,
     progress: evaluate.Progress | None = None,
     **numbers: Any,
@@ -216,6 +217,7 @@ def check(
     of names to arrays, or what `byhand.capture` recorded.  Names are byhand's, TransformerLens's or
     Hugging Face's.  The loss is judged by the `target`.  `precision` is what the claimant worked in
     ("float32", "bfloat16", "transformers:bfloat16", "decimals:2"); without it, the claims tell.
+    Updates are judged by the `optimizer`, "adamw lr=0.001 weight_decay=0.1 step=1" for example.
     Without `suspects`, no cause is looked for.  Without any claims, those of the document that a
     built-in model comes from are checked.  Claims are judged in numbers that bound every rounding,
     so `numbers` cannot be chosen.
@@ -238,6 +240,7 @@ def check(
         text,
         target=as_word(opened, "target", target),
         precision=precision,
+        optimizer=optimizer,
         suspects=suspects,
         progress=progress,
     )

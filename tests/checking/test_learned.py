@@ -167,6 +167,10 @@ def test_gradients_are_read_from_npz(
     path = tmp_path / "step.npz"
     np.savez(path, tokens=np.asarray(tokens), optimizer=np.array(RULE), **dump)
     assert byhand.check(minigpt, path, suspects=False).follows is True
+    other = RULE.replace("0.001", "0.002")  # the call says more than the file
+    told = wrong(byhand.check(minigpt, path, optimizer=other, suspects=False))
+    assert told
+    assert all(name.startswith("update.weight.") for name in told)
 
 
 def test_a_wrong_value_of_the_way_forth_explains_wrong_gradients(

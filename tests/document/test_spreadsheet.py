@@ -268,6 +268,13 @@ def test_tokens_that_a_spreadsheet_would_confuse_are_told_apart(
     assert by_formulas(path).table("tokens") == [[float(id)] for id in range(len(tokens))]
 
 
+def test_the_gradient_of_a_mean_loss_is_shared_by_the_positions_that_count(tmp_path: Path) -> None:
+    model = with_weight(bare_model(("a", "b")), "embed.token", (1, 0), Fraction(3))
+    trace = float64(model, "a b a a")  # one token comes three times
+    assert assert_says(by_formulas(saved(trace, tmp_path)), learned(trace)) > 50
+    assert learned(trace).targets == (1, 0, 0, UNCOUNTED)
+
+
 def bare_model(tokens: tuple[str, ...]) -> Model:
     """No block at all: each token is followed by itself."""
     case = make_case(

@@ -29,6 +29,7 @@ def mark(
     *,
     target: str | None = None,
     precision: str | None = None,
+    optimizer: str | None = None,
     suspects: bool = True,
     progress: Progress | None = None,
 ) -> Marking:
@@ -44,6 +45,7 @@ def mark(
     texts = []
     replay: Replay | None = None
     for sheet in _joined([read_claims(source) for source in claims]):
+        sheet = sheet if optimizer is None else replace(sheet, optimizer=optimizer)
         for claimed in match(sheet, model, text, target):
             marked, replay = judge_text(
                 model, claimed, precision, suspects=suspects, like=replay, progress=progress

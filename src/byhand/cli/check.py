@@ -49,6 +49,13 @@ PICKLED = (".npy", ".pt", ".pth", ".bin", ".pkl", ".pickle")  # not readable, bu
     ),
 )
 @option(
+    "--optimizer",
+    "RULE",
+    later(
+        "what updates are judged by, with its settings: 'adamw lr=0.001 weight_decay=0.1 step=1'"
+    ),
+)
+@option(
     "--only",
     "PATTERN",
     later("only these lines count: block.0.attn, 'block.*.mlp.act'; may be repeated"),
@@ -75,6 +82,7 @@ def command(
     text: str | None,
     target: str | None,
     precision: str | None,
+    optimizer: str | None,
     only: tuple[str, ...],
     every: bool,
     no_suspects: bool,
@@ -100,6 +108,7 @@ def command(
             text=asked.text,
             target=target,
             precision=precision,
+            optimizer=optimizer,
             suspects=not no_suspects,
             progress=progress,
         )

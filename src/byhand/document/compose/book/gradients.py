@@ -7,15 +7,16 @@ from itertools import groupby
 
 import numpy as np
 
+from byhand.address import write_index
 from byhand.document import words
-from byhand.document.book import Page, Passage
+from byhand.document.book import Page, Passage, shown_by
 from byhand.document.compose.book.edition import TOY, Edition
 from byhand.document.compose.book.gradient_sizes import sizes_of
 from byhand.document.compose.book.gradient_words import sentences_on
-from byhand.document.compose.book.laws_of_learning import formula_of_learning
+from byhand.document.compose.book.laws_of_learning import formula_of_learning, furthest
 from byhand.document.compose.book.one_step import OneStep, tables_of
 from byhand.document.compose.book.passages import title_of, topic_title
-from byhand.document.compose.book.strips import near, strip_of
+from byhand.document.compose.book.strips import near, size_of, strip_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.short_names import VIA
 from byhand.document.parts import Formula, HeatStrip, LeftOut, Part
@@ -169,6 +170,16 @@ def _heat(step: OneStep, name: str) -> HeatStrip:
 # ------------------------------------------------------------------ all weights
 
 
+def _any_of_them(edition: Edition, step: OneStep) -> Iterator[Part]:
+    """For a larger model, the command that shows any gradient."""
+    if edition.everything:
+        return
+    longest = max(step.gradients, key=lambda name: size_of(near(step.gradients[name])))
+    worked = step.gradients[longest]
+    address = worked.address + write_index(furthest(worked))
+    yield LeftOut(_("Any gradient comes with"), shown_by(edition.whole_command, address))
+
+
 def _together(edition: Edition, step: OneStep) -> Passage:
     showing = step.showing
     norm = step.trace.steps[f"{UPDATE}norm"]
@@ -191,6 +202,6 @@ def _together(edition: Edition, step: OneStep) -> Passage:
         title=_("The gradients of all weights"),
         sentences=tuple(sentences),
         formulas=(formula_of_learning(showing, norm),),
-        show=(*heat, sizes_of(step, list(step.gradients))),
+        show=(*heat, sizes_of(step, list(step.gradients)), *_any_of_them(edition, step)),
         brief=not edition.everything,
     )

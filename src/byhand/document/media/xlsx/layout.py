@@ -23,6 +23,7 @@ MOST_CELLS = 150_000  # with numbers: about 100,000 weights and a text of some t
 
 PLACES, LABELS = 0, 1  # the columns with the position and its token
 LEFT = 2  # the first column of the steps
+LINKS = 10  # the least column of links to weights, beside gradients
 TOP = 4  # the first row of the tables, below the title, a sentence and the prediction
 
 VOCABULARY = "vocabulary"
@@ -147,6 +148,8 @@ class _Page:
         self.unplaced = weights
         self.remarks = remarks
         self.right = LEFT + max(self.width(step) for step in self.steps) + 1
+        if self.steps[0].stage == "backward":  # long titles, and only links on the right
+            self.right = max(self.right, LINKS)
 
     def laid_out(self, place: Place) -> Page:
         """The sheet with a band for each step, one below the other."""
