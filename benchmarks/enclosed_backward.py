@@ -24,6 +24,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # before NumPy is imported
 
 import numpy as np  # noqa: E402
+from flint import arb, ctx, fmpz  # noqa: E402
 
 from byhand import forward  # noqa: E402
 from byhand.backward import adjoint  # noqa: E402
@@ -49,7 +50,8 @@ from byhand.spec import (  # noqa: E402
 )
 from byhand.weights import Tensor, Weights  # noqa: E402
 
-VANISHING = Fraction(1, 2**300)  # what is below this in Arb is taken for zero
+PRECISE = 4000  # bits of comparisons
+VANISHING = arb(2) ** -300  # what is below this in Arb is taken for zero
 KINDS = ("random", "outliers", "huge", "tiny", "saturated", "flat", "float64", "bfloat16")
 DIGITS = 6
 
@@ -170,20 +172,25 @@ class Tally:
     still: Counter[str] = field(default_factory=Counter)  # infinite radii, by operation
     sharp: int = 0  # known to 2^-10 of their size
 
-    def add(self, address: str, op: str, found: Any, real: Any) -> None:
-        """Compares one entry."""
+    def add(self, address: str, op: str, found: Any, real: arb) -> None:
+        """Compares one entry with the real value, a narrow ball."""
         self.entries += 1
         if found.rad == inf:
             self.still[op] += 1
             return
-        off = max(VANISHING, 2 * real.rad) if real.rad < inf else inf
-        if abs(real.mid - found.mid) > found.rad + off:
+        middle, radius = ball(found.mid), ball(found.rad)
+        if abs(real - middle) > radius + VANISHING:
             self.outside.append(f"{address}: {found} without {real}")
-        elif abs(real.mid) <= off:
+        elif abs(real) <= VANISHING:
             self.zeros += 1
             self.known += found.rad == 0
         else:
-            self.sharp += found.rad * 1024 <= abs(found.mid)
+            self.sharp += radius * 1024 <= abs(middle)
+
+
+def ball(x: Fraction) -> arb:
+    """A dyadic rational, exactly."""
+    return arb((fmpz(x.numerator), fmpz(1 - x.denominator.bit_length())))
 
 
 def compare(learning: Learning, bits: int, device: str | None, tally: Tally) -> None:
@@ -194,13 +201,14 @@ def compare(learning: Learning, bits: int, device: str | None, tally: Tally) -> 
         if step.op in ("given", "argmax") or real[step.address].missing is not None:
             continue
         found = ours.entries(mine[step.address].value)
-        known = truth.entries(real[step.address].value)
-        for index in np.ndindex(*step.shape):
-            if known[index] is None:
-                assert found[index] is np.ma.masked, f"{step.address}{list(index)}"
-                continue
-            told = f"{learning.name}: {step.address}{list(index)}"
-            tally.add(told, step.op, found[index], known[index])
+        known = real[step.address].value
+        with ctx.workprec(PRECISE):
+            for index in np.ndindex(*step.shape):
+                if known[index] is None:
+                    assert found[index] is np.ma.masked, f"{step.address}{list(index)}"
+                    continue
+                told = f"{learning.name}: {step.address}{list(index)}"
+                tally.add(told, step.op, found[index], known[index])
 
 
 def passes(seed: int, count: int) -> Iterator[tuple[Learning, int, str | None]]:

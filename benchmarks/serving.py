@@ -259,7 +259,7 @@ def learn(port: int) -> tuple[list[dict[str, str]], bool]:
             target = '&target="c"' if model == "tiny" else ""
             window.goto("about:blank")
             window.goto(f"http://127.0.0.1:{port}/#model={model}&view=learn&language=en{target}")
-            window.wait_for_selector("#main .curve")
+            window.wait_for_selector("#main .falling")
             window.focus("[data-do=learn-one]")
             for step in range(STEPS):
                 window.keyboard.press("Enter")

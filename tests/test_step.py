@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,16 @@ from byhand.learning import Training
 from byhand.new_weights import as_weight
 from byhand.numbers.exact import Exact
 from byhand.rules import Settings
+from calling import Outcome
+
+Call = Callable[..., Outcome]
+
+
+@pytest.fixture
+def call(request: pytest.FixtureRequest) -> Call:
+    """Calls the command line; here `byhand` is the package."""
+    called: Call = request.getfixturevalue("byhand")
+    return called
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +76,24 @@ def test_a_trace_with_gradients_is_shown_and_saved_too(tmp_path: Path) -> None:
     trace.save(tmp_path / "golden")
     saved = byhand.open_trace(tmp_path / "golden")
     assert saved["grad.logits"].shape == (2, 3)
+
+
+def test_a_step_of_learning_is_shown_alone() -> None:
+    trace = byhand.trace("minigpt", losses=True, backward=True)
+    for name in ("losses", "mean_loss", "grad.weight.embed.token", "grad.logits", "targets"):
+        html = trace[name]._repr_html_()
+        assert html is not None
+        assert name in html
+
+
+def test_the_gradient_of_a_large_table_shows_the_rows_of_the_text(call: Call) -> None:
+    told = call("trace", "minigpt", "--only", "grad.weight.embed.token").out
+    rows = re.findall(r"^    (\S+) ", told.split("grad.weight.embed.token =")[1], re.MULTILINE)
+    assert {"yesterday", "climb", "sub", "-ió"} <= set(rows)
+    assert "<pad3>" not in rows
+    logits = call("trace", "minigpt", "--only", "grad.logits").out
+    assert "-ió" in logits.split("grad.logits =")[1]  # the target has the largest one
+    assert "59 more columns of smaller numbers" in logits
 
 
 def test_gradients_are_a_mapping_by_what_they_are_gradients_of() -> None:

@@ -275,3 +275,12 @@ def test_what_is_not_one_number_has_no_digits(kind: dict[str, Any], address: str
     trace = byhand.trace("journey", **kind)
     with pytest.raises(AddressError, match="not one number"):
         trace.places(address, 3)
+
+
+@pytest.mark.parametrize("numbers", [None, "float32", "bfloat16"])
+def test_a_masked_gradient_is_zero_in_floats_and_a_masked_score_is_not(numbers: str | None) -> None:
+    found = byhand.trace("tiny", "a b", target="c", backward=True, numbers=numbers)
+    for name, masked in (("scores", -np.inf), ("weights", 0)):
+        assert np.asarray(found[f"block.0.attn.{name}"])[0, 0, 1] == masked
+        assert np.asarray(found.grad[f"block.0.attn.{name}"])[0, 0, 1] == 0
+        assert found.grad[f"block.0.attn.{name}"][0, 0, 1] is ABSENT

@@ -70,7 +70,7 @@ class Learner(Port):
         kind = self.wide
         rest = kind(1) if self.has("moment without its factor") else kind(1 - b1)
         m = self.keep(f"update.m.{name}", kind(b1) * self[f"before.m.{name}"] + rest * grad)
-        square = np.abs(grad) if self.has("second moment not squared") else grad * grad
+        square = grad if self.has("second moment not squared") else grad * grad
         v = self.keep(
             f"update.v.{name}", kind(b2) * self[f"before.v.{name}"] + kind(1 - b2) * square
         )

@@ -21,7 +21,7 @@ from byhand.files.writing import save_with_tensors
 from byhand.language import _
 from byhand.missing_bits import Shortfall, shortfall
 from byhand.model import Model
-from byhand.numbers.base import Numbers
+from byhand.numbers.base import Numbers, nearest_float
 from byhand.numbers.enclosed.enclosure import Enclosing
 from byhand.optimizer import BEFORE, UPDATE, Rule, update
 from byhand.plan import Plan
@@ -50,11 +50,11 @@ class TrainingStep(Shown):
     """One step: its rule (with the learning rate), and the trace from the text to new weights.
 
     >>> import byhand
-    >>> (step,) = byhand.step("tiny", "a b", target="c", numbers="float64").steps
-    >>> step.rule.rate, step.loss.places(4), step.norm.places(4), step.clip
-    (Fraction(1, 10), '1.4076', '1.7157', None)
-    >>> step.trace["update.weight.block.0.mlp.norm.gain"][0].places(4)
-    '1.0090'
+    >>> (step,) = byhand.step("tiny", "a b", target="c").steps
+    >>> step.rule.rate, step.loss, step.norm.places(4), step.clip
+    (Fraction(1, 10), ln(1 + e + e^2) - 1, '1.7157', None)
+    >>> step.trace["update.weight.block.0.mlp.norm.gain"][0]
+    (11 + 10e + 10e^2)/(10(1 + e + e^2))
     """
 
     rule: Rule
@@ -76,7 +76,7 @@ class TrainingStep(Shown):
         return self.trace.number(f"{UPDATE}clip") if f"{UPDATE}clip" in self.trace.steps else None
 
     def __repr__(self) -> str:
-        return f"<TrainingStep {self.rule.step} ({self.rule.kind}): loss {self.loss}>"
+        return f"<TrainingStep {self.rule.step} ({self.rule.kind}): loss {_brief(self.loss)}>"
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,13 @@ class Training(Shown):
     large model, only the last one's trace holds every number.
 
     >>> import byhand
-    >>> training = byhand.step("tiny", "a b", target="c", float="float64")
-    >>> training.losses[0].places(4), training.losses[1].places(4)
-    ('1.4076', '1.1406')
-    >>> training.steps[0].trace.grad["logits"][1].round(4).tolist()
-    [0.6652, 0.09, -0.7553]
+    >>> training = byhand.step("tiny", "a b", target="c")
+    >>> training
+    <Training of tiny: 1 step of sgd, loss 1.4076 → 1.1406>
+    >>> training.steps[0].trace.grad["logits"][1].tolist()
+    [e^2/(1 + e + e^2), 1/(1 + e + e^2), (-1 - e^2)/(1 + e + e^2)]
+    >>> training.new_model().notes
+    ('Every weight is exact.',)
     """
 
     model: Model
@@ -164,7 +166,13 @@ class Training(Shown):
     def __repr__(self) -> str:
         steps = "1 step" if len(self.steps) == 1 else f"{len(self.steps)} steps"
         kind, name = self.steps[0].rule.kind, one_line(self.model.name)
-        return f"<Training of {name}: {steps} of {kind}, loss {self.losses[0]} → {self.losses[-1]}>"
+        before, after = _brief(self.losses[0]), _brief(self.losses[-1])
+        return f"<Training of {name}: {steps} of {kind}, loss {before} → {after}>"
+
+
+def _brief(number: Any) -> str:
+    """A number in a few digits, for a repr."""
+    return f"{nearest_float(number):.5g}"
 
 
 def loss_of(trace: Trace) -> Any:

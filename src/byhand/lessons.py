@@ -60,11 +60,14 @@ def step(
     tenth.  The numbers worked in are chosen as for `trace`.
 
     >>> import byhand
-    >>> training = byhand.step("tiny", "a b", target="c", steps=2, numbers="float64")
-    >>> [loss.places(4) for loss in training.losses]
-    ['1.4076', '1.1406', '0.9541']
-    >>> training.new["block.0.mlp.norm.bias"][1].places(4)
-    '0.0984'
+    >>> training = byhand.step("tiny", "a b", target="c")
+    >>> training.losses[0], training.losses[1].places(4)
+    (ln(1 + e + e^2) - 1, '1.1406')
+    >>> training.new["block.0.mlp.norm.bias"]
+    <update.weight.block.0.mlp.norm.bias 2 named: [1/(10(1 + e + e^2)), e^2/(10(1 + e + e^2))]>
+    >>> training = byhand.step("journey", optimizer="adamw", clip=1, steps=2, digits=5)
+    >>> [loss.significant(5) for loss in training.losses]
+    ['1.8313', '1.8265', '1.8216']
     """
     chosen = Chosen.of(numbers, device, **spelled)
     texts = () if text is None else (text,) if isinstance(text, str) else tuple(text)

@@ -23,13 +23,13 @@ from byhand.gradients import Gradients
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, Prediction, nearest_float
-from byhand.plan import Plan, Step
+from byhand.plan import GRAD, Plan, Step
 
 if TYPE_CHECKING:
     from byhand.proof import Proof, Unproven
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
-ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry is in floats
+ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry of a pass is in floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,19 @@ class Worked(Shown):
 
     def _in_floats(self) -> np.ndarray[Any, Any]:
         if isinstance(self.array, np.ndarray) and self.array.dtype != np.dtype(object):
-            return np.array(np.ma.getdata(self.array))  # a copy: nobody writes into a trace
-        absent = ABSENT_AS.get(self.step.op, np.nan)
-        flat = [absent if x is ABSENT else nearest_float(x) for _index, x in self.entries()]
+            data = np.array(np.ma.getdata(self.array))  # a copy: nobody writes into a trace
+            if isinstance(self.array, np.ma.MaskedArray):
+                data[np.ma.getmaskarray(self.array)] = self.absent
+            return data
+        flat = [self.absent if x is ABSENT else nearest_float(x) for _index, x in self.entries()]
         return np.asarray(flat, dtype=np.float64).reshape(self.step.shape)
+
+    @property
+    def absent(self) -> float:
+        """A masked entry in floats: a score is -∞, a weight or a gradient 0, a loss no number."""
+        if self.address.startswith(GRAD):
+            return 0.0
+        return ABSENT_AS.get(self.step.op, np.nan)
 
     def at(self, index: tuple[int, ...]) -> Any:
         """One entry; ABSENT where it is masked."""
@@ -335,11 +344,11 @@ class Trace(Mapping[str, Any], Shown):
         """The gradients of the loss, by what they are gradients of: a step, or `weight.` a name.
 
         >>> import byhand
-        >>> trace = byhand.trace("tiny", "a b", target="c", backward=True, numbers="float64")
-        >>> trace.grad["logits"][1].round(4).tolist()
-        [0.6652, 0.09, -0.7553]
-        >>> trace.grad["weight.block.0.mlp.norm.gain"].address
-        'grad.weight.block.0.mlp.norm.gain'
+        >>> trace = byhand.trace("tiny", "a b", target="c", backward=True)
+        >>> trace.grad["logits"][1].tolist()
+        [e^2/(1 + e + e^2), 1/(1 + e + e^2), (-1 - e^2)/(1 + e + e^2)]
+        >>> trace.grad["weight.block.0.mlp.norm.gain"]
+        <grad.weight.block.0.mlp.norm.gain 2 named: [-1/(1 + e + e^2), e^2/(1 + e + e^2)]>
         """
         return Gradients(self)
 

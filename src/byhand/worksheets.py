@@ -1,7 +1,7 @@
 """The making of a worksheet: the pass in pencil numbers, the sheet, its key, their files.
 
 A pencil rounds every line to a few decimals.  Where a pass is too large for a pencil, the sheet
-asks only for shapes and counts.
+asks only for shapes and counts.  A training step is asked for where a book shows every number.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from byhand.counting import count
+from byhand.counting import Inventory, count
 from byhand.document.book import Book
 from byhand.document.compose.book import bind
-from byhand.document.compose.book.edition import Edition
+from byhand.document.compose.book.edition import PENCIL, Edition
 from byhand.document.compose.book.one_step import OneStep
-from byhand.document.compose.worksheet import Questioning, Worksheet, claims_text, worksheet
-from byhand.editions import TOY_ENTRIES, TOY_PARAMETERS, command_on, edition_of
+from byhand.document.compose.worksheet import VALUES, Questioning, Worksheet, claims_text, worksheet
+from byhand.editions import TOY_ENTRIES, TOY_PARAMETERS, command_on, edition_of, scale_of
 from byhand.errors import InputError
 from byhand.evaluate import Job
 from byhand.language import spoken
 from byhand.numbers.pencil import Pencil
 from byhand.tracing import Trace
 
+LEARNED = ("losses", "backward", "step")  # pages on a training step
 USUAL_DECIMALS, MOST_DECIMALS = 3, 12
 
 
@@ -34,35 +35,40 @@ def make_worksheet(
     it exists already.
     """
     places = rule = None
-    if asking.worked and _by_hand(trace):
-        edition, places = _with_a_pencil(trace, asking, called)
+    inventory = count(trace.model.spec, trace.model.weights)
+    learning = asking.learning and scale_of(inventory, trace) == PENCIL
+    if (VALUES in asking.which or learning) and _by_hand(trace, inventory):
+        edition, places = _with_a_pencil(trace, asking.decimals, called, learning)
         trace, book = edition.trace, bind(edition, spoken(), explaining=False)
         if edition.one_step is not None and edition.one_step.measured:
             trace, rule = _both(trace, edition.one_step), edition.one_step.rule
-    if book is None:
+    elif book is None:
         edition = edition_of(trace, command_on(called, trace.text), called=called)
         book = bind(edition, spoken(), explaining=False)
+    else:
+        book = replace(book, pages=tuple(p for p in book.pages if p.slug not in LEARNED))
     return worksheet(trace, book, asking, decimals=places, called=called, rule=rule)
 
 
-def _by_hand(trace: Trace) -> bool:
+def _by_hand(trace: Trace, inventory: Inventory) -> bool:
     """Whether the pass is small enough to be worked out with a pencil."""
     entries = sum(prod(step.shape) for step in trace.plan)
-    parameters = count(trace.model.spec, trace.model.weights).total
-    return entries <= TOY_ENTRIES and parameters <= TOY_PARAMETERS
+    return entries <= TOY_ENTRIES and inventory.total <= TOY_PARAMETERS
 
 
-def _with_a_pencil(trace: Trace, asking: Questioning, called: str) -> tuple[Edition, int]:
+def _with_a_pencil(
+    trace: Trace, decimals: int | None, called: str, learning: bool
+) -> tuple[Edition, int]:
     """The edition of the same pass in pencil numbers, and their decimals.
 
     Unless given, there are enough decimals that no divisor and no probability is rounded to 0.
     """
-    decimals, command = asking.decimals, command_on(called, trace.text)
+    command = command_on(called, trace.text)
     for places in [decimals] if decimals is not None else range(USUAL_DECIMALS, MOST_DECIMALS + 1):
         pencil = Pencil(places)
         try:
             job = Job(trace.model, trace.plan, pencil, trace.text, trace.tokens, trace.target)
-            edition = edition_of(job.work(), command, called=called, learning=asking.learning)
+            edition = edition_of(job.work(), command, called=called, learning=learning)
             if edition.one_step is not None and edition.one_step.error is not None:
                 raise edition.one_step.error
             return _in_full(edition), places

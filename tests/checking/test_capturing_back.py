@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from captured_port import IDS, Port
 from torch import nn
 
+import byhand
 from byhand.capturing import Capture, capture
 from byhand.errors import UsageError
 
@@ -157,6 +159,36 @@ def test_a_step_is_recorded_with_the_state_before_it_and_after(port: Port) -> No
     np.testing.assert_allclose(found.arrays[f"{name}.exp_avg"], new, rtol=1e-5, atol=1e-9)
     assert (first.arrays[f"updated.{name}"] == parameter.detach().numpy()).mean() > 0.9
     assert found.optimizer == f"{said}2 clip=0.01"
+
+
+def test_a_captured_step_is_right_in_every_line_and_so_is_its_file(
+    port: Port, tmp_path: Path
+) -> None:
+    vectors = [each for each in port.theirs.parameters() if each.ndim < 2]
+    matrices = [each for each in port.theirs.parameters() if each.ndim > 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
+        lr=0.01,
+    )
+    found = capture(port.theirs, ROWS, optimizer=optimizer, clip=1.0)
+    found.save(tmp_path / "step.safetensors")
+    for claims in (found, tmp_path / "step.safetensors"):
+        marking = byhand.check(port.ours, claims)
+        assert not marking.unmatched
+        assert {line.verdict.value for line in marking} == {"right"}
+        judged = {line.claim.address for line in marking}
+        assert {"grad.logits", "grad.weight.embed.token", "grad.block.0.attn.weights"} <= judged
+        assert {"update.norm", "update.m.embed.token", "update.weight.final.norm.gain"} <= judged
+
+
+def test_a_wrong_gradient_of_a_capture_is_found_and_named(tmp_path: Path) -> None:
+    port = Port("llama", tmp_path / "model", "eager")
+    found = capture(port.theirs, ROWS, backward=True)
+    name = "model.layers.1.mlp.up_proj.weight.grad"
+    wrong = replace(found, arrays={**found.arrays, name: 2 * found.arrays[name]})
+    first = byhand.check(port.ours, wrong).first_error
+    assert first is not None
+    assert (first.claim.name, first.suspects[0].kind) == (name, "accumulated-twice")
 
 
 def test_autocast_gives_gradients_in_both_formats(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_several_steps_have_a_line_each_with_the_rate_of_the_schedule(byhand: Ca
     ]  # norms over 1.5 are clipped
     losses = [float(row[2]) for row in rows]
     assert losses == sorted(losses, reverse=True)
-    assert "after" in told
+    assert "at the end" in told
 
 
 def test_a_batch_without_a_target_learns_from_the_mean_over_its_positions(byhand: Call) -> None:

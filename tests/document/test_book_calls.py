@@ -16,7 +16,7 @@ def test_a_book_is_written_and_the_page_to_open_comes_first(tmp_path: Path) -> N
     paths = byhand.book("tiny", "a b", out=tmp_path / "book")
     assert paths[0] == tmp_path / "book" / "index.html"
     assert {path.name for path in paths} == {p.name for p in (tmp_path / "book").iterdir()}
-    assert len(paths) == 9
+    assert len(paths) == 12
 
 
 def test_a_model_that_is_open_target_and_language_reach_the_book(tmp_path: Path) -> None:

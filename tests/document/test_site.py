@@ -50,7 +50,7 @@ def test_every_built_in_model_has_its_book_on_the_site(site: Path) -> None:
 
 def test_the_api_page_shows_what_the_docstrings_say(site: Path) -> None:
     page = (site / "api.html").read_text("utf-8")
-    assert "Every number from the text to the next token." in page
+    assert "Every number from the text to the next token, and back to every weight." in page
     assert "{{{cog" not in (site / "index.html").read_text("utf-8")
 
 

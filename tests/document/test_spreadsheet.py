@@ -22,7 +22,7 @@ from recalculating import (
 )
 
 import byhand
-from byhand.document.media.xlsx import formulas
+from byhand.document.media.xlsx import formulas, layout
 from byhand.document.media.xlsx.training import DOWN
 from byhand.evaluate import Job, prepare
 from byhand.files import read_model
@@ -212,12 +212,16 @@ def test_the_learning_rate_is_a_cell_and_the_gradients_follow_a_typed_token(fold
     assert assert_says(typed, learned(byhand.trace("tiny", "a c"))) > 200
 
 
-def test_a_file_without_room_for_training_has_the_pass_alone(tmp_path: Path) -> None:
+def test_a_file_without_room_for_training_has_the_pass_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "shared.yaml").write_text(SHARED)
     for model in (open_model("minigpt"), read_model(tmp_path / "shared.yaml")):
         assert training_plan(byhand.trace(model, only=["tokens"])) is None
     assert training_plan(byhand.trace("tiny", "a")) is None  # nothing comes next
     assert training_plan(byhand.trace("tiny", "a", target="b")) is not None
+    monkeypatch.setattr(layout, "MOST_TRAINED", 300)
+    assert training_plan(byhand.trace("tiny")) is None
 
 
 # ------------------------------------------------------------------ what is typed in it
@@ -266,6 +270,13 @@ def test_tokens_that_a_spreadsheet_would_confuse_are_told_apart(
     model = bare_model(tokens)
     path = saved(float64(model, " ".join(tokens)), tmp_path)
     assert by_formulas(path).table("tokens") == [[float(id)] for id in range(len(tokens))]
+
+
+def test_the_gradient_of_a_mean_loss_is_shared_by_the_positions_that_count(tmp_path: Path) -> None:
+    model = with_weight(bare_model(("a", "b")), "embed.token", (1, 0), Fraction(3))
+    trace = float64(model, "a b a a")  # one token comes three times
+    assert assert_says(by_formulas(saved(trace, tmp_path)), learned(trace)) > 50
+    assert learned(trace).targets == (1, 0, 0, UNCOUNTED)
 
 
 def bare_model(tokens: tuple[str, ...]) -> Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from inspect import isfunction
 from random import Random
 from typing import Any
 
@@ -69,7 +70,8 @@ def exactly(operation: str, arguments: Arguments) -> Array:
 
 
 def test_every_operation_of_learning_is_called_here() -> None:
-    operations = {name for name in vars(Adjoints) if not name.startswith("_")}
+    functions = (name for name, made in vars(Adjoints).items() if isfunction(made))
+    operations = {name for name in functions if not name.startswith("_")}
     assert operations == set(CALLS) == {*RATIONAL, *NAMED}
 
 
@@ -109,6 +111,7 @@ def test_the_root_of_a_squared_gradient_is_its_size() -> None:
     roots = numbers.root_plus(numbers.blend(squares, of_y=Fraction(1000)), eps=Fraction(0))
     assert [root == abs(x) for root, x in zip(roots, g, strict=True)] == [True] * 5
     assert str(roots[0]) == "3 - e"
+    assert roots[2].is_name  # the letter of g, not a root of its own
 
 
 def test_the_first_step_of_adam_is_a_sign_but_for_eps() -> None:
@@ -152,6 +155,15 @@ def test_a_row_over_zero_is_zero_with_a_note_or_undecided() -> None:
             operation(row[1:], nothing)
     with pytest.raises(Undecided, match="cannot be divided by zero"):
         numbers.divide(nothing, nothing)
+
+
+def test_the_loss_of_rounded_scores_is_bounded_by_the_scores() -> None:
+    """A share of scores that are known to ±500 may be 0 for all that its ball says."""
+    numbers = Exact()
+    scores = numbers.admit(np.array([[Printed(Fraction(0), -3), Fraction(0)]], dtype=object))
+    (loss,) = numbers.losses(numbers.softmax(scores), (1,))
+    assert 400 < loss.ball(64).upper() < 600
+    assert loss.ball(64).lower() > -100
 
 
 def test_clipping_is_decided_by_order_alone() -> None:
@@ -277,6 +289,14 @@ def test_the_size_of_a_clip_is_never_above_1() -> None:
     assert factor.upper() < arb(fmpq(1000001, 1000000))
     assert factor.contains(arb(fmpq(1, 10)))
     assert factor.lower() > 0
+
+
+def test_the_loss_of_a_wide_share_comes_from_its_scores() -> None:
+    numbers = Balls(64)
+    probs = numbers.softmax(np.array([[arb(0, 500), arb(0)]], dtype=object))
+    (loss,) = numbers.losses(probs, (1,))
+    assert 400 < loss.upper() < 600
+    assert loss.lower() > -1
 
 
 def test_zeros_are_exactly_zero() -> None:

@@ -16,11 +16,20 @@ from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from oracles.arb_pass import ArbPass
-from oracles.architectures import nasty
+from oracles.architectures import HALF_ROOT_TWO, nasty
 from oracles.comparing import assert_exact_is_arb
 from oracles.training import Lesson, lessons
 
-LESSONS = [*lessons(18, seed=4), *lessons(6, seed=12, entry=nasty)]
+SHARED = {"layers": 1, "attention": True, "out": True, "heads": 4, "d_head": 2, "kv_heads": 2,
+          "packed": None, "scale": HALF_ROOT_TWO, "length": 3, "q_bias": True, "k_bias": True,
+          "v_bias": True}  # fmt: skip
+PACKED = SHARED | {"heads": 2, "packed": "per_head", "scale": None}
+LESSONS = [
+    *lessons(3, seed=5, wishes=SHARED),
+    *lessons(2, seed=6, wishes=PACKED),
+    *lessons(14, seed=4),
+    *lessons(6, seed=12, entry=nasty),
+]
 PRECISIONS = (53, 120, 400)
 NEAR_A_STEP = ("update.change.", "update.weight.")  # g/(|g| + eps) jumps where g is nearly 0
 
@@ -60,7 +69,8 @@ def test_the_working_of_every_entry_is_what_floats_compute(number: int) -> None:
     lesson = LESSONS[number]
     oracle = lesson.oracle()
     for address, worked in lesson.work(Floats("float64")).items():
-        if worked.step.op in ("given", "argmax") or address.startswith(NEAR_A_STEP):
+        jumps = lesson.rule.moments == ("m", "v") and address.startswith(NEAR_A_STEP)
+        if worked.step.op in ("given", "argmax") or jumps:
             continue
         for index in np.ndindex(worked.step.shape):
             truth = oracle.values[address][index]

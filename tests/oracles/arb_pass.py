@@ -13,7 +13,7 @@ from typing import Any
 
 from flint import arb, ctx, fmpq
 
-from byhand.expression import Entry, Expression, Name, Quotient
+from byhand.expression import Entry, Expression, Name, Negative, Quotient
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT, Plan
@@ -111,9 +111,10 @@ class ArbPass:
         if tree is None:
             return None
         if self.plan[address].op in NOTHING_OVER_NOTHING:
-            assert isinstance(tree, Quotient)
-            if vanishes(ball_of(tree.bottom, self.leaf)):  # 0/0 is 0 here, the limit eps → 0
-                assert vanishes(ball_of(tree.top, self.leaf)), f"{address}{index}: x/0"
+            quotient = tree.of if isinstance(tree, Negative) else tree
+            assert isinstance(quotient, Quotient)
+            if vanishes(ball_of(quotient.bottom, self.leaf)):  # 0/0 is 0 here, the limit eps → 0
+                assert vanishes(ball_of(quotient.top, self.leaf)), f"{address}{index}: x/0"
                 return arb(0)
         return ball_of(tree, self.leaf)
 

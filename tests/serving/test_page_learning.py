@@ -7,7 +7,7 @@ import re
 from person import Page
 
 LEARNING = '/#model=tiny&view=learn&text=a+b&target="c"&language=en'
-CURVE = "#main .curve path.line"
+CURVE = "#main .falling path.line"
 FALLING = (1.4076, 1.1406, 0.9541)  # the loss of tiny before each step of SGD, and after two
 
 

@@ -23,6 +23,14 @@ from byhand.document.parts import Formula, NumberRow, NumberTable, Part, Predict
 from byhand.document.parts.verdicts import VerdictLine
 
 MOST_EMBEDDED = 1_500_000  # bytes of one page
+LEARNED = ("grad.", "update.", "losses", "mean_loss")  # addresses of a training step begin so
+
+
+def shown_by(command: str, address: str) -> str:
+    """The command that shows a number of a book: of its pass, or of its training step."""
+    if address.startswith(LEARNED):
+        return f"byhand step {command} --loss mean --at '{address}'"
+    return f"byhand trace {command} --at '{address}'"
 
 
 # ------------------------------------------------------------------ the figure of the whole pass

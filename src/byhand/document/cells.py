@@ -6,7 +6,7 @@ The cell of a whole trace is in `byhand.editions`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from byhand.document.media.html.parts import draw
 from byhand.document.parts import NotWorked, Part, Section, StepPart, WorkingLine
 from byhand.language import _
 from byhand.numbers.exact.value import Value
+from byhand.plan import Step
 from byhand.tracing import Worked
 
 if TYPE_CHECKING:
@@ -103,6 +104,14 @@ class _StepTables(Tables):
     def token(self, id: int) -> str:
         """The id itself, since only the trace knows the word."""
         return str(id)
+
+    def row_label(self, step: Step, place: int) -> str:
+        """The position, without its target."""
+        return self.labels[place] if step.op == "losses" else super().row_label(step, place)
+
+    def row_places(self, step: Step, length: int) -> Sequence[int]:
+        """The rows inside the window, whatever the text is."""
+        return self.window.row_places(length)
 
     def written_out(self, step: Any) -> bool:
         """False: a line of working would need the steps that this one reads."""

@@ -301,7 +301,7 @@ def formula_text(formula: str) -> str:
     ):
         if match := re.fullmatch(pattern, formula):
             return text.format(**match.groupdict())
-    return formula
+    return formula.replace("via ", _("via") + " ") if formula.startswith("via ") else formula
 
 
 def _formulas_of_learning() -> Iterator[tuple[str, str]]:
@@ -321,7 +321,6 @@ def _formulas_of_learning() -> Iterator[tuple[str, str]]:
     yield r"grad turned back", _("grad turned back")
     yield r"Σ over the heads that share it", _("Σ over the heads that share it")
     yield r"from the step before", _("from the step before")
-    yield r"via (?P<terms>.*)", _("via {terms}")
 
 
 def token_label(token: str) -> str:

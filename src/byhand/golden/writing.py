@@ -17,7 +17,7 @@ from byhand.golden.enclosed import in_floats, printed_radii
 from byhand.golden.manifest import BYHAND, RADIUS, Names
 from byhand.numbers.base import Numbers, Unknown
 from byhand.plan import WEIGHT
-from byhand.tracing import ABSENT_AS, Trace, Worked
+from byhand.tracing import Trace, Worked
 
 if TYPE_CHECKING:  # nothing is worked out here
     from byhand.evaluate import Job, Progress
@@ -178,8 +178,7 @@ def _arrays(
     radii: dict[str, npt.NDArray[Any]] = {}
     for worked in steps:
         if worked.numbers.uniform == "enclosed" and not worked.whole:
-            absent = ABSENT_AS.get(worked.step.op, np.nan)
-            arrays[worked.address], radii[worked.address] = in_floats(worked, absent)
+            arrays[worked.address], radii[worked.address] = in_floats(worked, worked.absent)
         else:
             arrays[worked.address] = _array(worked)
             if (printed := printed_radii(worked)) is not None:

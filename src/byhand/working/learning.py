@@ -154,7 +154,7 @@ class Learning(Lines):
         return Quotient(Entry(step.inputs["grad"], at), Entry(step.inputs["by"], at[:-1]))
 
     def _divisor_back(self, step: Step, at: Index) -> Expression:
-        return Quotient(Negative(Entry(step.inputs["dot"], at)), Entry(step.inputs["by"], at))
+        return Negative(Quotient(Entry(step.inputs["dot"], at), Entry(step.inputs["by"], at)))
 
     def _root_back(self, step: Step, at: Index) -> Expression:
         root = Product((TWO, Entry(step.inputs["root"], at)))

@@ -129,7 +129,7 @@ class Operations(Lines):
             frequency = Entry(step.inputs["frequencies"], (pair,))
         else:
             frequency = Power(Number(settings["base"]), Number(Fraction(-2 * pair, width)))
-        angle = Product((number(settings["positions"][position]), frequency))
+        angle = times_position(settings["positions"][position], frequency)
         sin, cos = Call("sin", angle), Call("cos", angle)
         if second:
             return Sum((Product((a, sin)), Product((b, cos))))
@@ -194,3 +194,9 @@ class Operations(Lines):
         last = self.shape(probs)[0] - 1
         target = self.given[step.inputs["target"]]
         return Negative(Call("ln", Entry(probs, (last, target))))
+
+
+def times_position(position: int, frequency: Expression) -> Expression:
+    """The angle of a turn; a position below 0 turns back."""
+    angle = Product((number(abs(position)), frequency))
+    return Negative(angle) if position < 0 else angle

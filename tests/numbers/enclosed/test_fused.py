@@ -12,11 +12,13 @@ import torch
 from triton_stand_in import Pointer, language
 
 from byhand.numbers.enclosed.gpu import fused
-from byhand.numbers.enclosed.limbs import exponential, polynomials
+from byhand.numbers.enclosed.limbs import exponential, polynomials, slopes
 from byhand.numbers.enclosed.limbs.arithmetic import Digits
 from byhand.numbers.enclosed.limbs.coefficients import COS, GELU, NEAR_ONE, SILU, SIN
 from byhand.numbers.enclosed.limbs.functions import gelu
 from byhand.numbers.enclosed.limbs.polynomials import Table, table_of
+
+SLOPE = slopes.TABLES["gelu_tanh"]
 
 
 def run(function: Callable[..., Any], tables: tuple[Any, ...], x: np.ndarray, limbs: int) -> Any:
@@ -46,7 +48,7 @@ def arguments(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 9, 12])
-@pytest.mark.parametrize("function", [GELU, SILU, SIN, COS], ids=lambda f: f.name)
+@pytest.mark.parametrize("function", [GELU, SILU, SIN, COS, SLOPE], ids=lambda f: f.name)
 def test_kernels_give_the_bits_of_the_array_code(function: Any, n: int) -> None:
     x = arguments(n, np.random.default_rng(n))
     x[0] = np.clip(x[0], -1024, 1024)

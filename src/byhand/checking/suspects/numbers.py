@@ -162,9 +162,10 @@ class Mistaken(Allowed):
         return self.rounded(x, lambda data: np.round(data, places))
 
     def clamped(self, x: Range, *, limit: Fraction) -> Range:
-        """Each entry, at most ±limit."""
+        """Each entry, at most ±limit, which is rounded to the format too."""
         most = float(limit)
-        return self.rounded(x, lambda data: np.clip(data, -most, most))
+        near = self.rounded(x, lambda data: np.clip(data, -most, most))
+        return self._stored(near.mid, near.radius(), near.usual)
 
     # ------------------------------------------------------------------- the way back
 

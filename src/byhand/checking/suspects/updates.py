@@ -154,12 +154,13 @@ def _corrections(scene: Scene) -> Iterator[Edit]:
         beta = rule.betas[line.address.startswith(f"{UPDATE}v_hat.")]
         draft.change(line.address, of_y=1 / (1 - beta**step))
 
-    missing = setting(of_y=Fraction(1))
-    for lines, what in (((*m, *v), _("m and v are")), (m, _("m is")), (v, _("v is"))):
-        yield from made(scene, lines, Mistake(
-            "correction-missing",
-            _("it follows if {what} not corrected for beginning at 0"), change, missing),
-            what=what, step=rule.step)  # fmt: skip
+    for lines, said in (
+        ((*m, *v), _("it follows if m and v are not corrected for beginning at 0")),
+        (m, _("it follows if m is not corrected for beginning at 0")),
+        (v, _("it follows if v is not corrected for beginning at 0")),
+    ):
+        missing = Mistake("correction-missing", said, change, setting(of_y=Fraction(1)))
+        yield from made(scene, lines, missing, step=rule.step)
     for step in (rule.step - 1, rule.step + 1):
         if step > 0:
             yield from made(scene, (*m, *v), Mistake(
@@ -235,12 +236,14 @@ def _rates(scene: Scene) -> Iterator[Edit]:
         return
     rate = rule.rate * times
     said = _("it follows if the learning rate is {other}; the optimizer's is {own}")
-    for step, words in (
-        (rule.step - 1, _(": that of the step before, while the rate warms up")),
-        (rule.step + 1, _(": that of the step after, while the rate warms up")),
-    ):
-        if abs(times * rule.step / step - 1) < NEAR if step else False:
-            rate, said = rule.rate * step / rule.step, said + words
+    for step, named in (
+        (rule.step - 1, _("it follows if the learning rate is {other}, that of the step before in "
+                          "a warm-up; it is {own}")),
+        (rule.step + 1, _("it follows if the learning rate is {other}, that of the step after in "
+                          "a warm-up; it is {own}")),
+    ):  # fmt: skip
+        if step and abs(times * rule.step / step - 1) < NEAR:
+            rate, said = rule.rate * step / rule.step, named
     kept = 1 - rate * rule.decay if _decays_here(target) else target.attributes["of_x"]
     yield from made(scene, [target], Mistake(
         "learning-rate", said, _("use the learning rate of this step"),

@@ -102,16 +102,18 @@ def _rows_summed(scene: Scene) -> Iterator[Edit]:
                 _("it follows if the gradient of the gain is Σ grad; the gain multiplies {own}"),
                 _("multiply by the normalised rows"), reading(by=None), 1),
                 own=step.inputs["by"])  # fmt: skip
+    averaged = (
+        (count, _("it follows if the gradient is averaged over the {count} positions; it is their "
+                  "sum")),
+        (len(scene.texts), _("it follows if the gradient is averaged over the {count} texts; it is "
+                             "their sum")),
+    )  # fmt: skip
     for step in scene.of(*SUMS):
-        texts = len(scene.texts)
-        for size, what in ((count, _("positions")), (texts, _("texts"))):
+        for size, said in averaged:
             if size > 1 and step.address.startswith(scene.target.address):
-                yield from made(scene, [step], Mistake(
-                    "gradient-averaged",
-                    _("it follows if the gradient is averaged over the {count} {what}; it is a "
-                      "sum, and the loss is the mean"),
-                    change, then("scaled", factor=Fraction(1, size)), 1),
-                    count=size, what=what)  # fmt: skip
+                mean = then("scaled", factor=Fraction(1, size))
+                mistake = Mistake("gradient-averaged", said, change, mean, 1)
+                yield from made(scene, [step], mistake, count=size)
 
 
 def _other_axis(scene: Scene, draft: Draft, step: Step) -> None:
@@ -131,15 +133,15 @@ def _tables(scene: Scene) -> Iterator[Edit]:
             continue
         change = _("add the gradients of all positions that took the row")
         for texts, unlikely in ((scene.texts, 0), ((slice(0, len(ids)),), 1)):
-            for which, kept in (
-                (_("the last"), _lasts(ids, texts)),
-                (_("the first"), _firsts(ids, texts)),
-            ):
-                yield from made(scene, [step], Mistake(
-                    "rows-overwritten",
-                    _("it follows if a row that was taken more than once keeps the gradient of "
-                      "{which} position alone"),
-                    change, partial(_some_rows, scene, kept), unlikely), which=which)  # fmt: skip
+            for said, kept in (
+                (_("it follows if a row that was taken more than once keeps the gradient of the "
+                   "last position alone"), _lasts(ids, texts)),
+                (_("it follows if a row that was taken more than once keeps the gradient of the "
+                   "first position alone"), _firsts(ids, texts)),
+            ):  # fmt: skip
+                some = partial(_some_rows, scene, kept)
+                mistake = Mistake("rows-overwritten", said, change, some, unlikely)
+                yield from made(scene, [step], mistake)
         if "ids" in step.attributes:
             own = tuple(range(scene.plan.length))
             if own != tuple(ids) and len(own) <= step.shape[0]:
@@ -191,14 +193,15 @@ def _accumulation(scene: Scene) -> Iterator[Edit]:
     sums = [step for step in scene.of(*SUMS) if step.address.startswith(scene.target.address)]
     texts = scene.texts
     if len(texts) > 1 and sums:
-        for place, said in ((len(texts) - 1, _("the last")), (0, _("the first"))):
+        for place, said in (
+            (len(texts) - 1, _("it follows if only the last of the {count} texts counts")),
+            (0, _("it follows if only the first of the {count} texts counts")),
+        ):
             kept = [texts[place].start <= at < texts[place].stop for at in range(scene.plan.length)]
-            yield from made(scene, sums, Mistake(
-                "texts-not-added",
-                _("it follows if only {which} of the {count} texts counts"),
-                _("add the gradients of all texts; do not overwrite them"),
-                partial(_some_rows, scene, kept), place == 0),
-                which=said, count=len(texts))  # fmt: skip
+            some = partial(_some_rows, scene, kept)
+            change = _("add the gradients of all texts; do not overwrite them")
+            mistake = Mistake("texts-not-added", said, change, some, int(place == 0))
+            yield from made(scene, sums, mistake, count=len(texts))
         if bits_of(scene.context.precision) > FLOATS[NARROW][0] and not scene.context.by_hand:
             yield from made(scene, sums, Mistake(
                 "added-narrow",

@@ -155,7 +155,7 @@ def steps_grid(training: Training) -> Grid:
         for step in training.steps
     ]
     last = training.steps[-1]
-    after = (_("after"), "", short(last, training.losses[-1]), "", *[""] * clips)
+    after = (_("at the end"), "", short(last, training.losses[-1]), "", *[""] * clips)
     return Grid("", tuple(columns), tuple(rows), (after,))
 
 
@@ -204,7 +204,8 @@ def groups(training: Training) -> Iterator[Group]:
     """The lines of the last step, under headings; of a large model, those that sum it up."""
     last = training.steps[-1]
     showing = Document(last.trace, Window(), False, "byhand")
-    yield Group("before", _("Loss before"), "", tuple(losses(showing)))
+    surprise = words.stage_about(words.Place("loss"))
+    yield Group("before", _("Loss before"), surprise, tuple(losses(showing)))
     large = size_of(training.model.spec) > MOST_WEIGHTS
     names = [p.name for p in learned(training.model.spec) if p.name in training.new]
     if not large:
@@ -218,7 +219,8 @@ def groups(training: Training) -> Iterator[Group]:
             lines = tuple(showing.step(last.trace.steps[a]) for a in lines_of(training, name))
             yield Group(name, name, "", lines)
     after = Document(training.after, Window(), False, "byhand")
-    yield Group("after", _("Loss after"), "", tuple(losses(after)))
+    about = _("The same text, worked out with the new weights.")
+    yield Group("after", _("Loss after"), about, tuple(losses(after)))
 
 
 def losses(showing: Document) -> Iterator[Part]:

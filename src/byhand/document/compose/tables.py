@@ -51,8 +51,9 @@ class Window:
             return self.column_places(size)
         if not floats(worked.array) and worked.numbers.uniform != "enclosed":
             return self.column_places(size)
-        last = nearby_floats(worked)[-1]
-        return tuple(np.argsort(-last, kind="stable")[: self.tokens].tolist())
+        found = nearby_floats(worked)
+        sizes = found[-1] if worked.step.stage == "forward" else np.abs(found).max(axis=0)
+        return tuple(np.argsort(-sizes, kind="stable")[: self.tokens].tolist())
 
     def head_places(self, size: int) -> tuple[int, ...]:
         """The heads that are shown: all, or the first two."""
@@ -187,8 +188,9 @@ class Tables:
             numbers = tuple(self.number(worked, index, form=form) for index in indices)
             register = self.row_register(worked, at)
             rows.append(NumberRow(place, self.row_label(step, place), register, numbers))
-        hidden = length - len(self.window.row_places(length))
+        hidden = length - len(self.row_places(step, length))
         in_order = list(columns) == sorted(columns)
+        largest = "" if in_order else step.stage
         return NumberTable(
             address=step.address + (write_index(head) if head else ""),
             title=title,
@@ -197,7 +199,7 @@ class Tables:
             columns=columns,
             heads=self.heads(step.axes[-1], columns, size) if wide else (),
             rows=tuple(rows),
-            left_out=left_out_text(hidden, size - len(columns), heads_left_out, not in_order),
+            left_out=left_out_text(hidden, size - len(columns), heads_left_out, largest),
         )
 
     def row_of(self, worked: Worked, title: str) -> NumberTable:
@@ -235,7 +237,16 @@ class Tables:
 
     def rows_shown(self, step: Step, length: int) -> Sequence[int]:
         """The rows of a step that are shown."""
-        return self.window.row_places(length)
+        return self.row_places(step, length)
+
+    def row_places(self, step: Step, length: int) -> Sequence[int]:
+        """The rows inside the window; of a large table's gradient, those of the text's tokens."""
+        places = self.window.row_places(length)
+        if len(places) < length and step.stage != "forward" and step.axes[0] == "vocab":
+            target = () if self.trace.target is None else (self.trace.target,)
+            read = {*self.trace.tokens, *target, *(self.trace.targets or ())} - {UNCOUNTED}
+            return sorted(read)[: self.window.rows]
+        return places
 
     def row_register(self, worked: Worked, at: Index) -> str | None:
         """The weakest register of a row, including entries left out."""
@@ -328,16 +339,18 @@ def entry_of(data: Any, index: Index) -> Any:
     return entry if data.dtype == np.dtype(object) else float(entry)
 
 
-def left_out_text(rows: int, columns: int, heads: int, largest_shown: bool = False) -> str:
-    """What a window leaves out, in words; empty if nothing."""
+def left_out_text(rows: int, columns: int, heads: int, largest: str = "") -> str:
+    """What a window leaves out, in words; empty if nothing.
+
+    `largest` is the stage of a step whose largest columns are shown.
+    """
+    in_columns = {
+        "": _("{count} more columns"),
+        "forward": _("{count} more columns, none larger in the last row"),
+    }.get(largest, _("{count} more columns of smaller numbers"))
     said = [
         (rows, _("{count} more rows")),
-        (
-            columns,
-            _("{count} more columns, none larger in the last row")
-            if largest_shown
-            else _("{count} more columns"),
-        ),
+        (columns, in_columns),
         (heads, _("{count} more heads")),
     ]
     return ", ".join(text.format(count=count) for count, text in said if count > 0)

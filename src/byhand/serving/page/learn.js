@@ -126,7 +126,7 @@ function curve(learning) {
   const path = losses.map((loss, at) => `${at ? "L" : "M"}${x(at).toFixed(1)} ${y(loss).toFixed(1)}`).join("");
   const told = last ? t(last === 1 ? "learn.curve.one" : "learn.curve", { first: said(losses[0]), last: said(losses[last]), steps: last }) : t("learn.now", { loss: said(losses[0]) });
   return [
-    draw("svg", { class: "curve", viewBox: `0 0 ${wide} ${HIGH}`, role: "img", "aria-label": told },
+    draw("svg", { class: "falling", viewBox: `0 0 ${wide} ${HIGH}`, role: "img", "aria-label": told },
       lines.map((loss) => [draw("line", { class: "rule", x1: LEFT, x2: wide - RIGHT, y1: y(loss), y2: y(loss) }), draw("text", { x: LEFT - 8, y: y(loss) + 4, class: "side" }, short(loss))]),
       draw("text", { x: x(0), y: HIGH - 6, class: "below" }, "0"), draw("text", { x: x(Math.max(last + 1, TEN)), y: HIGH - 6, class: "below" }, Math.max(last + 1, TEN)),
       draw("text", { x: (x(0) + x(Math.max(last + 1, TEN))) / 2, y: HIGH - 6, class: "below" }, t("learn.steps")),

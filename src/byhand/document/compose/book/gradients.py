@@ -7,15 +7,16 @@ from itertools import groupby
 
 import numpy as np
 
+from byhand.address import write_index
 from byhand.document import words
-from byhand.document.book import Page, Passage
+from byhand.document.book import Page, Passage, shown_by
 from byhand.document.compose.book.edition import TOY, Edition
 from byhand.document.compose.book.gradient_sizes import sizes_of
 from byhand.document.compose.book.gradient_words import sentences_on
-from byhand.document.compose.book.laws_of_learning import formula_of_learning
+from byhand.document.compose.book.laws_of_learning import formula_of_learning, furthest
 from byhand.document.compose.book.one_step import OneStep, tables_of
 from byhand.document.compose.book.passages import title_of, topic_title
-from byhand.document.compose.book.strips import near, strip_of
+from byhand.document.compose.book.strips import near, size_of, strip_of
 from byhand.document.compose.book.topics import Topic
 from byhand.document.compose.short_names import VIA
 from byhand.document.parts import Formula, HeatStrip, LeftOut, Part
@@ -65,19 +66,22 @@ def _passages(edition: Edition, step: OneStep) -> Iterator[Passage]:
 def _groups(edition: Edition) -> Iterator[tuple[Topic, ...]]:
     """The topics of each passage, from the end of the pass to its start.
 
-    A small model has a passage for each topic, a larger one for each side-trip; of many blocks only
-    those that other pages tell of.
+    A small model has a passage for each topic, a larger one for each side-trip; of many blocks,
+    those that no page tells of share one.
     """
     backward = list(reversed(edition.topics))
     if edition.everything:
         yield from ((topic,) for topic in backward)
         return
     shown = set(edition.layers_shown)
-    for (layer, _trip, _end), group in groupby(
-        backward, key=lambda topic: (topic.layer, topic.trip, _at_the_end(topic))
-    ):
-        if layer is None or layer in shown:
-            yield tuple(reversed(list(group)))
+
+    def together(topic: Topic) -> tuple[object, ...]:
+        if topic.layer is not None and topic.layer not in shown:
+            return (sum(layer < topic.layer for layer in shown),)
+        return topic.layer, topic.trip, _at_the_end(topic)
+
+    for _same, group in groupby(backward, key=together):
+        yield tuple(reversed(list(group)))
 
 
 def _at_the_end(topic: Topic) -> bool:
@@ -112,6 +116,9 @@ def _title(edition: Edition, topics: Sequence[Topic]) -> str:
     first = topics[0]
     if len(topics) == 1:
         return _("{title}, backward").format(title=topic_title(edition, first))
+    last = topics[-1]
+    if first.layer is not None and first.layer != last.layer:
+        return _("Blocks {first} to {last}").format(first=first.layer, last=last.layer)
     if first.layer is not None:
         title = _("Back through attention") if first.trip == "attn" else _("Back through the MLP")
         return title_of(edition, first.layer, title)
@@ -119,8 +126,15 @@ def _title(edition: Edition, topics: Sequence[Topic]) -> str:
 
 
 def _sentences(edition: Edition, topics: Sequence[Topic], known: Sequence[Worked]) -> Iterator[str]:
-    for topic in reversed(topics):
-        yield from sentences_on(edition, topic)
+    if edition.everything:
+        yield from sentences_on(edition, topics[0])
+    elif _at_the_end(topics[0]):
+        for topic in reversed(topics):
+            yield from sentences_on(edition, topic) if topic.kind in ("probs", "logits") else ()
+    elif topics[0].layer != topics[-1].layer:
+        yield _("The same again, back through each of these blocks.")
+    else:
+        yield words.stage_about(words.place_of(known[0].address))
     flowing = [worked for worked in known if not worked.address.startswith(GRAD + WEIGHT)]
     if edition.everything and flowing and not any(np.any(near(worked)) for worked in flowing):
         yield _("Nothing flows back here: every one of these gradients is 0.")
@@ -169,6 +183,16 @@ def _heat(step: OneStep, name: str) -> HeatStrip:
 # ------------------------------------------------------------------ all weights
 
 
+def _any_of_them(edition: Edition, step: OneStep) -> Iterator[Part]:
+    """For a larger model, the command that shows any gradient."""
+    if edition.everything:
+        return
+    longest = max(step.gradients, key=lambda name: size_of(near(step.gradients[name])))
+    worked = step.gradients[longest]
+    address = worked.address + write_index(furthest(worked))
+    yield LeftOut(_("Any gradient comes with"), shown_by(edition.whole_command, address))
+
+
 def _together(edition: Edition, step: OneStep) -> Passage:
     showing = step.showing
     norm = step.trace.steps[f"{UPDATE}norm"]
@@ -191,6 +215,6 @@ def _together(edition: Edition, step: OneStep) -> Passage:
         title=_("The gradients of all weights"),
         sentences=tuple(sentences),
         formulas=(formula_of_learning(showing, norm),),
-        show=(*heat, sizes_of(step, list(step.gradients))),
+        show=(*heat, sizes_of(step, list(step.gradients)), *_any_of_them(edition, step)),
         brief=not edition.everything,
     )

@@ -13,8 +13,9 @@ from byhand.document.compose.book.gradient_sizes import sizes_of
 from byhand.document.compose.book.laws_of_learning import formula_of_learning, furthest
 from byhand.document.compose.book.one_step import OneStep, tables_of
 from byhand.document.compose.book.strips import near
+from byhand.document.compose.learning import rule_told
 from byhand.document.numerals import localised
-from byhand.document.parts import LeftOut, Number, NumberRow, NumberTable, Part
+from byhand.document.parts import Facts, LeftOut, Number, NumberRow, NumberTable, Part
 from byhand.expression import Number as Rational
 from byhand.expression import write
 from byhand.language import _
@@ -68,6 +69,7 @@ def _rule(edition: Edition, step: OneStep) -> Passage:
             formula_of_learning(showing, step.new[name], furthest(step.gradients[name]))
             for name in names
         ),
+        show=(Facts(((_("optimizer"), localised(rule_told(step.rule))),)),),
     )
 
 

@@ -163,9 +163,10 @@ def _place(number: Number) -> int:
 
 
 def _row_address(shown: Sequence[Number], length: int) -> str:
-    """x[3]; for a partly masked row, x[0,1,:2] or x[0,1,1:3]."""
+    """x[3]; for a partly masked row, x[0,1,:2] or x[0,1,1:3]; for the only row, x."""
     name, _bracket, index = shown[0].address.rstrip("]").partition("[")
     row = index.rpartition(",")[0]
     start = _place(shown[0])
-    cut = f",{start or ''}:{start + len(shown)}" if len(shown) < length else ""
-    return f"{name}[{row}{cut}]"
+    cut = f"{start or ''}:{start + len(shown)}" if len(shown) < length else ""
+    inside = ",".join(filter(None, (row, cut)))
+    return f"{name}[{inside}]" if inside else name

@@ -63,7 +63,8 @@ def _whole_steps(trace: Trace, blanks: Sequence[Blank], asked: Collection[str]) 
 
 def _texts(worked: Worked, asked: Collection[str]) -> Any:
     texts = np.empty(worked.step.shape, dtype=object)
-    masked = MASKED if worked.step.stage == "forward" else BLANK  # what is masked has no gradient
+    of_attention = worked.step.stage == "forward" and worked.step.axes[-1] == "key"
+    masked = MASKED if of_attention else BLANK  # what is masked has no gradient
     for index, entry in worked.entries():
         address = f"{worked.address}[{','.join(map(str, index))}]"
         if address in asked:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from byhand.document import words
-from byhand.document.book import MOST_EMBEDDED, Book, Page, Passage
+from byhand.document.book import MOST_EMBEDDED, Book, Page, Passage, shown_by
 from byhand.document.media.html.figure import Figures
 from byhand.document.media.html.markup import Markup, element, opening
 from byhand.document.media.html.mathml import Mathml
@@ -130,8 +130,7 @@ class _Sheet:
                 "The workings of single numbers are left out here: "
                 "with them the page would be too large."
             )
-            command = f"byhand trace {self.book.command} --at '{example}'"
-            yield left_out(text, command if example else "")
+            yield left_out(text, shown_by(self.book.command, example) if example else "")
         for number, passage in enumerate(page.passages):
             yield from self.passage(passage, f"{place + 1}.{number + 1}")
         yield Markup("</main>")

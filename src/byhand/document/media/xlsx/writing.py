@@ -118,7 +118,8 @@ class _File:
         numbers = [("p", tables[PROBABILITY].cell(last), found[PROBABILITY])]
         if "loss" in tables or "mean_loss" in tables:
             loss = self.contents.loss
-            numbers.append((_("loss"), loss.first, values.of(loss.address, (0,))))
+            name = _("loss") if loss.address == "loss" else _("mean loss")
+            numbers.append((name, loss.first, values.of(loss.address, (0,))))
         for name, cell, value in numbers:
             pieces += [f'"   ·   {name} = "', f"ROUND({refer(cell)},4)"]
             text += f"   ·   {name} = " + (
