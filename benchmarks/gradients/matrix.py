@@ -75,17 +75,19 @@ class Found:
         return self.cause is not None and self.cause not in BUGS[self.bug].causes
 
 
-def learner(bug: str, family: str, format: str, seed: int = 0) -> Learner:
+def learner(
+    bug: str, family: str, format: str, seed: int = 0, port: type[Learner] = Learner
+) -> Learner:
     """A port with this bug, after one step; the step before it was another lesson's."""
     model = lessons.model(family, seed)
     before = _before(family, format, seed)
     old = {name: before[f"grad.weight.{name}"].astype(np.float64) for name in model.weights}
-    port = Learner(model, lessons.lesson(seed), format, bug)
+    learning = port(model, lessons.lesson(seed), format, bug)
     first, second = SETTINGS.betas
     moments = {f"before.m.{name}": (1 - first) * grad for name, grad in old.items()}
     moments |= {f"before.v.{name}": (1 - second) * grad**2 for name, grad in old.items()}
-    port.learn(SETTINGS, {name: port.rounded(grad) for name, grad in old.items()}, moments)
-    return port
+    learning.learn(SETTINGS, {name: learning.rounded(g) for name, g in old.items()}, moments)
+    return learning
 
 
 @cache

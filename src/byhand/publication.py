@@ -87,8 +87,11 @@ def training_plan(trace: Trace) -> tuple[Plan, tuple[int, ...] | None] | None:
     """The pass of a trace with one training step behind it, and the targets of its positions.
 
     It learns from the loss of the trace; a trace without one learns each position's next token.
-    None for a model with many weights, or with weights that are one, and for a text of one token.
+    None for a model with many weights, or with weights that are one, for a text of one token, and
+    where there would be too many numbers.
     """
+    from byhand.document.media.xlsx import has_room
+
     model, targets = trace.model, trace.targets
     if not evaluate.pencil_sized(model) or any(w.same_as for w in model.weights.values()):
         return None
@@ -99,7 +102,8 @@ def training_plan(trace: Trace) -> tuple[Plan, tuple[int, ...] | None] | None:
             return None
         plan = forward.plan(model.spec, len(trace.tokens), losses=True)
         targets = (*trace.tokens[1:], UNCOUNTED)
-    return update(adjoint(plan), Rule()), targets
+    whole = update(adjoint(plan), Rule())
+    return (whole, targets) if has_room(whole) else None
 
 
 def seen_from(folder: Path, called: str) -> str:

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import byhand
 from byhand import evaluate, forward
 from byhand.backward import adjoint
+from byhand.checking.claims import Claim
 from byhand.checking.matches import match, plan_for
 from byhand.checking.matches.learned import learned_from, passing_on
 from byhand.checking.optimizers import read_rule
+from byhand.checking.precisions import usual_precision
 from byhand.checking.readers import read_claims
 from byhand.checking.verdicts import Marking, Verdict
 from byhand.errors import InputError
@@ -250,6 +253,28 @@ def test_lines_of_their_own_are_read_by_what_flows_back_from_them(minigpt: Model
     assert own["grad.block.0.attn.add"].inputs["term_1"] == "grad.block.0.mlp.add"
     assert len(own) == len(plan) + 1
     assert passing_on(plan, {"grad.stream.1"}).aliases == plan.aliases  # another name, no line
+
+
+def test_the_precision_is_told_by_gradients_too() -> None:
+    """Under autocast, gradients of matrices are 16-bit numbers in float32, others are not."""
+    chance = np.random.default_rng(0)
+
+    def claim(address: str, *shape: int, cast: bool = False, format: str = "float32") -> Claim:
+        values = chance.standard_normal(shape).astype(np.float32)
+        if cast:
+            values = values.astype(bfloat16).astype(np.float32)
+        return Claim(address, (), values, address, "", format=format)
+
+    matrix, gain = ("grad.weight.block.0.mlp.hidden", 16, 16), ("grad.weight.final.norm.gain", 64)
+    table = ("grad.weight.embed.token", 16, 16)
+    assert usual_precision([claim(*matrix), claim(*gain)]) == "float32"
+    assert usual_precision([claim(*matrix, cast=True), claim(*gain)]) == "autocast:bfloat16"
+    both = [claim(*matrix, cast=True), claim(*gain, cast=True), claim(*table, cast=True)]
+    assert usual_precision(both) == "bfloat16"
+    states = [*both, claim("update.m.head", 16, 16)]  # kept in float32 by some optimizers
+    assert usual_precision(states) == "bfloat16"
+    logits = claim("logits", 16, 16, cast=True, format="bfloat16")
+    assert usual_precision([logits, claim(*table)]) == "autocast:bfloat16"
 
 
 # ------------------------------------------------------------------ targets

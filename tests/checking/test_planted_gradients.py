@@ -7,13 +7,17 @@ and its bars are held here; a selection is checked anew.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks.gradients import lessons, matrix
+from benchmarks.gradients.adamw import Learner
 from benchmarks.gradients.bugs import BUGS, FORMATS
+from benchmarks.gradients.captures import Way
 from benchmarks.gradients.port import Port
 
+import byhand
 from byhand import forward
 from byhand.backward import adjoint
 from byhand.evaluate import work_out
@@ -99,17 +103,26 @@ def test_a_planted_bug_is_found_at_its_line_and_named(bug: str, family: str, for
     assert found.cause in BUGS[bug].causes
 
 
-def test_a_wrong_forward_value_explains_the_gradients_after_it() -> None:
-    given = matrix.claims(matrix.learner("", "llama", "float32"))
-    model = lessons.model("llama")
-    changed = given["block.1.mlp.act"].copy()
-    changed[0, 3, 5] += 0.25
-    again = {**given, "block.1.mlp.act": changed}
-    lines = {line.claim.name: line for line in matrix.marked(model, again, "float32")}
-    assert lines["block.1.mlp.act"].verdict.value == "error here"
-    # what was worked out from the right value no longer follows from the wrong one
-    assert lines["grad.block.1.mlp.hidden"].verdict.value == "right, but not from the lines above"
-    assert lines["grad.logits"].verdict.value == "right"
+class Slip(Learner):
+    """A port that gets one number of the forward pass wrong, and goes on from it."""
+
+    def keep(self, address: str, value: Any) -> Any:
+        if address == "block.1.mlp.act":
+            value = value.copy()
+            value[3, 5] += 0.25
+        return super().keep(address, value)
+
+
+def test_a_wrong_forward_value_explains_the_gradients_and_the_step_after_it() -> None:
+    slip = matrix.learner("", "gpt2", "float32", port=Slip)
+    marking = matrix.marked(lessons.model("gpt2"), matrix.claims(slip), "float32")
+    lines = {line.claim.name: line.verdict.value for line in marking}
+    wrong = {name for name, verdict in lines.items() if verdict != "right"}
+    assert {name for name in wrong if lines[name] != "carried forward"} == {"block.1.mlp.act"}
+    assert lines["block.1.mlp.act"] == "error here"
+    after = ("logits", "mean_loss", "grad.logits", "grad.block.0.attn.v", "update.norm")
+    assert {*after, "grad.weight.embed.token", "update.weight.block.0.mlp.out"} <= wrong
+    assert lines["block.1.mlp.hidden"] == "right"
 
 
 def test_what_no_mistake_explains_has_no_cause() -> None:
@@ -122,6 +135,15 @@ def test_what_no_mistake_explains_has_no_cause() -> None:
         assert marking.first_error is not None
         assert marking.first_error.claim.name == name
         assert not marking.first_error.suspects
+
+
+def test_nothing_is_carried_forward_where_nothing_is_wrong() -> None:
+    # some of its lines cannot be judged, and the norm of its gradients is far from the true one
+    way = Way("llama", "fresh", "sdpa", "checkpointed", "autocast", 77009)
+    model, capture = way.captures()
+    lines = {line.address: line.verdict.value for line in byhand.check(model, capture)}
+    assert lines["update.norm"] == "right"
+    assert set(lines.values()) == {"right", "cannot be judged"}
 
 
 @pytest.mark.skipif(not matrix.RECORD.exists(), reason="not recorded yet")

@@ -22,7 +22,7 @@ from recalculating import (
 )
 
 import byhand
-from byhand.document.media.xlsx import formulas
+from byhand.document.media.xlsx import formulas, layout
 from byhand.document.media.xlsx.training import DOWN
 from byhand.evaluate import Job, prepare
 from byhand.files import read_model
@@ -212,12 +212,16 @@ def test_the_learning_rate_is_a_cell_and_the_gradients_follow_a_typed_token(fold
     assert assert_says(typed, learned(byhand.trace("tiny", "a c"))) > 200
 
 
-def test_a_file_without_room_for_training_has_the_pass_alone(tmp_path: Path) -> None:
+def test_a_file_without_room_for_training_has_the_pass_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "shared.yaml").write_text(SHARED)
     for model in (open_model("minigpt"), read_model(tmp_path / "shared.yaml")):
         assert training_plan(byhand.trace(model, only=["tokens"])) is None
     assert training_plan(byhand.trace("tiny", "a")) is None  # nothing comes next
     assert training_plan(byhand.trace("tiny", "a", target="b")) is not None
+    monkeypatch.setattr(layout, "MOST_TRAINED", 300)
+    assert training_plan(byhand.trace("tiny")) is None
 
 
 # ------------------------------------------------------------------ what is typed in it

@@ -132,6 +132,7 @@ class _Local:
     above: Sequence[_Local] = ()  # the lines it is judged from, if one of them is in doubt
     doubtful: bool = False  # it does not follow, is undecided, or comes after such a line
     astray: bool = False  # it is wrong, or is judged from a wrong line
+    after_error: bool = False  # an error lies somewhere above it
 
     @property
     def in_doubt(self) -> bool:
@@ -240,6 +241,7 @@ class _Judge:
 
     def _mark(self, address: str, local: _Local) -> Marked:
         claim, judged = local.line.claim, local.judged
+        local.after_error = any(other.astray or other.after_error for other in local.above)
         uses = tuple(sorted(self.replay.above[address], key=self.order.__getitem__))
         if local.blank or isinstance(judged, Missing):
             return Marked(
@@ -301,8 +303,10 @@ class _Judge:
             return judged.follows if almost_anything(judged, line.slack) is None else None
         if judged.times is None or usual_says_nothing(judged, UNUSUAL, line.slack):
             return None
-        if judged.times > UNUSUAL:
-            return False
+        if (
+            judged.times > UNUSUAL
+        ):  # far from the truth for rounding: from an error, if one is there
+            return False if local.after_error or local.follows is False else None
         if local.follows is not False:
             return True
         assert isinstance(local.judged, Judged)

@@ -16,7 +16,8 @@ from byhand.checking.claims import Claim
 from byhand.checking.replay import EXACT
 from byhand.numbers.allowed.precisions import AUTOCAST
 from byhand.numbers.floats.formats import FORMATS, Format
-from byhand.plan import GRAD
+from byhand.optimizer import BEFORE, UPDATE
+from byhand.plan import GRAD, WEIGHT
 
 READ_BY_PRODUCTS = ("embed.token", "embed.position", ".norm.out")  # inputs of products, or of norms
 
@@ -29,15 +30,32 @@ def usual_precision(claims: Sequence[Claim]) -> str:
     floats = [claim for claim in claims if claim.format in FORMATS]
     if not floats:
         return EXACT
-    # only computed values count; embeddings have the checkpoint's format
-    told = [claim for claim in floats if not claim.address.startswith("embed.")] or floats
+    # only computed values count; embeddings have the checkpoint's format, optimizers their own
+    aside = ("embed.", UPDATE, BEFORE)
+    told = [claim for claim in floats if not claim.address.startswith(aside)] or floats
     narrowest = min((str(claim.format) for claim in told), key=lambda name: FORMATS[name].bits)
     found = narrowest_format((claim.values for claim in told), narrowest)
-    read = (claim for claim in floats if claim.address.endswith(READ_BY_PRODUCTS)
-            and not claim.address.startswith(GRAD))  # fmt: skip
+    read = (claim for claim in floats if _float32_with_autocast(claim.address))
     if any(cast_on_the_way(claim.values, str(claim.format), found) for claim in read):
         return f"{AUTOCAST}{found}"
+    products = [claim for claim in told if _of_a_product(claim)]
+    if found == "float32" and products:
+        inside = narrowest_format((claim.values for claim in products), found)
+        return found if inside == found else f"{AUTOCAST}{inside}"
     return found
+
+
+def _float32_with_autocast(address: str) -> bool:
+    """Whether autocast leaves a step in float32: what products read, and gradients of weights."""
+    if address.startswith(GRAD):
+        return address.startswith(GRAD + WEIGHT)
+    return address.endswith(READ_BY_PRODUCTS)
+
+
+def _of_a_product(claim: Claim) -> bool:
+    """Whether it is the gradient of a matrix, which a product gives; rows of tables are added."""
+    name = claim.address.removeprefix(GRAD + WEIGHT)
+    return name != claim.address and claim.values.ndim == 2 and not name.startswith("embed.")
 
 
 NARROWER = ("bfloat16", "float16", "float32")  # the fewest bits of precision first

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from byhand.checking.suspects.attention_back import attention_back_suspects
 from byhand.checking.suspects.casts import cast_suspects
 from byhand.checking.suspects.dropout import dropout_suspects
 from byhand.checking.suspects.ends import end_suspects
@@ -52,6 +53,7 @@ FORTH: tuple[Source, ...] = (
 BACK: tuple[Source, ...] = (
     loss_suspects,
     back_suspects,
+    attention_back_suspects,
     weight_gradient_suspects,
     update_suspects,
 )

@@ -101,6 +101,7 @@ class Losses(Rounding):
         off = np.zeros(1) if radius is None else radius[counted]
         room += (off + _small_shares(self.precision)) * (1 + relative)
         room += (share + hot) * (4 * unit + 2 * OWN) + np.abs(share - hot) * store
+        room += n * p.work.least  # of p/n
         spread = share * ((0.5 + 0.3 * logs) * unit) + hot * (TYPICAL * unit)
         spread += p.work.least
         if probs.usual is not None:

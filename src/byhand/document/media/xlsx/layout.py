@@ -20,6 +20,7 @@ from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import Parameter, parameters
 
 MOST_CELLS = 150_000  # with numbers: about 100,000 weights and a text of some tens of tokens
+MOST_TRAINED = 50_000  # with a training step, after which all of them are worked out anew
 
 PLACES, LABELS = 0, 1  # the columns with the position and its token
 LEFT = 2  # the first column of the steps
@@ -254,8 +255,7 @@ def check_size(plan: Plan) -> None:
                 where=step.address,
                 hint=_("work the whole text out at once"),
             )
-    weights = sum(parameter.size for parameter in parameters(plan.spec))
-    numbers = sum(prod(step.shape) * (1 + (step.op == "softmax")) for step in plan)
+    weights, numbers = _sizes(plan)
     if weights + numbers > MOST_CELLS:
         raise InputError(
             _("this is too large for a spreadsheet"),
@@ -266,6 +266,17 @@ def check_size(plan: Plan) -> None:
             ),
             hint=_("take a smaller model or a shorter text; byhand trace --out has no such limit"),
         )
+
+
+def has_room(plan: Plan) -> bool:
+    """Whether a plan with a training step stays usable as a spreadsheet."""
+    return sum(_sizes(plan)) <= MOST_TRAINED
+
+
+def _sizes(plan: Plan) -> tuple[int, int]:
+    """How many weights there are, and how many numbers of the working."""
+    weights = sum(parameter.size for parameter in parameters(plan.spec))
+    return weights, sum(prod(step.shape) * (1 + (step.op == "softmax")) for step in plan)
 
 
 def _check_sheet(name: str, ends: Iterable[Cell]) -> None:
