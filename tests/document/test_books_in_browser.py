@@ -17,7 +17,7 @@ from books import EDITIONS, LARGE, NAMES, Made, Shelf, checkpoint_sized
 from browser import CONTRASTS, FAULTS, Windows
 
 import byhand
-from byhand.document.book import Page
+from byhand.document.book import LEARNED, Page
 from byhand.tracing import Trace
 
 LEAST = {"abc-walkthrough": 18, LARGE: 40}  # numbers on the pages, where they are few
@@ -31,6 +31,20 @@ def trace_of(name: str) -> Trace:
     return byhand.trace(checkpoint_sized() if name == LARGE else EDITIONS[name].model)
 
 
+@cache
+def learned_of(name: str) -> Trace:
+    """The losses and gradients that a book tells of."""
+    model = checkpoint_sized() if name == LARGE else EDITIONS[name].model
+    return byhand.trace(model, losses=True, backward=True)
+
+
+@cache
+def step_of(name: str) -> Trace:
+    """The training step that a book tells of."""
+    model = checkpoint_sized() if name == LARGE else EDITIONS[name].model
+    return byhand.step(model, loss="mean").steps[0].trace
+
+
 @pytest.mark.parametrize("name", [*NAMES, LARGE])
 def test_a_book_can_be_stepped_through_and_says_what_the_trace_says(
     opened: Windows, shelf: Shelf, name: str
@@ -42,7 +56,7 @@ def test_a_book_can_be_stepped_through_and_says_what_the_trace_says(
         assert window.evaluate("document.compatMode") == "CSS1Compat"
         keys_lead_through_the_passages(window, page)
         the_figures_light_what_is_computed(window, made, page)
-        seen += agreeing_numbers(window, trace_of(name))
+        seen += agreeing_numbers(window, name)
         again += recomputed(window)
         if name not in LIKE_ANOTHER:
             assert window.evaluate(FAULTS) == []
@@ -72,13 +86,15 @@ def the_figures_light_what_is_computed(window: Any, made: Made, page: Page) -> N
         assert lit <= {station for _marked, stations in drawn[passage.id] for station in stations}
 
 
-def agreeing_numbers(window: Any, trace: Trace) -> int:
-    """How many numbers of the pass stand on the page, all of them the trace's."""
+def agreeing_numbers(window: Any, name: str) -> int:
+    """How many numbers of the pass or of a training step stand on the page, all of them right."""
     seen = 0
     for address, form, decimals in window.evaluate(READ):
         step, _bracket, index = address.rstrip("]").partition("[")
         if step.startswith(("weight.", "count.", "explain.")) or step in ELSEWHERE:
             continue
+        trace = learned_of(name) if step.startswith(LEARNED) else trace_of(name)
+        trace = step_of(name) if step.startswith("update.") else trace
         entry = trace.steps[trace.plan[step].address].at(
             tuple(map(int, index.split(","))) if index else ()
         )

@@ -28,8 +28,10 @@ LEARNED = ("grad.", "update.", "losses", "mean_loss")  # addresses of a training
 
 def shown_by(command: str, address: str) -> str:
     """The command that shows a number of a book: of its pass, or of its training step."""
-    if address.startswith(LEARNED):
+    if address.startswith("update."):
         return f"byhand step {command} --loss mean --at '{address}'"
+    if address.startswith(LEARNED):
+        return f"byhand trace {command} --losses --backward --at '{address}'"
     return f"byhand trace {command} --at '{address}'"
 
 

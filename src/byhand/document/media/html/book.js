@@ -241,6 +241,9 @@
     const first = formula(a), second = formula(b);
     return first && second ? made(first, second) : null;
   };
+  const oneDigit = (nodes, at) =>
+    nodes[at]?.localName === "mn" && /^\d$/.test(nodes[at].textContent) && nodes[at + 1]?.textContent === "⋅" &&
+    nodes[at + 2]?.localName === "msup" && nodes[at + 2].children[0].textContent === "10";
   const row = (nodes) => {
     let at = 0;
     const sign = () => (nodes[at]?.localName === "mo" ? nodes[at].textContent : "");
@@ -249,6 +252,10 @@
         const name = nodes[at].textContent, argument = nodes[at + 2] && formula(nodes[at + 2]);
         at += 3;
         return argument && Object.hasOwn(one, name) ? one[name](argument) : null;
+      }
+      if (oneDigit(nodes, at)) { // 2·10⁻⁸ is known to one digit, unlike 2
+        const value = Number(nodes[at++].textContent);
+        return [value - 1, value + 1];
       }
       return nodes[at] && nodes[at].localName !== "mo" ? formula(nodes[at++]) : null;
     };
