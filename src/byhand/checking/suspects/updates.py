@@ -161,6 +161,15 @@ def _corrections(scene: Scene) -> Iterator[Edit]:
     ):
         missing = Mistake("correction-missing", said, change, setting(of_y=Fraction(1)))
         yield from made(scene, lines, missing, step=rule.step)
+
+    def exchanged(draft: Draft, line: Step) -> None:
+        beta = rule.betas[not line.address.startswith(f"{UPDATE}v_hat.")]
+        draft.change(line.address, of_y=1 / (1 - beta**rule.step))
+
+    yield from made(scene, (*m, *v), Mistake(
+        "betas-swapped",
+        _("it follows if the betas are exchanged where m and v are corrected"), change,
+        exchanged), step=rule.step)  # fmt: skip
     for step in (rule.step - 1, rule.step + 1):
         if step > 0:
             yield from made(scene, (*m, *v), Mistake(
