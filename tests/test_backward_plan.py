@@ -127,7 +127,27 @@ def test_an_optimizers_step_line_by_line(
     assert listed(plan, "update.") + "\n" + listed(plan, "before.") == snapshot
 
 
+def test_only_weights_whose_gradients_are_there_are_changed() -> None:
+    whole = adjoint(forward.plan(open_spec("tiny"), 2, target=True))
+    plan = update(whole.only(["grad.weight.block.0.mlp.hidden"]), Rule())
+    changed = [step.address for step in plan if step.address.startswith("update.weight.")]
+    assert changed == ["update.weight.block.0.mlp.hidden"]
+
+
+def test_a_setting_is_a_short_decimal_or_a_short_fraction_or_rounded() -> None:
+    def shown(rate: Fraction) -> str:
+        spec = replace(open_spec("tiny"), blocks=(), position="none")
+        plan = update(adjoint(forward.plan(spec, 2, target=True)), Rule(rate=rate))
+        return plan["update.weight.embed.token"].formula.split()[2]
+
+    assert shown(Fraction(1, 8)) == "0.125"
+    assert shown(Fraction(12345, 654321)) == "4115/218107"
+    assert shown(Fraction(12347, 654323)) == "12347/654323"
+    assert shown(Fraction(12347, 6543211)) == "0.00188699"
+
+
 def test_the_running_means_of_each_optimizer() -> None:
+    assert OPTIMIZERS == ("sgd", "momentum", "adam", "adamw")
     assert [Rule(kind).moments for kind in OPTIMIZERS] == [(), ("m",), ("m", "v"), ("m", "v")]
 
 

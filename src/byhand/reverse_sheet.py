@@ -13,7 +13,6 @@ from typing import Any
 from byhand.plan import GRAD, WEIGHT, Plan, Sheet, Step
 from byhand.spec import learned
 
-CONSTANT = ("given", "sinusoid", "argmax")  # operations through which nothing flows back
 Sides = tuple[tuple[str, ...], tuple[int, ...]]
 
 
@@ -26,24 +25,19 @@ class ReverseSheet:
         self.weights: Mapping[str, Sides] = {
             WEIGHT + p.name: (p.axes, p.shape) for p in learned(plan.spec)
         }
-        flows = self._flows(root)
-        self.readers = Counter(read for step in flows for read in step.reads if self.wanted(read))
+        needed = plan.only([root])
+        self.flowing: set[str] = set()  # the steps that lie between a learned weight and the loss
+        for step in needed:
+            if any(map(self.wanted, step.reads)):
+                self.flowing.add(step.address)
+        self.readers = Counter(read for step in needed for read in step.reads)
         self.terms: dict[str, dict[str, str]] = {}  # address → reader → the term that it gives
         self.begun_by: dict[str, list[str]] = {step.address: [] for step in plan}
         seen: set[str] = set()
-        for step in flows:  # a weight's gradient is complete behind its first reader
+        for step in needed:  # a weight's gradient is complete behind its first reader
             new = [read for read in step.reads if read in self.weights and read not in seen]
-            self.begun_by[step.address] += new
+            self.begun_by[step.address] = new
             seen.update(new)
-
-    def _flows(self, root: str) -> list[Step]:
-        """The steps that lie between a learned weight and the loss."""
-        needed = self.plan.only([root])
-        self.flowing: set[str] = set()
-        for step in needed:
-            if step.op not in CONSTANT and any(map(self.wanted, step.reads)):
-                self.flowing.add(step.address)
-        return [step for step in needed if step.address in self.flowing]
 
     def wanted(self, address: str) -> bool:
         """Whether a gradient flows to this step or weight."""

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 Call = Callable[..., Any]
-PAGES = {"whole", "tokens", "attention", "block", "next", "explained", "exact", "parameters"}
+PAGES = {"whole", "tokens", "attention", "block", "next", "losses", "backward", "step",
+         "explained", "exact", "parameters"}  # fmt: skip
 
 
 def test_a_book_is_written_and_where_it_is_said_on_stderr(byhand: Call, tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_what_does_not_fit_is_refused(
         (
             ("--ask", "values,colours"),
             "error: a worksheet cannot ask for 'colours'\n"
-            "  expected: values, shapes, counts\n  found: 'colours'\n",
+            "  expected: values, shapes, counts, gradients, step\n  found: 'colours'\n",
         ),
     ],
 )

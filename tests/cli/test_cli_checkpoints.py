@@ -125,3 +125,23 @@ def test_a_truncated_file_is_refused_by_name(byhand: Call, folder: Path, tmp_pat
     assert found.status == 2
     assert "model.safetensors" in found.err
     assert f"{len(whole):,}" in found.err
+
+
+def test_a_checkpoint_learns_and_says_that_no_model_file_holds_its_tokenizer(
+    byhand: Call, folder: Path, tmp_path: Path
+) -> None:
+    told = json.loads(byhand("step", str(folder), "once on once", "--lr", "0.01", "--json").out)
+    before, after = told["steps"][0]["loss"]["value"], told["after"]["loss"]["value"]
+    assert after < before
+    refused = byhand("step", str(folder), "once on once", "--out", str(tmp_path / "new.yaml"))
+    assert (refused.status, refused.out) == (2, "")
+    assert refused.err.startswith("error: a model file cannot hold this tokenizer")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_gradients_of_a_checkpoint_have_its_own_names(byhand: Call, folder: Path) -> None:
+    call = ("trace", str(folder), "once on", "--names", "hf", "--json", "--only", "grad.weight.*")
+    steps = json.loads(byhand(*call).out)["steps"]
+    names = {step["address"] for step in steps if ".via." not in step["byhand"]}
+    state = LlamaForCausalLM.from_pretrained(folder).state_dict()
+    assert names == {f"grad.{name}" for name in state if name != "lm_head.weight"}  # tied

@@ -30,8 +30,9 @@ SYSTEMS: tuple[tuple[str, ...], ...] = (
     ("--device", "cpu"), ("--float", "bfloat16", "--device", "cpu"),
 )  # fmt: skip
 COMPARED = tuple(("--digits", "5", "--float", each) for each in FORMATS)
+ASKED_FOR = ("values", "shapes,counts", "gradients", "step", "values,gradients,step")
 CLAIMS = ("claims.yaml", "claims.json", "claims.csv", "claims.npz", "golden")
-COMMANDS = ("trace", "check", "explain", "book", "generate", "count", "serve")
+COMMANDS = ("trace", "check", "explain", "book", "generate", "count", "serve", "step")
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,8 @@ def _trace(choosing: Choosing) -> Call:
     if not choosing.flag("--stop-at-boundary", 0.1):
         choosing.numbers(*COMPARED)
     choosing.flag("--heads")
+    choosing.flag("--backward", 0.25)
+    choosing.flag("--losses", 0.2)
     choosing.flag("--shapes", 0.08)
     choosing.option("--out", "@golden", 0.25)
     choosing.option("--names", choosing.random.choice(STYLES), 0.2)
@@ -177,6 +180,7 @@ def _check(choosing: Choosing) -> Call:
     choosing.arguments.append(f"@{kind}")
     choosing.option("--target", choosing.word())
     choosing.option("--precision", choosing.random.choice((*FORMATS, "tf32", "decimals:2")), 0.25)
+    choosing.option("--optimizer", choosing.random.choice(("sgd lr=0.1", "adamw lr=1e-3")), 0.15)
     choosing.option("--only", choosing.step(), 0.15)
     choosing.flag("--all")
     choosing.option("--text", choosing.said(), 0.1)
@@ -217,7 +221,7 @@ def _book(choosing: Choosing) -> Call:
     choosing.flag("--pdf", 0.06)
     choosing.flag("--xlsx", 0.4)
     if choosing.flag("--worksheet", 0.4):
-        choosing.option("--ask", choosing.random.choice(("values", "shapes,counts")), 0.3)
+        choosing.option("--ask", choosing.random.choice(ASKED_FOR), 0.4)
         choosing.option("--blanks", str(choosing.random.choice((1, 3, 500))), 0.3)
         choosing.option("--seed", str(choosing.random.randrange(9)), 0.3)
     choosing.numbers()
@@ -240,6 +244,33 @@ def _generate(choosing: Choosing) -> Call:
     return choosing.made()
 
 
+def _step(choosing: Choosing) -> Call:
+    choosing.option("--target", choosing.word())
+    choosing.option("--loss", choosing.random.choice(("mean", "last")))
+    choosing.option("--prompt", str(choosing.random.randrange(3)), 0.15)
+    choosing.option(
+        "--optimizer", choosing.random.choice(("sgd", "momentum", "adam", "adamw")), 0.7
+    )
+    choosing.option("--lr", choosing.random.choice(("0.1", "1/3", "1e-3")))
+    choosing.option("--momentum", "1/2", 0.1)
+    choosing.option("--betas", "0.8,0.9", 0.1)
+    choosing.option("--eps", choosing.random.choice(("1e-8", "0.1")), 0.15)
+    choosing.option("--decay", "0.1", 0.2)
+    choosing.option("--clip", choosing.random.choice(("1", "0.001")))
+    choosing.option("--steps", str(choosing.random.choice((1, 1, 2))), 0.4)
+    choosing.option("--warmup", "2", 0.1)
+    choosing.option("--schedule", choosing.random.choice(("constant", "cosine")), 0.2)
+    choosing.option("--end", "0.2", 0.1)
+    choosing.option("--only", choosing.random.choice(("update.norm", "update.*", "grad.*")), 0.15)
+    choosing.option("--at", "update.norm[0]", 0.15)
+    choosing.option("--out", "@new.yaml", 0.3)
+    choosing.numbers()
+    choosing.flag("--json")
+    _language(choosing)
+    _text(choosing)
+    return choosing.made()
+
+
 def _count(choosing: Choosing) -> Call:
     choosing.flag("--json", 0.5)
     _language(choosing)
@@ -248,7 +279,9 @@ def _count(choosing: Choosing) -> Call:
 
 # ------------------------------------------------------------------ the server
 
-ANSWERED = ("look", "number", "weight", "trace", "compare", "practice", "explain", "file", "share")
+ANSWERED = (
+    "look", "number", "weight", "trace", "compare", "practice", "explain", "file", "share", "learn",
+)  # fmt: skip
 SAID = ("", "exact", "digits 5", "decimals 2", *FORMATS)
 EDITS = {"norm.eps": "1/9", "context": "3", "heads": "2", "kv_heads": "1", "scale": "1/2",
          "window": "2"}  # fmt: skip
@@ -277,6 +310,8 @@ def _serve(choosing: Choosing) -> Call:
     if question == "practice":
         request["seed"] = random.randrange(5)
         request["reveal"] = random.random() < 0.5
+    if question == "learn":
+        request["gradients"] = random.random() < 0.5
     if question == "trace" and random.random() < 0.5:
         request["only"] = [choosing.step()]
     return choosing.made(request)
@@ -305,4 +340,4 @@ def _state(choosing: Choosing) -> dict[str, Any]:
 
 
 MAKERS = {"trace": _trace, "check": _check, "explain": _explain, "book": _book,
-          "generate": _generate, "count": _count, "serve": _serve}  # fmt: skip
+          "generate": _generate, "count": _count, "serve": _serve, "step": _step}  # fmt: skip

@@ -24,7 +24,7 @@ from byhand.serving.questions import ASKED
 FILES = 3_000 if os.environ.get("BYHAND_LONG") else 150
 FIRST = int(os.environ.get("BYHAND_SEED", "0"))
 BATCH = 15
-CHEAP = ("trace", "check", "explain", "serve", "generate")
+CHEAP = ("trace", "check", "explain", "serve", "generate", "step")
 EVERY_BOOK = 5  # a book takes as long as ten traces
 EVERY_COUNT = 10
 LEAST_ANSWERED = 10  # of the calls of a batch: refusals alone would prove little
@@ -51,7 +51,7 @@ def drawn() -> tuple[Drawn, ...]:
 
 
 def _commands(place: int) -> list[str]:
-    chosen = [CHEAP[place % len(CHEAP)], CHEAP[(place * 3 + 1) % len(CHEAP)]]
+    chosen = [CHEAP[place % len(CHEAP)], CHEAP[(place * 5 + 1) % len(CHEAP)]]
     if place % EVERY_BOOK == 0:
         chosen.append("book")
     if place % EVERY_COUNT == 0:
@@ -77,7 +77,7 @@ def test_the_files_have_every_part_of_the_grammar() -> None:
     assert sorted(possible - answered) == []
 
 
-@pytest.mark.parametrize("name", ["trace", "check", "explain", "book", "generate", "count"])
+@pytest.mark.parametrize("name", ["trace", "check", "explain", "book", "generate", "count", "step"])
 def test_the_calls_have_every_option_of_a_command(name: str) -> None:
     command = main.commands[name]
     options = {param.opts[-1] for param in command.params if param.opts[-1].startswith("--")}
@@ -90,7 +90,7 @@ def test_the_calls_have_every_number_system_section_question_and_kind_of_claims(
     called = {label for _seed, _file, calls in drawn() for call in calls for label in call.labels}
     wanted = {
         f"{command} {' '.join(system) or 'as usual'}"
-        for command in ("trace", "explain", "book", "generate")
+        for command in ("trace", "explain", "book", "generate", "step")
         for system in SYSTEMS
     }
     wanted |= {f"explain --only {section}" for section in SECTIONS}

@@ -106,7 +106,7 @@ def test_total(system: Limbs, pair: Make, radius: float | None) -> None:
     contained(system, ours, ORACLE.total(**{f"term_{i}": t.known for i, t in enumerate(terms)}))
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (2, 4, 3)])
+@pytest.mark.parametrize("shape", [(4, 5), (2, 4, 3), (4, 1)])
 @pytest.mark.parametrize("with_by", [True, False])
 def test_column_sums(
     system: Limbs, pair: Make, radius: float | None, shape: tuple[int, ...], with_by: bool
@@ -252,6 +252,9 @@ def test_a_dot_from_elsewhere_gives_no_zeros(system: Limbs, pair: Make) -> None:
     )
     contained(system, ours, real)
     assert system.entries(ours)[0, 0].mid != 0
+    other = system.row_dots(weights, pair((2, 1), 2.0**-40).enclosed)  # of another gradient
+    again = system.entries(system.softmax_back(weights, grad.enclosed, other))
+    assert again[0, 0].rad > 0
 
 
 @pytest.mark.parametrize("positions", [(0, -5, -1000), (-3, 0, -(2**27))])
@@ -294,6 +297,34 @@ def test_gradients_through_norms(
     ours, real = backward(system, x.enclosed, grad.enclosed), backward(ORACLE, x.known, grad.known)
     for mine, theirs in zip(ours, real, strict=True):
         contained(system, mine, theirs)
+
+
+@pytest.mark.parametrize("radii", [(None, 0.125), (0.125, None), (0.125, 0.125)])
+def test_one_adjoint_of_a_norm_at_a_time(
+    system: Limbs, radii: tuple[float | None, float | None]
+) -> None:
+    """Rows of one entry, so that no radius is larger than what it bounds."""
+
+    def made(shape: tuple[int, ...], radius: float | None, seed: int) -> Pair:
+        random = np.random.default_rng(seed)
+        return Pair(random, shape, radius, 3.0, system, aligned=True)
+
+    grad, x = made((3, 1), radii[0], 1), made((3, 1), radii[1], 2)
+    row, by = made((1,), radii[0], 3), made((1,), radii[1], 4)
+    one = Pair(np.random.default_rng(5), (1, 1), radii[0], 3.0, system, aligned=True)
+    for ours, real in (
+        (system.mean_square_back(row.enclosed, one.enclosed),
+         ORACLE.mean_square_back(row.known, one.known)),
+        (system.mean_square_back(by.enclosed, one.enclosed),
+         ORACLE.mean_square_back(by.known, one.known)),
+        (system.divisor_back(row.enclosed, by.enclosed), ORACLE.divisor_back(row.known, by.known)),
+        (system.root_back(row.enclosed, by.enclosed), ORACLE.root_back(row.known, by.known)),
+        (system.normalize_back(one.enclosed, by.enclosed),
+         ORACLE.normalize_back(one.known, by.known)),
+        (system.center_back(grad.enclosed), ORACLE.center_back(grad.known)),
+        (system.multiply(grad.enclosed, x.enclosed), ORACLE.multiply(grad.known, x.known)),
+    ):  # fmt: skip
+        contained(system, ours, real)
 
 
 def test_a_row_without_variance_passes_no_gradient_where_that_is_certain(system: Limbs) -> None:

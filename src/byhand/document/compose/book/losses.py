@@ -17,6 +17,7 @@ from byhand.document.parts import LeftOut, NumberRow, NumberTable
 from byhand.language import _
 
 SLUG = "losses"
+FAR_OFF = 20  # a mean loss from which a number of words says nothing
 MOST_POSITIONS = 32
 END = ("probs", "loss", "target")  # stations that are lit
 
@@ -122,16 +123,19 @@ def _mean(edition: Edition, step: OneStep) -> Passage:
         _("Training makes the mean of these losses small. Here it is {loss}.").format(
             loss=showing.said(mean, (0,))
         ),
-        _(
+    ]
+    if size < FAR_OFF:
+        text = _(
             "That is as unsure as a fair choice among e^{loss} ≈ {count} words. A fair choice "
             "among all {all} would cost ln {all} ≈ {blind}."
-        ).format(
+        )
+        choice = text.format(
             loss=localised(f"{size:.4f}"),
             count=localised(f"{np.exp(size):.2f}"),
             all=vocabulary,
             blind=localised(f"{np.log(vocabulary):.4f}"),
-        ),
-    ]
+        )
+        sentences.append(choice)
     return Passage(
         id=f"{SLUG}-mean",
         title=_("The mean of the losses"),

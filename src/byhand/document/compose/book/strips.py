@@ -100,7 +100,8 @@ def _strip(
     if values.ndim == 1 and axes[0] in ("pos", "query"):
         flat = values.reshape(-1, 1)
     pooled = pooling(flat.shape)
-    shown = pool(flat, pooled)
+    with np.errstate(over="ignore"):  # beyond float32 a colour is the strongest
+        shown = pool(flat, pooled).astype(np.float32)
     finite = np.abs(values[np.isfinite(values)])
     blocks = prod(shape[:-2]) if values.ndim > 2 else 1
     if pooled != (1, 1):
@@ -111,7 +112,7 @@ def _strip(
         title=title,
         axes=axes,
         shape=tuple(shape),
-        values=shown.astype(np.float32),
+        values=shown,
         reach=float(finite.max()) if finite.size else 0.0,
         labels=labels,
         heads=heads,

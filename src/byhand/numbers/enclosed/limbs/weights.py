@@ -191,7 +191,12 @@ class Weight:
         inputs: slice | None = None,
         gain: Weight | None = None,
     ) -> float:
-        """A proven bound of the spectral norm of a part, of diag(gain)·W where a gain is given."""
+        """A proven bound of the spectral norm of a part, of diag(gain)·W where a gain is given.
+
+        A whole matrix has the norm of its transpose: a backward pass finds it made.
+        """
+        if not (outputs or inputs or gain):
+            layout = "in_out"
         places = tuple((part.start, part.stop) if part else None for part in (outputs, inputs))
 
         def make() -> float:
