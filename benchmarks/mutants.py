@@ -39,7 +39,6 @@ EQUIVALENT = {  # module, line, change: no architecture of today tells them apar
         "own.also(GRAD + alias, own.aliases.get(GRAD + address, GRAD + address))",
         "left term alone",
     ),
-    ("byhand.optimizer", "decay: Fraction = Fraction(0)", "without Fraction"),
     ("byhand.reverse_sheet", 'read = step.inputs.get(role, "")', "' + ' for ''"),
 }
 
@@ -150,7 +149,8 @@ def _calls(node: ast.AST) -> Iterator[tuple[str, Make]]:
             f"{keyword.arg or '**'} left out",
             lambda n, place=place: _with(n, keywords=n.keywords[:place] + n.keywords[place + 1 :]),
         )
-    if len(node.args) == 1 and isinstance(node.func, ast.Name) and node.func.id != "_":
+    whole = any(isinstance(value, ast.Constant) for value in node.args)  # Fraction(1) is 1
+    if len(node.args) == 1 and isinstance(node.func, ast.Name) and not whole:
         yield f"without {node.func.id}", lambda n: n.args[0]
 
 

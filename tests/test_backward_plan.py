@@ -113,7 +113,7 @@ def test_nothing_flows_back_through_a_cache() -> None:
 # ------------------------------------------------------------------ an optimizer's step
 
 SETTINGS: dict[str, Any] = {
-    "rate": Fraction(1, 8), "clip": Fraction(2), "decay": Fraction(1, 5), "step": 2,
+    "rate": Fraction(1, 8), "clip": Fraction(5, 2), "decay": Fraction(1, 5), "step": 2,
 }  # fmt: skip
 
 

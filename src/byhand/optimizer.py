@@ -96,7 +96,7 @@ def _weight(w: Sheet, parameter: Parameter, grad: str, clip: str | None, rule: R
         grad = line("clipped", "scale_by", "grad · clip", {"x": grad, "by": clip})
     decays = rule.decay if len(parameter.shape) > 1 else Fraction(0)
     weight, kept = WEIGHT + parameter.name, Fraction(1)
-    if decays and rule.kind == "adamw":
+    if rule.kind == "adamw":
         kept = 1 - rule.rate * decays
     elif decays:
         formula = f"grad + {said(decays)} · weight"

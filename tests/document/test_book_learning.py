@@ -93,6 +93,14 @@ def test_every_step_of_the_backward_pass_is_told_once_from_the_end_to_the_start(
     assert passages[0].lit == ("probs",)
 
 
+def test_terms_are_summed_where_the_stream_was_left() -> None:
+    norm = next(
+        p for p in book_of("tiny").page("backward").passages if p.id.endswith("0-attn-norm")
+    )
+    laws = [law.address for law in norm.formulas]
+    assert laws[0] == "grad.block.0.attn.norm.out"  # what the sum and the MLP hand back, together
+
+
 def test_the_gradients_of_tiny_are_those_of_a_training_step() -> None:
     shown = numbers_on(book_of("tiny", "a b", "c"), "backward")
     training = byhand.step("tiny", "a b", target="c", loss="mean")

@@ -68,6 +68,16 @@ def test_a_wrong_gradient_costs_its_mark_and_what_follows_from_it_is_right(tmp_p
     assert marks("tiny", file) == (len(claims) - 1, len(claims))
 
 
+def test_a_cause_is_looked_for_in_a_wrong_loss(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    probs = "[0.167, 0.180, 0.158, 0.163, 0.151, 0.181]"
+    head = "text: the cat sat on\ntarget: mat\nprecision: decimals:3\nclaims:\n"
+    file.write_text(f"{head}  probs[1]: {probs}\n  losses[1]: 1.790\n", "utf-8")
+    marking = byhand.check("journey", file)
+    assert marking.first_error is not None
+    assert marking.first_error.address == "losses[1]"
+
+
 def test_an_empty_sheet_wins_nothing(tmp_path: Path) -> None:
     write_worksheet("tiny", tmp_path, which=LEARNING, blanks=10)
     assert marks("tiny", tmp_path / "worksheet.yaml") == (0, 10)

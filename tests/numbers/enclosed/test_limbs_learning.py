@@ -429,3 +429,20 @@ def test_tabled_slopes_err_by_less_than_is_written(kind: str, low: int) -> None:
             true = TRUE[kind](arb(argument))[0] * arb((fmpz(1), fmpz(-low)))
             worst = max(worst, float(abs(true - fmpz(value)).upper()))
     assert worst < slopes.ERROR
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_only_a_row_of_zeros_gives_zeros_behind_a_matrix(system: Limbs, with_bias: bool) -> None:
+    """One row is all zeros and the other has a zero; a bias of 1/3 is rounded in both."""
+    limbs = system.enclosed(system.admit(np.array([[0.0, 0.0], [0.0, 1.0]]))).digits
+    ball = limbs.engine.zeros((2,), limbs.limbs) + 2.0**-40
+    x = Enclosed(limbs, ball, zeros=limbs.limbs[0] == 0.0)
+    weight = np.array([[1.0, 0.5], [0.25, 1 / 3]])
+    third = np.array([1 / 3, 2.0**-200])  # finer than the grid
+    bias = system.admit(third) if with_bias else None
+    made = system.linear(x, system.admit(weight), bias=bias, layout="in_out")
+    found = system.entries(made)
+    assert found[1, 0].rad > 0
+    assert (found[0, 1].mid == found[0, 1].rad == 0) == (not with_bias)
+    real = ORACLE.admit(third if with_bias else np.zeros(2))
+    assert found[0, 1].contains(ORACLE.entries(real)[1])

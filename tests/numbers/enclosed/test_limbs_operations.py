@@ -167,9 +167,9 @@ def test_norms(
 def test_the_radius_of_a_norm_is_nearly_reached() -> None:
     """Moved at right angles to the row, nothing is lost."""
     row = np.array([[1.0, -1.0, 0.0, 0.0]])
-    x = Enclosed(arithmetic.from_floats(row)[0], np.array([2.0**-20]))
+    x = Enclosed(arithmetic.from_floats(row)[0], np.array([2.0**-19.5 * (1 + 2.0**-40)]))
     *_steps, made = normalized(system, x, True, Fraction(0))
-    real = [Fraction(1), Fraction(-1), Fraction(1, 2**20), -Fraction(1, 2**20)]
+    real = [Fraction(1), Fraction(-1), Fraction(1, 2**20), -Fraction(1, 2**20)]  # √2 · 2^-20 away
     moved = ORACLE.admit(np.array([real], object))
     *_steps, truth = normalized(ORACLE, moved, True, Fraction(0))
     used = contained(system, made, truth)

@@ -177,3 +177,19 @@ def test_rows_gains_and_heads_of_weights_that_are_values(
     ours = system.head_outputs(mixed.enclosed, weight=weight.enclosed, layout="in_out")
     real = ORACLE.head_outputs(mixed.known, weight=weight.known, layout="in_out")
     contained(system, ours, real)
+
+
+def test_errors_of_a_product_of_two_values_add_up_to_its_radius() -> None:
+    numbers = Limbs(100)
+    one = Enclosed(arithmetic.from_floats(np.ones((1, 1)))[0], np.array([0.5]))
+    moved = ORACLE.admit(np.full((1, 1), Fraction(3, 2), object))
+    made = numbers.linear(one, one, layout="in_out")
+    assert contained(numbers, made, ORACLE.linear(moved, moved, layout="in_out")) > 0.9
+
+
+def test_a_root_of_an_exact_number_is_off_by_its_rounding_alone(system: Limbs) -> None:
+    x = system.enclosed(system.admit(np.array([[2.0, 3.0, 4.0]])))
+    real = ORACLE.root_plus(ORACLE.admit(np.array([[2.0, 3.0, 4.0]])), eps=Fraction(0))
+    made = system.root_plus(x, eps=Fraction(0))
+    contained(system, made, real)
+    assert system.entries(made)[0, 0].rad < 2.0**-140

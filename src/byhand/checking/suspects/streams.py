@@ -296,12 +296,12 @@ def _other_inputs(scene: Scene) -> Iterator[Edit]:
         if not read.startswith(WEIGHT) and read not in scene.inside
     )  # fmt: skip
     for read in edges:
-        if read not in places:
+        if read not in places or scene.plan[read].op == "given":  # ids are no line of numbers
             continue
         own = scene.plan[read]
         alike = [
             step for step in scene.plan.steps[:first_place]
-            if step.op != "given" and step.address != read
+            if step.op not in ("given", "argmax") and step.address != read
             and (step.axes, step.shape) == (own.axes, own.shape)
         ]  # fmt: skip
         alike.sort(key=lambda step: abs(places[step.address] - places[read]))
