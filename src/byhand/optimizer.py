@@ -35,13 +35,15 @@ class Rule:
     """The settings of an optimizer at one step; `step` counts from 1.
 
     `decay` is the weight decay.  "adamw" takes it from the weight itself, the others add it to the
-    gradient.  Weights of fewer than two axes (biases, gains) do not decay.
+    gradient.  Weights of fewer than two axes (biases, gains) decay only with `vectors_decay`, as
+    they do in torch where all weights are in one group.
     """
 
     kind: str = "sgd"
     rate: Fraction = Fraction(1, 10)
     clip: Fraction | None = None
     decay: Fraction = Fraction(0)
+    vectors_decay: bool = False
     momentum: Fraction = Fraction(9, 10)
     betas: tuple[Fraction, Fraction] = (Fraction(9, 10), Fraction(999, 1000))
     eps: Fraction = Fraction(1, 10**8)
@@ -94,7 +96,7 @@ def _weight(w: Sheet, parameter: Parameter, grad: str, clip: str | None, rule: R
     line = _Lines(w, parameter, rule)
     if clip is not None:
         grad = line("clipped", "scale_by", "grad · clip", {"x": grad, "by": clip})
-    decays = rule.decay if len(parameter.shape) > 1 else Fraction(0)
+    decays = rule.decay if rule.vectors_decay or len(parameter.shape) > 1 else Fraction(0)
     weight, kept = WEIGHT + parameter.name, Fraction(1)
     if rule.kind == "adamw":
         kept = 1 - rule.rate * decays

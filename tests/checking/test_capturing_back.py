@@ -144,7 +144,7 @@ def test_a_step_is_recorded_with_the_state_before_it_and_after(port: Port) -> No
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
     first = capture(model, ROWS, optimizer=optimizer)
     assert not any(name.startswith("before.") for name in first.arrays)
-    said = "adamw lr=0.01 betas=0.9,0.999 eps=1e-08 weight_decay=0.1 step="
+    said = "adamw lr=0.01 betas=0.9,0.999 eps=1e-08 weight_decay=0.1 decays=all step="
     assert first.optimizer == f"{said}1"
     by_torch(model, ROWS)  # their own first step
     model(torch.tensor(ROWS), labels=torch.tensor(ROWS)).loss.backward()
@@ -161,15 +161,15 @@ def test_a_step_is_recorded_with_the_state_before_it_and_after(port: Port) -> No
     assert found.optimizer == f"{said}2 clip=0.01"
 
 
+@pytest.mark.parametrize("groups", [1, 2])
 def test_a_captured_step_is_right_in_every_line_and_so_is_its_file(
-    port: Port, tmp_path: Path
+    port: Port, tmp_path: Path, groups: int
 ) -> None:
     vectors = [each for each in port.theirs.parameters() if each.ndim < 2]
     matrices = [each for each in port.theirs.parameters() if each.ndim > 1]
-    optimizer = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
-        lr=0.01,
-    )
+    decays = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    everything = [{"params": [*matrices, *vectors], "weight_decay": 0.1}]  # biases decay as well
+    optimizer = torch.optim.AdamW(decays if groups == 2 else everything, lr=0.01)
     found = capture(port.theirs, ROWS, optimizer=optimizer, clip=1.0)
     found.save(tmp_path / "step.safetensors")
     for claims in (found, tmp_path / "step.safetensors"):

@@ -258,7 +258,20 @@ def rule_of(optimizer: Any, clip: float | None) -> str:
     if "betas" in group:
         told |= {"betas": ",".join(map(str, group["betas"])), "eps": group["eps"]}
     told["weight_decay"] = max(float(each["weight_decay"]) for each in optimizer.param_groups)
+    if _vectors_decay(optimizer):
+        told["decays"] = "all"
     told["step"] = 1 + max(taken, default=0)
     if clip is not None:
         told["clip"] = clip
     return " ".join([kind, *(f"{name}={value}" for name, value in told.items())])
+
+
+def _vectors_decay(optimizer: Any) -> bool:
+    """Whether biases and gains decay too, as they do where all parameters are in one group."""
+    decays = [
+        float(group["weight_decay"]) > 0
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if parameter.dim() < 2
+    ]
+    return bool(decays) and all(decays)

@@ -23,7 +23,8 @@ SETTINGS: Mapping[str, str] = {  # as people write them → as a rule calls them
     "max_norm": "clip",
     "step": "step",
 }
-EXAMPLE = "adamw lr=0.001 betas=0.9,0.999 weight_decay=0.01 step=1"
+DECAYS = {"decays=all": True, "decays=matrices": False}  # which weights decay
+EXAMPLE = "adamw lr=0.001 betas=0.9,0.999 weight_decay=0.01 decays=all step=1"
 _NUMBERS = re.compile(r"[-+\d.eE/]+(?:,[-+\d.eE/]+)*")
 
 
@@ -47,6 +48,8 @@ def read_rule(said: str, where: str | None = None) -> Rule:
 
 
 def _setting(text: str, where: str | None) -> tuple[str, Any]:
+    if text in DECAYS:
+        return "vectors_decay", DECAYS[text]
     name, _sign, value = text.strip(",").partition("=")
     ours = SETTINGS.get(name)
     try:

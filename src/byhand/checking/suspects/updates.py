@@ -212,8 +212,8 @@ def _decays(scene: Scene) -> Iterator[Edit]:
     lines = _part(scene, "weight")
     if rule.kind != "adamw" or not rule.decay:
         return
-    matrices = [line for line in lines if _matrix(scene, line)]
-    vectors = [line for line in lines if not _matrix(scene, line)]
+    matrices = [line for line in lines if rule.vectors_decay or _matrix(scene, line)]
+    vectors = [line for line in lines if line not in matrices]
     own = 1 - rule.rate * rule.decay
     yield from made(scene, vectors, Mistake(
         "decay-on-vectors",
