@@ -182,7 +182,7 @@ def said(number: Fraction) -> str:
     short = f"{float(number):g}"
     if Fraction(short) == number:
         return short
-    return str(number) if len(str(number)) <= LONGEST else f"{float(number):.6g}"
+    return str(number) if len(str(number)) <= LONGEST else short
 
 
 RULES = {"sgd": _sgd, "momentum": _momentum, "adam": _adam, "adamw": _adam}
