@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -75,6 +76,41 @@ def test_a_line_reads_only_what_stands_above_it(learner: Learner) -> None:
         above.add(step.address)
     assert set(plan.aliases.values()) <= above
     assert not plan.aliases.keys() & above
+
+
+@every_learner
+def test_a_line_has_a_side_for_each_axis_and_settings_that_can_be_read_again(
+    learner: Learner,
+) -> None:
+    for step in adjoint(learner.plan()):
+        assert len(step.axes) == len(step.shape), step.address
+        assert not any(isinstance(value, Iterator) for value in step.attributes.values())
+
+
+def test_heads_that_share_keys_have_a_gradient_each_before_they_are_added_up() -> None:
+    spec = open_spec("minigpt")
+    attention = spec.blocks[0].attention
+    assert attention is not None
+    shared = replace(attention, kv_heads=attention.heads // 2)
+    block = replace(spec.blocks[0], attention=shared)
+    plan = adjoint(forward.plan(replace(spec, blocks=(block,)), 3, losses=True))
+    for name in ("k_rotated", "v"):
+        total = plan[f"grad.block.0.attn.{name}"]
+        each = plan[f"grad.block.0.attn.{name}.heads"]
+        assert total.inputs == {"x": each.address}
+        assert each.axes == ("head", "pos", "d_head")
+        assert each.shape == (shared.heads, 3, shared.d_head)
+        assert total.shape == (shared.kv_heads, 3, shared.d_head)
+
+
+def test_gradients_of_packed_queries_keys_and_values_go_back_under_their_names() -> None:
+    for learner in learners():
+        for step in adjoint(learner.plan()):
+            if step.op == "pack_heads":
+                names = [read.rpartition(".")[2] for read in step.reads]
+                assert list(step.inputs) == ["queries", "keys", "values"]
+                assert [name[0] for name in names] == ["q", "k", "v"], names
+                assert list(step.attributes["starts"]) == sorted(step.attributes["starts"])
 
 
 def test_the_gradient_of_a_weight_stands_behind_its_last_reader() -> None:
