@@ -138,8 +138,6 @@ def _operators(node: ast.AST) -> Iterator[tuple[str, Make]]:
 
 
 def _values(node: ast.AST) -> Iterator[tuple[str, Make]]:
-    if isinstance(node, ast.keyword) and node.arg == "strict":
-        return
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "true for false", lambda n: ast.Constant(not n.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int):
@@ -239,6 +237,8 @@ def _is_text(node: ast.Constant) -> bool:
 def _inside(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
+    if isinstance(node, ast.keyword) and node.arg == "strict":
+        return  # a check of its own
     yield node
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "func") and not (
