@@ -182,11 +182,13 @@ def test_a_changed_token_and_target_change_the_result_as_the_trace_says(
 # ------------------------------------------------------------------ training in it
 
 
-@pytest.mark.parametrize(("name", "loss"), [("tiny", "mean_loss"), ("journey", "loss")])
-def test_new_weights_pasted_over_the_old_ones_five_times_train_as_byhand_does(
-    name: str, loss: str, folder: Path
+@pytest.mark.parametrize(
+    ("name", "loss", "steps"), [("tiny", "mean_loss", 5), ("journey", "loss", 2)]
+)
+def test_new_weights_pasted_over_the_old_ones_train_as_byhand_does(
+    name: str, loss: str, steps: int, folder: Path
 ) -> None:
-    book, training = workbook(name, folder), byhand.step(name, steps=5, numbers="float64")
+    book, training = workbook(name, folder), byhand.step(name, steps=steps, numbers="float64")
     typed: dict[str, Any] = {}
     losses = []
     for step in (*training.steps, None):
@@ -197,7 +199,7 @@ def test_new_weights_pasted_over_the_old_ones_five_times_train_as_byhand_does(
             typed = book.pasted(found, "new_weights", "old_weights")
     assert losses == pytest.approx([float(each) for each in training.losses], rel=CLOSE)
     assert losses == sorted(losses, reverse=True)
-    assert losses[-1] < 0.7 * losses[0]
+    assert losses[-1] < (0.7 if steps == 5 else 0.9) * losses[0]
     for weight, worked in training.new.items():  # the pass reads what was pasted
         flat = [x for row in found.table(f"weight.{weight}") for x in row]
         assert flat == pytest.approx([float(x) for x in worked.array.flat], rel=CLOSE, abs=CLOSE)
