@@ -16,7 +16,7 @@ from byhand.numbers.base import Numbers
 from byhand.numbers.floats import Floats
 from byhand.numbers.tensors import Tensors
 from byhand.plan import Plan
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from oracles.differentiated import furthest, gradients_of
 from oracles.learners import FORBIDDEN, QUESTIONS, SILENCES, Learner, learners, rows
 from oracles.pairwise import met, possible

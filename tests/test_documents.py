@@ -14,7 +14,8 @@ from byhand.evaluate import trace, work_out
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Note
 from byhand.numbers.exact import Exact
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 from oracles import journey_by_hand as journey_hand
 from oracles.arb_pass import ArbPass
 from oracles.comparing import assert_exact_is_arb, tight_ball

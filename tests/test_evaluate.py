@@ -21,8 +21,8 @@ from byhand.numbers.pencil import Pencil
 from byhand.plan import Step
 from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
 from byhand.tokens import Vocabulary
-from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 from oracles.architectures import spread
 
 

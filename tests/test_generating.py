@@ -25,8 +25,8 @@ from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
 from byhand.plan import Step
 from byhand.tokens import Ids
-from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 from oracles.architectures import Case, given_answers, spread
 from oracles.counter import counter
 

@@ -30,8 +30,8 @@ from byhand.proving import (
     same_logits,
 )
 from byhand.tokens import Ids
-from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 from oracles.arb_pass import ArbPass
 from oracles.architectures import Case, nasty, spread
 

@@ -25,7 +25,7 @@ from byhand.numbers.base import nearest_float
 from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 from byhand.plan import Step
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from oracles.counter import counter
 
 

@@ -20,8 +20,9 @@ from byhand.numbers.exact import Exact
 from byhand.numbers.pencil import Pencil
 from byhand.spec import AttentionSpec, BlockSpec, ModelSpec
 from byhand.tokens import Vocabulary
-from byhand.tracing import Crossing, Trace, weakest
+from byhand.tracing import Crossing, Trace
 from byhand.weights import Tensor, Weights
+from byhand.worked import weakest
 
 
 @pytest.fixture(scope="module")
@@ -284,3 +285,9 @@ def test_a_masked_gradient_is_zero_in_floats_and_a_masked_score_is_not(numbers: 
         assert np.asarray(found[f"block.0.attn.{name}"])[0, 0, 1] == masked
         assert np.asarray(found.grad[f"block.0.attn.{name}"])[0, 0, 1] == 0
         assert found.grad[f"block.0.attn.{name}"][0, 0, 1] is ABSENT
+
+
+def test_a_loss_that_does_not_count_is_not_back_in_the_exact_numbers() -> None:
+    trace = byhand.trace("tiny", "a b", losses=True)
+    assert trace["losses"].at((1,)) is ABSENT
+    assert not [crossing for crossing in trace.crossings if crossing.address == "losses"]

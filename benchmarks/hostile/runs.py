@@ -21,7 +21,7 @@ from byhand.model import Model
 from byhand.numbers.allowed import Allowed
 from byhand.optimizer import Rule, update
 from byhand.plan import GRAD, Plan
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 IDS = ("given", "argmax")
 # what a port that takes several steps in one go does not have

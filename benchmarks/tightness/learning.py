@@ -25,7 +25,7 @@ from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.allowed import Allowed
 from byhand.numbers.floats import Floats
 from byhand.optimizer import update
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 RULE = "adamw lr=0.001 weight_decay=0.1 clip=1 step=1"
 FORMATS = ("float32", "bfloat16", "float16")

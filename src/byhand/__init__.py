@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from byhand.numbers.enclosed.enclosure import Enclosure
     from byhand.numbers.exact.value import Value
     from byhand.spec import ModelSpec
-    from byhand.tracing import Trace, Worked
+    from byhand.tracing import Trace
     from byhand.train.minigpt import MiniGPT
+    from byhand.worked import Worked
 
 _HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
     "ByhandError": "byhand.errors",

@@ -20,7 +20,8 @@ from byhand.errors import AddressError, InputError
 from byhand.language import _
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.plan import Plan
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 SMALLEST, LARGEST = 5e-324, sys.float_info.max
 

@@ -23,8 +23,9 @@ from byhand.options import does_not_fit
 from byhand.passes import no_key
 from byhand.plan import GRAD, WEIGHT, Plan, Step
 from byhand.spec import size_of
-from byhand.tracing import Missing, Trace, Worked
+from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
+from byhand.worked import Missing, Worked
 
 PENCIL_SIZED = 2_000  # parameters up to which exact numbers are the usual ones
 CORNER = 64  # rows and columns of a table of scores that are admitted at least

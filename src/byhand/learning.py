@@ -28,7 +28,8 @@ from byhand.plan import Plan
 from byhand.proof import Proof
 from byhand.proving import ASK_EXACT, Exactly
 from byhand.spec import size_of
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 MANY = 4_000_000  # weights times steps from which only the last step keeps all its numbers
 KEPT = ("loss", "losses", "mean_loss", f"{UPDATE}norm", f"{UPDATE}clip")  # of the others

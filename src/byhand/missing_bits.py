@@ -22,7 +22,8 @@ from byhand.numbers.enclosed.enclosure import (
     bits_missing,
 )
 from byhand.proof import Unproven
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 GUARD = 6  # bits added to the missing ones, so that the next attempt is the last
 LEAST_STEP = 32  # bits added where it is unclear how many are missing

@@ -20,8 +20,8 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.tracing import Worked
 from byhand.weights import Data, Tensor, Weights
+from byhand.worked import Worked
 
 LONGEST = 60  # characters of a weight that is written exactly
 DIGITS = 17  # significant digits of the others: as many as tell two float64 apart

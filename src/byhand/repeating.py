@@ -18,7 +18,8 @@ from byhand.evaluate import Admitted, Job, Progress, prepare
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.plan import Plan
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 if TYPE_CHECKING:
     from byhand.numbers.enclosed.gpu.repeated_pass import RepeatedPass

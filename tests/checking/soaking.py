@@ -25,8 +25,8 @@ from byhand.numbers.base import ABSENT
 from byhand.numbers.floats import Floats
 from byhand.plan import Plan
 from byhand.tokens import Vocabulary
-from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 from oracles.arb_pass import BITS, ArbPass
 from oracles.architectures import at_random, make_case, wishing
 

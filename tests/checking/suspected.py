@@ -32,8 +32,8 @@ from byhand.spec import (
     parameters,
 )
 from byhand.tokens import Ids
-from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 
 Data = npt.NDArray[Any]
 EPS = Fraction(1, 100_000)

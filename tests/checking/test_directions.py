@@ -22,8 +22,8 @@ from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.allowed import Range
 from byhand.numbers.base import Unknown
-from byhand.tracing import Missing
 from byhand.weights import Tensor, Weights
+from byhand.worked import Missing
 
 
 @pytest.fixture(scope="module")

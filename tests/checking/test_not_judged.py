@@ -283,7 +283,7 @@ def relu_for_gelu(model: Model) -> MarkedText:
     from byhand.checking.judging import judge_text
     from byhand.evaluate import prepare
     from byhand.numbers.floats import Floats
-    from byhand.tracing import Worked
+    from byhand.worked import Worked
 
     job = prepare(model, None, Floats("float32"))
     said: dict[str, Any] = {}

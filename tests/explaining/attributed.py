@@ -15,7 +15,8 @@ from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.plan import WEIGHT
 from byhand.tokens import Ids
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 from oracles.architectures import Case
 
 SCALES = ("std", "rms")

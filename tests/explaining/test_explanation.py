@@ -19,7 +19,7 @@ from byhand.explaining.ablation import Part
 from byhand.explaining.inputs import table
 from byhand.explaining.turning import Turns
 from byhand.model import Model
-from byhand.tracing import Missing
+from byhand.worked import Missing
 
 FLAT = """
 name: flat

@@ -24,7 +24,7 @@ from byhand.models import open_model
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats
 from byhand.plan import Plan
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from oracles.checkpoints import random_model, rates_of, saved
 from oracles.differentiated import furthest
 

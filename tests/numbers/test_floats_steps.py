@@ -21,8 +21,8 @@ from byhand.numbers.floats import FORMATS, Floats
 from byhand.numbers.floats.formats import Format
 from byhand.numbers.tensors import Tensors
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 from byhand.working import Working
 from oracles.arb_pass import BITS, ArbPass, weight_ball
 from oracles.architectures import Case, nasty, spread

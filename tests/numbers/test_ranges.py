@@ -25,8 +25,8 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.exact import Exact
 from byhand.numbers.exact.decide import Decisions
 from byhand.numbers.exact.value import Value
-from byhand.tracing import Worked
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 from oracles.arb_pass import ArbPass
 from oracles.architectures import Case, spread
 

@@ -15,7 +15,7 @@ from byhand.numbers.tensors import Tensors
 from byhand.optimizer import Rule, update
 from byhand.plan import Plan
 from byhand.spec import learned
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from oracles.learners import Learner, learners
 
 

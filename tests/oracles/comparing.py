@@ -11,7 +11,7 @@ from flint import arb, ctx
 
 from byhand.numbers.base import ABSENT, Prediction
 from byhand.plan import Plan
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from oracles.arb_pass import ArbPass
 from oracles.torch_pass import TorchPass
 

@@ -16,8 +16,8 @@ from byhand.evaluate import Admitted, work_out
 from byhand.numbers.tensors import Masked, Tensors
 from byhand.plan import Plan
 from byhand.spec import learned
-from byhand.tracing import Worked
 from byhand.weights import Weights
+from byhand.worked import Worked
 
 Gradients = dict[str, Any]  # by address, as NumPy arrays
 

@@ -17,7 +17,7 @@ from byhand.evaluate import work_out
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import Numbers
 from byhand.plan import Plan
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from oracles.arb_pass import ArbPass
 from oracles.architectures import Case, EntryMaker, spread
 

@@ -30,7 +30,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import Range
 from byhand.numbers.floats.formats import FORMATS
-from byhand.tracing import Missing
+from byhand.worked import Missing
 
 MOST_COMPARED = 4_000_000  # largest step (in numbers) that is searched for a direction
 MOST_SHOWN = 3

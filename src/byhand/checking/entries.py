@@ -14,7 +14,7 @@ from byhand.checking.digit_slips import shown
 from byhand.checking.verdicts import Marked, Verdict, Worst
 from byhand.language import _
 from byhand.numbers.allowed import Judged, Range
-from byhand.tracing import Missing
+from byhand.worked import Missing
 
 if TYPE_CHECKING:
     from byhand.checking.replay import Line

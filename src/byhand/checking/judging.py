@@ -32,7 +32,7 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.allowed import Judged, Range
 from byhand.plan import WEIGHT
-from byhand.tracing import Missing
+from byhand.worked import Missing
 
 UNUSUAL = 6.0  # × the usual rounding error: correct runs stay below it, also from the text on
 FAR = 32.0  # × the usual rounding error: beyond it the worst-case bound is no evidence

@@ -30,7 +30,7 @@ from byhand.numbers.base import Prediction
 from byhand.numbers.floats.formats import FORMATS
 from byhand.optimizer import BEFORE
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.tracing import Missing, Worked
+from byhand.worked import Missing, Worked
 
 EXACT = "exact"
 DECIMALS = "decimals:"

@@ -21,7 +21,7 @@ from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.allowed import Judged
 from byhand.optimizer import BEFORE
 from byhand.plan import WEIGHT, Step
-from byhand.tracing import Missing
+from byhand.worked import Missing
 
 MOST_WORK = 10_000_000_000  # multiplications for all suspects of one line
 MOST_SHOWN = 3

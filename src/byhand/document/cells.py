@@ -21,7 +21,7 @@ from byhand.document.parts import NotWorked, Part, Section, StepPart, WorkingLin
 from byhand.language import _
 from byhand.numbers.exact.value import Value
 from byhand.plan import Step
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 if TYPE_CHECKING:
     from byhand.checking.verdicts import Marking

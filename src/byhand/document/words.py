@@ -11,7 +11,8 @@ from byhand.language import _
 from byhand.language import whole as whole
 from byhand.numbers.base import Numbers, Prediction
 from byhand.plan import GRAD, WEIGHT
-from byhand.tracing import Missing, Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Missing, Worked
 
 if TYPE_CHECKING:
     from byhand.proof import Proof

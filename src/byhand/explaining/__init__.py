@@ -19,7 +19,8 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.options import refuse_against_alone, refuse_unless_whole
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 if TYPE_CHECKING:
     from byhand.explaining.approximations import Floats

@@ -21,7 +21,8 @@ from byhand.evaluate import Admitted, Job
 from byhand.language import _
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.spec import ModelSpec, parameters
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 SILENT = ("word", "head", "neuron")  # parts whose entries become 0; the plan stays as it is
 

@@ -32,7 +32,8 @@ from byhand.explaining.sources import Source, final_stream, spine
 from byhand.language import _
 from byhand.numbers.base import Numbers
 from byhand.numbers.enclosed.enclosure import SLACK, Enclosing
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 FINEST = 4096  # bits of the finest enclosures that tell exact numbers apart
 MOST = 200_000_000  # numbers that a table of terms may have

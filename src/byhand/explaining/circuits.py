@@ -39,7 +39,8 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers
 from byhand.plan import WEIGHT, Plan
-from byhand.tracing import Missing, Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Missing, Worked
 
 WHOLE_VOCABULARY = 128  # tokens up to which every pair is worked out
 MOST_ROWS = 16  # tokens of the text that are rows, where the vocabulary is larger

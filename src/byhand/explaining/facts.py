@@ -19,7 +19,8 @@ from byhand.explaining.joint_ablation import predictions_without
 from byhand.explaining.lens import Lens
 from byhand.explaining.turning import Turning, Turns
 from byhand.numbers.base import Prediction
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 MOST_PARTS = 64  # parts that are taken away one by one, heads included
 

@@ -28,7 +28,8 @@ from byhand.explaining.planes import Plane, planes_of, tail_of
 from byhand.explaining.projections import angle, cosine, length_of
 from byhand.language import _
 from byhand.numbers.base import Prediction, Printed
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 MOST_SHOWN = 12  # tokens of a large vocabulary that are looked at
 

@@ -19,7 +19,8 @@ import numpy as np
 
 from byhand.explaining.approximations import Flags, Floats, absent, floats_near
 from byhand.explaining.projections import cosine
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 QUIET = 1e-3  # of the layer's largest: a unit below it at every position is dead
 SATURATED = 0.99  # the attention weight of one key above which a query is saturated

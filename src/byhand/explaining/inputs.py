@@ -26,7 +26,8 @@ from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Prediction
 from byhand.proving import prove
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 MOST_TEXTS = 2_000  # texts of the longest length, where no length is given
 LONGEST = 8  # tokens, where neither the caller nor the model gives a length

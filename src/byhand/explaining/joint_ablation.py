@@ -24,7 +24,8 @@ from byhand.language import _
 from byhand.numbers.base import Prediction
 from byhand.plan import WEIGHT, Plan, Step
 from byhand.proving import prove
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 MOST_ROWS = 128  # positions of one pass: more cost more than they share
 

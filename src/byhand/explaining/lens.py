@@ -23,7 +23,8 @@ from byhand.numbers.base import Numbers, Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.plan import Plan
 from byhand.spec import ModelSpec
-from byhand.tracing import Missing, Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Missing, Worked
 
 ENDING = ("logits", "probs", "next")
 MOST = 4_000_000  # logits in all, beyond which the default is the last position alone

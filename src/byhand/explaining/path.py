@@ -21,7 +21,8 @@ from byhand.evaluate import Admitted
 from byhand.explaining.sources import Source, Stage, bias_of, layer_of
 from byhand.numbers.base import Numbers
 from byhand.plan import WEIGHT, Step
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.floats import Floats as FloatNumbers
 from byhand.plan import GRAD, WEIGHT
 from byhand.spec import learned, size_of
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 MOST_WORDS = 64  # tokens that are taken away one by one: the nearest before the position
 MOST_PARTS = 64  # parts that are taken away; single heads only where there are fewer

@@ -21,7 +21,7 @@ from byhand.model import Model
 from byhand.numbers.base import Numbers
 from byhand.plan import Plan
 from byhand.tokens import Continuation
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 COUNT, END_TOKEN, CONTEXT = "count", "end token", "context"  # why a generation ends
 MOST_NAMED = 8  # tokens in a message

@@ -32,7 +32,7 @@ from byhand.proving import (
     tied,
 )
 from byhand.repeating import FEWEST, Passes, last_row
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 Found = Chosen | ByhandError  # a token, or why it is not proven
 BLOCK = 32  # tokens by which a text that is worked out on a GPU grows

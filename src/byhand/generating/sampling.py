@@ -19,7 +19,7 @@ import numpy.typing as npt
 from byhand.errors import InputError, UsageError
 from byhand.language import _
 from byhand.numbers.base import Numbers, nearest_float
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 Floats = npt.NDArray[np.float64]
 Rational = Fraction | int | float

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from byhand.numbers.base import ABSENT, nearest_float
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 Floats = npt.NDArray[np.float64]
 

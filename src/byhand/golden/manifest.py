@@ -13,8 +13,9 @@ from byhand.document.media.json.trace import TraceData, proof_data, step_record
 from byhand.files.saved import EXACT, FORMAT, VERSION
 from byhand.files.tensor_file import Form
 from byhand.plan import Plan
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
 from byhand.version import __version__
+from byhand.worked import Worked
 
 RADIUS = ".rad"  # suffix of the tensor of a step's radii
 BYHAND = "byhand"  # the style of names that needs no translation

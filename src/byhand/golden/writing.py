@@ -17,7 +17,8 @@ from byhand.golden.enclosed import in_floats, printed_radii
 from byhand.golden.manifest import BYHAND, RADIUS, Names
 from byhand.numbers.base import Numbers, Unknown
 from byhand.plan import WEIGHT
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 if TYPE_CHECKING:  # nothing is worked out here
     from byhand.evaluate import Job, Progress

@@ -22,8 +22,9 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT
 from byhand.numbers.exact.value import Atom, Value
 from byhand.plan import WEIGHT, Step
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
 from byhand.weights import Tensor
+from byhand.worked import Worked
 
 MOST_ADDRESSES = 5_000
 

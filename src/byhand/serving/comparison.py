@@ -24,7 +24,8 @@ from byhand.serving.passages import map_of
 from byhand.serving.states import Library
 from byhand.serving.views import loss_of, next_of
 from byhand.serving.worked_state import Pass, pass_of
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 BOTH, FIRST, SECOND = "both", "a", "b"
 MOST_MOVED = 12  # words whose probabilities are listed

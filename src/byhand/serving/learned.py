@@ -26,8 +26,9 @@ from byhand.plan import WEIGHT
 from byhand.serving.cache import Cache
 from byhand.serving.lessons import Lesson, Pairs
 from byhand.spec import learned, size_of
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
+from byhand.worked import Worked
 
 MOST_KEPT = 4_000_000  # numbers of all kept steps
 

@@ -41,7 +41,7 @@ from byhand.serving.passages import passage_id
 from byhand.serving.states import Library
 from byhand.serving.views import number_text
 from byhand.serving.worked_state import Pass, pass_of
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 RIGHT, ROUNDING, WRONG, UNREAD, UNJUDGED = "right", "rounding", "wrong", "unread", "unjudged"
 SIGN = {RIGHT: "✓", ROUNDING: "≈", WRONG: "✗", UNREAD: "?", UNJUDGED: "?"}

@@ -26,7 +26,8 @@ from byhand.serving.states import LEARNED_IN, Library, State
 from byhand.serving.tables import weight_text
 from byhand.serving.worked_state import brief
 from byhand.spec import learned, size_of
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 MOST_HEATED = 3_000  # parameters of a model whose every gradient is sent
 MOST_EXACT = 100  # parameters of a model whose first gradients are exact

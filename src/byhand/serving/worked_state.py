@@ -34,7 +34,8 @@ from byhand.plan import Step
 from byhand.serving.cache import Cache
 from byhand.serving.edits import edited
 from byhand.serving.states import Library, State
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 from byhand.working import Working
 
 MOST_KEPT = 4_000_000  # entries of all cached traces

@@ -17,11 +17,11 @@ from byhand.numbers.devices import to_numpy
 from byhand.numbers.tensors import Masked
 from byhand.plan import Plan
 from byhand.spec import ModelSpec, Parameter, parameters
-from byhand.tracing import Worked
 from byhand.train.fusion import fused
 from byhand.train.learning import Learning
 from byhand.weights import Tensor as Weight
 from byhand.weights import Weights
+from byhand.worked import Worked
 
 
 class TorchModel(nn.Module):

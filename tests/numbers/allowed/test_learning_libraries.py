@@ -15,7 +15,7 @@ from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.allowed import Allowed, Judged, Range
 from byhand.numbers.floats import Floats
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 FORMATS = ("float64", "float32", "bfloat16", "float16")
 EPS = Fraction(1, 100_000)

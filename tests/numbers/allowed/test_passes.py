@@ -18,7 +18,7 @@ from byhand.numbers.allowed import Allowed, Range
 from byhand.numbers.base import ABSENT, Printed
 from byhand.numbers.floats import Floats
 from byhand.plan import Step
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 BUILTIN = ("tiny", "journey", "abc", "minigpt", "minigpt-init")
 

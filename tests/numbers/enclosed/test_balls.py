@@ -28,7 +28,7 @@ from byhand.numbers.enclosed.balls.functions import ACTIVATIONS
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import EVERYTHING, Enclosure
 from byhand.numbers.exact import Exact
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from oracles.arb_pass import ArbPass
 from oracles.architectures import Case, given_answers, make_case, nasty, spread
 

@@ -14,7 +14,8 @@ from byhand.document.compose.book.whole import text_facts
 from byhand.document.parts import LeftOut, NotWorked, Part, Predictions, Section, StepPart, Title
 from byhand.language import _
 from byhand.plan import Plan
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 MOST_STEPS = 12  # steps shown of a partial trace
 MOST_PREDICTIONS = 8

@@ -13,7 +13,8 @@ from byhand.expression import Entry
 from byhand.language import _
 from byhand.numbers.base import Prediction as Predicted
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.tracing import Trace, Worked, weakest
+from byhand.tracing import Trace
+from byhand.worked import Worked, weakest
 
 MARGIN_DIGITS = 12  # most significant digits of a margin
 

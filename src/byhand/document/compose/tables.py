@@ -18,7 +18,8 @@ from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.plan import WEIGHT, Step
 from byhand.spec import Parameter, parameters
-from byhand.tracing import Trace, Worked, weakest
+from byhand.tracing import Trace
+from byhand.worked import Worked, weakest
 
 Index = tuple[int, ...]
 DOWN = ("pos", "query", "one")  # an axis alone that is written as a column

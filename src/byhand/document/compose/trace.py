@@ -13,7 +13,8 @@ from byhand.document.parts import NotWorked, NumberTable, Part, Predictions, Rem
 from byhand.language import _
 from byhand.numbers.base import ABSENT, REGISTERS
 from byhand.plan import WEIGHT, Step
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 
 def document(

@@ -34,8 +34,9 @@ from byhand.expression import (
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Printed, Unknown
 from byhand.plan import WEIGHT, Plan
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
 from byhand.weights import Weights
+from byhand.worked import Worked
 from byhand.working import Working
 
 MOST_LINES = 64  # lines for one address with slices

@@ -22,7 +22,7 @@ from byhand.language import _
 from byhand.numbers.base import ABSENT
 from byhand.plan import WEIGHT
 from byhand.spec import AttentionSpec
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 SLUG = "attention"
 KINDS = ("qkv", "qk_norm", "rotate", "scores", "weights", "mixed", "attn_out")

@@ -23,7 +23,8 @@ from byhand.document.parts import Facts, LeftOut, Part, RegisterLine, RegisterMa
 from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import write
 from byhand.language import _
-from byhand.tracing import Crossing, Worked
+from byhand.tracing import Crossing
+from byhand.worked import Worked
 
 SLUG = "exact"
 MOST_POSITIONS = 32

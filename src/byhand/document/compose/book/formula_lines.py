@@ -26,7 +26,7 @@ from byhand.expression import (
     write,
 )
 from byhand.plan import WEIGHT
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from byhand.working import E
 
 WIDEST_MATRIX = 8  # rows or columns of a matrix in a formula

@@ -27,7 +27,7 @@ from byhand.expression import (
     Sum,
 )
 from byhand.plan import Step
-from byhand.tracing import Worked
+from byhand.worked import Worked
 from byhand.working import E, activation
 
 FEW_POSITIONS = 2  # so few positions have one line each

@@ -23,7 +23,7 @@ from byhand.document.parts import Formula, HeatStrip, LeftOut, Part
 from byhand.language import _
 from byhand.optimizer import UPDATE
 from byhand.plan import GRAD, WEIGHT
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 SLUG = "backward"
 MOST_READ = 6  # addresses in a sentence

@@ -28,7 +28,8 @@ from byhand.expression import (
 )
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.plan import Step
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 TWO = Number(Fraction(2))
 

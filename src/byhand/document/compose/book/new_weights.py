@@ -21,7 +21,7 @@ from byhand.expression import write
 from byhand.language import _
 from byhand.optimizer import UPDATE
 from byhand.plan import WEIGHT
-from byhand.tracing import weakest
+from byhand.worked import weakest
 
 SLUG = "step"
 FEW = 4  # weights that are worked line by line

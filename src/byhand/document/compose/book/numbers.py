@@ -25,7 +25,8 @@ from byhand.document.parts.verdicts import VerdictLine
 from byhand.expression import Entry, Expression
 from byhand.model import Model
 from byhand.plan import WEIGHT, Step
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 MOST_PLACES = 24  # decimals of a probability that is nearly 1
 _ONE = re.compile(r"1\.0*")

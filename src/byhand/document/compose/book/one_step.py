@@ -22,7 +22,8 @@ from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.optimizer import UPDATE, Rule
 from byhand.plan import GRAD, WEIGHT, Plan, Step
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 OF_ITS_OWN = {"row_dots": ".dot", "slope": ".slope"}  # operations on a step's own result
 

@@ -30,7 +30,7 @@ from byhand.document.parts.verdicts import VerdictTable
 from byhand.expression import Number, write
 from byhand.language import _
 from byhand.plan import WEIGHT, Step
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 MOST_ASKED = 64  # numbers shown for one requested address
 

@@ -14,7 +14,7 @@ from byhand.document.numerals import localised
 from byhand.document.parts import NumberRow
 from byhand.language import _
 from byhand.plan import Plan, Step
-from byhand.tracing import Worked, weakest
+from byhand.worked import Worked, weakest
 
 WIDEST_ROW = 6  # numbers of a row that the figure can hold
 LONGEST_TEXT = 6  # positions

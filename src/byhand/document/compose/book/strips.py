@@ -21,7 +21,7 @@ from byhand.explaining.approximations import floats_near
 from byhand.language import _
 from byhand.numbers.base import Printed, Unknown
 from byhand.plan import WEIGHT
-from byhand.tracing import Worked
+from byhand.worked import Worked
 
 MOST_CELLS = 16_384  # of one strip; a larger tensor is pooled
 MOST_ROWS = 256

@@ -26,7 +26,7 @@ from byhand.document.parts import (
 from byhand.document.words import together, whole, why_missing
 from byhand.language import _
 from byhand.numbers.base import ABSENT
-from byhand.tracing import weakest
+from byhand.worked import weakest
 
 if TYPE_CHECKING:
     from byhand.explaining.circuits import Circuits, Table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from byhand.document import words
 from byhand.language import _
 from byhand.spec import ModelSpec
-from byhand.tracing import Missing
+from byhand.worked import Missing
 
 if TYPE_CHECKING:
     from byhand.explaining.ablation import Part

@@ -16,7 +16,8 @@ from byhand.document.compose.worksheet.sheet import LEARNING, WORKED, Blank, Giv
 from byhand.numbers.base import ABSENT, Numbers
 from byhand.numbers.pencil import Pencil
 from byhand.plan import WEIGHT, Plan
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 BLANK, MASKED = "_", "masked"
 

@@ -22,7 +22,8 @@ from byhand.document.compose.forms import Forms, enclosed_cell, floats, is_lette
 from byhand.expression import write
 from byhand.numbers.base import ABSENT, Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
-from byhand.tracing import Missing, Trace
+from byhand.tracing import Trace
+from byhand.worked import Missing
 
 PLACES = 10  # decimals beside a form
 GUARD = 3  # extra digits of a midpoint, so that its rounding adds little to the radius

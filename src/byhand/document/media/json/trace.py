@@ -17,7 +17,8 @@ from byhand.document.media.json.records import (
 )
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.plan import Plan, Step
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 
 
 def write_json(trace: Trace, to: TextIO, only: Iterable[str] = (), names: str = "byhand") -> None:

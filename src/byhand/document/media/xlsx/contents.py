@@ -38,7 +38,8 @@ from byhand.language import _
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
 from byhand.plan import Plan, Step
-from byhand.tracing import Trace, Worked
+from byhand.tracing import Trace
+from byhand.worked import Worked
 from byhand.working import Index, Working
 
 _PLAIN = re.compile(r"[^\W\d_]+")
