@@ -192,3 +192,11 @@ def test_the_usual_settings() -> None:
         eps=Fraction(1, 10**8),
         step=1,
     )
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_biases_decay_only_where_that_is_asked(asked: bool) -> None:
+    spec = replace(open_spec("tiny"), blocks=(), head_bias=True)
+    rule = Rule(decay=Fraction(1, 10), vectors_decay=asked)
+    plan = update(adjoint(forward.plan(spec, 2, target=True)), rule)
+    assert ("update.decayed.head_bias" in plan.known) is asked
