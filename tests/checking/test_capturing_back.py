@@ -222,3 +222,35 @@ def test_any_module_may_have_a_loss_of_its_own(tmp_path: Path) -> None:
     assert "grad.block.0.mlp.out" not in found.arrays
     assert found.left_out["grad.block.0.mlp.out"] == "it was called more than once"
     found.save(tmp_path / "dump.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True), "SGD nesterov"),
+        (lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5), "SGD dampening"),
+        (lambda p: torch.optim.AdamW(p, amsgrad=True), "AdamW amsgrad"),
+        (lambda p: torch.optim.Adam(p, maximize=True), "Adam maximize"),
+        (lambda p: torch.optim.RMSprop(p), "RMSprop"),
+        (lambda p: torch.optim.SGD([{"params": p[:2]}, {"params": p[2:], "lr": 0.2}], lr=0.1),
+         "0.1, 0.2"),
+        (lambda p: torch.optim.AdamW([{"params": p[:2]}, {"params": p[2:], "weight_decay": 0.3}]),
+         "0.01, 0.3"),
+    ],
+)  # fmt: skip
+def test_an_optimizer_of_another_rule_is_refused(made: Any, said: str, tmp_path: Path) -> None:
+    port = Port("gpt2", tmp_path / "model", "eager")
+    with pytest.raises(UsageError) as refused:
+        capture(port.theirs, ROWS, optimizer=made(list(port.theirs.parameters())))
+    assert refused.value.found == said
+
+
+def test_adam_with_a_decoupled_decay_is_adamw(tmp_path: Path) -> None:
+    port = Port("gpt2", tmp_path / "model", "eager")
+    optimizer = torch.optim.Adam(
+        port.theirs.parameters(), lr=0.01, weight_decay=0.1, decoupled_weight_decay=True
+    )
+    found = capture(port.theirs, ROWS, optimizer=optimizer)
+    assert found.optimizer is not None
+    assert found.optimizer.startswith("adamw lr=0.01 betas=0.9,0.999 eps=1e-08 weight_decay=0.1")
+    assert byhand.check(port.ours, found).follows

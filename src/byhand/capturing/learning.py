@@ -239,39 +239,67 @@ class Parameters:
 
 
 RULES = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw"}
+UNKNOWN = ("nesterov", "dampening", "amsgrad", "maximize")  # settings that make another rule
+SHARED = ("lr", "momentum", "betas", "eps")  # settings that all groups of weights must share
 
 
 def rule_of(optimizer: Any, clip: float | None) -> str:
-    """The settings of an optimizer's next step, as claims write them: adamw lr=0.001 step=1."""
-    kind = RULES.get(type(optimizer).__name__)
-    if kind is None:
+    """The settings of an optimizer's next step, as claims write them: adamw lr=0.001 step=1.
+
+    A UsageError where no rule of byhand's is that of the optimizer: what is judged by another rule
+    would be called wrong.
+    """
+    name, groups = type(optimizer).__name__, optimizer.param_groups
+    others = [each for each in UNKNOWN if any(group.get(each) for group in groups)]
+    if name not in RULES or others:
         raise UsageError(
             _("the rule of this optimizer is not known"),
             expected=", ".join(RULES),
-            found=type(optimizer).__name__,
+            found=" ".join([name, *others]),
         )
-    group = optimizer.param_groups[0]
+    told = {each: _shared(each, groups) for each in SHARED if each in groups[0]}
+    kind = RULES[name]
+    if not told.get("momentum"):
+        told.pop("momentum", None)
+    elif kind == "sgd":
+        kind = "momentum"
+    if any(group.get("decoupled_weight_decay") for group in groups):
+        kind = "adamw"
+    if "betas" in told:
+        told["betas"] = ",".join(map(str, told["betas"]))
+    told["lr"] = float(told["lr"])
+    told |= _decays(groups)
     taken = [int(state["step"]) for state in optimizer.state.values() if "step" in state]
-    told: dict[str, Any] = {"lr": float(group["lr"])}
-    if kind == "sgd" and group["momentum"]:
-        kind, told["momentum"] = "momentum", group["momentum"]
-    if "betas" in group:
-        told |= {"betas": ",".join(map(str, group["betas"])), "eps": group["eps"]}
-    told["weight_decay"] = max(float(each["weight_decay"]) for each in optimizer.param_groups)
-    if _vectors_decay(optimizer):
-        told["decays"] = "all"
     told["step"] = 1 + max(taken, default=0)
     if clip is not None:
         told["clip"] = clip
-    return " ".join([kind, *(f"{name}={value}" for name, value in told.items())])
+    return " ".join([kind, *(f"{each}={value}" for each, value in told.items())])
 
 
-def _vectors_decay(optimizer: Any) -> bool:
-    """Whether biases and gains decay too, as they do where all parameters are in one group."""
-    decays = [
-        float(group["weight_decay"]) > 0
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-        if parameter.dim() < 2
-    ]
-    return bool(decays) and all(decays)
+def _decays(groups: Any) -> dict[str, Any]:
+    """The weight decay, and whether biases and gains have it too, as in torch unless told."""
+    matrices, vectors = (
+        [
+            {**group, "weight_decay": float(group["weight_decay"])}
+            for group in groups
+            if any((parameter.dim() > 1) is several for parameter in group["params"])
+        ]
+        for several in (True, False)
+    )
+    decay = _shared("weight_decay", matrices or vectors)
+    also = _shared("weight_decay", vectors) if vectors else 0.0
+    if also:
+        _shared("weight_decay", [*matrices, *vectors])
+    return {"weight_decay": decay, **({"decays": "all"} if also else {})}
+
+
+def _shared(name: str, groups: Any) -> Any:
+    """The value of a setting, which must be the same in all these groups."""
+    values = list(dict.fromkeys(group[name] for group in groups))
+    if len(values) > 1:
+        raise UsageError(
+            _("the groups of this optimizer have different settings"),
+            expected=_("one {name} for all of them").format(name=name),
+            found=", ".join(map(str, values)),
+        )
+    return values[0]
