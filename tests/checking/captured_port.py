@@ -11,7 +11,8 @@ import torch
 import transformers
 
 from byhand.checking.claims import ClaimedText
-from byhand.checking.matches import match, plan_for
+from byhand.checking.matches import match
+from byhand.checking.matches.plans import plan_for
 from byhand.checking.readers import read_claims
 from byhand.evaluate import work_out
 from byhand.model import Model

@@ -14,8 +14,9 @@ import byhand
 from byhand import evaluate, forward
 from byhand.backward import adjoint
 from byhand.checking.claims import Claim
-from byhand.checking.matches import match, plan_for
+from byhand.checking.matches import match
 from byhand.checking.matches.learned import learned_from, passing_on
+from byhand.checking.matches.plans import plan_for
 from byhand.checking.optimizers import read_rule
 from byhand.checking.precisions import usual_precision
 from byhand.checking.readers import read_claims

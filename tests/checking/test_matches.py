@@ -10,8 +10,9 @@ import pytest
 
 import byhand
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText
-from byhand.checking.matches import match, plan_for
+from byhand.checking.matches import match
 from byhand.checking.matches.names import MOST_HINTS
+from byhand.checking.matches.plans import plan_for
 from byhand.checking.readers import read_claims
 from byhand.errors import InputError
 from byhand.model import Model

@@ -18,7 +18,7 @@ import numpy as np
 
 from byhand.checking.claims import Claim, ClaimedText, Floats, Truths
 from byhand.checking.ids import judge_ids
-from byhand.checking.matches import plan_for
+from byhand.checking.matches.plans import plan_for
 from byhand.checking.regions import Region, complete, nearest_claimed, region
 from byhand.errors import InputError, nearest
 from byhand.evaluate import Admitted, Progress, pencil_sized, work_out

@@ -2,7 +2,7 @@
 
     texts     which texts: rows of a batch, padding    names    what a name stands for, its index
     overlaps  what is claimed twice                    layouts  whose axes come in which order
-    learned   gradients, moments, new weights
+    learned   gradients, moments, new weights          plans    the steps that are claimed
 
 An unknown name is listed with the nearest known ones, never dropped.  An array of another shape is
 listed too.  A handwritten line that does not fit is an error, since its author can correct it.
@@ -10,21 +10,18 @@ listed too.  A handwritten line that does not fit is an error, since its author 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byhand import forward
 from byhand.address import Index
 from byhand.checking.claims import DIRECTION, Claim, ClaimedText, Entry, Sheet, Unmatched
 from byhand.checking.matches.layouts import Part, Turn, as_it_is, part_of, turn_for
 from byhand.checking.matches.learned import (
-    every_name,
     learning,
-    learning_plan,
     names_targets,
     rule_of,
     side_by_side,
@@ -42,6 +39,7 @@ from byhand.checking.matches.names import (
     read_name,
 )
 from byhand.checking.matches.overlaps import without_repetitions
+from byhand.checking.matches.plans import widest_plan
 from byhand.checking.matches.texts import Row, ids_of, names_the_text, rows_of
 from byhand.checking.optimizers import EXAMPLE
 from byhand.checking.readers.handwriting import POINTING
@@ -50,8 +48,7 @@ from byhand.files.mapped import shown, sides
 from byhand.language import _
 from byhand.model import Model
 from byhand.optimizer import UPDATE, Rule
-from byhand.passes import Mask
-from byhand.plan import WEIGHT, Plan
+from byhand.plan import WEIGHT
 
 IDS = ("tokens", "target", "next")  # steps whose values are token ids
 LOSS, MEAN_LOSS = "loss", "mean_loss"
@@ -73,7 +70,7 @@ def match(
     if learns and names_targets(sheet) and not (target or sheet.target):
         goal = None  # not the model's own
     rule = rule_of(sheet)
-    widest = _widest(model, rows, learns, rule)
+    widest = widest_plan(model, rows, learns, rule)
     known = Known(model, widest, after_gain_and_bias(sheet.entries, model))
     matching = _Matching(known, rows, goal is not None, learns, rule)
     matching.unmatched += beside_the_norm(sheet.entries)
@@ -111,45 +108,6 @@ def match(
     if not learns or len(found) == 1:
         return found
     return (side_by_side(found, model, {step.address: step.axes for step in known.plan}),)
-
-
-def plan_for(claimed: ClaimedText, model: Model) -> Plan:
-    """The plan with every step that is claimed, and with the claimed masks."""
-    plan = forward.plan(
-        model.spec,
-        len(claimed.tokens),
-        positions=claimed.positions,
-        target=claimed.target is not None,
-        losses=claimed.targets is not None,
-        head_outputs=any(claim.address.endswith(".head_out") for claim in claimed.claims),
-    )
-    if claimed.masks is not None:
-        plan = _masked_by(plan, claimed.masks)
-    if not claimed.learning:
-        return plan
-    return learning_plan(plan, claimed.rule, {claim.address for claim in claimed.claims})
-
-
-def _masked_by(plan: Plan, masks: Sequence[Mask]) -> Plan:
-    """The plan with other masks, one for each block."""
-    given = {f"block.{layer}.attn.scores": mask for layer, mask in enumerate(masks)}
-    steps = tuple(
-        replace(step, attributes={**step.attributes, "mask": given[step.address]})
-        if step.address in given
-        else step
-        for step in plan
-    )
-    return replace(plan, steps=steps)
-
-
-def _widest(model: Model, rows: tuple[Row, ...], learns: bool, rule: Rule | None) -> Plan:
-    """The plan for the dump's full length, with all possible steps."""
-    width = rows[0].width  # only shapes are read from it, so any positions will do
-    positions = (0,) * width
-    plan = forward.plan(
-        model.spec, width, positions=positions, target=True, losses=learns, head_outputs=True
-    )
-    return every_name(plan, rule) if learns else plan
 
 
 def _target(
