@@ -36,7 +36,7 @@ from byhand.numbers.enclosed.balls.operations import Balls  # noqa: E402
 from byhand.numbers.enclosed.limbs.operations import Limbs  # noqa: E402
 from byhand.optimizer import OPTIMIZERS, Rule, update  # noqa: E402
 from byhand.plan import Plan  # noqa: E402
-from byhand.proving import asked_steps  # noqa: E402
+from byhand.proving.digits import asked_steps  # noqa: E402
 from byhand.spec import (  # noqa: E402
     NO_NORM,
     AttentionSpec,

@@ -23,7 +23,7 @@ from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.enclosure import Enclosure
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
-from byhand.proving import (
+from byhand.proving.digits import (
     asked_steps,
     enclosing_numbers,
     prove,

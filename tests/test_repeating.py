@@ -16,7 +16,7 @@ from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.limbs.operations import Limbs
-from byhand.proving import enclosing_numbers, prove, prove_texts
+from byhand.proving.digits import enclosing_numbers, prove, prove_texts
 from byhand.repeating import Passes, counted_down, prepare_texts, work_texts
 from byhand.tracing import Trace
 

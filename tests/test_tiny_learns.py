@@ -24,7 +24,7 @@ from byhand.numbers.exact import Exact
 from byhand.numbers.exact.read import evaluate
 from byhand.optimizer import Rule
 from byhand.plan import GRAD, Plan
-from byhand.proving import asked_steps, gradients_of_weights
+from byhand.proving.digits import asked_steps, gradients_of_weights
 from byhand.spec import NO_NORM, learned
 from byhand.weights import Tensor, Weights
 from oracles.arb_pass import BITS, ArbPass

@@ -87,7 +87,7 @@ def trace(
     )
     if chosen.digits is None:
         return job.work(progress=progress)
-    from byhand.proving import prove
+    from byhand.proving.digits import prove
 
     return prove(job, chosen.digits, progress=progress)
 
@@ -131,7 +131,7 @@ def traces(
     )
     if chosen.digits is None:
         return work_texts(jobs, progress=progress)
-    from byhand.proving import prove_texts
+    from byhand.proving.digits import prove_texts
 
     return prove_texts(jobs, chosen.digits, progress=progress)
 

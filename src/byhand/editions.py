@@ -91,7 +91,7 @@ def make_edition(
     if digits is None:
         trace = job.work(progress=progress)
     else:
-        from byhand.proving import prove
+        from byhand.proving.digits import prove
 
         trace = prove(job, digits, progress=progress)
     asked = tuple(at)

@@ -26,7 +26,7 @@ from byhand.numbers.enclosed.enclosure import Enclosing
 from byhand.optimizer import BEFORE, UPDATE, Rule, update
 from byhand.plan import Plan
 from byhand.proof import Proof
-from byhand.proving import ASK_EXACT, Exactly
+from byhand.proving.digits import ASK_EXACT, Exactly
 from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.worked import Worked

@@ -19,7 +19,7 @@ def numbers_for(model: Model, chosen: Chosen | None = None, *, many: bool = Fals
         return chosen.system
     pencil_sized = chosen.float is None and chosen.device is None and evaluate.pencil_sized(model)
     if chosen.digits is not None:
-        from byhand.proving import USUAL_LENGTH, enclosing_numbers
+        from byhand.proving.digits import USUAL_LENGTH, enclosing_numbers
 
         positions = 1 if many else USUAL_LENGTH
         return enclosing_numbers(model, chosen.digits, device=chosen.device, positions=positions)

@@ -32,7 +32,7 @@ def compared(
     from byhand.comparing import compare
     from byhand.document.compose.comparison import Compared
     from byhand.number_choice import numbers_for
-    from byhand.proving import prove
+    from byhand.proving.digits import prove
 
     assert chosen.digits is not None
     floats_alone = Chosen(float=chosen.float, device=chosen.device)

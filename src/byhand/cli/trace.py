@@ -111,7 +111,7 @@ def command(
         elif out is not None:
             trace = save_to(job, out, style, shown, progress, chosen.digits)
         elif chosen.digits is not None:
-            from byhand.proving import prove
+            from byhand.proving.digits import prove
 
             trace = prove(job, chosen.digits, progress=progress)
         else:

@@ -355,7 +355,7 @@ def explain(
     if digits is None:
         trace = job.work(progress=progress)
     else:
-        from byhand.proving import prove
+        from byhand.proving.digits import prove
 
         trace = prove(job, digits, progress=progress)
     chosen = predicted(trace, place) if wanted is None else wanted

@@ -230,7 +230,7 @@ def ablate(
         job.asked == ("next",) and all(f.proven for f in attempt.next or ())
     ):
         return attempt
-    from byhand.proving import prove
+    from byhand.proving.digits import prove
 
     return prove(job, trace.proof.digits)
 

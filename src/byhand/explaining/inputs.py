@@ -1,7 +1,7 @@
 """Inputs: every text up to a length, the model's prediction after it, and the parts it needs.
 
 `text_passes` works many texts out at once.  Every prediction is proven in enclosures.  What they
-leave open goes to `proving.prove`, with more bits and exact arithmetic.  A prediction that is not
+leave open goes to `proving.digits`, with more bits and exact arithmetic.  A prediction that is not
 proven then counts as undecided, never as right.
 """
 
@@ -25,7 +25,7 @@ from byhand.language import _, whole
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Prediction
-from byhand.proving import prove
+from byhand.proving.digits import prove
 from byhand.tracing import Trace
 from byhand.worked import Missing
 

@@ -23,7 +23,7 @@ from byhand.explaining.turning import UNDECIDED
 from byhand.language import _
 from byhand.numbers.base import Prediction
 from byhand.plan import WEIGHT, Plan, Step
-from byhand.proving import prove
+from byhand.proving.digits import prove
 from byhand.tracing import Trace
 from byhand.worked import Worked
 

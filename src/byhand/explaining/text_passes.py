@@ -17,7 +17,7 @@ from byhand.evaluate import Admitted, Job, Progress
 from byhand.explaining.ablation import Part, ablated
 from byhand.model import Model
 from byhand.numbers.base import Numbers
-from byhand.proving import enclosing_numbers
+from byhand.proving.digits import enclosing_numbers
 from byhand.repeating import Passes
 from byhand.tracing import Trace
 

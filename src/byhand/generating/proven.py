@@ -23,7 +23,7 @@ from byhand.missing_bits import Shortfall, distance_of_foremost
 from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.plan import Plan
-from byhand.proving import (
+from byhand.proving.digits import (
     ASK_EXACT,
     check_digits,
     enclosure_of,

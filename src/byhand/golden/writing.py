@@ -59,7 +59,7 @@ def save_working(
     format = _format(job.numbers)
     with folder_draft(target, is_trace) as draft:
         if digits is not None:
-            from byhand.proving import prove
+            from byhand.proving.digits import prove
 
             trace = prove(job, digits, progress=progress)
             _write(trace, target, draft, called, exact_text=True)

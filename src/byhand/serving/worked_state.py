@@ -61,7 +61,7 @@ def _trace(state: State, model: Model, progress: evaluate.Progress | None) -> Tr
     job = evaluate.prepare(model, state.text, numbers, target=state.target)
     if state.digits is None:
         return job.work(progress=progress)
-    from byhand.proving import prove
+    from byhand.proving.digits import prove
 
     return prove(job, state.digits, progress=progress)
 

@@ -29,7 +29,7 @@ from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.floats import Floats
 from byhand.optimizer import Rule
-from byhand.proving import gradients_of_weights, prove
+from byhand.proving.digits import gradients_of_weights, prove
 from byhand.tracing import Trace
 from oracles.arb_pass import VANISHING
 from oracles.architectures import nasty

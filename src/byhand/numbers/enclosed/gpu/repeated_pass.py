@@ -6,7 +6,7 @@ The claims of kept decisions are compared with the numbers of each pass; where a
 the pass is worked out as usual.  So every result is either checked or worked out as usual.
 
 Results of a graph lie where the next pass writes its own: read them before the next call, or ask
-for `lasting` ones.  The doors to this are in `byhand.repeating` and `byhand.proving`.
+for `lasting` ones.  The doors to this are in `byhand.repeating` and `byhand.proving.digits`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Proofs: the digits of one text, a property of every text of a domain, and its certificate."""
