@@ -15,6 +15,7 @@ from fractions import Fraction
 from byhand.errors import SpecError
 from byhand.expression import Expression
 from byhand.files import scalars
+from byhand.files.naming import names_at
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.spec import (
@@ -87,10 +88,10 @@ class _Reader:
     def model(self) -> ModelSpec:
         node = self.node
         node.only(
-            "d_model", "context", "layers", "layout", "embed_scale", "final_norm", "head",
+            "d_model", "stream", "context", "layers", "layout", "embed_scale", "final_norm", "head",
             "blocks", *_BLOCK_KEYS,
         )  # fmt: skip
-        self.d_model = scalars.whole(self.needed("d_model"), 1, WIDEST)
+        self.d_model = self.width(node, "d_model", "stream")
         layers = scalars.whole(self.needed("layers"), 0, MOST_LAYERS)
         if layers:
             self.needed("attention")
@@ -122,6 +123,13 @@ class _Reader:
 
     def needed(self, key: str) -> Node:
         return self.node.needed(key, found=self.node.keys())
+
+    def width(self, table: Table, key: str, named: str) -> int:
+        """A width; where its dimensions have names, it may be left out."""
+        names = table.get(named)
+        if names is None or table.get(key) is not None:
+            return scalars.whole(table.needed(key, found=table.keys()), 1, WIDEST)
+        return len(names_at(names))
 
     def table(self, node: Node | None, *known: str) -> Table:
         """The table, which may only have these keys; empty if it is not given."""
@@ -356,14 +364,14 @@ class _Reader:
         if isinstance(node, Scalar):
             scalars.word(node, "none")
             return None
-        table = self.table(node, "d_ff", "activation", "gated", "bias", "norm")
-        d_ff, activation = table.needed("d_ff"), table.get("activation")
+        table = self.table(node, "d_ff", "units", "activation", "gated", "bias", "norm")
+        activation = table.get("activation")
         gated = self.flag(table, "gated", False)
         biased = ("hidden", "gate", "out") if gated else ("hidden", "out")
         bias = self.flags(table.get("bias"), biased, "hidden", "gate", "out")
         with _located(mlp=table):
             return MlpSpec(
-                d_ff=scalars.whole(d_ff, 1, WIDEST),
+                d_ff=self.width(table, "d_ff", "units"),
                 activation="relu" if activation is None else scalars.word(activation, *ACTIVATIONS),
                 gated=gated,
                 hidden_bias=bias["hidden"],
