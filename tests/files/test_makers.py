@@ -142,3 +142,54 @@ def test_the_fallback_counts_the_keys_that_a_causal_query_sees() -> None:
 def test_each_head_may_have_a_rule_or_a_table_of_its_own() -> None:
     rows = [[1, 2, 3, 4]] * 4
     assert table(["self", rows, "zeros"], heads=3) == [table("self"), rows, [[0] * 4] * 4]
+
+
+# ------------------------------------------------------------------ attention without queries
+
+
+def looking(attention: dict[str, Any], weights: dict[str, Any]) -> Model:
+    """A model whose stream is [token is a, what one head mixed of it]."""
+    return made(
+        {"embed.token": [[1, 0], [0, 0]], "block.0.attn.v": {"entries": {"here,0": 1}},
+         "block.0.attn.out": {"entries": {"0,there": 1}}, **weights},
+        layers=1, context=3, mlp="none", attention={"d_head": 1, **attention},
+    )  # fmt: skip
+
+
+def test_without_queries_the_table_alone_is_the_score() -> None:
+    model = looking(
+        {"queries": False, "score_table": True},
+        {"block.0.attn.score_table": {"offsets": {"0": 0, "-1": "ln(3)"}}},
+    )
+    assert list(model.weights) == [
+        "embed.token", "block.0.attn.v", "block.0.attn.score_table", "block.0.attn.out",
+    ]  # fmt: skip
+    trace = byhand.trace(model, "a b")
+    assert [step.address for step in trace.plan][:4] == [
+        "tokens", "embed.token", "block.0.attn.v", "block.0.attn.scores",
+    ]  # fmt: skip
+    assert trace["block.0.attn.weights"][0, 1].tolist() == [Fraction(3, 4), Fraction(1, 4)]
+
+
+def test_without_a_table_every_key_has_the_same_share() -> None:
+    model = looking({"queries": False}, {})
+    weights = byhand.trace(model, "a b a")["block.0.attn.weights"]
+    assert weights[0, 2].tolist() == [Fraction(1, 3)] * 3
+
+
+def test_a_query_that_may_look_at_nothing_mixes_0() -> None:
+    model = looking(
+        {"queries": False, "score_table": True, "nothing": "zero"},
+        {"block.0.attn.score_table": "previous"},
+    )
+    trace = byhand.trace(model, "a b a")
+    assert trace["block.0.attn.weights"][0].tolist() == [[X, X, X], [1, X, X], [X, 1, X]]
+    assert trace["block.0.attn.mixed"][0].tolist() == [[0], [1], [0]]
+
+
+def test_queries_and_nothing_are_kept_when_a_model_is_written() -> None:
+    model = looking(
+        {"queries": False, "score_table": True, "nothing": "zero"},
+        {"block.0.attn.score_table": "previous"},
+    )
+    assert parse_model(write_model(model), "m.yaml").spec.blocks == model.spec.blocks

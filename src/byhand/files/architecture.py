@@ -315,22 +315,25 @@ class _Reader:
             return None
         table = self.table(
             node, "heads", "kv_heads", "d_head", "scale", "causal", "window", "bias", "packed",
-            "out", "q_norm", "k_norm", "score_table", "norm",
+            "out", "q_norm", "k_norm", "score_table", "queries", "nothing", "norm",
         )  # fmt: skip
         heads, kv_heads, scale, packed = map(table.get, ("heads", "kv_heads", "scale", "packed"))
         window = table.get("window")
         count = 1 if heads is None else scalars.whole(heads, 1, WIDEST)
         width = self.head_width(table, count)
         out = self.flag(table, "out", True)
-        biased = ("q", "k", "v", "out") if out else ("q", "k", "v")
-        bias = self.flags(table.get("bias"), biased, "q", "k", "v", "out")
+        queries = self.flag(table, "queries", True)
+        biased = [*("qk" if queries else ""), "v", *(["out"] if out else [])]
+        bias = self.flags(table.get("bias"), tuple(biased), "q", "k", "v", "out")
+        nothing = table.get("nothing")
+        usual = over_root(width) if queries else None
         packing = "none" if packed is None else scalars.word(packed, "none", *PACKINGS)
         with _located(attention=table, rope=positions.rope):
             return AttentionSpec(
                 heads=count,
                 d_head=width,
                 kv_heads=count if kv_heads is None else scalars.whole(kv_heads, 1, WIDEST),
-                scale=over_root(width) if scale is None else self.scale(scale),
+                scale=usual if scale is None else self.scale(scale),
                 causal=self.flag(table, "causal", True),
                 window=None if window is None else scalars.whole(window, 1, WIDEST),
                 rotary=self.rotary(positions.rope, width) if positions.rope else None,
@@ -344,6 +347,8 @@ class _Reader:
                 packed=None if packing == "none" else packing,
                 out=out,
                 out_bias=bias["out"],
+                queries=queries,
+                nothing=nothing is not None and scalars.word(nothing, "refused", "zero") == "zero",
             )
 
     def head_width(self, table: Table, heads: int) -> int:

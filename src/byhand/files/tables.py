@@ -151,7 +151,7 @@ def _attention(attention: AttentionSpec) -> Table:
     if attention.kv_heads != attention.heads:
         table["kv_heads"] = attention.kv_heads
     table["d_head"] = attention.d_head
-    if scale != over_root(attention.d_head):
+    if scale != (over_root(attention.d_head) if attention.queries else None):
         table["scale"] = "none" if scale is None else number_text(scale)
     if attention.window is not None:
         table["window"] = attention.window
@@ -164,6 +164,8 @@ def _attention(attention: AttentionSpec) -> Table:
         "q_norm": (_norm(attention.q_norm), "none"),
         "k_norm": (_norm(attention.k_norm), "none"),
         "score_table": (attention.score_table, False),
+        "queries": (attention.queries, True),
+        "nothing": ("zero" if attention.nothing else "refused", "refused"),
     }
     return table | {key: now for key, (now, usual) in others.items() if now != usual}
 

@@ -75,8 +75,8 @@ class _Reader:
         for name in self.wanted:
             self.tensor(name)
         for layer, block in enumerate(self.spec.blocks):
-            if block.attention and block.attention.score_table:
-                self.somewhere_to_look(f"block.{layer}.attn.score_table", block.attention)
+            if (attn := block.attention) and attn.score_table and not attn.nothing:
+                self.somewhere_to_look(f"block.{layer}.attn.score_table", attn)
         return Weights({name: self.made[name] for name in self.wanted})
 
     # ------------------------------------------------------------------------ names
@@ -311,6 +311,7 @@ class _Reader:
                         last=len(keys) - 1
                     ),
                     found=f"{name}[{head},{query}]",
+                    hint=_("attention: {nothing: zero} lets it look at nothing"),
                 )
 
 
