@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byhand.numbers.forms.form import Form, take_cases
+from byhand.numbers.forms import Form, take_cases
 from byhand.proving.questions import Bounded, Question
 from byhand.proving.region_passes import Weighed, bounded, leads, spread
-from byhand.proving.texts import Ids, Texts
+from byhand.proving.texts import Texts
 
 BLOCK = 2048  # prefixes worked out together
 Places = npt.NDArray[np.intp]
@@ -38,9 +38,6 @@ class Enumeration:
     def __init__(self, model: Weighed) -> None:
         self.model = model
         self.passes = 0
-        self._rows: dict[int, int] = {}
-        self._middles = np.empty((0, model.model.spec.d_model))
-        self._errors = np.empty((0, model.model.spec.d_model))
 
     def logits(self, texts: Texts) -> Iterator[Block]:
         """The logits after each text, block by block."""
@@ -60,7 +57,7 @@ class Enumeration:
         size = max(1, BLOCK // length)
         for start in range(0, len(texts), size):
             tokens = texts.tokens[start : start + size]
-            value = self.model.step(self._embedded(tokens), address)
+            value = self.model.step(self.model.embedded(tokens), address)
             self.passes += 1
             yield Block(start, start + len(tokens), np.arange(len(tokens)), value)
 
@@ -83,7 +80,7 @@ class Enumeration:
             within = range(rows.start + int(some[0]), rows.start + int(end))
             found: list[Form] = []
             if last or kept:
-                embedded = self._embedded(texts.tokens[rows.start + some, level][:, None])
+                embedded = self.model.embedded(texts.tokens[rows.start + some, level][:, None])
                 before = {name: take_cases(form, parents[some]) for name, form in past.items()}
                 found = model.work(plan, embedded, before, ["logits"] if last else kept)
                 self.passes += 1
@@ -93,21 +90,6 @@ class Enumeration:
             else:
                 handed_on = dict(zip(model.kept, found, strict=True))
                 yield from self._after(texts, level + 1, within, handed_on, nodes)
-
-    def _embedded(self, tokens: Ids) -> Form:
-        """The embeddings of tokens (text, position), one text a case."""
-        new = [token for token in np.unique(tokens).tolist() if token not in self._rows]
-        if new:
-            rows = [self.model.embedding.in_floats(token) for token in new]
-            self._rows.update({token: len(self._rows) + k for k, token in enumerate(new)})
-            self._middles = np.concatenate([self._middles, [middle for middle, _e in rows]])
-            self._errors = np.concatenate([self._errors, [error for _m, error in rows]])
-        place = np.empty(tokens.max() + 1, dtype=np.intp)
-        for token, row in self._rows.items():
-            if token < len(place):
-                place[token] = row
-        which = place[tokens]
-        return Form(self._middles[which][None], self._errors[which][None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,6 @@ class Embedding:
                 )
         return self._rows[token]
 
-    def in_floats(self, token: int) -> tuple[list[float], list[float]]:
-        """A token's row as floats, and how far each entry may be from them."""
-        middle, radius = self.row(token)
-        near = [float(x) for x in middle]
-        far = [above(r + abs(x - Fraction(y))) for x, y, r in zip(middle, near, radius, strict=True)]
-        return near, far
-
     def at(self, place: Place, region: Region) -> Hull:
         """The hull of what a place may hold over a region."""
         return self.of(place, numbers_at(place, region))

@@ -61,7 +61,8 @@ class Journal:
                 raise ValueError
             if first == head:
                 for line in rest:
-                    self.lines[line["goal"]][line["at"]] = line
+                    if line.get("by") != "open":  # which is tried again
+                        self.lines[line["goal"]][line["at"]] = line
         except (ValueError, KeyError, IndexError, TypeError) as error:
             raise InputError(
                 _("this is not the journal of a proof"), where=str(path), expected=FORMAT
@@ -92,14 +93,23 @@ class Journal:
         if self._file is not None:
             self._file.close()
 
-    def left(self, goal: int) -> Iterator[tuple[str, Region]]:
-        """The regions of a goal that are neither cut nor decided, with their paths."""
-        for path, region in regions(self.property.goals[goal].shape.whole, self.lines[goal]):
-            if path not in self.lines[goal]:
-                if region is None:
-                    self.add([{"goal": goal, "at": path, "by": "none"}])
-                else:
-                    yield path, region
+    def left(self, goal: int, share: float = 1.0) -> Iterator[tuple[str, Any, float]]:
+        """The regions of a goal that are neither cut nor decided: their paths, their values, and
+        their share of the domain, where the goal has this one."""
+        lines = self.lines[goal]
+        shares = {"": share}
+        for path, region in regions(self.property.goals[goal].shape.whole, lines):
+            own = shares.pop(path)
+            if path in lines:
+                if "cut" in lines[path] and region is not None:
+                    parts = region.cut(lines[path]["cut"], tuple(lines[path]["first"]))
+                    boxes = [0 if part is None else part.box for part in parts]
+                    for which, box in enumerate(boxes):
+                        shares[f"{path}{which}"] = own * box / max(1, sum(boxes))
+            elif region is None:
+                self.add([{"goal": goal, "at": path, "by": "none"}])
+            else:
+                yield path, region.allowed, own
 
     def tree(self, goal: int) -> Tree:
         """The tree of a goal; what has no line is open."""
@@ -116,9 +126,7 @@ class Journal:
         return made[""]
 
 
-def regions(
-    whole: Region | None, lines: Mapping[str, Line]
-) -> Iterator[tuple[str, Region | None]]:
+def regions(whole: Region | None, lines: Mapping[str, Line]) -> Iterator[tuple[str, Region | None]]:
     """The regions that some lines speak of, each before its parts."""
     todo: list[tuple[str, Region | None]] = [("", whole)]
     while todo:

@@ -184,4 +184,3 @@ def _apart(one: Any, other: Any) -> tuple[Any, Any]:
     if isinstance(one, Enclosure):
         return one.lower - other.upper, one.upper - other.lower
     return _ends(one - other)
-

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byhand.numbers.forms.form import Form
 from byhand.proving.domain import Computed, Place, Region, Shape, Values, Whole
 from byhand.proving.hulls import Embedding, Row, above, numbers_at
 
@@ -26,7 +25,7 @@ NUMBER = -1  # in place of one of the hull's: the place's number itself
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a place holds over some regions, exact and in floats: middle + Σ letter · row ± error."""
+    """What a place holds over some regions: middle + Σ letter · row ± error, also in floats."""
 
     middle: Row
     letters: tuple[tuple[Key, Row], ...]
@@ -63,21 +62,22 @@ class RegionForms:
             self._held[key] = _held(place, self._first[position], region, self.embedding)
         return self._held[key]
 
-    def of(self, regions: Sequence[Region], positions: range) -> tuple[Form, list[Key]]:
-        """The embeddings of these positions, region by region, and the key of each letter."""
+    def of(self, regions: Sequence[Region], positions: range) -> tuple[Floats, Floats, list[Key]]:
+        """The embeddings of these positions: terms (letter + 1, region, position, width), errors
+        (region, position, width), and the key of each letter."""
         width = self.embedding.model.spec.d_model
         held = [[self.held(position, region) for region in regions] for position in positions]
         keys = dict.fromkeys(key for row in held for one in row for key, _row in one.letters)
         slots = {key: 1 + place for place, key in enumerate(keys)}
         terms = np.zeros((1 + len(slots), len(regions), len(positions), width))
-        errors = np.zeros((1, len(regions), len(positions), width))
+        errors = np.zeros((len(regions), len(positions), width))
         for place, row in enumerate(held):
             for one, cases in _grouped(row):
                 terms[0, cases, place] = one.middles
-                errors[0, cases, place] = one.errors
+                errors[cases, place] = one.errors
                 for (key, _exact), floats in zip(one.letters, one.rows, strict=True):
                     terms[slots[key], cases, place] = floats
-        return Form(terms, errors), list(slots)
+        return terms, errors, list(slots)
 
 
 def _grouped(row: Sequence[Held]) -> list[tuple[Held, Any]]:

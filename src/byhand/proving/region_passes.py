@@ -19,13 +19,13 @@ import numpy.typing as npt
 from byhand import forward
 from byhand.evaluate import Admitted, work_out
 from byhand.model import Model
-from byhand.numbers.forms.form import Form, differences, ends
-from byhand.numbers.forms.operations import Forms
+from byhand.numbers.forms import Form, Forms, differences, ends
 from byhand.plan import Plan, keys_and_values
 from byhand.proving.domain import Region, Shape
 from byhand.proving.hulls import Embedding, above
 from byhand.proving.questions import Ahead, Bounded, Leads, Question
 from byhand.proving.region_forms import Key, RegionForms
+from byhand.proving.texts import Ids
 from byhand.worked import Worked
 
 Floats = npt.NDArray[np.float64]
@@ -40,6 +40,11 @@ class Weighed:
         self.embedding = embedding
         self.numbers = Forms()
         self.weights = Admitted(model.weights, self.numbers)
+        for name in model.weights:  # before any text: weights known within ranges get letters
+            if name.endswith(".score_table"):
+                self.weights.table(name, 1)
+            else:
+                self.weights[name]
         self._plans: dict[tuple[Any, ...], Plan] = {}
         # what later positions read of a first one, and of one that has others before it
         self.kept = keys_and_values(forward.plan(model.spec, 1))
@@ -67,6 +72,16 @@ class Weighed:
             if (missing := done[address].missing) is not None:
                 raise missing.error(address)
         return [done[address].value for address in wanted]
+
+    def embedded(self, tokens: Ids) -> Form:
+        """The embeddings of tokens (text, position), one text a case."""
+        table, scale = self.weights["embed.token"], self.model.spec.embed_scale
+        found: Form = self.numbers.embed(table, tokens, scale=scale)
+        if not self.embedding.moved:
+            return found
+        errors = found.errors.copy()
+        errors[0] = np.nextafter(errors[0] + above(self.embedding.moved), inf)
+        return Form(found.terms, errors)
 
     def last(self, embedded: Form) -> Form:
         """The logits of the last position."""
@@ -101,7 +116,7 @@ class Findings:
     ahead: npt.NDArray[np.intp]  # (case,): the token that leads
     terms: Floats  # (letter + 1, case): of the least lead
     errors: Floats  # (letter + 1, case)
-    keys: list[Key]  # of the letters
+    keys: list[Key | None]  # of the letters; None for those of weights
 
     @property
     def fails(self) -> npt.NDArray[np.bool_]:
@@ -122,7 +137,9 @@ class RegionPasses:
         """What the questions, one for each region, are answered by one pass of each model."""
         found: Findings | None = None
         for model, forms in self.models:
-            embedded, keys = forms.of(regions, self.positions)
+            terms, errors, own = forms.of(regions, self.positions)
+            embedded = model.numbers.given(terms, errors)
+            keys = [None] * model.numbers.weight_letters + own
             if isinstance(questions[0], Bounded):
                 value = spread(model.step(embedded, questions[0].address), len(regions))
                 return bounded(value, keys, questions)
@@ -145,7 +162,7 @@ def spread(form: Form, cases: int) -> Form:
 
 
 def leads(
-    logits: Form, keys: list[Key], questions: Sequence[Question], ahead: Any = None
+    logits: Form, keys: list[Key | None], questions: Sequence[Question], ahead: Any = None
 ) -> Findings:
     """Whether a token that a question allows leads all that it does not, case by case."""
     cases, vocab = logits.terms.shape[1:]
@@ -181,13 +198,12 @@ def leads(
     )
 
 
-def bounded(value: Form, keys: list[Key], questions: Sequence[Question]) -> Findings:
+def bounded(value: Form, keys: list[Key | None], questions: Sequence[Question]) -> Findings:
     """Whether the numbers that are asked for are within their bounds, case by case."""
     asked = [one for one in questions if isinstance(one, Bounded)]
     cases = np.arange(len(asked))
     index = tuple(
-        np.array([one.index[axis] % side for one in asked])
-        for axis, side in enumerate(value.shape)
+        np.array([one.index[axis] % side for one in asked]) for axis, side in enumerate(value.shape)
     )
     sign = np.where([one.most for one in asked], -1.0, 1.0)
     terms = value.terms[(slice(None), cases, *index)] * sign
@@ -214,13 +230,13 @@ def _both(one: Findings, other: Findings) -> Findings:
     for mine, others in ((one.terms, other.terms), (one.errors, other.errors)):
         both = np.zeros((1 + len(keys), len(second)))
         both[: len(mine)] = np.where(second, 0.0, mine)
-        places = [0, *(1 + keys.index(key) for key in other.keys)][: len(others)]
-        both[places] += np.where(second, others, 0.0)
+        for place, key in enumerate([0, *other.keys][: len(others)]):
+            slot = 1 + keys.index(key) if place else 0
+            both[slot] += np.where(second, others[place], 0.0)
         parts.append(both)
     return Findings(
         one.holds & other.holds, np.minimum(one.lead, other.lead), one.ahead, *parts, keys
     )
-
 
 
 def below(x: Fraction) -> float:

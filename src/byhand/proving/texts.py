@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from byhand.proving.domain import Place, Region, Whole
 
 Ids = npt.NDArray[np.int64]
 NONE = -1  # no token
+DRAWN = 4096  # assignments from which texts are sampled
 
 
 @dataclass(frozen=True)
@@ -50,22 +51,43 @@ def texts_of(region: Region) -> Texts:
     """Every text of a region.  Its box must fit into memory."""
     names = tuple(region.allowed)
     sides = [np.array(region.allowed[name], dtype=np.int64) for name in names]
-    grid = np.meshgrid(*sides, indexing="ij") if sides else []
-    count = region.box
-    values = np.empty((count, len(names)), dtype=np.int64)
-    for place, side in enumerate(grid):
+    values = np.empty((region.box, len(names)), dtype=np.int64)
+    for place, side in enumerate(np.meshgrid(*sides, indexing="ij") if sides else []):
         values[:, place] = side.ravel()
+    return _texts(region, names, values)
+
+
+def sampled(region: Region, count: int, seed: int = 0) -> Texts:
+    """Up to so many texts of a region, at random.  Where most values have no text, they are few."""
+    chance = np.random.default_rng(seed)
+    names = tuple(region.allowed)
+    values = np.empty((DRAWN, len(names)), dtype=np.int64)
+    for place, name in enumerate(names):
+        values[:, place] = chance.choice(region.allowed[name], DRAWN)
+    return _texts(region, names, values, most=count)
+
+
+def joined(parts: Sequence[Texts]) -> tuple[Texts, Ids]:
+    """The texts of several regions of one shape, sorted, and the region that each comes from."""
+    owners = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    values = np.concatenate([part.values for part in parts])
+    tokens = np.concatenate([part.tokens for part in parts])
+    order = np.lexsort(tokens.T[::-1])
+    return Texts(parts[0].names, values[order], tokens[order]), owners[order]
+
+
+def _texts(region: Region, names: tuple[str, ...], values: Ids, most: int | None = None) -> Texts:
+    """The texts of some assignments, sorted; those without a text are left out."""
     column = {name: place for place, name in enumerate(names)}
-    met = np.ones(count, dtype=bool)
+    met = np.ones(len(values), dtype=bool)
     for condition in region.shape.conditions:
         met &= _numbers(condition, values, column) >= 0
-    values = values[met]
     tokens = np.empty((len(values), len(region.shape.places)), dtype=np.int64)
     for position, place in enumerate(region.shape.places):
         if isinstance(place.value, Whole):
             tokens[:, position] = _tokens(place, _numbers(place.value, values, column))
-    good = ~(tokens[:, [isinstance(p.value, Whole) for p in region.shape.places]] == NONE).any(1)
-    values, tokens = values[good], tokens[good]
+            met &= tokens[:, position] != NONE
+    values, tokens = values[met][:most], tokens[met][:most]
     for position, place in enumerate(region.shape.places):
         if not isinstance(place.value, Whole):
             function = place.value.function
