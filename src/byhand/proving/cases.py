@@ -27,6 +27,7 @@ from byhand.proving.judging import Judgement, judge
 from byhand.proving.outcome import Counterexample
 from byhand.proving.properties import Property
 from byhand.proving.questions import Leads, Question, about_region, about_text
+from byhand.proving.region_forms import NoText
 from byhand.proving.region_passes import Findings, RegionPasses, Weighed
 from byhand.proving.texts import Texts, joined, sampled, texts_of
 from byhand.proving.wholes import Varies
@@ -106,7 +107,7 @@ class GoalWork:
         self.passes = RegionPasses(self.shape, models)
         self.enumerations = [Enumeration(model) for model in models]
         self._tried, self._decided = Counter[int](), Counter[int]()
-        self._judged: dict[tuple[int, ...], Judgement] = {}
+        self._judged: dict[tuple[tuple[int, ...], Question], Judgement] = {}
         self._size = 0  # entries of the embeddings of one region, as seen last
         self._report = Report(number)
 
@@ -142,9 +143,15 @@ class GoalWork:
                     few.append(node)
                     continue
                 try:
+                    self.passes.look_at(node[1])
                     batch.append((node, self._ask(node[1])))
                 except Varies as varies:
                     self._cut(node, where_it_varies(node[1], varies.names, self._ask), todo)
+                except NoText:
+                    if node[1].box <= MOST:
+                        few.append(node)
+                    else:
+                        self._cut(node, halves(node[1], _widest(node[1])), todo)
             if batch:
                 self._by_letters(batch, todo)
             if few and (not todo or _many(few)):
@@ -245,8 +252,7 @@ class GoalWork:
             if 2 * unsure >= len(own):
                 self._tell(node, by="open", texts=len(own))
             else:
-                name = max(region.free, key=lambda one: len(region.allowed[one]))
-                self._cut(node, halves(region, name), todo)
+                self._cut(node, halves(region, _widest(region)), todo)
             return
         if not len(own):
             self._tell(node, by="each", texts=0)
@@ -296,16 +302,16 @@ class GoalWork:
     # ------------------------------------------------------------------- single texts
 
     def _judge(self, texts: Texts, text: int, question: Question) -> Judgement:
-        tokens = tuple(texts.tokens[text].tolist())
-        if tokens not in self._judged:
+        key = tuple(texts.tokens[text].tolist()), question
+        if key not in self._judged:
             self._report.passes += 1
             model, others = self.property.model, []
             if isinstance(self.claim, Agree):
                 others = [self.claim.other]
             elif isinstance(self.claim, Unmoved):
                 model, others = self.property.own, [self.property.model]
-            self._judged[tokens] = judge(model, tokens, question, others=others)
-        return self._judged[tokens]
+            self._judged[key] = judge(model, key[0], question, others=others)
+        return self._judged[key]
 
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
         return Counterexample(
@@ -348,3 +354,8 @@ class GoalWork:
 
 def _many(nodes: Sequence[Node]) -> bool:
     return sum(region.box for _path, region, _share in nodes) >= MOST
+
+
+def _widest(region: Region) -> str:
+    """The variable with the most values."""
+    return max(region.free, key=lambda name: len(region.allowed[name]))

@@ -109,7 +109,7 @@ def told(models: Sequence[Enumeration], texts: Texts, questions: Sequence[Questi
         number = first.address if isinstance(first, Bounded) else None
         for block in model.step(texts, number) if number else model.logits(texts):
             rows = slice(block.start, block.stop)
-            value = take_cases(spread(block.value, int(block.nodes[-1]) + 1), block.nodes)
+            value = spread(take_cases(block.value, block.nodes), len(block.nodes))
             if number:
                 found = bounded(value, [], questions[rows])
             else:

@@ -23,6 +23,10 @@ ZERO = Fraction(0)
 NUMBER = -1  # in place of one of the hull's: the place's number itself
 
 
+class NoText(Exception):
+    """A region without a text: some place has no token."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """What a place holds over some regions: middle + Σ letter · row ± error, also in floats."""
@@ -110,6 +114,8 @@ def letter_at(values: Values, value: int) -> Fraction:
 
 def _held(place: Place, position: int, region: Region, embedding: Embedding) -> Held:
     numbers = numbers_at(place, region)
+    if not numbers:
+        raise NoText
     hull = embedding.of(place, numbers)
     middle = list(hull.base)
     letters: list[tuple[Key, Row]] = []

@@ -76,7 +76,8 @@ class Weighed:
     def embedded(self, tokens: Ids) -> Form:
         """The embeddings of tokens (text, position), one text a case."""
         table, scale = self.weights["embed.token"], self.model.spec.embed_scale
-        found: Form = self.numbers.embed(table, tokens, scale=scale)
+        ids: Any = tokens
+        found: Form = self.numbers.embed(table, ids, scale=scale)
         if not self.embedding.moved:
             return found
         errors = found.errors.copy()
@@ -132,6 +133,11 @@ class RegionPasses:
     def __init__(self, shape: Shape, models: Sequence[Weighed]) -> None:
         self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
         self.positions = range(len(shape.places))
+
+    def look_at(self, region: Region) -> None:
+        """Raises NoText where a place of the region has no token."""
+        for position in self.positions:
+            self.models[0][1].held(position, region)
 
     def work(self, regions: Sequence[Region], questions: Sequence[Question]) -> Findings:
         """What the questions, one for each region, are answered by one pass of each model."""
@@ -202,14 +208,15 @@ def bounded(value: Form, keys: list[Key | None], questions: Sequence[Question]) 
     """Whether the numbers that are asked for are within their bounds, case by case."""
     asked = [one for one in questions if isinstance(one, Bounded)]
     cases = np.arange(len(asked))
-    index = tuple(
+    index: tuple[Any, ...] = tuple(
         np.array([one.index[axis] % side for one in asked]) for axis, side in enumerate(value.shape)
     )
     sign = np.where([one.most for one in asked], -1.0, 1.0)
     terms = value.terms[(slice(None), cases, *index)] * sign
     errors = value.errors[(slice(None), cases, *index)].copy()
     if value.absent is not None:
-        absent = value.absent[(cases, *index)]
+        hidden = np.broadcast_to(value.absent, value.terms.shape[1:])
+        absent = hidden[(cases, *index)]
         terms[:, absent], errors[:, absent] = 0.0, 0.0
     bounds = [one.bound if one.most else -one.bound for one in asked]
     low = ends(Form(terms, errors))[0]
@@ -222,21 +229,24 @@ def bounded(value: Form, keys: list[Key | None], questions: Sequence[Question]) 
 
 
 def _both(one: Findings, other: Findings) -> Findings:
-    """What two models have found together: the smaller lead of each case.  Their letters are the
-    same variables; letters of hulls are the first model's."""
-    keys = [*one.keys, *(key for key in other.keys if key not in one.keys)]
+    """What two models have found together: the smaller lead of each case."""
+    keys = list(dict.fromkeys((*one.keys, *other.keys)))
     second = other.lead < one.lead
-    parts = []
-    for mine, others in ((one.terms, other.terms), (one.errors, other.errors)):
-        both = np.zeros((1 + len(keys), len(second)))
-        both[: len(mine)] = np.where(second, 0.0, mine)
-        for place, key in enumerate([0, *other.keys][: len(others)]):
-            slot = 1 + keys.index(key) if place else 0
-            both[slot] += np.where(second, others[place], 0.0)
-        parts.append(both)
-    return Findings(
-        one.holds & other.holds, np.minimum(one.lead, other.lead), one.ahead, *parts, keys
+    terms, errors = (
+        np.where(second, _lined_up(others, other.keys, keys), _lined_up(own, one.keys, keys))
+        for own, others in ((one.terms, other.terms), (one.errors, other.errors))
     )
+    least = np.minimum(one.lead, other.lead)
+    return Findings(one.holds & other.holds, least, one.ahead, terms, errors, keys)
+
+
+def _lined_up(rows: Floats, own: list[Key | None], keys: list[Key | None]) -> Floats:
+    """Rows (letter + 1, case) in the order of other keys."""
+    found = np.zeros((1 + len(keys), rows.shape[1]))
+    found[0] = rows[0]
+    for row, key in zip(rows[1:], own, strict=False):
+        found[1 + keys.index(key)] += row
+    return found
 
 
 def below(x: Fraction) -> float:

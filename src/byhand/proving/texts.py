@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -113,5 +112,5 @@ def _tokens(place: Place, numbers: Ids) -> Ids:
     for number, id in place.tokens.items():
         table[number - least] = id
     inside = (numbers >= least) & (numbers <= largest)
-    found: Any = np.where(inside, table[np.clip(numbers - least, 0, largest - least)], NONE)
+    found: Ids = np.where(inside, table[np.clip(numbers - least, 0, largest - least)], NONE)
     return found
