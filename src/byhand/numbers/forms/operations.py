@@ -20,6 +20,7 @@ from byhand.numbers.forms import functions, products, smooth
 from byhand.numbers.forms.angles import turns, waves
 from byhand.numbers.forms.form import Form, ends, settled
 from byhand.numbers.forms.largest import predict
+from byhand.numbers.forms.mixing import around_the_mixed
 from byhand.numbers.forms.places import Places, side_by_side
 from byhand.numbers.forms.rounding import Data, quiet, slack, total
 from byhand.numbers.forms.shares import softmax
@@ -252,7 +253,8 @@ class Forms(Places):
         return softmax(x)
 
     def mix(self, weights: Array, v: Array) -> Array:
-        return _by_head(weights, v, weights.shape[-1])
+        found = _by_head(weights, v, weights.shape[-1])
+        return around_the_mixed(found, weights, v) if weights.made == ("softmax",) else found
 
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:
         heads, positions, width = mixed.shape
