@@ -29,7 +29,7 @@ from byhand.proving.properties import Property
 from byhand.proving.questions import Leads, Question, about_region, about_text
 from byhand.proving.region_forms import NoText
 from byhand.proving.region_passes import Findings, RegionPasses, Weighed
-from byhand.proving.texts import Texts, joined, sampled, texts_of
+from byhand.proving.text_tables import Texts, joined, sampled, texts_of
 from byhand.proving.wholes import Varies
 
 FEWEST = 64  # assignments that are always enumerated

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from byhand.numbers.forms import Form, take_cases
 from byhand.proving.questions import Bounded, Question
 from byhand.proving.region_passes import Weighed, bounded, leads, spread
-from byhand.proving.texts import Texts
+from byhand.proving.text_tables import Texts
 
 BLOCK = 2048  # prefixes worked out together
 Places = npt.NDArray[np.intp]

@@ -25,7 +25,7 @@ from byhand.proving.domain import Region, Shape
 from byhand.proving.hulls import Embedding, above
 from byhand.proving.questions import Ahead, Bounded, Leads, Question
 from byhand.proving.region_forms import Key, RegionForms
-from byhand.proving.texts import Ids
+from byhand.proving.text_tables import Ids
 from byhand.worked import Worked
 
 Floats = npt.NDArray[np.float64]
