@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from byhand.language import _
+from byhand.model import Model
 from byhand.proving.cases import Casework, Part, Report, Unit
 from byhand.proving.claims import Same
 from byhand.proving.journal import Journal, identity
 from byhand.proving.judging import judge
 from byhand.proving.outcome import OPEN, PROVEN, REFUTED, Counterexample, Outcome
-from byhand.proving.properties import Property
+from byhand.proving.properties import Property, read_property
 from byhand.proving.questions import ANY, Leads
 from byhand.workers import Workers
 
@@ -82,6 +84,7 @@ class Search:
         self.began = time.monotonic()
         self.until = None if seconds is None else self.began + seconds
         self.key = identity(property)
+        self.shipped: tuple[Mapping[str, Any], Model | None] = property.source, property.own
         self.left: deque[tuple[int, Part]] = deque()
         self.passes, self.cases, self.done = 0, 0, 0.0
         self.counterexample: Counterexample | None = None
@@ -94,6 +97,10 @@ class Search:
         if any(isinstance(goal.claim, Same) for goal in self.property.goals):
             self.same = self._first_prediction()
         with Workers(jobs, cluster) as workers:
+            if jobs == 1 and cluster is None:  # this process works: nothing has to be sent
+                _at_work.clear()
+                _at_work[self.key] = Casework(self.property)
+                self.shipped = {}, None
             try:
                 self._share_out(workers, FIRST if workers.count > 1 else LATER)
                 for report in workers.results():
@@ -143,7 +150,7 @@ class Search:
             while self.left and self.left[0][0] == goal and len(parts) < share:
                 parts.append(self.left.popleft()[1])
             unit = Unit(goal, tuple(parts), seconds, self.same)
-            workers.submit(work, self.key, self.property, unit)
+            workers.submit(work, self.key, *self.shipped, unit)
 
     def _hear(self, report: Report) -> None:
         """Takes a report over: what is decided into the journal, what is left into the queue."""
@@ -199,9 +206,12 @@ class Search:
 _at_work: dict[str, Casework] = {}
 
 
-def work(key: str, property: Property, unit: Unit) -> Report:
-    """A unit, worked out in this process; what the units of a property share is kept."""
+def work(key: str, source: Mapping[str, Any], own: Model | None, unit: Unit) -> Report:
+    """A unit, worked out in this process; what the units of a property share is kept.
+
+    Functions cannot be sent to other processes: the property is read again from its source.
+    """
     if key not in _at_work:
         _at_work.clear()
-        _at_work[key] = Casework(property)
+        _at_work[key] = Casework(read_property(source, own))
     return _at_work[key].work(unit)
