@@ -1,7 +1,7 @@
 """Weights: named tensors of exact numbers.
 
 "0.2" is 1/5 and a float32 is the dyadic rational it is.  A tensor's data is a NumPy float array, or
-an object array.  Objects are Fraction, Expression (`sqrt(2)/2`), Printed, Unknown, or ABSENT
+an object array.  Objects are Fraction, Expression (`sqrt(2)/2`), Printed, Within, Unknown or ABSENT
 (`masked`).  Nothing here computes with them.
 """
 
