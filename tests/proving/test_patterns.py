@@ -247,6 +247,7 @@ def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str |
 @pytest.mark.parametrize(
     ("where", "message", "place"),
     [
+        ({"a": "", "b": "0..9"}, "a variable has no values", "a"),
         ({"a": "9..0"}, "a range goes from the smaller to the larger number", "a"),
         ({"a": "0..999999"}, "a variable has too many values", "a"),
         ({"a": "0..12"}, "a has no token for a number that it may be", ""),

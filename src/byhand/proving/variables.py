@@ -146,6 +146,12 @@ def _usable(name: str) -> bool:
 def _values(node: Node, tokens: Tokens) -> tuple[Values, bool] | None:
     """The values of a range or a list; None for a relation."""
     if isinstance(node, Scalar):
+        if not node.text.strip():
+            raise node.wrong(
+                _("a variable has no values"),
+                expected="0..9",
+                hint=_("inside braces, several names are written in quotes: {'a, b': 0..9}"),
+            )
         if match := _RANGE.fullmatch(node.text.strip()):
             return _between(int(match[1]), int(match[2]), node), False
     elif isinstance(node, List) and node.items:
