@@ -263,7 +263,7 @@ def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str |
         ({"a": "0..3", "a ": "0..3"}, "the name 'a' is given twice", "a "),
         ({"a": "0..3", "if": "0..3"}, "a variable cannot be called 'if'", "if"),
         ({"a": "0..3", "text": "0..3"}, "a variable cannot be called 'text'", "text"),
-        ({"a": "0..3", "3": "0..3"}, "a variable has a name", "3"),
+        ({"a": "0..3", "3": "0..3"}, "this is no name of a variable", "3"),
     ],
 )
 def test_a_mistake_in_a_variable_is_named(where: Any, message: str, place: str) -> None:
@@ -276,7 +276,7 @@ def test_a_mistake_in_a_variable_is_named(where: Any, message: str, place: str) 
     ("condition", "message"),
     [
         ("a != 3", "this comparison is not possible here"),
-        ("a", "a condition compares"),
+        ("a", "a condition is a comparison"),
         ("a <= c", "there is no variable 'c' here"),
         ("a <=", "this is not linear in variables"),
         ("a > 9", "there is no text like this"),

@@ -120,7 +120,9 @@ def _names(key: str, node: Node) -> Iterable[tuple[str, int | None]]:
             yield checked(written, node), None
         else:
             raise node.wrong(
-                _("a variable has a name"), expected="a, a0..a9", found=written or _("nothing")
+                _("this is no name of a variable"),
+                expected="a, a0..a9",
+                found=written or _("nothing"),
             )
 
 
@@ -272,7 +274,7 @@ def read_conditions(node: Node | None, found: Variables) -> None:
 def _compared(node: Scalar, index: int | None, found: Variables) -> list[Whole]:
     tree = _tree(node.text, node)
     if not isinstance(tree, ast.Compare):
-        raise node.wrong(_("a condition compares"), expected="a <= b, a + b == 9")
+        raise node.wrong(_("a condition is a comparison"), expected="a <= b, a + b == 9")
 
     def side(one: ast.expr) -> Whole:
         def stands_for(name: str) -> Whole:
