@@ -52,6 +52,11 @@ class Printed:
     value: Fraction
     places: int
 
+    @property
+    def radius(self) -> Fraction:
+        """Half a unit of the last place."""
+        return Fraction(1, 2 * 10**self.places)
+
 
 @dataclass(frozen=True, slots=True)
 class Within:
@@ -111,7 +116,8 @@ class Numbers(Adjoints, ABC):
 
     @abstractmethod
     def admit(self, data: Any) -> Array:
-        """The array of weights: entries are Fraction, Expression, Printed, ABSENT, or floats."""
+        """The array of weights: entries are Fraction, Expression, Printed, Within, ABSENT or
+        floats."""
 
     def admit_frequencies(self, data: Any) -> Array:
         """Given frequencies of RoPE; floats keep them finer, for products with large positions."""
