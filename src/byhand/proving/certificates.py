@@ -44,9 +44,7 @@ def certificate(outcome: Outcome) -> dict[str, Any]:
     for goal, tree in zip(outcome.property.goals, outcome.trees, strict=True):
         region = goal.shape.whole
         texts = 0 if region is None else region.texts
-        goals.append(
-            {"texts": None if texts is None else str(texts), "tree": _node(tree, tokens)}
-        )
+        goals.append({"texts": None if texts is None else str(texts), "tree": _node(tree, tokens)})
     found: dict[str, Any] = {
         "format": FORMAT,
         "model": _named(outcome.property.own),
