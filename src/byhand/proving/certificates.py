@@ -39,7 +39,7 @@ def certificate(outcome: Outcome) -> dict[str, Any]:
         raise UsageError(
             _("only a proven property has a certificate"), expected=PROVEN, found=outcome.answer
         )
-    tokens = outcome.property.model.vocabulary.tokens
+    tokens = outcome.property.model.outputs.tokens
     goals = []
     for goal, tree in zip(outcome.property.goals, outcome.trees, strict=True):
         region = goal.shape.whole
@@ -48,7 +48,7 @@ def certificate(outcome: Outcome) -> dict[str, Any]:
     found: dict[str, Any] = {
         "format": FORMAT,
         "model": _named(outcome.property.own),
-        "property": outcome.property.source,
+        "property": as_json(outcome.property.source),
         "answer": PROVEN,
         "goals": goals,
         "least": least_of(goals),
@@ -113,8 +113,8 @@ def model_digest(model: Model) -> str:
     digest = sha256()
     spec = {one.name: getattr(model.spec, one.name) for one in fields(model.spec)}
     del spec["name"]
-    tokens = list(model.vocabulary.tokens)
-    for part in (_plain(spec), tokens, sorted(model.weights)):
+    words = [list(model.vocabulary.tokens), list(model.outputs.tokens)]
+    for part in (_plain(spec), words, sorted(model.weights)):
         digest.update(_canonical(part).encode() + b"\n")
     for name in sorted(model.weights):
         digest.update(_canonical([name, list(model.weights[name].shape)]).encode() + b"\n")
@@ -136,6 +136,11 @@ def others_of(property: Property) -> list[Model]:
         if isinstance(goal.claim, Agree) and not any(goal.claim.other is one for one in found):
             found.append(goal.claim.other)
     return found
+
+
+def as_json(tree: Any) -> Any:
+    """A plain tree as JSON reads it back: lists for tuples, texts for keys."""
+    return json.loads(_canonical(tree))
 
 
 def _canonical(tree: Any) -> str:
@@ -248,7 +253,7 @@ def _node(tree: Tree, tokens: Any) -> dict[str, Any]:
 
 def _leaf(leaf: Leaf, tokens: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"by": leaf.by}
-    if leaf.by == "letters":
+    if leaf.next:
         found["next"] = [tokens[id] for id in leaf.next]
     if leaf.by == "each":
         found["texts"] = leaf.texts
@@ -298,17 +303,23 @@ def _formed(node: dict[str, Any]) -> bool:
     match node:
         case {"cut": str(), "first": list(first), "parts": [_one, _other], **rest}:
             return not rest and all(type(value) is int for value in first)
-        case {"by": "letters", "next": list(next), "lead": str(lead), **rest}:
-            return not rest and _decimal(lead) and all(isinstance(token, str) for token in next)
-        case {"by": "each", "texts": int(), "lead": str(lead), **rest}:
-            return not rest and _decimal(lead)
+        case {"by": "letters", **rest}:
+            next = rest.pop("next", [])
+            return _said(rest) and isinstance(next, list) and all(type(t) is str for t in next)
+        case {"by": "each", "texts": int(), **rest}:
+            return _said(rest)
         case {"by": "none", **rest}:
             return not rest
     return False
 
 
-def _decimal(text: str) -> bool:
-    return bool(re.fullmatch(r"[0-9]{1,100}(\.[0-9]{1,100})?", text))
+def _said(rest: dict[str, Any]) -> bool:
+    """Whether a lead, and nothing else, is said, or none."""
+    return not rest or (rest.keys() == {"lead"} and _decimal(rest["lead"]))
+
+
+def _decimal(text: Any) -> bool:
+    return isinstance(text, str) and bool(re.fullmatch(r"[0-9]{1,100}(\.[0-9]{1,100})?", text))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -134,6 +134,11 @@ class Span(Reckoned):
         self.area, self.constant, self.factors = area, constant, factors
         self.names = tuple(sorted(factors, key=lambda name: -abs(factors[name])))
 
+    @property
+    def linear(self) -> Span:
+        """Itself: it is nothing but linear."""
+        return self
+
     def each(self) -> list[int] | None:
         """All that it may be, where it depends on one variable."""
         if len(self.factors) > 1:

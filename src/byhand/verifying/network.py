@@ -89,14 +89,17 @@ class Network:
         rows = self.weight(name)
         turned = self.spec.layout == "out_in" or name == "embed.token"
         columns = rows if turned else list(zip(*rows, strict=True))
-        sparse = [[(n, x) for n, x in enumerate(column) if isinstance(x, Form) or x != 0] for column in columns]
+        sparse = [
+            [(n, x) for n, x in enumerate(column) if isinstance(x, Form) or not x == 0]
+            for column in columns
+        ]
         plain = all(isinstance(x, arb) for row in rows for x in row)
         return sparse, arb_mat([list(column) for column in columns]).transpose() if plain else None
 
     def linear(self, x: list[Row], name: str, bias: bool = False) -> list[Row]:
         """Rows through the matrix of this name."""
         columns, plain = self.columns(name)
-        if plain and all(isinstance(one, arb) for row in x for one in row):
+        if plain is not None and all(isinstance(one, arb) for row in x for one in row):
             found = (arb_mat(x) * plain).tolist() 
         else:
             zero = self.number(ZERO)
@@ -113,6 +116,7 @@ class Network:
         Only the rows asked for leave the last block, unless attention is wanted `everywhere`.
         """
         spec, x, self.rows = self.spec, tokens, rows
+        self.shares.clear()
         if spec.embed_scale is not None:
             scale = self.number(spec.embed_scale)
             x = [[one * scale for one in row] for row in x]
@@ -178,18 +182,20 @@ class Network:
         self, at: str, attn: AttentionSpec, x: list[Row], queries: Sequence[int]
     ) -> list[Row]:
         """Each row asks (q) the rows that it sees (k) and mixes what they hand on (v)."""
-        q, k, v = self._queries_keys_values(at, attn, x, queries)
+        *asking, v = self._queries_keys_values(at, attn, x, queries)
         scale, found = self.number(ONE if attn.scale is None else attn.scale), []
         for n, query in enumerate(queries):
             mixed: Row = []
             for head in range(attn.heads):
                 own = head * attn.kv_heads // attn.heads
-                added = self._seen(at, attn, head, query)
-                scores = [_dot(q[head][n], k[own][key]) * scale + more for key, more in added.items()]
-                shares = dict(zip(added, self._softmax(scores), strict=True))
-                self.shares[at, head, query] = shares
-                mixed += [_dot(shares.values(), column)
-                          for column in zip(*(v[own][key] for key in shares), strict=True)]  # fmt: skip
+                scores = self._seen(at, attn, head, query)
+                if asking:
+                    q, k = asking[0][head][n], asking[1][own]
+                    scores = {key: _dot(q, k[key]) * scale + x for key, x in scores.items()}
+                shares = self.shares[at, head, query] = self._softmax(scores)
+                values = zip(*(v[own][key] for key in shares), strict=True)
+                mixed += [_dot(shares.values(), column) for column in values]
+                mixed += [self.number(ZERO)] * (0 if shares else attn.d_head)
             found.append(mixed)
         return self.linear(found, f"{at}.out", attn.out_bias) if attn.out else found
 
@@ -197,19 +203,22 @@ class Network:
         self, at: str, attn: AttentionSpec, x: list[Row], queries: Sequence[int]
     ) -> list[list[list[Row]]]:
         """q, k and v by head and row: through a matrix each, or cut out of a packed one."""
-        wide, starts = attn.d_head, (0, attn.q_width, attn.q_width + attn.kv_width)
-        starts, stride = ((0, wide, 2 * wide), 3 * wide) if attn.packed == "per_head" else (starts, wide)
+        wide, q_width, kv_width = attn.d_head, attn.q_width, attn.kv_width
+        starts, stride = (0, q_width, q_width + kv_width), wide
+        if attn.packed == "per_head":
+            starts, stride = (0, wide, 2 * wide), 3 * wide
         packed = self.linear(x, f"{at}.qkv", attn.q_bias) if attn.packed else None
-        biases, found = (attn.q_bias, attn.k_bias, attn.v_bias), []
-        for name, start, bias in zip("qkv", starts, biases, strict=True):
+        biases, found = {"q": attn.q_bias, "k": attn.k_bias, "v": attn.v_bias}, []
+        for name, start in zip("qkv", starts, strict=True):
+            if name != "v" and not attn.queries:
+                continue
             rows = queries if name == "q" else range(len(x))
             if packed is None:
-                all, start = self.linear([x[row] for row in rows], f"{at}.{name}", bias), 0
+                every = self.linear([x[row] for row in rows], f"{at}.{name}", biases[name])
             else:
-                all = [packed[row] for row in rows]
-            heads = [[row[first : first + wide] for row in all] for h in
-                     range(attn.heads if name == "q" else attn.kv_heads)
-                     for first in [start + h * stride]]  # fmt: skip
+                every = [packed[row][start:] for row in rows]
+            firsts = [h * stride for h in range(attn.heads if name == "q" else attn.kv_heads)]
+            heads = [[row[first : first + wide] for row in every] for first in firsts]
             if name != "v":
                 norm = attn.q_norm if name == "q" else attn.k_norm
                 heads = [self._norm(f"{at}.{name}_norm", norm, head) for head in heads]
@@ -222,22 +231,28 @@ class Network:
         if attn.rotary is None:
             return x
         rotary, found, half = attn.rotary, [list(row) for row in x], attn.rotary.width // 2
-        rates = self.weight(f"{at}.frequencies") if rotary.given else [None] * half
+        rates = f"{at}.frequencies" if rotary.given else None
         for row, place in zip(found, (self.rows.positions[row] for row in rows), strict=True):
-            for i, rate in enumerate(rates):
+            for i in range(half):
                 a, b = (i, i + half) if rotary.pairing == "half" else (2 * i, 2 * i + 1)
-                sine, cosine = self.turn(rotary.base, i, half, place, rate)
+                sine, cosine = self.turn(rotary.base, i, half, place, rates)
                 row[a], row[b] = row[a] * cosine - row[b] * sine, row[a] * sine + row[b] * cosine
         return found
 
-    def _turn(self, base: Fraction, i: int, half: int, place: int, rate: Any = None) -> Any:
-        """The sine and the cosine of place · base^(-i/half), or of place · rate."""
+    def _turn(
+        self, base: Fraction, i: int, half: int, place: int, rates: str | None = None
+    ) -> tuple[Number, Number]:
+        """The sine and the cosine of place · base^(-i/half), or of place · a rate that is given."""
         if place == 0:
             return self.number(ZERO), self.number(ONE)
         if self.exact:
             raise Wrong(_("a tie, and its numbers are not rational"))
-        rate = (ball(base).log() * -i / half).exp() if rate is None else reduce(arb.union, ends(rate))
-        return (rate * place).sin_cos()
+        if rates is None:
+            rate = (ball(base).log() * -i / half).exp()
+        else:
+            rate = reduce(arb.union, ends(self.weight(rates)[i]))
+        sine, cosine = (rate * place).sin_cos()
+        return sine, cosine
 
     def _seen(self, at: str, attn: AttentionSpec, head: int, query: int) -> dict[int, Number]:
         """The rows that a row looks at, and what is added to the score of each."""
@@ -253,18 +268,29 @@ class Network:
                 found[row] = slope * -abs(here - place)
             elif table[place] is not None:
                 found[row] = slope * -abs(here - place) + table[place]
-        if not found:
+        if not found and not attn.nothing:
             raise Wrong(_("position {position} may look at no key").format(position=here))
         return found
 
-    def _softmax(self, scores: Row) -> Row:
-        """The shares of a row of scores; they are subtracted first, so that letters cancel."""
-        if len(scores) == 1:
-            return [self.number(ONE)]
-        top = max(scores, key=middle)
-        powers = [self.number(ONE) if score is top else EXP(score - top) for score in scores]
-        inverse = INVERSE(sum(powers, self.number(ZERO)))
-        return [power * inverse for power in powers]
+    def _softmax(self, scores: dict[int, Number]) -> dict[int, Number]:
+        """The shares of scores; they are subtracted first, so that common letters cancel."""
+        if len(scores) < 2:
+            return dict.fromkeys(scores, self.number(ONE))
+        top = max(scores, key=lambda key: middle(scores[key]))
+        powers = {key: EXP(score - scores[top]) for key, score in scores.items() if key != top}
+        powers = {**dict.fromkeys(scores, self.number(ONE)), **powers}
+        inverse = INVERSE(sum(powers.values(), self.number(ZERO)))
+        return {key: power * inverse for key, power in powers.items()}
+
+    def share(self, address: str, index: Sequence[int], text: int) -> Number:
+        """An attention weight of the last pass: of a head, a query and a key of a text."""
+        at, _dot, what = address.rpartition(".")
+        if what != "weights" or not at.endswith(".attn"):
+            raise Wrong(_("bounds of {address} are not checked").format(address=address))
+        rows = self.rows.sees[self.rows.asked[text]]
+        head, query, key = index[0], rows[index[1]], rows[index[2]]
+        heads = 1 + max(head for block, head, _query in self.shares if block == at)
+        return self.shares[at, head % heads, query].get(key, self.number(ZERO))
 
     # what is worked out at once
 
@@ -300,14 +326,16 @@ class Network:
         values = sorted(place.tokens if number is None else number.among(place.tokens))
         if not values:
             raise Varies(*area.allowed)
-        base, slope, beside = self.hull(tuple(values), tuple(place.tokens[v] for v in values))
-        ranges = {(own, -1): (values[0], values[-1])} if number is None else {
-            name: (factor * area.allowed[name][0], factor * area.allowed[name][-1])
-            for name, factor in number.factors.items()}  # fmt: skip
-        middle = ball(Fraction(sum(map(sum, ranges.values())), 2) + (number.constant if number else 0))
-        form = Form(middle, {key: ball(Fraction(b - a, 2)) for key, (a, b) in ranges.items()})
-        return [a + m * form + Form(arb(0), {(own, k): far} if far else {})
-                for k, (a, m, far) in enumerate(zip(base, slope, beside, strict=True))]  # fmt: skip
+        base, slopes, beside = self.hull(tuple(values), tuple(place.tokens[v] for v in values))
+        if number is None:
+            form = _between((own, -1), values)
+        else:
+            parts = (_between(name, area.allowed[name]) * f for name, f in number.factors.items())
+            form = sum(parts, arb(number.constant))
+        return [
+            slope * form + x + (0 if far is None else Form(arb(0), {(own, k): far}))
+            for k, (x, slope, far) in enumerate(zip(base, slopes, beside, strict=True))
+        ]
 
     def _hull(self, values: tuple[int, ...], tokens: tuple[int, ...]) -> tuple[Row, Row, Row]:
         """Rows of tokens by number: base + slope · number, and how far each entry leaves the line."""
@@ -324,9 +352,15 @@ class Network:
             narrow = left.rad() <= NARROW * abs(entries[-1]).upper()
             slopes.append(slope)
             base.append(left if narrow else left.mid())
-            beside.append(arb(0) if narrow else left.rad())
+            beside.append(None if narrow else left.rad())
         return base, slopes, beside
 
 
 def _dot(one: Iterable[Number], two: Iterable[Number]) -> Number:
     return reduce(add, map(mul, one, two))
+
+
+def _between(letter: Any, values: Sequence[int]) -> Form:
+    """A number between the first and the last of some values, by a letter."""
+    low, high = values[0], values[-1]
+    return Form(ball(Fraction(low + high, 2)), {letter: ball(Fraction(high - low, 2))})

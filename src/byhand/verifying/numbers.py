@@ -74,7 +74,9 @@ def ends(x: Number) -> tuple[Number, Number]:
 
 def middle(x: Number) -> float:
     """About where a number lies."""
-    return float((x.centre if isinstance(x, Form) else x).mid()) if not isinstance(x, fmpq) else int(x.p) / int(x.q)
+    if isinstance(x, fmpq):
+        return int(x.p) / int(x.q)
+    return float((x.centre if isinstance(x, Form) else x).mid())
 
 
 class Bend:
