@@ -102,7 +102,7 @@ class GoalWork:
     ) -> None:
         self.property, self.number, self.same = property, number, same
         self.shape, self.claim = property.goals[number].shape, property.goals[number].claim
-        self.vocab = property.model.spec.vocab
+        self.vocab = property.model.spec.answers
         self.embedding = models[0].embedding
         self.passes = RegionPasses(self.shape, models)
         self.enumerations = [Enumeration(model) for model in models]
