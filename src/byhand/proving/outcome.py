@@ -144,13 +144,13 @@ class Outcome(Shown):
         """The share of the domain that is decided, from 0 to 1."""
         return share_decided(self.trees)
 
-    @property
+    @cached_property
     def text(self) -> str | None:
         """The text of the counterexample."""
         found = self.counterexample
         return None if found is None else self.property.own.vocabulary.decode(found.tokens)
 
-    @property
+    @cached_property
     def trace_command(self) -> str | None:
         """The command that shows the whole working of the counterexample."""
         if self.text is None:
