@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from byhand.counting import Inventory
     from byhand.generating import Generation
     from byhand.learning import Training, TrainingStep
-    from byhand.proving.outcome import Outcome
 
 
 def parts_cell(parts: Iterable[Part | Section], title: str = "") -> str:
@@ -73,13 +72,6 @@ def training_step_cell(step: TrainingStep) -> str:
     from byhand.document.compose.learning import step_facts
 
     return parts_cell([step_facts(step)], step.trace.model.name)
-
-
-def proof_cell(outcome: Outcome) -> str:
-    """What a search for a proof found: the answer, the domain, the cases."""
-    from byhand.document.compose.proof import report
-
-    return parts_cell(report(outcome), outcome.property.own.name)
 
 
 def inventory_cell(inventory: Inventory) -> str:

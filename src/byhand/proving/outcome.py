@@ -102,7 +102,7 @@ class Outcome(Shown):
     """The answer to a property, with everything that a report or a certificate needs.
 
     `answer` is "proven", "refuted" (with a `counterexample`) or "open" (`why`, and the regions that
-    are left in `open`).  `save` writes the certificate, or what is decided so far.
+    are left in `open`).  `save` writes the certificate of a proof.
     """
 
     property: Property
@@ -160,9 +160,8 @@ class Outcome(Shown):
         return f"byhand trace {name} {'-- ' * text.startswith('-')}{text}"
 
     def save(self, path: str | Path) -> None:
-        """Writes the certificate, which `byhand.verify` checks; of an open outcome what is decided,
-        with which `byhand.prove` goes on."""
-        display.save(self, path)
+        """Writes the certificate of a proven property, which `byhand.verify` checks."""
+        display.save(self, Path(path))
 
     def __repr__(self) -> str:
         told = self.answer
