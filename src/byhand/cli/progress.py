@@ -99,13 +99,13 @@ class Searching(Status):
         super().__init__(text)
         self.began: tuple[float, float] | None = None  # the time and the share at first
 
-    def __call__(self, share: Any, cases: int = 0) -> None:
-        """Shows the share of the domain that is decided (from 0 to 1), and the cases so far."""
-        now = time.monotonic()
+    def __call__(self, standing: Any) -> None:
+        """Shows the share of the domain that is decided (`done`), and the cases so far."""
+        now, share = time.monotonic(), standing.done
         self.began = self.began or (now, share)
         said = _("proving: {share}% of the texts decided, {cases} cases")
         left = _left(now - self.began[0], share - self.began[1], 1 - share)
-        self.text = said.format(share=percent(share), cases=whole(cases)) + left
+        self.text = said.format(share=percent(share), cases=whole(standing.cases)) + left
 
 
 def percent(share: float) -> str:
@@ -130,8 +130,8 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def searching() -> Iterator[Callable[..., None] | None]:
-    """A callback for the share of a domain that is decided; None without a terminal."""
+def searching() -> Iterator[Searching | None]:
+    """A callback for the standing of a search; None without a terminal."""
     if not can_move():
         yield None
         return

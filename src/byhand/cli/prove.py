@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +28,31 @@ from byhand.cli.speaking import (
 from byhand.errors import UsageError
 from byhand.exit_status import FINE, INTERRUPTED, NO
 from byhand.language import _
+from byhand.options import does_not_fit, refuse_together
 
 if TYPE_CHECKING:
     from byhand.proving.outcome import Outcome
 
-MOST_JOBS, MOST_SECONDS, MOST_TOKENS = 1_024, 10**8, 10**6
+MOST_JOBS, MOST_SECONDS, MOST_TOKENS, MOST_DECIMALS = 1_024, 10**9, 10**6, 1_000
 PROPERTY = {
     "[PROPERTY.yaml]": later(
         "a file that says which texts are meant and what must hold for them; the options below "
         "say the same in simple cases"
     )
 }
+
+
+def ranges(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str] | None:
+    """The variables and their ranges, each written as NAME: RANGE."""
+    found: dict[str, str] = {}
+    for value in values:
+        name, colon, range = value.partition(":")
+        if not colon or not name.strip() or not range.strip():
+            raise does_not_fit(param.opts[-1], "a: 0..9", value)
+        found[name.strip()] = range.strip()
+    return found or None
 
 
 @as_command(
@@ -52,22 +70,44 @@ PROPERTY = {
 @option(
     "--texts",
     "PATTERN",
-    later("the texts: tokens, groups and repetitions, '[0-9]{3} + [0-9]{3} ='; may be repeated"),
-    multiple=True,
+    later("the texts: tokens, sets, repetitions, variables: '[0-9]{3} + [0-9]{3} ='"),
 )
 @option("--up-to", "N", later("all texts of up to N tokens"), callback=whole_from(1, MOST_TOKENS))
-@option("--of", "TOKENS", later("with --up-to: texts of these tokens alone"))
-@option("--next", "EXPR|TOKENS", later("the next token: one of these, or what this comes to"))
-@option("--continuation", "EXPR", later("the text goes on like this, token by token"))
-@option("--agree", "OTHER", later("this other model predicts the same"))
+@option("--length", "N", later("all texts of N tokens"), callback=whole_from(1, MOST_TOKENS))
+@option("--of", "TOKENS", later("such texts of these tokens alone"))
+@option(
+    "--where",
+    "NAME:RANGE",
+    later("the values of a variable: 'a: 0..9', or what it depends on; may be repeated"),
+    multiple=True,
+    callback=ranges,
+)
+@option(
+    "--next",
+    "EXPR|TOKENS",
+    later("what comes next: an expression such as '(a + b) % 7', or one of these tokens"),
+)
+@option("--continuation", "EXPR", later("how the text goes on, token by token"))
+@option("--file", "FILE.py", later("what comes next, as a function in Python"))
+@option("--lead", "A-OVER-B", later("how far a logit leads: 'yes over no by 1/2'"))
+@option("--at", "BOUND", later("a bound of a number: 'block.0.attn.weights[0,-1,0] >= 0.9'"))
+@option("--agree", "OTHER", later("another model predicts the same"))
 @flag("--constant", later("the prediction is the same for all texts"))
 @flag("--unmoved", later("the prediction of each text is that of the model as it is"))
-@option("--printed", "N", later("for all weights that are printed like this with N decimals"))
-@option("--within", "R", later("for all weights that differ by at most R"))
-@option("--rounded-to", "FORMAT", later("for all weights that round to the same floats"))
-@option("--moved", "EPS", later("for all embeddings whose entries differ by at most EPS"))
+@option(
+    "--printed",
+    "N",
+    later("for any weights that print like these with N decimals"),
+    callback=whole_from(0, MOST_DECIMALS),
+)
+@option("--within", "R", later("for any weights at most R from these"))
+@option(
+    "--known-to", "FORMAT", later("for any weights that this float format cannot tell from these")
+)
+@option("--rounded-to", "FORMAT", later("for these weights rounded to a float format"))
+@option("--moved", "EPS", later("for any embeddings whose entries are moved by at most EPS"))
 @option("--certificate", "FILE", later("write the proof, for byhand verify to check"))
-@option("--resume", "FILE", later("go on with what was decided before"))
+@option("--resume", "FILE", later("keep all that is decided in this file, and go on from it"))
 @option(
     "--jobs",
     "N",
@@ -80,7 +120,9 @@ PROPERTY = {
     later("stop after N seconds, and say what is left"),
     callback=whole_from(1, MOST_SECONDS),
 )
-@option("--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, or its address"))
+@option(
+    "--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, or its address")
+)
 @option("--html", "FILE", later("write the report as a page with pictures"))
 @option("--pdf", "FILE", later("write the report as a PDF"))
 @json_option
@@ -101,31 +143,41 @@ def command(
     from byhand.cli.progress import searching
     from byhand.cli.saving import can_be_written
     from byhand.proofs import prove
-    from byhand.proving.outcome import INTERRUPTED as BY_CTRL_C
     from byhand.proving.outcome import PROVEN
 
-    written = {"--certificate": certificate, "--html": html, "--pdf": pdf}
+    written = {"--certificate": certificate, "--resume": resume, "--html": html, "--pdf": pdf}
     files = {name: can_be_written(said) for name, said in written.items() if said is not None}
     refuse_same_file({"MODEL": model, "PROPERTY.yaml": property}, files)
-    with searching() as progress:
+    said = given(simple, property)
+    with searching() as progress, journal(model, resume) as kept:
         outcome = prove(
             model,
             property,
             jobs=jobs,
             seconds=seconds,
-            resume=resume,
+            resume=kept.path,
             cluster=cluster,
             progress=progress,
-            **{name: said for name, said in simple.items() if said},
+            **said,
         )
-    kept = keep(outcome, files.get("--certificate"), resume)
+        kept.needed = stopped(outcome) and outcome.cases > 0
+    if certificate is not None and outcome.answer == PROVEN:
+        outcome.save(certificate)
     write_reports(outcome, files)  # first, since the reader of stdout may stop reading
     show(outcome, as_json)
-    if kept is not None:
-        tell_kept(outcome, kept)
-    if outcome.why == BY_CTRL_C:
+    tell(outcome, files.get("--certificate"), kept)
+    if outcome.why == _("interrupted"):
         return INTERRUPTED
     return FINE if outcome.answer == PROVEN else NO
+
+
+def given(simple: Mapping[str, Any], property: str | None) -> dict[str, Any]:
+    """The options that make a property and are given; none beside a PROPERTY.yaml."""
+    said = {name: it for name, it in simple.items() if it is not None and it is not False}
+    for name in said:
+        option_name = "--" + name.replace("_", "-")
+        refuse_together({"PROPERTY.yaml": property is not None, option_name: True})
+    return said
 
 
 def refuse_same_file(read: Mapping[str, str | None], written: Mapping[str, Path]) -> None:
@@ -145,40 +197,53 @@ def refuse_same_file(read: Mapping[str, str | None], written: Mapping[str, Path]
 # ------------------------------------------------------------------ what is kept
 
 
-def keep(outcome: Outcome, certificate: Path | None, resume: str | None) -> Path | None:
-    """Writes the certificate, or what a search has decided that was stopped; returns the file.
+@dataclass
+class Kept:
+    """The file in which what is decided is kept, and whether it is needed after the search."""
 
-    A search that was stopped loses nothing: without a file to write, there is one beside the user,
-    named after the model.
+    path: Path
+    needed: bool
+
+
+@contextmanager
+def journal(model: str, resume: str | None) -> Iterator[Kept]:
+    """The file of --resume; without it one among the temporary files, removed unless needed.
+
+    So a search that is stopped loses nothing, whether or not anybody thought of it before.
     """
-    from byhand.proving.outcome import INTERRUPTED, OUT_OF_TIME, REFUTED
-
-    stopped = outcome.why in (INTERRUPTED, OUT_OF_TIME) and outcome.cases > 0
-    path = certificate
-    if path is None and stopped:
-        path = Path(resume or f"{one_word(outcome.property.own.name)}.open.json")
-    if path is None or outcome.answer == REFUTED:
-        return None
-    outcome.save(path)
-    return path
-
-
-def one_word(name: str) -> str:
-    """A name as that of a file: letters, digits and hyphens."""
-    return re.sub(r"[^\w-]+", "-", name)[:60].strip("-") or "proof"
+    if resume is not None:
+        yield Kept(Path(resume), True)
+        return
+    name = re.sub(r"[^\w-]+", "-", Path(model).stem)[:40]
+    number, path = tempfile.mkstemp(".journal", f"byhand-{name}-")
+    os.close(number)
+    kept = Kept(Path(path), False)
+    try:
+        yield kept
+    finally:
+        if not kept.needed:
+            kept.path.unlink(missing_ok=True)
 
 
-def tell_kept(outcome: Outcome, path: Path) -> None:
+def stopped(outcome: Outcome) -> bool:
+    """Whether a search could have gone on."""
+    return outcome.why in (_("interrupted"), _("out of time"))
+
+
+def tell(outcome: Outcome, certificate: Path | None, kept: Kept) -> None:
     """Says on stderr where the certificate is, or how to go on."""
     from byhand.proving.outcome import PROVEN
 
-    if outcome.answer == PROVEN:
-        talk(_("the certificate is in {file}; check it with").format(file=path))
-        talk(f"  byhand verify {shlex.quote(outcome.called)} {shlex.quote(str(path))}", to_copy=True)
-        return
-    talk(_("what is decided is in {file}; go on with").format(file=path))
-    again = typed(click.get_current_context(), without=("resume",))
-    talk(f"  {again} --resume {shlex.quote(str(path))}", to_copy=True)
+    if certificate is not None and outcome.answer == PROVEN:
+        talk(_("the certificate is in {file}; check it with").format(file=certificate))
+        words = ["byhand", "verify", outcome.called, str(certificate)]
+        talk(f"  {shlex.join(words)}", to_copy=True)
+    elif certificate is not None:
+        talk(_("there is no certificate: nothing is proven"))
+    if stopped(outcome) and kept.needed:
+        talk(_("what is decided is kept; go on with"))
+        again = typed(click.get_current_context(), without=("resume", "seconds"))
+        talk(f"  {again} --resume {shlex.quote(str(kept.path))}", to_copy=True)
 
 
 def typed(ctx: click.Context, without: Sequence[str] = ()) -> str:
@@ -211,15 +276,19 @@ def show(outcome: Outcome, as_json: bool) -> None:
     from byhand.cli.printing import print_parts
     from byhand.document.compose.proof import report
 
-    print_parts(report(outcome))
+    print_parts(report(outcome, outcome.called))
 
 
 def write_reports(outcome: Outcome, files: Mapping[str, Path]) -> None:
     """Writes the report as a page and as a PDF, where it is asked for, and says where they are."""
-    from byhand.document import proof
+    from byhand.document.proof import proof_page, proof_pdf
     from byhand.drafts import write_whole
 
-    for name, draw in (("--html", proof.page), ("--pdf", proof.pdf)):
-        if name in files:
-            write_whole(files[name], draw(outcome))
-            talk(_("the report is in {file}").format(file=files[name]))
+    drawn = {}
+    if "--html" in files:
+        drawn[files["--html"]] = proof_page(outcome, outcome.called).encode()
+    if "--pdf" in files:
+        drawn[files["--pdf"]] = proof_pdf(outcome, outcome.called)
+    for path, content in drawn.items():
+        write_whole(path, content)
+        talk(_("the report is in {file}").format(file=path))

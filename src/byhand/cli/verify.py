@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from byhand.cli.printing import print_data, print_parts
 from byhand.cli.speaking import MODEL, as_command, json_option, later, option, whole_from
 from byhand.exit_status import FINE, NO
 
