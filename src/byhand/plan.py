@@ -128,6 +128,18 @@ class Plan:
         return Plan(self.spec, self.length, steps, aliases)
 
 
+def keys_and_values(plan: Plan) -> dict[str, str]:
+    """The steps that attention reads as keys and values, by the address a later plan gives them."""
+    found = {}
+    for step in plan:
+        layer = step.address.rpartition(".")[0]
+        if step.op == "scores" and "k" in step.inputs:
+            found[f"{layer}.past_k"] = step.inputs["k"]
+        elif step.op == "mix":
+            found[f"{layer}.past_v"] = step.inputs["v"]
+    return found
+
+
 class Sheet:
     """The sheet of paper a plan is written on: collects lines, knows the sizes of the axes."""
 

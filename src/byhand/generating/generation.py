@@ -19,7 +19,7 @@ from byhand.generating.sampling import Sampling
 from byhand.language import _
 from byhand.model import Model
 from byhand.numbers.base import Numbers
-from byhand.plan import Plan
+from byhand.plan import keys_and_values
 from byhand.tokens import Continuation
 from byhand.worked import Worked
 
@@ -240,15 +240,3 @@ class Generation(Iterator[Chosen], Shown):
             where=where,
             found=found,
         )
-
-
-def keys_and_values(plan: Plan) -> dict[str, str]:
-    """The steps that attention reads as keys and values, by the address a later plan gives them."""
-    found = {}
-    for step in plan:
-        layer = step.address.rpartition(".")[0]
-        if step.op == "scores":
-            found[f"{layer}.past_k"] = step.inputs["k"]
-        elif step.op == "mix":
-            found[f"{layer}.past_v"] = step.inputs["v"]
-    return found

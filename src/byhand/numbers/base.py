@@ -52,6 +52,27 @@ class Printed:
     value: Fraction
     places: int
 
+    @property
+    def radius(self) -> Fraction:
+        """Half a unit of the last place."""
+        return Fraction(1, 2 * 10**self.places)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A weight entry that may be any number within a radius of its value."""
+
+    value: Fraction
+    radius: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A weight entry known only to lie within `radius` of `value`."""
+
+    value: Fraction
+    radius: Fraction
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -103,7 +124,8 @@ class Numbers(Adjoints, ABC):
 
     @abstractmethod
     def admit(self, data: Any) -> Array:
-        """The array of weights: entries are Fraction, Expression, Printed, ABSENT, or floats."""
+        """The array of weights: entries are Fraction, Expression, Printed, Within, ABSENT or
+        floats."""
 
     def admit_frequencies(self, data: Any) -> Array:
         """Given frequencies of RoPE; floats keep them finer, for products with large positions."""
