@@ -178,11 +178,12 @@ def tree(terminal: Terminal, part: CaseTree) -> Iterator[str]:
     line = [(" ", "")] * columns
     for level in part.levels:
         line = _level(level, line)
+        end = len("".join(sign for sign, _kind in line).rstrip())
         pieces = (
             terminal.ink("".join(sign for sign, _kind in group), INKS.get(kind, "quiet"))
-            for kind, group in groupby(line, lambda one: one[1])
+            for kind, group in groupby(line[:end], lambda one: one[1])
         )
-        yield (INDENT + "".join(pieces)).rstrip()
+        yield INDENT + "".join(pieces)
     if part.left_out:
         yield from quiet_lines(f"… {left_out_words(part.left_out)}", terminal.width, terminal.ink)
     yield from _decisions(terminal, part.decisions, FILLS)

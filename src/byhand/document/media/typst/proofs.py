@@ -48,7 +48,7 @@ def _shape(shape: TextShape, example: str) -> str:
 
 def _cell(cell: PlaceCell) -> str:
     said = (_or_none(text) for text in (cell.values, cell.example))
-    return call("place-cell", string(cell.kind), words(cell.text), *said)
+    return array([string(cell.kind), words(cell.text), *said])
 
 
 def case_table(part: CaseTable) -> str:
@@ -68,7 +68,7 @@ def case_table(part: CaseTable) -> str:
     corner = f"{part.down} \\ {part.across}" if part.down else part.across
     table = call(
         "case-table",
-        words(sentence(part.title or _("the cases"))),
+        _or_none(sentence(part.title)),
         words(corner),
         array(map(words, part.heads)),
         array(rows),
