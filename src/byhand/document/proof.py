@@ -46,4 +46,5 @@ def notebook_cell(outcome: Outcome) -> str:
 
     found = title(outcome)
     shown = (part for section in sections(outcome) for part in section.parts)
-    return parts_cell((found, answer(outcome), *shown), found.name)
+    sheets = ("explained.css", "proof.css")
+    return parts_cell((found, answer(outcome), *shown), sheets=sheets)

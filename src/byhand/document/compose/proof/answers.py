@@ -32,7 +32,7 @@ MOST_WEIGHTS = 8
 DIGITS = 6  # of the number that goes wrong
 
 
-def answer(outcome: Outcome) -> Answer:
+def answer(outcome: Outcome, *, timed: bool = True) -> Answer:
     """The answer with its figures: texts, cases, passes, time, the least lead."""
     if outcome.answer == PROVEN:
         word, sentence = _("Proven"), _proven(outcome)
@@ -40,7 +40,7 @@ def answer(outcome: Outcome) -> Answer:
         word, sentence = _("Open"), _open(outcome)
     else:
         word, sentence = _("Refuted"), _refuted(outcome)
-    return Answer(outcome.answer, word, sentence, tuple(_figures(outcome)))
+    return Answer(outcome.answer, word, sentence, tuple(_figures(outcome, timed)))
 
 
 def _proven(outcome: Outcome) -> str:
@@ -83,13 +83,14 @@ def _quoted(text: str) -> str:
     return _("“{token}”").format(token=text)
 
 
-def _figures(outcome: Outcome) -> Iterator[tuple[str, str]]:
+def _figures(outcome: Outcome, timed: bool) -> Iterator[tuple[str, str]]:
     whole = outcome.texts
     if whole is not None and outcome.answer != OPEN:
         yield _("texts"), counted(whole)
     yield _("cases"), words.whole(outcome.cases)
     yield _("passes"), words.whole(outcome.passes)
-    yield _("time"), seconds(outcome.seconds)
+    if timed:
+        yield _("time"), seconds(outcome.seconds)
     least = outcome.least
     if least is not None and least.lead is not None and outcome.answer != "refuted":
         yield least_words(outcome), f"≥ {at_least(least.lead)}"

@@ -37,7 +37,7 @@ def answer(part: Answer) -> Markup:
         said,
         element("p", prose(told(part.sentence)), class_="said"),
         element("dl", *figures),
-        class_=f"answer is-{part.kind}",
+        class_=f"conclusion is-{part.kind}",
     )
 
 
