@@ -54,6 +54,14 @@ class Printed:
 
 
 @dataclass(frozen=True, slots=True)
+class Within:
+    """A weight entry known only to lie within `radius` of `value`."""
+
+    value: Fraction
+    radius: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something a reader should know about one entry of a step: a limit taken, a sign left open."""
 

@@ -52,6 +52,7 @@ class Computed:
     function: Callable[[Mapping[str, Any]], int]  # of numbers, or of `wholes.Range`s
     values: Values  # all that it may give
     source: str = ""  # how it was written
+    among: Callable[[Region], Values] | None = None  # all that it may give in a region
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +173,29 @@ class Region:
     def values_at(self, place: Place) -> Values:
         """The numbers that a place may hold: those with a token, between its ends."""
         if isinstance(place.value, Computed):
-            return place.value.values
+            return place.value.among(self) if place.value.among else place.value.values
         low, high = place.value.ends(self.allowed)
         if len(place.value.factors) == 1:
             ((name, factor),) = place.value.factors
             own = {place.value.constant + factor * value for value in self.allowed[name]}
             return tuple(sorted(own.intersection(place.tokens)))
         return tuple(sorted(value for value in place.tokens if low <= value <= high))
+
+    def first(self) -> dict[str, int] | None:
+        """Some assignment that has a text, found by narrowing; None where there is none."""
+        todo: list[Region | None] = [self.narrowed()]
+        while todo:
+            region = todo.pop()
+            if region is None:
+                continue
+            name = next(iter(region.free), None)
+            if name is None:
+                assigned = {one: values[0] for one, values in region.allowed.items()}
+                if region.holds(assigned):
+                    return assigned
+            else:
+                todo.extend(reversed(region.cut(name, region.allowed[name][:1])))
+        return None
 
     def assignments(self) -> Iterator[dict[str, int]]:
         """Every assignment of values that has a text, in the order of the variables."""
