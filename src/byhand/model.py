@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from byhand import display
+from byhand.dimensions import UNNAMED, Dimensions
 from byhand.display import one_line
 from byhand.spec import ModelSpec, size_of
 from byhand.tokens import Tokenizer
@@ -34,6 +35,7 @@ class Model:
     family: str | None = None  # of a checkpoint's module names: "gpt2", "llama", "gpt_neox"
     ends: tuple[int, ...] = ()  # ids of tokens that end a text
     notes: tuple[str, ...] = field(default=())  # what is known about it, shown with the trace
+    dimensions: Dimensions = UNNAMED  # the names of dimensions, where its maker gave some
 
     @property
     def name(self) -> str:

@@ -103,6 +103,8 @@ class AttentionSpec:
     packed: str | None = None
     out: bool = True
     out_bias: bool = False
+    queries: bool = True  # False: no q and k; a score is what the table and the slopes say
+    nothing: bool = False  # True: a query with no key to look at mixes nothing, which is 0
 
     def __post_init__(self) -> None:
         _positive("attention.heads", self.heads)
@@ -138,8 +140,24 @@ class AttentionSpec:
                     _("concatenated, since there are fewer key heads than query heads"),
                     self.packed,
                 )
+        if not self.queries:
+            self._check_without_queries()
         if self.out_bias and not self.out:
             raise _refuse("attention.bias.out", _("false, since there is no output matrix"), "true")
+
+    def _check_without_queries(self) -> None:
+        """Refuses what only queries and keys can have."""
+        for key, there in (
+            ("attention.scale", self.scale is not None),
+            ("attention.packed", self.packed is not None),
+            ("attention.q_norm", self.q_norm.kind != "none"),
+            ("attention.k_norm", self.k_norm.kind != "none"),
+            ("attention.bias.q", self.q_bias),
+            ("attention.bias.k", self.k_bias),
+            ("position", self.rotary is not None),
+        ):
+            if there:
+                raise _refuse(key, _("nothing, since there are no queries and keys"), key)
 
     @property
     def q_width(self) -> int:
@@ -356,7 +374,7 @@ def _attention(spec: ModelSpec, at: str, attn: AttentionSpec) -> Iterator[Parame
             ("q", q, attn.q_bias),
             ("k", kv, attn.k_bias),
             ("v", kv, attn.v_bias),
-        ):
+        )[0 if attn.queries else 2 :]:
             yield _matrix(spec, f"{at}.{name}", "attention", d, side)
             if bias:
                 yield _tensor(f"{at}.{name}_bias", "attention", "bias", side)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from byhand.dimensions import Dimensions
 from byhand.errors import TextError
 from byhand.files import scalars, tree
 from byhand.files.architecture import read_architecture
+from byhand.files.naming import read_dimensions
 from byhand.files.tensors import read_weights
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.model import Model
-from byhand.spec import ModelSpec
+from byhand.spec import ModelSpec, Parameter
 from byhand.tokens import KINDS, Tokenizer, Vocabulary, too_long
 
 KEYS = ("name", "about", "vocabulary", "text", "target", "end", "notes", "model", "weights")
@@ -42,7 +44,7 @@ def parse_spec(text: str, file: str = "model.yaml") -> ModelSpec:
     return _spec(tree.read(text, file), Path(file).stem)[0]
 
 
-def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
+def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary, Dimensions]:
     root.only(*KEYS)
     name = root.get("name")
     vocabulary = read_vocabulary(_needed(root, "vocabulary"))
@@ -50,15 +52,25 @@ def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
     if not isinstance(model, Table):
         raise model.wrong(_("model is a table"), expected="d_model, layers, …")
     spec = read_architecture(model, stem if name is None else scalars.text(name), len(vocabulary))
-    return spec, vocabulary
+    return spec, vocabulary, read_dimensions(model, spec)
 
 
 def _model(root: Table, stem: str, folder: Path | None) -> Model:
     return model_of(root, *_spec(root, stem), folder)
 
 
-def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path | None) -> Model:
+def model_of(
+    root: Table,
+    spec: ModelSpec,
+    vocabulary: Tokenizer,
+    dimensions: Dimensions,
+    folder: Path | None,
+) -> Model:
     """The model of an architecture and a vocabulary, with the rest read from `root`."""
+
+    def named(parameter: Parameter) -> tuple[Sequence[str], ...]:
+        return dimensions.of_sides(parameter, spec, vocabulary.tokens, vocabulary.tokens)
+
     about, text, target, end = map(root.get, ("about", "text", "target", "end"))
     if text is not None:
         with _located(text):
@@ -74,7 +86,7 @@ def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path |
             ends = (vocabulary.id(_plain(end)),)
     return Model(
         spec=spec,
-        weights=read_weights(root.get("weights"), spec, root, folder),
+        weights=read_weights(root.get("weights"), spec, named, root, folder),
         vocabulary=vocabulary,
         text=None if text is None else _plain(text),
         target=None if target is None else _plain(target),
@@ -82,6 +94,7 @@ def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path |
         about="" if about is None else scalars.text(about),
         source=root.file,
         notes=_notes(root.get("notes")),
+        dimensions=dimensions,
     )
 
 

@@ -107,7 +107,7 @@ def _heading(model: Model) -> Iterator[str]:
         table["end"] = model.vocabulary.tokens[model.ends[0]]
     if model.notes:
         table["notes"] = list(model.notes)
-    table["model"] = model_table(model.spec)
+    table["model"] = model_table(model.spec, model.dimensions)
     yield from _dump(table).splitlines()
 
 
