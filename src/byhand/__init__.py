@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from byhand.numbers.base import Numbers, Prediction
     from byhand.numbers.enclosed.enclosure import Enclosure
     from byhand.numbers.exact.value import Value
+    from byhand.proofs import prove, verify
+    from byhand.proving.outcome import Outcome
     from byhand.spec import ModelSpec
     from byhand.tracing import Trace
     from byhand.train.minigpt import MiniGPT
@@ -55,6 +57,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "Model": "byhand.model",
     "ModelSpec": "byhand.spec",
     "Numbers": "byhand.numbers.base",
+    "Outcome": "byhand.proving.outcome",
     "Prediction": "byhand.numbers.base",
     "Rational": "byhand.decimals",
     "SavedStep": "byhand.golden.reading",
@@ -76,9 +79,11 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "make_model": "byhand.files.making",
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
+    "prove": "byhand.proofs",
     "step": "byhand.lessons",
     "trace": "byhand.api",
     "traces": "byhand.api",
+    "verify": "byhand.proofs",
 }
 
 __all__ = [
@@ -97,6 +102,7 @@ __all__ = [
     "Model",
     "ModelSpec",
     "Numbers",
+    "Outcome",
     "Prediction",
     "Rational",
     "SavedStep",
@@ -119,9 +125,11 @@ __all__ = [
     "make_model",
     "open_model",
     "open_trace",
+    "prove",
     "step",
     "trace",
     "traces",
+    "verify",
 ]
 
 

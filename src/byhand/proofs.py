@@ -76,11 +76,13 @@ def prove(
     is kept; if it is there, the search goes on from it.  `progress` is called with the standing.
 
     >>> import byhand
-    >>> outcome = byhand.prove("tiny", up_to=2, next="a")
-    >>> outcome
-    <Outcome of tiny: proven for 12 texts in 2 cases>
-    >>> float(outcome.least.lead) > 0
-    True
+    >>> byhand.prove("tiny", texts="a .", next="a")
+    <Outcome of tiny: proven for 3 texts in 1 case>
+    >>> found = byhand.prove("tiny", texts=". b", next="a")
+    >>> found
+    <Outcome of tiny: refuted by 'b b'>
+    >>> found.counterexample.address, found.trace_command
+    ('logits[1,0]', "byhand trace tiny 'b b'")
     """
     from byhand.proving.search import prove as search
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from byhand.proving.outcome import Outcome
 
 MOST_JOBS, MOST_SECONDS, MOST_TOKENS, MOST_DECIMALS = 1_024, 10**9, 10**6, 1_000
+TEXTS = ("texts", "up_to", "length")  # options that say which texts
+CLAIMS = ("next", "continuation", "file", "lead", "at", "agree", "constant", "unmoved")
 PROPERTY = {
     "[PROPERTY.yaml]": later(
         "a file that says which texts are meant and what must hold for them; the options below "
@@ -172,12 +174,19 @@ def command(
 
 
 def given(simple: Mapping[str, Any], property: str | None) -> dict[str, Any]:
-    """The options that make a property and are given; none beside a PROPERTY.yaml."""
+    """The options that make a property; none of them beside a PROPERTY.yaml."""
     said = {name: it for name, it in simple.items() if it is not None and it is not False}
     for name in said:
-        option_name = "--" + name.replace("_", "-")
-        refuse_together({"PROPERTY.yaml": property is not None, option_name: True})
+        refuse_together({"PROPERTY.yaml": property is not None, _dashed(name): True})
+    for names, missing in ((TEXTS, _("no texts are given")), (CLAIMS, _("nothing is claimed"))):
+        if property is None and not said.keys() & set(names):
+            expected = ", ".join(("PROPERTY.yaml", *map(_dashed, names)))
+            raise UsageError(missing, expected=_("one of {names}").format(names=expected))
     return said
+
+
+def _dashed(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def refuse_same_file(read: Mapping[str, str | None], written: Mapping[str, Path]) -> None:
