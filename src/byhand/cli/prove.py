@@ -229,6 +229,11 @@ def journal(model: str, resume: str | None) -> Iterator[Kept]:
     kept = Kept(Path(path), False)
     try:
         yield kept
+    except KeyboardInterrupt:  # a second one, while the first was being answered
+        kept.needed = len(kept.path.read_bytes().splitlines()) > 1
+        if kept.needed:
+            tell_how_to_go_on(kept)
+        raise
     finally:
         if not kept.needed:
             kept.path.unlink(missing_ok=True)
@@ -250,9 +255,14 @@ def tell(outcome: Outcome, certificate: Path | None, kept: Kept) -> None:
     elif certificate is not None:
         talk(_("there is no certificate: nothing is proven"))
     if stopped(outcome) and kept.needed:
-        talk(_("what is decided is kept; go on with"))
-        again = typed(click.get_current_context(), without=("resume", "seconds"))
-        talk(f"  {again} --resume {shlex.quote(str(kept.path))}", to_copy=True)
+        tell_how_to_go_on(kept)
+
+
+def tell_how_to_go_on(kept: Kept) -> None:
+    """Says on stderr how to go on with what is decided."""
+    talk(_("what is decided is kept; go on with"))
+    again = typed(click.get_current_context(), without=("resume", "seconds"))
+    talk(f"  {again} --resume {shlex.quote(str(kept.path))}", to_copy=True)
 
 
 def typed(ctx: click.Context, without: Sequence[str] = ()) -> str:
@@ -267,8 +277,9 @@ def typed(ctx: click.Context, without: Sequence[str] = ()) -> str:
         elif said is True:
             words.append(param.opts[-1])
         else:
-            each = said if isinstance(said, tuple) else (said,)
-            words += [f"{param.opts[0]} {shlex.quote(str(one))}" for one in each]
+            pairs = said.items() if isinstance(said, dict) else ()
+            each = [f"{name}: {range}" for name, range in pairs] or [str(said)]
+            words += [f"{param.opts[0]} {shlex.quote(one)}" for one in each]
     return " ".join(words)
 
 
