@@ -122,10 +122,10 @@ def prepare(
     backward = backward or any(name.startswith(GRAD) for name in (*only, *at))
     losses = losses or not {"losses", "mean_loss", "targets"}.isdisjoint((*only, *at))
     words, target = words_of(model, text, target)
-    goal = None if target is None else model.vocabulary.id(target)
+    goal = None if target is None else model.outputs.id(target)
     losses = losses or (backward and goal is None)
     if losses:
-        batch = read_batch(model.vocabulary, (words,), target=goal)
+        batch = read_batch(model, (words,), target=goal)
         tokens, targets = batch.tokens, batch.targets
     else:
         tokens, targets = model.vocabulary.encode(words), None

@@ -9,6 +9,7 @@ in floats or on tensors.
     pos · query · key   positions of the text          head · kv_head   attention heads
     d                   width of the residual stream   d_head           width of a head
     d_ff                width inside the MLP           vocab            the vocabulary
+    outputs             the words of the head, where they are others than the vocabulary
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def _plan(run: Pass, target: bool, losses: bool) -> Plan:
     spec, length, past = run.spec, run.length, run.past
     w = Sheet(pos=length, query=length, key=past + length, past=past)
     w.sizes |= {"d": spec.d_model, "vocab": spec.vocab, "one": 1}
+    w.sizes[spec.answer_axis] = spec.answers
 
     w.line("tokens", "given", "text → ids", ("pos",))
     stream = _embed(w, run)
@@ -64,7 +66,7 @@ def _plan(run: Pass, target: bool, losses: bool) -> Plan:
     w.also(f"stream.{len(spec.blocks)}", stream)
     final = _norm(w, "final.norm", spec.final_norm, stream)
     _unembed(w, spec, final)
-    w.line("probs", "softmax", "softmax(logits)", ("pos", "vocab"), {"x": "logits"})
+    w.line("probs", "softmax", "softmax(logits)", ("pos", spec.answer_axis), {"x": "logits"})
     w.line("next", "argmax", "argmax(logits)", ("pos",), {"x": "logits"})
     if target:
         w.line("target", "given", "text → id", ())
@@ -112,12 +114,12 @@ def _embed(w: Sheet, run: Pass) -> str:
 
 
 def _unembed(w: Sheet, spec: ModelSpec, stream: str) -> None:
-    """The logits: the stream times the unembedding, one logit for each token of the vocabulary."""
+    """The logits: the stream times the unembedding, one logit for each word it may answer."""
     w.line(
         "logits",
         "linear",
         ("x·Eᵀ" if spec.tied else _shown_matrix(spec, "x", "W_head")) + " + b" * spec.head_bias,
-        ("pos", "vocab"),
+        ("pos", spec.answer_axis),
         {
             "x": stream,
             "weight": WEIGHT + ("embed.token" if spec.tied else "head"),

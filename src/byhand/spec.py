@@ -233,6 +233,7 @@ class ModelSpec:
     tied: bool = True
     head_bias: bool = False
     layout: str = "in_out"
+    outputs: int | None = None  # the words that the head knows; None: those of the vocabulary
 
     def __post_init__(self) -> None:
         _positive("vocabulary", self.vocab)
@@ -247,8 +248,23 @@ class ModelSpec:
             raise _refuse("position.base", _("a number above 0"), self.position_base)
         if self.position == "sinusoidal" and self.d_model % 2:
             raise _refuse("d_model", _("an even number, for sinusoidal positions"), self.d_model)
+        if self.outputs is not None:
+            _positive("outputs", self.outputs)
+            if self.tied:
+                found = _("a head tied to embed.token")
+                raise _refuse("head.tied", _("false, since the outputs are other words"), found)
         for layer, block in enumerate(self.blocks):
             self._check_block(layer, block)
+
+    @property
+    def answers(self) -> int:
+        """How many words the head knows: the logits of a position."""
+        return self.vocab if self.outputs is None else self.outputs
+
+    @property
+    def answer_axis(self) -> str:
+        """The axis of the logits: "vocab", or "outputs" where these are other words."""
+        return "vocab" if self.outputs is None else "outputs"
 
     @property
     def causal(self) -> bool:
@@ -318,10 +334,11 @@ def _inventory(spec: ModelSpec) -> Iterator[Parameter]:
     for layer, block in enumerate(spec.blocks):
         yield from _block(spec, f"block.{layer}", block)
     yield from _norm("final.norm", spec.final_norm, d)
+    answers = (spec.answer_axis, spec.answers)
     if not spec.tied:
-        yield _matrix(spec, "head", "head", d, vocab)
+        yield _matrix(spec, "head", "head", d, answers)
     if spec.head_bias:
-        yield _tensor("head_bias", "head", "bias", vocab)
+        yield _tensor("head_bias", "head", "bias", answers)
 
 
 Side = tuple[str, int]

@@ -86,7 +86,7 @@ CASES = [
         "nested more than 20 deep"),
     # ------------------------------------------------------------------ the document
     Bad("name: small", "nmae: small", "1: nmae", "there is no key 'nmae' here",
-        "name, about, vocabulary, text, target, end, notes, model, weights", "nmae",
+        "name, about, vocabulary, outputs, text, target, end, notes, model, weights", "nmae",
         NEAREST("name")),
     Bad("name: small", "name:", "1: name", "some text is missing", "text", "nothing"),
     Bad("name: small", "name: small\nend: z", "2: end", "'z' is not in the vocabulary"),

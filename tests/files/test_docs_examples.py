@@ -39,7 +39,7 @@ def answer(model: Model, text: str) -> str:
     assert last.proven
     assert not last.tied
     assert last.id is not None
-    return model.vocabulary.tokens[last.id]
+    return model.outputs.tokens[last.id]
 
 
 @pytest.mark.parametrize("text", COMPLETE, ids=range(len(COMPLETE)))
@@ -50,7 +50,7 @@ def test_every_model_file_on_the_page_opens(text: str, tmp_path: Path) -> None:
 
 
 def test_there_are_several_of_them() -> None:
-    assert len(COMPLETE) == 5
+    assert len(COMPLETE) == 6
 
 
 def test_the_error_shown_on_the_page_is_the_real_one() -> None:
@@ -137,3 +137,10 @@ def test_the_walker_of_the_page_turns_where_he_should() -> None:
     assert model.dimensions.units == (("turn",),)
     assert answer(model, "north right") == "east"
     assert model.weights["block.0.attn.score_table"].data.tolist() == [[[0, None]] * 2]
+
+
+def test_the_first_bit_of_the_page_is_even_or_odd() -> None:
+    model = parse_model(found("first"), "first.yaml")
+    assert {text: answer(model, text) for text in ("0", "1", "0 1", "1 0 0 1")} == {
+        "0": "even", "1": "odd", "0 1": "even", "1 0 0 1": "odd",
+    }  # fmt: skip

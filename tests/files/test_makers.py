@@ -193,3 +193,78 @@ def test_queries_and_nothing_are_kept_when_a_model_is_written() -> None:
         {"block.0.attn.score_table": "previous"},
     )
     assert parse_model(write_model(model), "m.yaml").spec.blocks == model.spec.blocks
+
+
+# ------------------------------------------------------------------ words of the answer
+
+FIRST = """\
+name: first
+vocabulary: ["0", "1"]
+outputs: [even, odd, "1"]
+text: 1 0
+target: odd
+model:
+  stream: [bit, seen]
+  context: 4
+  layers: 1
+  attention: {queries: false, score_table: true, d_head: 1}
+  mlp: none
+weights:
+  embed.token: {entries: {"1,bit": 1}}
+  block.0.attn.v: {entries: {"bit,0": 1}}
+  block.0.attn.score_table: first
+  block.0.attn.out: {entries: {"0,seen": 1}}
+  head: {entries: {"seen,odd": 2, "seen,even": -1, "bit,1": 3}}
+"""
+
+
+def test_a_model_may_answer_with_words_of_its_own() -> None:
+    model = parse_model(FIRST)
+    assert (model.spec.vocab, model.spec.outputs, model.spec.tied) == (2, 3, False)
+    assert model.outputs.tokens == ("even", "odd", "1")
+    trace = byhand.trace(model)
+    assert trace.plan["logits"].axes == ("pos", "outputs")
+    assert trace["logits"].value.tolist() == [[-1, 2, 3], [-1, 2, 0]]
+    assert [trace.answer(found.id or 0) for found in trace.next or ()] == ["1", "odd"]
+    assert trace.target == 1
+    assert repr(trace).endswith("next 'odd', proven>")
+    assert byhand.count(model)["count.total"] == 4 + 2 + 2 + 6
+
+
+def test_these_words_are_kept_when_a_model_is_written() -> None:
+    model = parse_model(FIRST)
+    again = parse_model(write_model(model))
+    assert (again.outputs.tokens, again.spec.outputs, again.target) == (
+        ("even", "odd", "1"), 3, "odd",
+    )  # fmt: skip
+
+
+def test_generation_goes_on_only_with_tokens_of_the_vocabulary() -> None:
+    model = parse_model(FIRST)
+    stopped = byhand.generate(model, "1 0", count=3)
+    assert ("".join(c.text for c in stopped), stopped.ended) == (" odd", "answer")
+    assert stopped.text == "1 0 odd"
+    fed = byhand.generate(model, "1", count=2)
+    assert [chosen.token for chosen in fed] == ["1", "1"]
+    assert (fed.tokens, fed.ended) == ((1, 1, 1), "count")
+
+
+def test_only_the_target_counts_where_the_text_cannot_say_what_should_come() -> None:
+    model = parse_model(FIRST)
+    trace = byhand.trace(model, losses=True)
+    assert trace.targets == (-1, 1)
+    with pytest.raises(byhand.errors.TextError, match="answers with words of its own"):
+        byhand.trace(model, "0 1", losses=True)
+
+
+def test_outputs_cannot_be_tied_to_the_embedding() -> None:
+    with pytest.raises(byhand.errors.ModelFileError) as caught:
+        parse_model(FIRST.replace("  mlp: none", "  mlp: none\n  head: {tied: true}"), "m.yaml")
+    assert caught.value.where == "m.yaml:12: model.head.tied"
+    assert caught.value.expected == "false, since the outputs are other words"
+
+
+def test_a_target_must_be_a_word_of_the_answer() -> None:
+    with pytest.raises(byhand.errors.InputError) as caught:
+        parse_model(FIRST.replace("target: odd", 'target: "0"'), "m.yaml")
+    assert caught.value.where == "m.yaml:5: target"

@@ -43,9 +43,9 @@ _BLOCK_KEYS = ("norm", "attention", "mlp", "residual", "position")
 _NORM_KEYS = ("kind", "eps", "gain", "bias")
 
 
-def read_architecture(node: Table, name: str, vocab: int) -> ModelSpec:
-    """The spec of the `model:` table."""
-    return _Reader(node, name, vocab).model()
+def read_architecture(node: Table, name: str, vocab: int, outputs: int | None = None) -> ModelSpec:
+    """The spec of the `model:` table; `outputs` counts the head's words, where they are its own."""
+    return _Reader(node, name, vocab, outputs).model()
 
 
 @contextmanager
@@ -80,10 +80,11 @@ class _Positions:
 
 
 class _Reader:
-    def __init__(self, node: Table, name: str, vocab: int) -> None:
+    def __init__(self, node: Table, name: str, vocab: int, outputs: int | None) -> None:
         self.node = node
         self.name = name
         self.vocab = vocab
+        self.outputs = outputs
 
     def model(self) -> ModelSpec:
         node = self.node
@@ -114,9 +115,10 @@ class _Reader:
                 position_base=positions.base,
                 embed_scale=None if scale is None else self.scale(scale),
                 final_norm=self.final_norm(),
-                tied=self.flag(head, "tied", True),
+                tied=self.flag(head, "tied", self.outputs is None),
                 head_bias=self.flag(head, "bias", False),
                 layout="in_out" if layout is None else scalars.word(layout, *LAYOUTS),
+                outputs=self.outputs,
             )
 
     # ------------------------------------------------------------------------ tables and keys

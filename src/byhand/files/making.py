@@ -19,7 +19,7 @@ from byhand.dimensions import UNNAMED
 from byhand.display import Shown
 from byhand.expression import Expression, write
 from byhand.files.architecture import read_architecture
-from byhand.files.document import model_of, read_vocabulary
+from byhand.files.document import Words, model_of, read_outputs, read_vocabulary
 from byhand.files.naming import read_dimensions
 from byhand.files.tree import Array, List, Node, Scalar, Table
 from byhand.files.writing import float_text
@@ -40,6 +40,7 @@ def make_model(
     text: str | None = None,
     target: str | None = None,
     end: str | None = None,
+    outputs: Sequence[str] | Mapping[str, Any] | None = None,
     about: str = "",
     notes: Iterable[str] = (),
 ) -> Model:
@@ -74,12 +75,15 @@ def make_model(
     known: Any = vocabulary
     if isinstance(vocabulary, str) or not hasattr(vocabulary, "encode"):
         known = read_vocabulary(_node(vocabulary, "vocabulary"))
+    answers = None if outputs is None else read_outputs(_node(outputs, "outputs"))
     dimensions = UNNAMED
     if not isinstance(spec, ModelSpec):
         table = _node(spec, "model")
         if not isinstance(table, Table):
             raise table.wrong(_("model is a table"), expected="d_model, layers, …")
-        spec = read_architecture(table, name or "model", len(known))
+        spec = read_architecture(
+            table, name or "model", len(known), None if answers is None else len(answers)
+        )
         dimensions = read_dimensions(table, spec)
     elif spec.vocab != len(known):
         raise Node("", 0, "vocabulary").wrong(
@@ -87,7 +91,9 @@ def make_model(
             expected=str(spec.vocab),
             found=str(len(known)),
         )
-    return model_of(root, replace(spec, name=name or spec.name), known, dimensions, None)
+    return model_of(
+        root, replace(spec, name=name or spec.name), Words(known, answers, dimensions), None
+    )
 
 
 def _node(value: Any, key: str) -> Node:

@@ -60,14 +60,6 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """A weight entry that may be any number within a radius of its value."""
-
-    value: Fraction
-    radius: Fraction
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
     """A weight entry known only to lie within `radius` of `value`."""
 
     value: Fraction
