@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from byhand.proving.domain import Region, Values
-from byhand.proving.properties import Property
+
+if TYPE_CHECKING:
+    from byhand.proving.properties import Property
 
 PROVEN, REFUTED, OPEN = "proven", "refuted", "open"
 
