@@ -16,14 +16,13 @@ from byhand import forward
 from byhand.errors import InputError, TextError, Undecided
 from byhand.evaluate import work_out
 from byhand.generating import Generation, Sampling, generate
-from byhand.generating.generation import keys_and_values
 from byhand.model import Model
 from byhand.models import open_model
 from byhand.numbers.base import Numbers, Prediction
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
 from byhand.numbers.pencil import Pencil
-from byhand.plan import Step
+from byhand.plan import Step, keys_and_values
 from byhand.tokens import Ids
 from byhand.weights import Tensor, Weights
 from byhand.worked import Worked

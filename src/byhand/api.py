@@ -145,7 +145,7 @@ def as_word(model: Model, name: str, token: str | int | None) -> str | None:
     """A token as people write it, given as a text or as its id."""
     if token is None or isinstance(token, str):
         return token
-    vocabulary = model.vocabulary
+    vocabulary = model.outputs
     options.refuse_unless_whole(name, token, 0, len(vocabulary) - 1)
     word = vocabulary.tokens[token]
     if vocabulary.id(word) != token:

@@ -27,7 +27,7 @@ from byhand.language import _
 from byhand.spec import ModelSpec, Parameter, learned, parameters
 from byhand.weights import Weights
 
-_ORDER = ("vocab", "context", "d", "d_ff", "heads", "kv_heads", "d_head")  # in a product
+_ORDER = ("vocab", "outputs", "context", "d", "d_ff", "heads", "kv_heads", "d_head")  # in a product
 _SYMBOL = re.compile(r"[a-z][a-z_]*")
 PARTS = ("embedding", "position", "attention", "mlp", "norm", "head")
 
@@ -210,7 +210,12 @@ def _line(spec: ModelSpec, address: str, members: list[Parameter]) -> Line:
 
 def _symbols(spec: ModelSpec, layer: int | None) -> dict[str, int]:
     """What the letters of the glossary stand for in this layer."""
-    symbols = {"vocab": spec.vocab, "d": spec.d_model, "context": spec.context or 0}
+    symbols = {
+        "vocab": spec.vocab,
+        spec.answer_axis: spec.answers,
+        "d": spec.d_model,
+        "context": spec.context or 0,
+    }
     if layer is not None:
         attention, mlp = spec.blocks[layer].attention, spec.blocks[layer].mlp
         if attention:

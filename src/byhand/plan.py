@@ -18,6 +18,7 @@ from byhand.language import _
 from byhand.spec import ModelSpec
 
 WEIGHT = "weight."
+SCORES = ("scores", "table_scores")  # the operations that make attention scores
 GRAD = "grad."  # before the name of a step or a weight: the gradient of the loss with respect to it
 
 
@@ -126,6 +127,18 @@ class Plan:
         steps = tuple(step for step in self.steps if step.address in needed)
         aliases = {name: to for name, to in self.aliases.items() if to in needed}
         return Plan(self.spec, self.length, steps, aliases)
+
+
+def keys_and_values(plan: Plan) -> dict[str, str]:
+    """The steps that attention reads as keys and values, by the address a later plan gives them."""
+    found = {}
+    for step in plan:
+        layer = step.address.rpartition(".")[0]
+        if step.op == "scores" and "k" in step.inputs:
+            found[f"{layer}.past_k"] = step.inputs["k"]
+        elif step.op == "mix":
+            found[f"{layer}.past_v"] = step.inputs["v"]
+    return found
 
 
 class Sheet:

@@ -1,7 +1,7 @@
 """Weights: named tensors of exact numbers.
 
 "0.2" is 1/5 and a float32 is the dyadic rational it is.  A tensor's data is a NumPy float array, or
-an object array.  Objects are Fraction, Expression (`sqrt(2)/2`), Printed, Unknown, or ABSENT
+an object array.  Objects are Fraction, Expression (`sqrt(2)/2`), Printed, Within, Unknown or ABSENT
 (`masked`).  Nothing here computes with them.
 """
 
@@ -74,6 +74,10 @@ class Tensor:
     def floats(self) -> bool:
         """Whether the entries are floats, rather than objects."""
         return self.dtype != np.dtype(object)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: the data as it is here, opened."""
+        return Tensor, (self.name, np.array(self.data), self.same_as)
 
     def __repr__(self) -> str:
         return f"<Tensor {self.name}: {'×'.join(map(str, self.shape))} {self.dtype}>"

@@ -52,6 +52,11 @@ class Printed:
     value: Fraction
     places: int
 
+    @property
+    def radius(self) -> Fraction:
+        """Half a unit of the last place."""
+        return Fraction(1, 2 * 10**self.places)
+
 
 @dataclass(frozen=True, slots=True)
 class Within:
@@ -111,7 +116,8 @@ class Numbers(Adjoints, ABC):
 
     @abstractmethod
     def admit(self, data: Any) -> Array:
-        """The array of weights: entries are Fraction, Expression, Printed, ABSENT, or floats."""
+        """The array of weights: entries are Fraction, Expression, Printed, Within, ABSENT or
+        floats."""
 
     def admit_frequencies(self, data: Any) -> Array:
         """Given frequencies of RoPE; floats keep them finer, for products with large positions."""
@@ -247,13 +253,30 @@ class Numbers(Adjoints, ABC):
         the table has ABSENT.  `queries` and `keys` are positions, and index the table.
         """
 
+    def table_scores(
+        self,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        heads: int,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        """table[head, query, key] - slope·|query position - key position|, or 0 without either.
+
+        These are `scores` of queries and keys that are 0.
+        """
+        q, k = (self.admit(np.zeros((heads, len(rows), 1))) for rows in (queries, keys))
+        return self.scores(q, k, table=table, slopes=slopes, mask=mask, queries=queries, keys=keys)
+
     @abstractmethod
     def softmax(self, x: Array) -> Array:
-        """Softmax over the last axis; ABSENT entries stay absent."""
+        """Softmax over the last axis; ABSENT entries stay absent, and so does a row of them."""
 
     @abstractmethod
     def mix(self, weights: Array, v: Array) -> Array:
-        """Σ_key weights[head, query, key] · v[kv_head, key]."""
+        """Σ_key weights[head, query, key] · v[kv_head, key]; 0 where all weights are ABSENT."""
 
     @abstractmethod
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:

@@ -25,7 +25,7 @@ from byhand.evaluate import Admitted, Job, Progress, Sink, pencil_sized
 from byhand.language import _, whole
 from byhand.missing_bits import Shortfall, shortfall
 from byhand.model import Model
-from byhand.numbers.base import Prediction, Printed, Unknown
+from byhand.numbers.base import Prediction, Printed, Unknown, Within
 from byhand.numbers.enclosed.enclosure import (
     LOG2_OF_10,
     Enclosing,
@@ -196,7 +196,7 @@ def known_to_so_many_decimals(model: Model) -> bool:
     scores lies between 0 and 1 until the scores are known.
     """
     objects = (tensor.data.flat for tensor in model.weights.values() if not tensor.floats)
-    return any(isinstance(entry, Printed) for data in objects for entry in data)
+    return any(isinstance(entry, Printed | Within) for data in objects for entry in data)
 
 
 def asked_steps(job: Job) -> tuple[str, ...]:
@@ -236,7 +236,7 @@ def same_logits(logits: Step, weights: Mapping[str, Tensor], tokens: Sequence[in
 
 
 def _known(weight: Any) -> bool:
-    return not isinstance(weight, Printed | Unknown)
+    return not isinstance(weight, Printed | Unknown | Within)
 
 
 def tied(found: Prediction) -> Prediction:

@@ -182,7 +182,7 @@ def unproven(trace: Trace) -> Finding:
 def _open(one: Unproven, proof: Proof, trace: Trace) -> str:
     """What is undecided, and how close it is."""
     if one.asked == "next":
-        tokens = [words.token_label(trace.token(id)) for id in one.candidates]
+        tokens = [words.token_label(trace.answer(id)) for id in one.candidates]
         text = _("{address}: {tokens}, {distance} apart")
         return text.format(
             address=one.address,

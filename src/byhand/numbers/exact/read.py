@@ -24,7 +24,7 @@ from byhand.expression import (
     write,
 )
 from byhand.language import _
-from byhand.numbers.base import ABSENT, Printed
+from byhand.numbers.base import ABSENT, Printed, Within
 from byhand.numbers.exact.names import ONE
 from byhand.numbers.exact.space import Space
 from byhand.numbers.exact.value import Value
@@ -46,14 +46,14 @@ def evaluate(
 
 
 def admitted(entry: Any, space: Space) -> Value | None:
-    """The value of a weight, exactly: a rational, an expression, a printed number or a float."""
+    """The value of a weight, exactly: a rational, an expression, a range or a float."""
     if isinstance(entry, Value) or entry is ABSENT:
         return entry
     if isinstance(entry, Fraction | int):
         return space.value(entry)
     if isinstance(entry, Rational):  # NumPy's integers are
         return space.value(Fraction(entry))
-    if isinstance(entry, Printed):
+    if isinstance(entry, Printed | Within):
         return space.printed(entry)
     if isinstance(entry, Expression):
         return evaluate(entry, space)

@@ -17,7 +17,7 @@ from byhand.numbers.exact.value import Atom, How, Value
 from byhand.numbers.exact.write import Writer
 
 if TYPE_CHECKING:
-    from byhand.numbers.base import Printed
+    from byhand.numbers.base import Printed, Within
 
 
 class Space(Angles):
@@ -42,9 +42,10 @@ class Space(Angles):
                     multiples.unit = unit
                     table.setdefault(unit.key, multiples)
 
-    def printed(self, number: Printed) -> Value:
-        """A new name for a rounded number, which lies within half a unit of its last place."""
-        return self._known_within(self.value(number.value), fmpq(1, 2) / fmpq(10) ** number.places)
+    def printed(self, number: Printed | Within) -> Value:
+        """A new name for a rounded number, or for another that is known within a radius."""
+        radius = fmpq(number.radius.numerator, number.radius.denominator)
+        return self._known_within(self.value(number.value), radius)
 
     def ranged(self, ball: arb, how: How | None = None) -> Value:
         """A new name for a number in this ball, about which nothing else is known."""

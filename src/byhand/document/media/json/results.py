@@ -72,11 +72,11 @@ def _compared_tokens(found: Compared) -> list[dict[str, Any]] | None:
         {
             "position": position,
             "id": one.id,
-            "token": None if one.id is None else trace.token(one.id),
+            "token": None if one.id is None else trace.answer(one.id),
             "proven": one.proven,
             "margin": None if one.margin is None else enclosure_data(one.margin, digits)[0],
             "float_id": other.id,
-            "float_token": None if other.id is None else trace.token(other.id),
+            "float_token": None if other.id is None else trace.answer(other.id),
             "same": one.id == other.id if one.proven else None,
         }
         for position, (one, other) in enumerate(zip(trace.next, found.floats.next, strict=True))

@@ -17,7 +17,7 @@ from flint import arb, arb_mat, ctx, fmpq
 from byhand.errors import InputError
 from byhand.expression import Expression
 from byhand.language import _
-from byhand.numbers.base import ABSENT, Array, Printed
+from byhand.numbers.base import ABSENT, Array, Printed, Within
 from byhand.numbers.enclosed.balls.arrays import matrix
 from byhand.numbers.exact.read import evaluate
 from byhand.numbers.exact.space import Space
@@ -76,9 +76,8 @@ def _known(entry: Any, space: Space) -> arb | Fraction | Value | None:
     """A ball that holds at every precision; else the number to make balls from."""
     if isinstance(entry, arb) or entry is ABSENT:
         return entry
-    if isinstance(entry, Printed):
-        half_unit = Fraction(1, 2 * 10**entry.places)
-        return interval(entry.value, half_unit)
+    if isinstance(entry, Printed | Within):
+        return interval(entry.value, entry.radius)
     if isinstance(entry, Expression):
         value = evaluate(entry, space)
         return value if value.fraction is None else _known(value.fraction, space)

@@ -1,0 +1,120 @@
+"""Enumeration: every text of a region on its own, thousands at once, each common prefix once.
+
+Texts are sorted, so that their prefixes form a tree.  It is worked out position by position in
+blocks: the keys and values of a prefix are handed on to all texts that begin with it.  Where a
+model looks ahead, or a number of another position is asked for, whole texts lie side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand.numbers.forms import Form, take_cases
+from byhand.proving.questions import Bounded, Question
+from byhand.proving.region_passes import Weighed, bounded, leads, spread
+from byhand.proving.text_tables import Texts
+
+BLOCK = 2048  # prefixes worked out together
+Places = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Texts next to each other, and the numbers after each; `nodes` says which case a text is."""
+
+    start: int
+    stop: int
+    nodes: Places
+    value: Form
+
+
+class Enumeration:
+    """The passes of a model over single texts."""
+
+    def __init__(self, model: Weighed) -> None:
+        self.model = model
+        self.passes = 0
+
+    def logits(self, texts: Texts) -> Iterator[Block]:
+        """The logits after each text, block by block."""
+        if self.model.model.spec.causal:
+            yield from self._after(texts, 0, range(len(texts)), {}, np.zeros(len(texts), np.intp))
+        else:
+            for block in self._side_by_side(texts, "logits"):
+                last = block.value.each(lambda x: x[..., -1, :])
+                yield Block(block.start, block.stop, block.nodes, last)
+
+    def step(self, texts: Texts, address: str) -> Iterator[Block]:
+        """A step of the pass of each text, block by block."""
+        yield from self._side_by_side(texts, address)
+
+    def _side_by_side(self, texts: Texts, address: str) -> Iterator[Block]:
+        length = texts.tokens.shape[1]
+        size = max(1, BLOCK // length)
+        for start in range(0, len(texts), size):
+            tokens = texts.tokens[start : start + size]
+            value = self.model.step(self.model.embedded(tokens), address)
+            self.passes += 1
+            yield Block(start, start + len(tokens), np.arange(len(tokens)), value)
+
+    def _after(
+        self, texts: Texts, level: int, rows: range, past: dict[str, Form], parents: Places
+    ) -> Iterator[Block]:
+        """The texts of some rows, whose prefixes before `level` are worked out: the keys and values
+        of `past`, case `parents` for each row."""
+        begins = texts.branches[rows.start : rows.stop] <= level
+        begins[0] = True
+        firsts = np.flatnonzero(begins)
+        last = level == texts.tokens.shape[1] - 1
+        model = self.model
+        kept = [] if last else [*(model.joined if level else model.kept).values()]
+        plan = model.plan(1, level, "logits") if last else model.plan(1, level, *kept)
+        for place in range(0, len(firsts), BLOCK):
+            some = firsts[place : place + BLOCK]
+            end = firsts[place + BLOCK] if place + BLOCK < len(firsts) else len(begins)
+            nodes = np.cumsum(begins[some[0] : end]) - 1
+            within = range(rows.start + int(some[0]), rows.start + int(end))
+            found: list[Form] = []
+            if last or kept:
+                embedded = self.model.embedded(texts.tokens[rows.start + some, level][:, None])
+                before = {name: take_cases(form, parents[some]) for name, form in past.items()}
+                found = model.work(plan, embedded, before, ["logits"] if last else kept)
+                self.passes += 1
+            if last:
+                value = found[0].each(lambda x: x[..., -1, :])
+                yield Block(within.start, within.stop, nodes, value)
+            else:
+                handed_on = dict(zip(model.kept, found, strict=True))
+                yield from self._after(texts, level + 1, within, handed_on, nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What enclosures say of some texts."""
+
+    holds: npt.NDArray[np.bool_]  # proven to hold
+    lead: npt.NDArray[np.float64]  # a lower bound
+
+
+def told(models: Sequence[Enumeration], texts: Texts, questions: Sequence[Question]) -> Told:
+    """What enclosures say of the questions, one for each text; all models must agree."""
+    holds, lead = np.ones(len(texts), dtype=bool), np.full(len(texts), np.inf)
+    ahead = np.full(len(texts), -1, dtype=np.intp)
+    first = questions[0]
+    for place, model in enumerate(models):
+        number = first.address if isinstance(first, Bounded) else None
+        for block in model.step(texts, number) if number else model.logits(texts):
+            rows = slice(block.start, block.stop)
+            value = spread(take_cases(block.value, block.nodes), len(block.nodes))
+            if number:
+                found = bounded(value, [], questions[rows])
+            else:
+                found = leads(value, [], questions[rows], ahead[rows] if place else None)
+            ahead[rows] = found.ahead
+            holds[rows] &= found.holds
+            lead[rows] = np.minimum(lead[rows], found.lead)
+    return Told(holds, lead)

@@ -1,0 +1,254 @@
+"""Passes of whole regions: many regions of one shape worked out in forms, and what they decide.
+
+The plan is the usual one, with the forms of regions given in place of embeddings.  Where no
+position looks ahead, only the last one is worked out in full; of the others, only what it reads.
+Logits are subtracted as forms before any bound is taken, so that what they share cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byhand import forward
+from byhand.evaluate import Admitted, work_out
+from byhand.model import Model
+from byhand.numbers.forms import Form, Forms, differences, ends
+from byhand.plan import Plan, keys_and_values
+from byhand.proving.domain import Region, Shape
+from byhand.proving.hulls import Embedding, above
+from byhand.proving.questions import Ahead, Bounded, Leads, Question
+from byhand.proving.region_forms import Key, RegionForms
+from byhand.proving.text_tables import Ids
+from byhand.worked import Worked
+
+Floats = npt.NDArray[np.float64]
+TOKENS = 0  # any id: embeddings are given
+
+
+class Weighed:
+    """A model ready for passes in forms: its weights, admitted once, and its embedding."""
+
+    def __init__(self, model: Model, embedding: Embedding) -> None:
+        self.model = model
+        self.embedding = embedding
+        self.numbers = Forms()
+        self.weights = Admitted(model.weights, self.numbers)
+        for name in model.weights:  # before any text: weights known within ranges get letters
+            if name.endswith(".score_table"):
+                self.weights.table(name, 1)
+            else:
+                self.weights[name]
+        self._plans: dict[tuple[Any, ...], Plan] = {}
+        # what later positions read of a first one, and of one that has others before it
+        self.kept = keys_and_values(forward.plan(model.spec, 1))
+        self.joined = {past: past.replace(".past_", ".all_") for past in self.kept}
+
+    def plan(self, length: int, past: int, *wanted: str) -> Plan:
+        """The plan of what is wanted, of so many positions after a past."""
+        key = (length, past, wanted)
+        if key not in self._plans:
+            self._plans[key] = forward.plan(self.model.spec, length, past=past).only(wanted)
+        return self._plans[key]
+
+    def work(
+        self, plan: Plan, embedded: Form, past: dict[str, Form], wanted: Sequence[str]
+    ) -> list[Form]:
+        """The wanted steps, where the embeddings and the earlier keys and values are these."""
+        given: dict[str, Any] = {
+            address: Worked(plan[address], form, self.numbers)
+            for address, form in (("embed.token", embedded), *past.items())
+        }
+        done = work_out(
+            plan, self.weights, (TOKENS,) * plan.length, self.numbers, given=given, keep=wanted
+        )
+        for address in wanted:
+            if (missing := done[address].missing) is not None:
+                raise missing.error(address)
+        return [done[address].value for address in wanted]
+
+    def embedded(self, tokens: Ids) -> Form:
+        """The embeddings of tokens (text, position), one text a case."""
+        table, scale = self.weights["embed.token"], self.model.spec.embed_scale
+        ids: Any = tokens
+        found: Form = self.numbers.embed(table, ids, scale=scale)
+        if not self.embedding.moved:
+            return found
+        errors = found.errors.copy()
+        errors[0] = np.nextafter(errors[0] + above(self.embedding.moved), inf)
+        return Form(found.terms, errors)
+
+    def last(self, embedded: Form) -> Form:
+        """The logits of the last position."""
+        length = embedded.shape[0]
+        if length == 1 or not self.model.spec.causal:
+            plan = self.plan(length, 0, "logits")
+            (logits,) = self.work(plan, embedded, {}, ["logits"])
+        else:
+            past: dict[str, Form] = {}
+            if self.kept:
+                earlier = self.plan(length - 1, 0, *self.kept.values())
+                before = embedded.each(lambda x: x[..., :-1, :])
+                found = self.work(earlier, before, {}, [*self.kept.values()])
+                past = dict(zip(self.kept, found, strict=True))
+            plan = self.plan(1, length - 1, "logits")
+            (logits,) = self.work(plan, embedded.each(lambda x: x[..., -1:, :]), past, ["logits"])
+        return logits.each(lambda x: x[..., -1, :])
+
+    def step(self, embedded: Form, address: str) -> Form:
+        """One step of the pass, all positions of it."""
+        plan = self.plan(embedded.shape[0], 0, address)
+        (value,) = self.work(plan, embedded, {}, [plan[address].address])
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What one pass found of several regions: for each a lead, and the numbers behind it."""
+
+    holds: npt.NDArray[np.bool_]  # (case,)
+    lead: Floats  # (case,): a lower bound of what must be positive, or at least a bound
+    ahead: npt.NDArray[np.intp]  # (case,): the token that leads
+    terms: Floats  # (letter + 1, case): of the least lead
+    errors: Floats  # (letter + 1, case)
+    keys: list[Key | None]  # of the letters; None for those of weights
+
+    @property
+    def fails(self) -> npt.NDArray[np.bool_]:
+        """(case,): whether the least lead is negative throughout the region."""
+        far = np.abs(self.terms[1:]).sum(axis=0) + self.errors.sum(axis=0)
+        found: npt.NDArray[np.bool_] = self.terms[0] + far * (1 + 1e-9) < 0
+        return found
+
+
+class RegionPasses:
+    """The passes of the regions of one shape, in one model or two that must agree."""
+
+    def __init__(self, shape: Shape, models: Sequence[Weighed]) -> None:
+        self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
+        self.positions = range(len(shape.places))
+
+    def look_at(self, region: Region) -> None:
+        """Raises NoText where a place of the region has no token."""
+        for position in self.positions:
+            self.models[0][1].held(position, region)
+
+    def work(self, regions: Sequence[Region], questions: Sequence[Question]) -> Findings:
+        """What the questions, one for each region, are answered by one pass of each model."""
+        found: Findings | None = None
+        for model, forms in self.models:
+            terms, errors, own = forms.of(regions, self.positions)
+            embedded = model.numbers.given(terms, errors)
+            keys = [None] * model.numbers.weight_letters + own
+            if isinstance(questions[0], Bounded):
+                value = spread(model.step(embedded, questions[0].address), len(regions))
+                return bounded(value, keys, questions)
+            logits = spread(model.last(embedded), len(regions))
+            more = leads(logits, keys, questions, None if found is None else found.ahead)
+            found = more if found is None else _both(found, more)
+        assert found is not None
+        return found
+
+
+def spread(form: Form, cases: int) -> Form:
+    """The form with every case of its own."""
+    if form.cases == cases:
+        return form
+    return Form(
+        np.repeat(form.terms, cases, axis=1),
+        np.repeat(form.errors, cases, axis=1),
+        None if form.absent is None else np.broadcast_to(form.absent, (cases, *form.shape)),
+    )
+
+
+def leads(
+    logits: Form, keys: list[Key | None], questions: Sequence[Question], ahead: Any = None
+) -> Findings:
+    """Whether a token that a question allows leads all that it does not, case by case."""
+    cases, vocab = logits.terms.shape[1:]
+    led = np.ones((cases, vocab), dtype=bool)  # which tokens must be behind
+    by = np.zeros(cases)
+    middles = logits.terms[0].copy()
+    for case, question in enumerate(questions):
+        match question:
+            case Leads(tokens) if tokens is not None:
+                led[case, list(tokens)] = False
+                middles[case, led[case]] = -np.inf
+            case Ahead(token, others, least):
+                led[case] = False
+                led[case, list(others)] = True
+                middles[case] = -np.inf
+                middles[case, token] = 0
+                by[case] = above(least)
+    front = middles.argmax(axis=1) if ahead is None else ahead
+    every = np.arange(cases)
+    led[every, front] = False
+    apart = differences(logits, front)
+    low = np.where(led, ends(apart)[0], np.inf)
+    worst = low.argmin(axis=1)
+    lead = low[every, worst]
+    if isinstance(questions[0], Leads):
+        fine = (low > 0) | ((low == 0) & (np.arange(vocab) > front[:, None]))
+    else:
+        fine = low >= by[:, None]
+    terms = apart.terms[:, every, worst]
+    terms[0] -= by
+    return Findings(
+        (fine | ~led).all(axis=1), lead, front, terms, apart.errors[:, every, worst], keys
+    )
+
+
+def bounded(value: Form, keys: list[Key | None], questions: Sequence[Question]) -> Findings:
+    """Whether the numbers that are asked for are within their bounds, case by case."""
+    asked = [one for one in questions if isinstance(one, Bounded)]
+    cases = np.arange(len(asked))
+    index: tuple[Any, ...] = tuple(
+        np.array([one.index[axis] % side for one in asked]) for axis, side in enumerate(value.shape)
+    )
+    sign = np.where([one.most for one in asked], -1.0, 1.0)
+    terms = value.terms[(slice(None), cases, *index)] * sign
+    errors = value.errors[(slice(None), cases, *index)].copy()
+    if value.absent is not None:
+        hidden = np.broadcast_to(value.absent, value.terms.shape[1:])
+        absent = hidden[(cases, *index)]
+        terms[:, absent], errors[:, absent] = 0.0, 0.0
+    bounds = [one.bound if one.most else -one.bound for one in asked]
+    low = ends(Form(terms, errors))[0]
+    lead = np.array([
+        below(Fraction(x) + bound) if isfinite(x) else -inf
+        for x, bound in zip(low.tolist(), bounds, strict=True)
+    ])  # fmt: skip
+    terms[0] += np.array([float(bound) for bound in bounds])
+    return Findings(lead >= 0, lead, np.zeros(len(asked), dtype=np.intp), terms, errors, keys)
+
+
+def _both(one: Findings, other: Findings) -> Findings:
+    """What two models have found together: the smaller lead of each case."""
+    keys = list(dict.fromkeys((*one.keys, *other.keys)))
+    second = other.lead < one.lead
+    terms, errors = (
+        np.where(second, _lined_up(others, other.keys, keys), _lined_up(own, one.keys, keys))
+        for own, others in ((one.terms, other.terms), (one.errors, other.errors))
+    )
+    least = np.minimum(one.lead, other.lead)
+    return Findings(one.holds & other.holds, least, one.ahead, terms, errors, keys)
+
+
+def _lined_up(rows: Floats, own: list[Key | None], keys: list[Key | None]) -> Floats:
+    """Rows (letter + 1, case) in the order of other keys."""
+    found = np.zeros((1 + len(keys), rows.shape[1]))
+    found[0] = rows[0]
+    for row, key in zip(rows[1:], own, strict=False):
+        found[1 + keys.index(key)] += row
+    return found
+
+
+def below(x: Fraction) -> float:
+    """A float that is at most x."""
+    return -above(-x)
