@@ -10,8 +10,7 @@ from pathlib import Path
 
 import byhand
 from byhand.model import Model
-from byhand.proving.claims import Function, Next
-from byhand.proving.domain import Place, Region, Shape, Variable, Whole
+from byhand.proving.domain import Region
 from byhand.proving.outcome import (
     OPEN,
     PROVEN,
@@ -22,11 +21,10 @@ from byhand.proving.outcome import (
     Split,
     Tree,
 )
-from byhand.proving.properties import Goal, Property
+from byhand.proving.properties import Property, read_property
 from byhand.tokens import Vocabulary
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
-DIGITS = {digit: digit for digit in range(10)}
 Decide = Callable[[Region | None], Leaf]
 
 
@@ -35,26 +33,15 @@ def clock() -> Model:
     return byhand.open_model(str(EXAMPLES / "clock.yaml"))
 
 
-def variable(name: str, factor: int = 1) -> Whole:
-    return Whole(0, ((name, factor),))
-
-
 def sums_modulo_seven() -> Property:
-    tokens = {number: number for number in range(7)}
-    shape = Shape(
-        (Place(variable("a"), tokens), Place(variable("b"), tokens)),
-        (Variable("a", tuple(range(7))), Variable("b", tuple(range(7)))),
+    return read_property(
+        {
+            "property": "the clock adds modulo 7",
+            "texts": {"pattern": "{a} {b}", "where": {"a": "0..6", "b": "0..6"}},
+            "claim": {"next": "(a + b) % 7"},
+        },
+        clock(),
     )
-    answers = Function(lambda at: ((at["a"] + at["b"]) % 7,), "(a + b) % 7")
-    source = {"property": "the clock adds modulo 7"}
-    return Property(clock(), (Goal(shape, Next(answers)),), clock(), source=source)
-
-
-def cut(tree: Leaf, name: str, first: tuple[int, ...], decide: Decide) -> Tree:
-    """A case cut in two, each part decided anew."""
-    assert tree.region is not None
-    one, other = tree.region.cut(name, first)
-    return Split(tree.region, name, first, (decide(one), decide(other)))
 
 
 def letters(region: Region | None) -> Leaf:
@@ -73,6 +60,7 @@ def each(region: Region | None) -> Leaf:
     )
 
 
+@cache
 def proven_clock() -> Outcome:
     """Row 0 by letters, rows 1 to 3 text by text, the rest text by text in another case."""
     property = sums_modulo_seven()
@@ -88,6 +76,7 @@ def proven_clock() -> Outcome:
     return Outcome(property, PROVEN, (tree,), 0.0421, 43)
 
 
+@cache
 def refuted_clock() -> Outcome:
     """The same, but after 3 and 5 comes 2."""
     found = proven_clock()
@@ -114,28 +103,25 @@ def refuted_clock() -> Outcome:
 # ------------------------------------------------------------------ an adder
 
 
-def ten_digits(length: int = 10) -> Property:
-    """Sums digit by digit: b = s - a, as 'a9 … a0 + b9 … b0 ='."""
+@cache
+def ten_digits() -> Property:
+    """Sums digit by digit: b = s - a."""
     vocabulary = Vocabulary((*map(str, range(10)), "+", "="), "words")
-    model = replace(clock(), vocabulary=vocabulary)
-    places = range(length - 1, -1, -1)
-    shape = Shape(
-        (
-            *(Place(variable(f"a{k}"), DIGITS) for k in places),
-            Place.of_token(10),
-            *(Place(Whole(0, ((f"s{k}", 1), (f"a{k}", -1))), DIGITS) for k in places),
-            Place.of_token(11),
-        ),
-        (
-            *(Variable(f"a{k}", tuple(range(10))) for k in places),
-            *(Variable(f"s{k}", tuple(range(19))) for k in places),
-        ),
+    spec = replace(clock().spec, context=30)
+    return read_property(
+        {
+            "property": "the sum of two numbers of ten digits",
+            "texts": {
+                "pattern": "{a9} … {a0} + {b9} … {b0} =",
+                "where": {"a0..a9": "0..9", "s0..s9": "0..18", "b0..b9": "s - a"},
+            },
+            "claim": {"next": "s9 // 10"},
+        },
+        replace(clock(), spec=spec, vocabulary=vocabulary),
     )
-    answers = Function(lambda at: (at[f"s{length - 1}"] // 10,), f"s{length - 1} // 10")
-    source = {"property": "the sum of two numbers of ten digits"}
-    return Property(model, (Goal(shape, Next(answers)),), model, source=source)
 
 
+@cache
 def adder(leaves: int = 2_000, decide: Decide = letters, answer: str = PROVEN) -> Outcome:
     """A tree with so many cases, cut digit by digit from the last on; the widest is cut first."""
     property = ten_digits()
@@ -164,6 +150,7 @@ def _grown(region: Region | None, leaves: int, depth: int, decide: Decide) -> Tr
     )
 
 
+@cache
 def open_adder() -> Outcome:
     """Out of time: what has 18 in its second last sum is left."""
 
@@ -179,22 +166,26 @@ def open_adder() -> Outcome:
 # ------------------------------------------------------------------ texts of several lengths
 
 
+@cache
 def texts_up_to(length: int = 4) -> Outcome:
     """All texts of up to so many tokens, each length text by text."""
-    tokens = {number: number for number in range(7)}
-    goals, trees = [], []
-    for count in range(1, length + 1):
-        names = [f"t{place}" for place in range(count)]
-        shape = Shape(
-            tuple(Place(variable(name), tokens) for name in names),
-            tuple(Variable(name, tuple(range(7))) for name in names),
-        )
-        answers = Function(lambda at: (at["t0"],), "t0")
-        goals.append(Goal(shape, Next(answers)))
-        trees.append(each(shape.whole))
-    source = {"property": "the first token comes again"}
-    property = Property(clock(), tuple(goals), clock(), source=source)
-    return Outcome(property, PROVEN, tuple(trees), 3.25, 2_800)
+    model = replace(clock(), spec=replace(clock().spec, context=length))
+    source = {"texts": {"up to": length}, "claim": {"next": "text[0]"}}
+    property = read_property(source, model)
+    trees = tuple(each(goal.shape.whole) for goal in property.goals)
+    return Outcome(property, PROVEN, trees, 3.25, 2_800)
+
+
+@cache
+def listed_texts() -> Outcome:
+    """A few texts of a list, one goal."""
+    source = {
+        "texts": ["5 4", "1 1", "0 6"],
+        "claim": {"next": {"table": {"5 4": "2", "1 1": "2", "0 6": "6"}}},
+    }
+    property = read_property(source, clock())
+    trees = tuple(each(goal.shape.whole) for goal in property.goals)
+    return Outcome(property, PROVEN, trees, 0.01, 1)
 
 
 OUTCOMES: dict[str, Callable[[], Outcome]] = {
@@ -203,4 +194,5 @@ OUTCOMES: dict[str, Callable[[], Outcome]] = {
     "adder": adder,
     "open": open_adder,
     "lengths": texts_up_to,
+    "list": listed_texts,
 }

@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # an outcome is shown by what opens no models
     from byhand.proving.properties import Property
 
 PROVEN, REFUTED, OPEN = "proven", "refuted", "open"
-OUT_OF_TIME, INTERRUPTED = "out of time", "interrupted"  # why it is open, and can be resumed
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,11 @@ def parts(outcome: Outcome) -> Iterator[Part]:
     """Tables where every text has one or two variables, else a tree; and the cuts."""
     goals = outcome.property.goals
     told = tuple(decisions(outcome))
-    axes = [found for goal in goals[:MOST_TABLES] if (found := squares.axes(goal)) is not None]
-    if len(axes) == len(goals):
-        for at, found in enumerate(axes):
+    model = outcome.property.model
+    axes = [squares.axes(goal, model) for goal in goals[:MOST_TABLES]]
+    known = [found for found in axes if found is not None]
+    if len(known) == len(goals):
+        for at, found in enumerate(known):
             yield squares.table(outcome, at, found, told if at == len(goals) - 1 else ())
     else:
         yield boxes.tree(outcome, told)

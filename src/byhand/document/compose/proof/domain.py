@@ -8,7 +8,7 @@ from byhand.document import words
 from byhand.document.compose.proof.wording import Speller, counted, equations, example, listed
 from byhand.document.parts import DomainPicture, PlaceCell, TextShape
 from byhand.language import _
-from byhand.proving.domain import Computed, Place, Region, Shape
+from byhand.proving.domain import Computed, Region, Shape, Whole
 from byhand.proving.outcome import Outcome
 
 MOST_SHAPES = 8  # rows of cells
@@ -64,8 +64,8 @@ def _row(speller: Speller, example: tuple[int, ...]) -> TextShape:
     shape = speller.shape
     whole = shape.whole
     cells = [
-        _cell(speller, whole, place, speller.token(example[at]) if at < len(example) else "")
-        for at, place in enumerate(shape.places)
+        _cell(speller, whole, at, speller.token(example[at]) if at < len(example) else "")
+        for at in range(len(shape.places))
     ]
     if len(cells) > MOST_CELLS:
         half = MOST_CELLS // 2
@@ -75,14 +75,18 @@ def _row(speller: Speller, example: tuple[int, ...]) -> TextShape:
     return TextShape(tuple(cells), _texts(whole), (*_ranges(speller, whole), *conditions))
 
 
-def _cell(speller: Speller, whole: Region | None, place: Place, example: str) -> PlaceCell:
+def _cell(speller: Speller, whole: Region | None, at: int, example: str) -> PlaceCell:
     """One position: its token, its variable or its relation, and the tokens it may be."""
+    place = speller.shape.places[at]
     ids = [*place.tokens.values()]
     if whole is not None:
         ids = [place.tokens[value] for value in whole.values_at(place) if value in place.tokens]
     spelled = [speller.token(id) for id in ids]
     if len(set(ids)) == 1:
         return PlaceCell("fixed", spelled[0])
+    unnamed = ((f"text[{at}]",), (speller.lines,))
+    if isinstance(place.value, Whole) and place.value.names in unnamed:
+        return PlaceCell("free", listed(spelled), "", example)
     if isinstance(place.value, Computed):
         return PlaceCell("bound", place.value.source or "f", listed(spelled), example)
     free = len(place.value.factors) == 1 and place.value.factors[0][0] in speller.spelled

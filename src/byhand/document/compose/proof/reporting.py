@@ -9,8 +9,8 @@ from byhand.document import words
 from byhand.document.compose.proof import answers, cases, domain, leads
 from byhand.document.parts import Part, Section, Title
 from byhand.language import _
+from byhand.proving import sentences
 from byhand.proving.outcome import OPEN, Leaf, Outcome
-from byhand.proving.properties import Property
 
 
 def report(outcome: Outcome, called: str = "") -> list[Part | Section]:
@@ -21,13 +21,12 @@ def report(outcome: Outcome, called: str = "") -> list[Part | Section]:
 def title(outcome: Outcome) -> Title:
     """The property in words, and the model that it is about."""
     property = outcome.property
-    facts = [(_("model"), words.printable(property.own.name))]
-    return Title(_named(property), "", tuple(facts))
-
-
-def _named(property: Property) -> str:
+    model = words.printable(property.own.name)
+    told = sentences.of_property(property.source, outcome.texts)
     name = property.source.get("property")
-    return str(name) if name else words.printable(property.own.name)
+    if name:
+        return Title(str(name), told, ((_("model"), model),))
+    return Title(model, told, ())
 
 
 def sections(outcome: Outcome, called: str = "") -> Iterator[Section]:

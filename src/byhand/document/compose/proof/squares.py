@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from byhand.document import words
 from byhand.document.compose.proof.decisions import KINDS, decision_words, goal_name
@@ -11,23 +12,31 @@ from byhand.document.compose.proof.trees import case_at
 from byhand.document.compose.proof.wording import Speller
 from byhand.document.parts import CaseSquare, CaseTable, Decision
 from byhand.language import _
+from byhand.model import Model
 from byhand.proving.claims import Next
 from byhand.proving.domain import Region
 from byhand.proving.outcome import Leaf, Outcome
-from byhand.proving.properties import Goal
+
+if TYPE_CHECKING:
+    from byhand.proving.properties import Goal
 
 MOST_VALUES = 40  # of each variable
+TWO = 2  # variables that a table can have
 
 
-def axes(goal: Goal) -> tuple[str, str] | None:
-    """The variables at the side and above, where a table can have their values; a single one
-    stands above."""
+def axes(goal: Goal, model: Model) -> tuple[str, str] | None:
+    """The variables at the side and above, where a table can have their values.
+
+    A single one stands above; at the side where its values are texts.
+    """
     whole = goal.shape.whole
-    if whole is None or not 1 <= len(whole.free) <= 2:
+    if whole is None or not 1 <= len(whole.free) <= TWO:
         return None
     if any(len(whole.allowed[name]) > MOST_VALUES for name in whole.free):
         return None
-    return ("", whole.free[0]) if len(whole.free) == 1 else (whole.free[0], whole.free[1])
+    if len(whole.free) == TWO:
+        return whole.free[0], whole.free[1]
+    return (whole.free[0], "") if Speller(goal.shape, model).lines else ("", whole.free[0])
 
 
 def table(
@@ -40,25 +49,33 @@ def table(
     down, across = axes
     speller = Speller(goal.shape, outcome.property.model)
     fixed = {name: values[0] for name, values in whole.allowed.items()}
-    sides = [{down: side} for side in whole.allowed[down]] if down else [{}]
     cases: dict[int, int] = {}
     rows = tuple(
         tuple(
-            _square(outcome, at, whole, fixed | side | {across: head}, cases)
-            for head in whole.allowed[across]
+            _square(outcome, at, whole, fixed | side | head, cases)
+            for head in _along(whole, across)
         )
-        for side in sides
+        for side in _along(whole, down)
     )
     return CaseTable(
         _about(rows, [name for name in axes if name]),
         down,
         across,
-        tuple(speller.value(down, side) for side in whole.allowed[down]) if down else ("",),
-        tuple(speller.value(across, head) for head in whole.allowed[across]),
+        _labels(speller, whole, down),
+        _labels(speller, whole, across),
         rows,
         told,
         goal_name(outcome, at) if len(outcome.property.goals) > 1 else "",
     )
+
+
+def _along(whole: Region, name: str) -> list[dict[str, int]]:
+    """The values of a variable, each as an assignment; without one, a single empty assignment."""
+    return [{name: one} for one in whole.allowed[name]] if name else [{}]
+
+
+def _labels(speller: Speller, whole: Region, name: str) -> tuple[str, ...]:
+    return tuple(speller.value(name, one) for one in whole.allowed[name]) if name else ("",)
 
 
 def _square(

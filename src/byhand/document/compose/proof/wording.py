@@ -14,7 +14,7 @@ from byhand.numbers.written import with_digits
 from byhand.proving.domain import Region, Shape, Values, Whole
 
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_NUMBERED = re.compile(r"(.*?)([0-9]+)")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)(\]?)")
 LEAST_RUN = 3  # neighbouring values that are written as a run: 0…9
 MOST_RUNS = 6  # runs and single values in a list
 LONGEST_COUNT = 10**15  # whole numbers up to here are written in full
@@ -22,15 +22,22 @@ DIGITS = 4  # significant digits of a lead
 
 
 class Speller:
-    """Writes the values of one shape's variables: as tokens where a place spells them."""
+    """Writes the values of one shape's variables: as tokens where a place spells them.
+
+    `lines` is the variable of a list, which says which of its texts: its values are texts.
+    """
 
     def __init__(self, shape: Shape, model: Model) -> None:
         self.shape, self.model = shape, model
         self.spelled: dict[str, Mapping[int, int]] = {}
+        places = 0
         for place in shape.places:
             match place.value:
                 case Whole(constant=0, factors=((name, 1),)):
                     self.spelled.setdefault(name, place.tokens)
+                    places += self.spelled[name] != place.tokens
+        names = [one.name for one in shape.variables]
+        self.lines = names[0] if len(names) == 1 and (places or not self.spelled) else None
 
     def token(self, id: int) -> str:
         """A token as a table shows it."""
@@ -38,6 +45,8 @@ class Speller:
 
     def value(self, name: str, value: int) -> str:
         """A value of a variable."""
+        if self.lines == name:
+            return text_of(self.model, Region(self.shape).text({name: value}))
         id = self.spelled.get(name, {}).get(value)
         return str(value) if id is None else self.token(id)
 
@@ -92,17 +101,8 @@ def _beside(one: str, other: str) -> bool:
 
 def example(region: Region) -> tuple[int, ...]:
     """A text of a region, the first where each variable in turn takes its least value."""
-    part = region
-    for name in region.free:
-        for value in part.allowed[name]:
-            smaller, _others = part.cut(name, (value,))
-            if smaller is not None:
-                part = smaller
-                break
-        else:
-            return ()
-    assigned = {name: values[0] for name, values in part.allowed.items()}
-    return part.text(assigned) if part.holds(assigned) else ()
+    assigned = region.first()
+    return () if assigned is None else region.text(assigned)
 
 
 def text_of(model: Model, ids: Sequence[int]) -> str:

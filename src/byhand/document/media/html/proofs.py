@@ -75,9 +75,10 @@ def _cell(cell: PlaceCell) -> Markup:
 
 def case_table(part: CaseTable) -> Iterator[Markup]:
     """A square for each text; squares of one case have no line between them."""
-    corner = element("th", element("span", part.down), element("span", part.across), scope="col")
-    if not part.down:
-        corner = element("th", part.across, scope="col")
+    names = (element("i", name) for name in (part.down, part.across))
+    corner = element("th", element("span", *names, class_="corner"), scope="col")
+    if not (part.down and part.across):
+        corner = element("th", part.down or part.across, scope="col")
     heads = (element("th", head, scope="col") for head in part.heads)
     name = part.title or _("the cases")
     caption = element("caption", sentence(part.title) if part.title else part.about)

@@ -37,6 +37,7 @@ INKS = {
 }
 SIGNS = {"letters": "▪", "each": "·", "none": "–", "open": "?", "refuted": "✗"}  # in a square
 FILLS = {"letters": "█", "each": "▒", "several": "▓", "none": " ", "open": "?", "refuted": "✗"}
+EXAMPLE = 2  # the line of a cell with the token of the example
 WIDEST_TREE = 100  # columns
 Column = tuple[str, str]  # the sign in a column, and the kind of its box
 
@@ -86,15 +87,14 @@ def domain(terminal: Terminal, part: DomainPicture) -> Iterator[str]:
 def _cells(terminal: Terminal, shape: TextShape) -> Iterator[str]:
     """The cells side by side: what stands in each, the tokens it may be, and the example's."""
     stacks = [_stack(cell) for cell in shape.cells]
-    high = max(
-        2 * any(cell.values for cell in shape.cells), 3 * any(c.example for c in shape.cells), 1
-    )
-    rooms = [max(map(width_of, stack)) + 2 for stack in stacks]
+    examples = any(cell.example for cell in shape.cells)
+    high = [0] + [1] * any(cell.values for cell in shape.cells) + [EXAMPLE] * examples
+    rooms = [max(width_of(stack[line]) for line in high) + 2 for stack in stacks]
     for first, last in _broken(rooms, terminal.width - len(INDENT)):
         own = rooms[first:last]
         yield terminal.ink(INDENT + "┌" + "┬".join("─" * room for room in own) + "┐", "quiet")
-        for line in range(high):
-            if line == 2:
+        for line in high:
+            if line == EXAMPLE:
                 rule = "┼".join("┄" * room for room in own)
                 yield terminal.ink(f"{INDENT}├{rule}┤", "quiet")
             cells = (_centred(stacks[at][line], rooms[at]) for at in range(first, last))
@@ -150,7 +150,8 @@ def _squares(
     terminal: Terminal, part: CaseTable, shown: slice, side: int, wide: int, told: bool
 ) -> Iterator[str]:
     ink, lead = terminal.ink, INDENT + " " * side + INDENT
-    yield ink(f"{lead}{' ' * (wide > 1)}{part.across}", "quiet")
+    if part.across:
+        yield ink(f"{lead}{' ' * (wide > 1)}{part.across}", "quiet")
     heads = " ".join(_right(head, wide) + " " * told for head in part.heads[shown])
     name = INDENT + padded(part.down, side) + INDENT
     yield ink(f"{name}{heads}".rstrip(), "quiet")
