@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from byhand.spec import ModelSpec
     from byhand.tracing import Trace
     from byhand.train.minigpt import MiniGPT
+    from byhand.verifying import Verification
     from byhand.worked import Worked
 
 _HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
@@ -68,6 +69,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "TrainingStep": "byhand.learning",
     "Undecided": "byhand.errors",
     "Value": "byhand.numbers.exact.value",
+    "Verification": "byhand.verifying",
     "Worked": "byhand.tracing",
     "book": "byhand.api",
     "capture": "byhand.capturing",
@@ -113,6 +115,7 @@ __all__ = [
     "TrainingStep",
     "Undecided",
     "Value",
+    "Verification",
     "Worked",
     "__version__",
     "book",

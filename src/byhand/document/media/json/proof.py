@@ -15,6 +15,9 @@ there; `text` is null unless the lead is that of one text.  Tokens are {"id", "t
 at `address` should have been larger than `bound` (or smaller, where the claim says at most) and is
 `value`: both are {"value", "decimal"}, as in the document of a trace.  `trace` is the command that
 shows the whole working of the text.  What there is nothing to say about is null.
+
+The document of a checked certificate is {"model", "accepted", "reasons", "texts", "cases",
+"seconds"}.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from byhand.proving.outcome import Leaf, leaves
 if TYPE_CHECKING:
     from byhand.proving.domain import Region
     from byhand.proving.outcome import Outcome, Tree
+    from byhand.verifying import Verification
 
 DIGITS = 10
 MOST_OPEN = 1_000  # regions that are listed one by one
@@ -165,3 +169,18 @@ def number_data(number: Any) -> dict[str, Any] | None:
         return {"value": str(number), "decimal": significant(number, DIGITS)}
     except Undecided:
         return {"value": str(number), "decimal": None}
+
+
+# ------------------------------------------------------------------ a certificate, checked
+
+
+def verification_data(found: Verification, model: str) -> dict[str, Any]:
+    """Whether a certificate is accepted, and else why not."""
+    return {
+        "model": model,
+        "accepted": found.accepted,
+        "reasons": list(found.reasons),
+        "texts": found.texts,
+        "cases": found.leaves,
+        "seconds": round(found.seconds, 3),
+    }
