@@ -349,7 +349,10 @@ class GoalWork:
                 others = [self.claim.other]
             elif isinstance(self.claim, Unmoved):
                 model, others = self.property.own, [self.property.model]
-            self._judged[key] = judge(model, key[0], question, others=others)
+            judged = judge(model, key[0], question, others=others)
+            if self.property.moved and judged.holds:  # it holds unmoved: that says nothing of moves
+                judged = Judgement(None, expected=judged.expected)
+            self._judged[key] = judged
         return self._judged[key]
 
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
