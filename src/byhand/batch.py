@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Protocol
 
 from byhand.errors import TextError
 from byhand.language import _
@@ -48,8 +49,27 @@ class Batch:
         return replace(self, targets=tuple(targets))
 
 
+class Reader(Protocol):
+    """What a batch asks of a model: how it reads a text, and whether it answers in its words."""
+
+    @property
+    def vocabulary(self) -> Tokenizer:
+        """The tokens of texts."""
+
+    @property
+    def outputs(self) -> Tokenizer:
+        """The words that are answered."""
+
+
+def following_ids(model: Reader, ids: Sequence[int], target: int | None) -> tuple[int, ...]:
+    """What should come after each token: the next one of the text, and at its end the target."""
+    own = model.outputs is not model.vocabulary
+    between = [UNCOUNTED] * (len(ids) - 1) if own else ids[1:]
+    return (*between, UNCOUNTED if target is None else target)
+
+
 def read_batch(
-    vocabulary: Tokenizer,
+    model: Reader,
     texts: Sequence[str],
     *,
     target: int | None = None,
@@ -62,11 +82,15 @@ def read_batch(
     The last one should be followed by the `target`; without it, it does not count.  With `shifted`,
     a last token that nothing follows is read as a target alone, as in training.  The first `prompt`
     tokens of each text are given: predicting them does not count.  Nor does predicting `padding`.
+    Where a model answers with words of its own, a text does not say what should come: only the
+    target counts.
     """
+    if target is None and model.outputs is not model.vocabulary:
+        raise _no_target(model.outputs)
     tokens, targets, lengths = list[int](), list[int](), list[int]()
     for text in texts:
-        ids = vocabulary.encode(text)
-        following = [*ids[1:], UNCOUNTED if target is None else target]
+        ids = model.vocabulary.encode(text)
+        following = following_ids(model, ids, target)
         if shifted and target is None:
             ids, following = ids[:-1], following[:-1]
         if not ids:
@@ -81,6 +105,14 @@ def read_batch(
     if all(id == UNCOUNTED for id in targets):
         raise _too_short("\n".join(texts))
     return Batch("\n".join(texts), tuple(tokens), tuple(targets), tuple(lengths), tuple(texts))
+
+
+def _no_target(outputs: Tokenizer) -> TextError:
+    return TextError(
+        _("this model answers with words of its own, so a text does not say what should come"),
+        expected=_("a target: {tokens}").format(tokens=outputs.sample()),
+        found=_("none"),
+    )
 
 
 def _too_short(text: str) -> TextError:

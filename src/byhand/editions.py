@@ -27,7 +27,7 @@ import numpy as np
 from byhand import evaluate, models
 from byhand.address import read_address
 from byhand.backward import adjoint
-from byhand.batch import Batch
+from byhand.batch import Batch, following_ids
 from byhand.counting import Inventory, count
 from byhand.document import words
 from byhand.document.book import Book
@@ -169,9 +169,11 @@ def one_step_of(trace: Trace, parameters: int, scale: str, window: Window) -> On
     if parameters > LEARNING_PARAMETERS:
         text = _("The gradients of more than {count} parameters are not worked out for a book.")
         return OneStep(rule, why_not=text.format(count=words.whole(LEARNING_PARAMETERS)))
-    targets = (*trace.tokens[1:], UNCOUNTED if trace.target is None else trace.target)
+    targets = following_ids(trace.model, trace.tokens, trace.target)
     if set(targets) == {UNCOUNTED}:
         text = _("There is no token to predict: the text is one token, and there is no target.")
+        if trace.model.output_words is not None:
+            text = _("There is nothing to predict: this text has no target.")
         return OneStep(rule, why_not=text)
     batch = Batch(trace.text, trace.tokens, targets, (len(trace.tokens),))
     lesson = Lesson(trace.model, batch)

@@ -5,6 +5,7 @@ model + text + numbers → Job (a plan, tokens, what is asked for) → Trace
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers, Unknown
 from byhand.options import does_not_fit
 from byhand.passes import no_key
-from byhand.plan import GRAD, WEIGHT, Plan, Step
+from byhand.plan import GRAD, SCORES, WEIGHT, Plan, Step
 from byhand.spec import size_of
 from byhand.tracing import Trace
 from byhand.weights import Tensor, Weights
@@ -121,10 +122,10 @@ def prepare(
     backward = backward or any(name.startswith(GRAD) for name in (*only, *at))
     losses = losses or not {"losses", "mean_loss", "targets"}.isdisjoint((*only, *at))
     words, target = words_of(model, text, target)
-    goal = None if target is None else model.vocabulary.id(target)
+    goal = None if target is None else model.outputs.id(target)
     losses = losses or (backward and goal is None)
     if losses:
-        batch = read_batch(model.vocabulary, (words,), target=goal)
+        batch = read_batch(model, (words,), target=goal)
         tokens, targets = batch.tokens, batch.targets
     else:
         tokens, targets = model.vocabulary.encode(words), None
@@ -261,7 +262,7 @@ def _work_out_step(
             name = address.removeprefix(WEIGHT)
             if admitted.unknown(name):
                 return Worked(step, None, numbers, missing=Missing("unknown", address))
-            table = role == "table" and step.op == "scores"
+            table = role == "table" and step.op in SCORES
             arguments[role] = admitted.table(name, _reach(step)) if table else admitted[name]
         elif (cause := done[address].missing) is not None:
             return Worked(step, None, numbers, missing=cause)
@@ -288,16 +289,23 @@ def _reach(step: Step) -> int:
 def check_reach(plan: Plan, weights: Weights) -> None:
     """Refuses a table of scores that, together with the mask, leaves a query no key to share out.
 
-    Scores that no softmax reads may all be masked.
+    Scores that no softmax reads may all be masked, and those of attention that may see nothing.
     """
     shared_out = {read for step in plan if step.op == "softmax" for read in step.reads}
     for step in plan:
-        if step.address in shared_out:
+        if step.address in shared_out and not _may_see_nothing(plan, step):
             _check_reach(step, weights)
 
 
+def _may_see_nothing(plan: Plan, step: Step) -> bool:
+    """Whether the model says that a query without a key mixes nothing."""
+    block = re.search(r"block\.(\d+)\.attn\.", step.address)
+    attention = plan.spec.blocks[int(block[1])].attention if block else None
+    return attention is not None and attention.nothing
+
+
 def _check_reach(step: Step, weights: Weights) -> None:
-    if step.op != "scores" or not step.inputs.get("table", "").startswith(WEIGHT):
+    if step.op not in SCORES or not step.inputs.get("table", "").startswith(WEIGHT):
         return  # an edited plan may compute its table: softmax checks that one
     table = weights[step.inputs["table"].removeprefix(WEIGHT)].data
     settings = step.attributes

@@ -9,12 +9,14 @@ in floats or on tensors.
     pos · query · key   positions of the text          head · kv_head   attention heads
     d                   width of the residual stream   d_head           width of a head
     d_ff                width inside the MLP           vocab            the vocabulary
+    outputs             the words of the head, where they are others than the vocabulary
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from byhand.expression import Expression, Number, Quotient, write
 from byhand.passes import Mask, Pass
@@ -54,6 +56,7 @@ def _plan(run: Pass, target: bool, losses: bool) -> Plan:
     spec, length, past = run.spec, run.length, run.past
     w = Sheet(pos=length, query=length, key=past + length, past=past)
     w.sizes |= {"d": spec.d_model, "vocab": spec.vocab, "one": 1}
+    w.sizes[spec.answer_axis] = spec.answers
 
     w.line("tokens", "given", "text → ids", ("pos",))
     stream = _embed(w, run)
@@ -63,7 +66,7 @@ def _plan(run: Pass, target: bool, losses: bool) -> Plan:
     w.also(f"stream.{len(spec.blocks)}", stream)
     final = _norm(w, "final.norm", spec.final_norm, stream)
     _unembed(w, spec, final)
-    w.line("probs", "softmax", "softmax(logits)", ("pos", "vocab"), {"x": "logits"})
+    w.line("probs", "softmax", "softmax(logits)", ("pos", spec.answer_axis), {"x": "logits"})
     w.line("next", "argmax", "argmax(logits)", ("pos",), {"x": "logits"})
     if target:
         w.line("target", "given", "text → id", ())
@@ -111,12 +114,12 @@ def _embed(w: Sheet, run: Pass) -> str:
 
 
 def _unembed(w: Sheet, spec: ModelSpec, stream: str) -> None:
-    """The logits: the stream times the unembedding, one logit for each token of the vocabulary."""
+    """The logits: the stream times the unembedding, one logit for each word it may answer."""
     w.line(
         "logits",
         "linear",
         ("x·Eᵀ" if spec.tied else _shown_matrix(spec, "x", "W_head")) + " + b" * spec.head_bias,
-        ("pos", "vocab"),
+        ("pos", spec.answer_axis),
         {
             "x": stream,
             "weight": WEIGHT + ("embed.token" if spec.tied else "head"),
@@ -219,37 +222,12 @@ def _linear(
 def _attention(w: Sheet, run: Pass, at: str, attn: AttentionSpec, x: str) -> str:
     """Each position asks (q), is asked (k), and hands on (v); softmax shares out the answers."""
     w.sizes |= {"head": attn.heads, "kv_head": attn.kv_heads, "d_head": attn.d_head}
-    q, k, v = _queries_keys_values(w, run.spec, at, attn, x)
-    if attn.q_norm.kind != "none":
-        q = _norm(w, f"{at}.q_norm", attn.q_norm, q, ("head", "pos", "d_head"))
-        w.also(f"{at}.q_norm", q)
-    if attn.k_norm.kind != "none":
-        k = _norm(w, f"{at}.k_norm", attn.k_norm, k, ("kv_head", "pos", "d_head"))
-        w.also(f"{at}.k_norm", k)
-    if attn.rotary:
-        q = _rotate(w, run, at, attn, "q", q)
-        k = _rotate(w, run, at, attn, "k", k)
-    if run.past:
-        k = _after_past(w, at, "k", k)
-        v = _after_past(w, at, "v", v)
-    scores = w.line(
-        f"{at}.scores",
-        "scores",
-        f"q·k{_shown_scale(attn.scale)}"
-        + " - slope·|query - key|" * attn.alibi
-        + " + table" * attn.score_table,
-        ("head", "query", "key"),
-        {
-            "q": q,
-            "k": k,
-            "table": f"{WEIGHT}{at}.score_table" if attn.score_table else None,
-            "slopes": f"{WEIGHT}{at}.slopes" if attn.alibi else None,
-        },
-        scale=attn.scale,
-        mask=run.mask(attn.causal, attn.window),
-        queries=run.positions,
-        keys=run.keys,
-    )
+    *asking, v = _queries_keys_values(w, run.spec, at, attn, x)
+    v = _after_past(w, at, "v", v) if run.past else v
+    if asking:
+        scores = _scores(w, run, at, attn, *asking)
+    else:
+        scores = _table_scores(w, run, at, attn)
     weights = w.line(
         f"{at}.weights", "softmax", "softmax(scores)", ("head", "query", "key"), {"x": scores}
     )
@@ -269,15 +247,62 @@ def _attention(w: Sheet, run: Pass, at: str, attn: AttentionSpec, x: str) -> str
     return _linear(w, run.spec, f"{at}.out", ("mixed", mixed), STREAM, attn.out_bias)
 
 
+def _scores(w: Sheet, run: Pass, at: str, attn: AttentionSpec, q: str, k: str) -> str:
+    """How much each query wants of each key: q·k, scaled, and what stands beside it."""
+    if attn.q_norm.kind != "none":
+        q = _norm(w, f"{at}.q_norm", attn.q_norm, q, ("head", "pos", "d_head"))
+        w.also(f"{at}.q_norm", q)
+    if attn.k_norm.kind != "none":
+        k = _norm(w, f"{at}.k_norm", attn.k_norm, k, ("kv_head", "pos", "d_head"))
+        w.also(f"{at}.k_norm", k)
+    if attn.rotary:
+        q = _rotate(w, run, at, attn, "q", q)
+        k = _rotate(w, run, at, attn, "k", k)
+    k = _after_past(w, at, "k", k) if run.past else k
+    beside, seen = _beside_products(run, at, attn)
+    return w.line(
+        f"{at}.scores",
+        "scores",
+        f"q·k{_shown_scale(attn.scale)}"
+        + " - slope·|query - key|" * attn.alibi
+        + " + table" * attn.score_table,
+        ("head", "query", "key"),
+        {"q": q, "k": k, **beside},
+        scale=attn.scale,
+        **seen,
+    )
+
+
+def _table_scores(w: Sheet, run: Pass, at: str, attn: AttentionSpec) -> str:
+    """Scores without queries and keys: the table, less slope·distance, or 0 where neither is."""
+    beside, seen = _beside_products(run, at, attn)
+    formula = " ".join(["table"] * attn.score_table + ["- slope·|query - key|"] * attn.alibi)
+    axes = ("head", "query", "key")
+    return w.line(
+        f"{at}.scores", "table_scores", formula or "0", axes, beside, heads=attn.heads, **seen
+    )
+
+
+def _beside_products(
+    run: Pass, at: str, attn: AttentionSpec
+) -> tuple[dict[str, str | None], dict[str, Any]]:
+    """What scores read besides q and k, and which keys a query sees."""
+    beside = {
+        "table": f"{WEIGHT}{at}.score_table" if attn.score_table else None,
+        "slopes": f"{WEIGHT}{at}.slopes" if attn.alibi else None,
+    }
+    return beside, {"mask": run.mask(attn), "queries": run.positions, "keys": run.keys}
+
+
 def _queries_keys_values(
     w: Sheet, spec: ModelSpec, at: str, attn: AttentionSpec, x: str
 ) -> list[str]:
-    """q, k and v through a matrix each, or cut out of one packed matrix."""
+    """q, k and v (without queries v alone) through a matrix each, or cut out of a packed one."""
     kinds = (
         ("q", "head", attn.heads, attn.q_bias),
         ("k", "kv_head", attn.kv_heads, attn.k_bias),
         ("v", "kv_head", attn.kv_heads, attn.v_bias),
-    )
+    )[0 if attn.queries else 2 :]
     if not attn.packed:
         return [
             _linear(w, spec, f"{at}.{name}", ("x", x), (head, "pos", "d_head"), bias, heads)

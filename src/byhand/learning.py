@@ -139,7 +139,7 @@ class Training(Shown):
         return replace(
             self.after.model,
             text=text if fits else self.model.text,
-            target=(None if target is None else self.model.vocabulary.tokens[target])
+            target=(None if target is None else self.model.outputs.tokens[target])
             if fits
             else self.model.target,
             about=self.told,

@@ -134,8 +134,8 @@ def read_lesson(
     else:
         text, target = evaluate.words_of(model, texts[0] if texts else None, target)
         words = (text,)
-    goal = None if target is None else model.vocabulary.id(target)
-    batch = read_batch(model.vocabulary, words, target=goal, shifted=True, prompt=prompt)
+    goal = None if target is None else model.outputs.id(target)
+    batch = read_batch(model, words, target=goal, shifted=True, prompt=prompt)
     last = loss == "last" or (loss is None and goal is not None and len(words) == 1 and not prompt)
     if last:  # of several texts, the mean
         return Lesson(model, batch.ends(), last=len(words) == 1)

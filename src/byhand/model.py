@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from byhand import display
+from byhand.dimensions import UNNAMED, Dimensions
 from byhand.display import one_line
+from byhand.errors import TextError
 from byhand.spec import ModelSpec, size_of
 from byhand.tokens import Tokenizer
 from byhand.weights import Weights
@@ -34,11 +36,27 @@ class Model:
     family: str | None = None  # of a checkpoint's module names: "gpt2", "llama", "gpt_neox"
     ends: tuple[int, ...] = ()  # ids of tokens that end a text
     notes: tuple[str, ...] = field(default=())  # what is known about it, shown with the trace
+    output_words: Tokenizer | None = None  # what the head's words are; None: the vocabulary's
+    dimensions: Dimensions = UNNAMED  # the names of dimensions, where its maker gave some
 
     @property
     def name(self) -> str:
         """What the model is called."""
         return self.spec.name
+
+    @property
+    def outputs(self) -> Tokenizer:
+        """The words that the model answers with: those of the vocabulary, or its own."""
+        return self.vocabulary if self.output_words is None else self.output_words
+
+    def fed_back(self, output: int) -> int | None:
+        """The id in the vocabulary of a word that was answered; None where it is not there."""
+        if self.output_words is None:
+            return output
+        try:
+            return self.vocabulary.id(self.output_words.tokens[output])
+        except TextError:
+            return None
 
     def save(self, path: str | Path) -> None:
         """Writes a model file, which reads back to the same model (docs/model-files.md)."""

@@ -12,7 +12,7 @@ from operator import and_
 
 from byhand.errors import InputError, TextError
 from byhand.language import _
-from byhand.spec import ModelSpec
+from byhand.spec import AttentionSpec, ModelSpec
 
 Mask = Sequence[Sequence[bool]]
 
@@ -46,17 +46,20 @@ class Pass:
         """The positions of the keys: those of the past, then those of the text."""
         return (*range(self.past), *self.positions)
 
-    def mask(self, causal: bool, window: int | None = None) -> tuple[tuple[bool, ...], ...]:
-        """True where a query may look at a key; every query may look at one key at least."""
-        if (causal, window) not in self._masks:
-            self._masks[causal, window] = self._mask(causal, window)
-        return self._masks[causal, window]
+    def mask(self, attn: AttentionSpec) -> tuple[tuple[bool, ...], ...]:
+        """True where a query may look at a key; at none only where the model allows that."""
+        kind = attn.causal, attn.window, attn.nothing
+        if kind not in self._masks:
+            self._masks[kind] = self._mask(*kind)
+        return self._masks[kind]
 
     @cached_property
-    def _masks(self) -> dict[tuple[bool, int | None], tuple[tuple[bool, ...], ...]]:
+    def _masks(self) -> dict[tuple[bool, int | None, bool], tuple[tuple[bool, ...], ...]]:
         return {}
 
-    def _mask(self, causal: bool, window: int | None) -> tuple[tuple[bool, ...], ...]:
+    def _mask(
+        self, causal: bool, window: int | None, nothing: bool
+    ) -> tuple[tuple[bool, ...], ...]:
         keys = self.keys
         rows = []
         for place, query in enumerate(self.positions):
@@ -65,7 +68,7 @@ class Pass:
             row = tuple(first <= key <= last for key in keys)
             if self.allowed is not None:
                 row = tuple(map(and_, row, map(bool, self.allowed[place])))
-            if not any(row):
+            if not nothing and not any(row):
                 raise no_key(place)
             rows.append(row)
         return tuple(rows)

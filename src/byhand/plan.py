@@ -18,6 +18,7 @@ from byhand.language import _
 from byhand.spec import ModelSpec
 
 WEIGHT = "weight."
+SCORES = ("scores", "table_scores")  # the operations that make attention scores
 GRAD = "grad."  # before the name of a step or a weight: the gradient of the loss with respect to it
 
 

@@ -98,7 +98,7 @@ def training_plan(trace: Trace) -> tuple[Plan, tuple[int, ...] | None] | None:
     steps = tuple(step for step in trace.plan if step.stage == "forward")
     plan = replace(trace.plan, steps=steps)
     if not {"loss", "mean_loss"} & plan.known.keys():
-        if len(trace.tokens) < 2 or trace.asked:
+        if len(trace.tokens) < 2 or trace.asked or model.output_words is not None:
             return None
         plan = forward.plan(model.spec, len(trace.tokens), losses=True)
         targets = (*trace.tokens[1:], UNCOUNTED)

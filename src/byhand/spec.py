@@ -103,6 +103,8 @@ class AttentionSpec:
     packed: str | None = None
     out: bool = True
     out_bias: bool = False
+    queries: bool = True  # False: no q and k; a score is what the table and the slopes say
+    nothing: bool = False  # True: a query with no key to look at mixes nothing, which is 0
 
     def __post_init__(self) -> None:
         _positive("attention.heads", self.heads)
@@ -138,8 +140,24 @@ class AttentionSpec:
                     _("concatenated, since there are fewer key heads than query heads"),
                     self.packed,
                 )
+        if not self.queries:
+            self._check_without_queries()
         if self.out_bias and not self.out:
             raise _refuse("attention.bias.out", _("false, since there is no output matrix"), "true")
+
+    def _check_without_queries(self) -> None:
+        """Refuses what only queries and keys can have."""
+        for key, there in (
+            ("attention.scale", self.scale is not None),
+            ("attention.packed", self.packed is not None),
+            ("attention.q_norm", self.q_norm.kind != "none"),
+            ("attention.k_norm", self.k_norm.kind != "none"),
+            ("attention.bias.q", self.q_bias),
+            ("attention.bias.k", self.k_bias),
+            ("position", self.rotary is not None),
+        ):
+            if there:
+                raise _refuse(key, _("nothing, since there are no queries and keys"), key)
 
     @property
     def q_width(self) -> int:
@@ -215,6 +233,7 @@ class ModelSpec:
     tied: bool = True
     head_bias: bool = False
     layout: str = "in_out"
+    outputs: int | None = None  # the words that the head knows; None: those of the vocabulary
 
     def __post_init__(self) -> None:
         _positive("vocabulary", self.vocab)
@@ -229,8 +248,23 @@ class ModelSpec:
             raise _refuse("position.base", _("a number above 0"), self.position_base)
         if self.position == "sinusoidal" and self.d_model % 2:
             raise _refuse("d_model", _("an even number, for sinusoidal positions"), self.d_model)
+        if self.outputs is not None:
+            _positive("outputs", self.outputs)
+            if self.tied:
+                found = _("a head tied to embed.token")
+                raise _refuse("head.tied", _("false, since the outputs are other words"), found)
         for layer, block in enumerate(self.blocks):
             self._check_block(layer, block)
+
+    @property
+    def answers(self) -> int:
+        """How many words the head knows: the logits of a position."""
+        return self.vocab if self.outputs is None else self.outputs
+
+    @property
+    def answer_axis(self) -> str:
+        """The axis of the logits: "vocab", or "outputs" where these are other words."""
+        return "vocab" if self.outputs is None else "outputs"
 
     @property
     def causal(self) -> bool:
@@ -300,10 +334,11 @@ def _inventory(spec: ModelSpec) -> Iterator[Parameter]:
     for layer, block in enumerate(spec.blocks):
         yield from _block(spec, f"block.{layer}", block)
     yield from _norm("final.norm", spec.final_norm, d)
+    answers = (spec.answer_axis, spec.answers)
     if not spec.tied:
-        yield _matrix(spec, "head", "head", d, vocab)
+        yield _matrix(spec, "head", "head", d, answers)
     if spec.head_bias:
-        yield _tensor("head_bias", "head", "bias", vocab)
+        yield _tensor("head_bias", "head", "bias", answers)
 
 
 Side = tuple[str, int]
@@ -356,7 +391,7 @@ def _attention(spec: ModelSpec, at: str, attn: AttentionSpec) -> Iterator[Parame
             ("q", q, attn.q_bias),
             ("k", kv, attn.k_bias),
             ("v", kv, attn.v_bias),
-        ):
+        )[0 if attn.queries else 2 :]:
             yield _matrix(spec, f"{at}.{name}", "attention", d, side)
             if bias:
                 yield _tensor(f"{at}.{name}_bias", "attention", "bias", side)

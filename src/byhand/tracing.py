@@ -185,6 +185,10 @@ class Trace(Mapping[str, Any], Shown):
         """The token of an id, as people read it."""
         return self.model.vocabulary.tokens[id]
 
+    def answer(self, id: int) -> str:
+        """The word of an output's id: a next token, a target."""
+        return self.model.outputs.tokens[id]
+
     @cached_property
     def crossings(self) -> tuple[Crossing, ...]:
         """Where each position leaves the exact numbers and where it comes back, in spine order."""
@@ -260,7 +264,7 @@ class Trace(Mapping[str, Any], Shown):
         told = f"{len(self.steps)} steps"
         if self.next:
             found = self.next[-1]
-            word = "?" if found.id is None else quoted(self.token(found.id), 40)
+            word = "?" if found.id is None else quoted(self.answer(found.id), 40)
             told += f", next {word}" + ", proven" * found.proven
         name, text = one_line(self.model.name), quoted(self.text, 50)
         return f"<Trace of {name} on {text} ({self.numbers.name}): {told}>"

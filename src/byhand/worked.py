@@ -15,10 +15,10 @@ from byhand.display import Shown
 from byhand.errors import ByhandError, InputError, Undecided
 from byhand.language import _
 from byhand.numbers.base import ABSENT, REGISTERS, Note, Numbers, nearest_float
-from byhand.plan import GRAD, Step
+from byhand.plan import GRAD, SCORES, Step
 
 WHOLE = ("given", "argmax")  # operations whose values are ids, not numbers of the number system
-ABSENT_AS = {"scores": -np.inf, "softmax": 0.0}  # what a masked entry of a pass is in floats
+ABSENT_AS = dict.fromkeys(SCORES, -np.inf) | {"softmax": 0.0}  # a masked entry, in floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ CASES = [
         "nested more than 20 deep"),
     # ------------------------------------------------------------------ the document
     Bad("name: small", "nmae: small", "1: nmae", "there is no key 'nmae' here",
-        "name, about, vocabulary, text, target, end, notes, model, weights", "nmae",
+        "name, about, vocabulary, outputs, text, target, end, notes, model, weights", "nmae",
         NEAREST("name")),
     Bad("name: small", "name:", "1: name", "some text is missing", "text", "nothing"),
     Bad("name: small", "name: small\nend: z", "2: end", "'z' is not in the vocabulary"),
@@ -288,7 +288,7 @@ CASES = [
         "a weight cannot be written like this",
         "2×2 (d × d) numbers, or identity, zeros, ones, unknown", "identiy", NEAREST("identity")),
     Bad(Q, "block.0.attn.q: {ones: 3}", "17: weights.block.0.attn.q",
-        "a weight cannot be written like this", "printed + values, product, normal",
+        "a weight cannot be written like this", "entries, printed + values, product, normal",
         "a table with the keys ones"),
     Bad("block.0.attn.q: identity\n  block.0.attn.k: identity",
         'block.0.attn.q: "@block.0.attn.k"\n  block.0.attn.k: "@block.0.attn.q.T"',
@@ -341,12 +341,79 @@ CASES = [
     Bad("out: false", "out: false, score_table: true", "14: weights",
         "the weight block.0.attn.score_table is missing",
         "block.0.attn.score_table: 1×4×4 (heads × context × context)"),
+    Bad(Q, 'block.0.attn.q: {entries: {"0,1": 1, "0, 1": 2}}',
+        "17: weights.block.0.attn.q.entries.0, 1",
+        "this entry is given twice", "each entry once", "0,1 · 0, 1"),
+    Bad(Q, 'block.0.attn.q: {entries: {"0,2": 1}}', "17: weights.block.0.attn.q.entries.0,2",
+        "block.0.attn.q has no such place", "d: a number from 0 to 1", "'2'"),
+    Bad(Q, 'block.0.attn.q: {entries: {"-1,0": 1}}', "17: weights.block.0.attn.q.entries.-1,0",
+        "block.0.attn.q has no such place", "d: a number from 0 to 1", "'-1'"),
+    Bad(Q, 'block.0.attn.q: {entries: {"1": 1}}', "17: weights.block.0.attn.q.entries.1",
+        "an entry needs one index for each side of block.0.attn.q", "2×2 (d × d)", "1"),
+    Bad(Q, 'block.0.attn.q: {entries: {"0,1": masked}}', "17: weights.block.0.attn.q.entries.0,1",
+        "only an entry of score_table can be masked", "a number", "masked"),
+    Bad(Q, 'block.0.attn.q: {entries: {"0,1": [1]}}', "17: weights.block.0.attn.q.entries.0,1",
+        "a number is missing", "a number", "a list of 1"),
+    Bad(Q, "block.0.attn.q: {entries: [1]}", "17: weights.block.0.attn.q.entries",
+        "entries is a table by place", '{"0,4": 1}', "a list of 1"),
+    Bad(Q, 'block.0.attn.q: {entries: {"0,1": 1}, rest: 2}', "17: weights.block.0.attn.q.rest",
+        "there is no key 'rest' here", "entries, else", "rest"),
+    Bad("embed.token: [[1, 0], [0, 1], [1, 1]]", 'embed.token: {entries: {"d,0": 1}}',
+        "15: weights.embed.token.entries.d,0", "embed.token has no such place",
+        "vocab: a number from 0 to 2; one of a, b, c", "'d'"),
+    Bad("d_model: 2", "stream: [x, x]", "6: model.stream[1]",
+        "two dimensions have the same name", "each name once", "x"),
+    Bad("d_model: 2", "stream: [x, 2]", "6: model.stream[1]",
+        "2 is not possible here", "a word without blanks and commas, and no number", "2"),
+    Bad("d_model: 2", "stream: xy", "6: model.stream",
+        "names are a list of words", "[digit, sum]", "xy"),
+    Bad("d_model: 2", "d_model: 2\n  stream: [x]", "7: model.stream",
+        "there are more or fewer names than dimensions", "2 names", "1"),
+    Bad("mlp: {d_ff: 3}", "mlp: {d_ff: 3, units: [x, y]}", "13: model.mlp.units",
+        "there are more or fewer names than dimensions", "3 names", "2"),
     Bad("d_model: 2", "d_model: 999999", "14: weights", "too many weights for a model file",
         "at most 20,000,000 numbers", None,
         "large weights belong in a safetensors file: weights: {file: …}"),
     Bad("weights:\n", "weights: all of them\nnotes:\n", "14: weights",
         "weights is a table by name", "embed.token: […]", "all of them"),
 ]  # fmt: skip
+
+
+TABLE = GOOD.replace("out: false", "out: false, score_table: true") + "  block.0.attn.score_table: "
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "message", "expected"),
+    [
+        ("previus", "", "a weight cannot be written like this",
+         "1×4×4 (heads × context × context) numbers, or "
+         "identity, zeros, ones, unknown, previous, self, first"),
+        ("previous", "", "query 0 of head 0 has no key left to attend to", None),
+        ("[previus]", "[0]", "a score table cannot be written like this", None),
+        ("[self, self]", "", "there is one rule for each head", "1 rules"),
+        ("{offsets: 4}", ".offsets", "no query of this context has such a key",
+         "numbers from -3 to 3, such as -1, -3..-1, 2.."),
+        ("{keys: 2..1}", ".keys", "no query of this context has such a key", None),
+        ("{keys: [-1]}", ".keys[0]", "no query of this context has such a key", None),
+        ("{keys: {0..1: 0, 1: 2}}", ".keys.1", "this score is given twice", "each once"),
+        ("{keys: 0, offsets: {0: 1}}", ".offsets",
+         "a rule takes its scores from offsets or from keys", "{offsets: -3..-1, keys: {0: 5}}"),
+        ("{keys: 0, fallback: nobody}", ".fallback", "a score table cannot be written like this",
+         "previous, self, first, zeros, {offsets: …}, {keys: …}"),
+        ("{keys: 0, or: self}", ".or", "there is no key 'or' here", None),
+        ("[[[0, 0], [0, 0]]]", "", "block.0.attn.score_table has the wrong shape", None),
+        ("[{keys: 0, fallback: [[0]]}]", "[0].fallback",
+         "a table of scores is square, one row a query", "4×4"),
+    ],
+)  # fmt: skip
+def test_a_bad_rule_for_scores_is_refused_with_its_place(
+    rule: str, key: str, message: str, expected: str | None
+) -> None:
+    error = refused(TABLE + rule)
+    assert error.where == f"small.yaml:25: weights.block.0.attn.score_table{key}"
+    assert error.message == message
+    if expected is not None:
+        assert error.expected == expected
 
 
 def refused(text: str) -> InputError:

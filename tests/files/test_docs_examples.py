@@ -20,11 +20,17 @@ from byhand.numbers.base import Prediction
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "model-files.md").read_text("utf-8")
-COMPLETE = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+SHOWN = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+COMPLETE = [text for text in SHOWN if "vocabulary:" in text]
 
 
 def example(name: str) -> Model:
     return open_model(DOCS / "examples" / f"{name}.yaml")
+
+
+def found(name: str) -> str:
+    """The model file of this name on the page."""
+    return next(text for text in COMPLETE if text.startswith(f"name: {name}\n"))
 
 
 def answer(model: Model, text: str) -> str:
@@ -33,7 +39,7 @@ def answer(model: Model, text: str) -> str:
     assert last.proven
     assert not last.tied
     assert last.id is not None
-    return model.vocabulary.tokens[last.id]
+    return model.outputs.tokens[last.id]
 
 
 @pytest.mark.parametrize("text", COMPLETE, ids=range(len(COMPLETE)))
@@ -44,7 +50,7 @@ def test_every_model_file_on_the_page_opens(text: str, tmp_path: Path) -> None:
 
 
 def test_there_are_several_of_them() -> None:
-    assert len(COMPLETE) == 4
+    assert len(COMPLETE) == 6
 
 
 def test_the_error_shown_on_the_page_is_the_real_one() -> None:
@@ -72,7 +78,7 @@ def test_every_key_and_word_of_the_format_is_on_the_page() -> None:
 
 
 def test_the_weights_of_the_sharing_example_are_shared() -> None:
-    model = parse_model(COMPLETE[2], "sharing.yaml")
+    model = parse_model(found("sharing"), "sharing.yaml")
     inventory = count(model.spec, model.weights)
     assert (inventory.total, inventory.unique) == (129, 39)
     assert model.weights["block.1.attn.out"].same_as == "block.0.attn.v"
@@ -117,9 +123,27 @@ def test_the_majority_wins(length: int) -> None:
         assert answer(model, " ".join(words)) == winner
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "examples").glob("*.yaml")), ids=lambda p: p.stem)
+MACHINES = [p for p in sorted((DOCS / "examples").glob("*.yaml")) if ".property" not in p.name]
+
+
+@pytest.mark.parametrize("path", MACHINES, ids=lambda p: p.stem)
 def test_an_example_meets_its_own_target(path: Path) -> None:
     model = open_model(path)
     assert model.text
     assert model.about
     assert answer(model, model.text) == model.target
+
+
+def test_the_walker_of_the_page_turns_where_he_should() -> None:
+    model = parse_model(found("turns"), "turns.yaml")
+    assert model.dimensions.stream == ("north", "east", "turned")
+    assert model.dimensions.units == (("turn",),)
+    assert answer(model, "north right") == "east"
+    assert model.weights["block.0.attn.score_table"].data.tolist() == [[[0, None]] * 2]
+
+
+def test_the_first_bit_of_the_page_is_even_or_odd() -> None:
+    model = parse_model(found("first"), "first.yaml")
+    assert {text: answer(model, text) for text in ("0", "1", "0 1", "1 0 0 1")} == {
+        "0": "even", "1": "odd", "0 1": "even", "1 0 0 1": "odd",
+    }  # fmt: skip

@@ -16,7 +16,7 @@ from flint import arb, ctx, fmpq
 from byhand.expression import Entry, Expression, Name, Negative, Quotient
 from byhand.numbers.adjoints import UNCOUNTED
 from byhand.numbers.base import ABSENT
-from byhand.plan import WEIGHT, Plan
+from byhand.plan import SCORES, WEIGHT, Plan
 from byhand.weights import Weights
 from byhand.working import Working
 from oracles import arb_tree
@@ -95,7 +95,7 @@ class ArbPass:
             return bool(self.ids["targets"][index[0]] == UNCOUNTED)
         if step.op in ("softmax", "softmax_back"):
             return self.absent(step.inputs["x" if step.op == "softmax" else "weights"], index)
-        if step.op != "scores":
+        if step.op not in SCORES:
             return False
         head, query, key = index
         if not step.attributes["mask"][query][key]:

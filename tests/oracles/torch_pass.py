@@ -163,7 +163,12 @@ class TorchPass:
         return x + attended + thought
 
     def _attention(self, at: str, attn: AttentionSpec, x: Tensor) -> Tensor:
-        q, k, v = self._queries_keys_values(at, attn, x)  # (heads, length, d_head)
+        if attn.queries:
+            q, k, v = self._queries_keys_values(at, attn, x)  # (heads, length, d_head)
+        else:
+            v = self._linear(f"{at}.v", x).reshape(len(self.ids), -1, attn.d_head).transpose(0, 1)
+            q = torch.zeros(attn.heads, *v.shape[1:], dtype=torch.float64)
+            k = torch.zeros_like(v)
         q = self._norm(f"{at}.q_norm", attn.q_norm, q)
         k = self._norm(f"{at}.k_norm", attn.k_norm, k)
         if attn.rotary:
@@ -174,9 +179,14 @@ class TorchPass:
         scale = 1.0 if attn.scale is None else float(ball_of(attn.scale))
         bias = self._score_bias(at, attn)
         scores = self.found[f"{at}.scores"] = q @ k.transpose(-1, -2) * scale + bias
-        self.found[f"{at}.weights"] = scores.softmax(-1)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
-        self.found[f"{at}.mixed"] = mixed
+        nothing = (scores == -math.inf).all(-1, keepdim=True)
+        if attn.nothing:  # a row of -∞ has no softmax: 0 instead
+            weights = torch.where(nothing, 0.0, torch.where(nothing, 0.0, scores).softmax(-1))
+            mixed = weights @ v
+        else:
+            weights = scores.softmax(-1)
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale)
+        self.found[f"{at}.weights"], self.found[f"{at}.mixed"] = weights, mixed
         side_by_side = mixed.transpose(0, 1).reshape(len(self.ids), -1)
         out = self._linear(f"{at}.out", side_by_side) if attn.out else side_by_side
         self.found[f"{at}.out"] = out

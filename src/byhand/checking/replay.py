@@ -29,7 +29,7 @@ from byhand.numbers.allowed.ranges import Origin
 from byhand.numbers.base import Prediction
 from byhand.numbers.floats.formats import FORMATS
 from byhand.optimizer import BEFORE
-from byhand.plan import WEIGHT, Plan, Step
+from byhand.plan import SCORES, WEIGHT, Plan, Step
 from byhand.worked import Missing, Worked
 
 EXACT = "exact"
@@ -345,7 +345,7 @@ def _finite(line: Line, step: Step) -> bool:
         if np.isfinite(line.values.sum()):
             return True
     number = np.isfinite(line.values)
-    if step.op == "scores":
+    if step.op in SCORES:
         number = number | ~_seen(step)[line.claim.index]
     return bool(number.all())
 
@@ -392,7 +392,7 @@ def _carried(value: Range, line: Line) -> tuple[Floats, Floats | float]:
 def _anything(step: Step) -> Range:
     """An unknown step: every number is allowed."""
     absent = None
-    if step.op == "scores":
+    if step.op in SCORES:
         absent = ~_seen(step)
     origin = Origin(shares=True) if step.op in ("softmax", "softmax_back") else None
     return Range(np.zeros(step.shape), np.full(step.shape, np.inf), None, absent, origin=origin)

@@ -11,6 +11,7 @@ from byhand.language import _
 from byhand.language import whole as whole
 from byhand.numbers.base import Numbers, Prediction
 from byhand.plan import GRAD, WEIGHT
+from byhand.spec import ModelSpec
 from byhand.tracing import Trace
 from byhand.worked import Missing, Worked
 
@@ -80,8 +81,15 @@ def stage_title(place: Place) -> str:
     }[place.kind].format(layer=place.layer)
 
 
-def stage_about(place: Place) -> str:
+def stage_about(place: Place, spec: ModelSpec | None = None) -> str:
     """A sentence on what happens in a stage."""
+    if place.kind == "attn" and spec is not None and not _asks(spec, place):
+        return _about_places(place)
+    if place == Place("next") and spec is not None and spec.outputs is not None:
+        return _(
+            "The stream is compared with every word that the model can answer. The largest logit "
+            "says the answer; softmax turns the logits into probabilities."
+        )
     if place.back:
         return _about_backward(place.kind)
     return {
@@ -104,6 +112,23 @@ def stage_about(place: Place) -> str:
         ),
         "update": _("Each weight takes a small step against its gradient."),
     }[place.kind]
+
+
+def _asks(spec: ModelSpec, place: Place) -> bool:
+    """Whether a block's attention has queries and keys."""
+    attention = None if place.layer is None else spec.blocks[place.layer].attention
+    return attention is None or attention.queries
+
+
+def _about_places(place: Place) -> str:
+    """A sentence on attention without queries and keys."""
+    if place.back:
+        return _("What was mixed flows back to v; the scores are given.")
+    return _(
+        "Each position has something to hand on (v). The scores do not depend on the words, only "
+        "on their places; softmax turns a row of scores into weights that sum to 1; the weights "
+        "mix what is handed on."
+    )
 
 
 def _about_backward(kind: str) -> str:

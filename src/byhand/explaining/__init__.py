@@ -65,7 +65,7 @@ class Explanation(Shown):
     _circuits: dict[int, Circuits] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
-        shown = [self.trace.token(id) for id in self.compared]
+        shown = [self.trace.answer(id) for id in self.compared]
         what = " against ".join(map(quoted, shown)) or "nothing known"
         return f"<Explanation of {one_line(self.model.name)} at position {self.position}: {what}>"
 
@@ -97,7 +97,7 @@ class Explanation(Shown):
         unknown."""
         if self.token is None or self.missing is not None:
             return None
-        small = len(self.model.vocabulary) <= SMALL_VOCABULARY
+        small = self.model.spec.answers <= SMALL_VOCABULARY
         return self._attributed(None if small else self.compared, _("the terms of the logits"))
 
     @cached_property
@@ -262,7 +262,7 @@ class Explanation(Shown):
 
         parts = None
         if not self.small:
-            few = len(self.model.vocabulary) <= MANY_TOKENS
+            few = self.model.spec.answers <= MANY_TOKENS
             parts = side_trips(self.model.spec) if few else ()
         device = getattr(self.trace.numbers, "device", None) if self.trace.proof else None
         return table(
@@ -279,7 +279,7 @@ class Explanation(Shown):
         from byhand.explaining.geometry import geometry_of
 
         tell_doing(self.progress, _("where the stream goes"))
-        if len(self.model.vocabulary) <= SMALL_VOCABULARY:
+        if self.model.spec.answers <= SMALL_VOCABULARY:
             return geometry_of(self.trace)
         said = () if self.trace.next is None else (each.id for each in self.trace.next)
         known = (*self.compared, *(id for id in said if id is not None), *self.trace.tokens)
@@ -348,8 +348,8 @@ def explain(
         )
     refuse_unless_whole("position", position, 0, last)  # refuses 1.5
     place = last if position is None else position
-    wanted = None if token is None else model.vocabulary.id(token)
-    rival = None if against is None else model.vocabulary.id(against)
+    wanted = None if token is None else model.outputs.id(token)
+    rival = None if against is None else model.outputs.id(against)
     if rival is not None and rival == wanted:
         raise _itself(model, rival)
     if digits is None:
@@ -383,7 +383,7 @@ def strongest_other(trace: Trace, position: int, token: int) -> int | None:
     from byhand.explaining.approximations import floats_near
 
     worked = trace.steps.get("logits")  # absent where no section needs them
-    if len(trace.model.vocabulary) < 2 or worked is None or worked.missing is not None:
+    if trace.model.spec.answers < 2 or worked is None or worked.missing is not None:
         return None
     if trace.next is not None:
         for other in (*trace.next[position].tied, *trace.next[position].candidates):
@@ -398,6 +398,6 @@ def strongest_other(trace: Trace, position: int, token: int) -> int | None:
 def _itself(model: Model, token: int) -> UsageError:
     return UsageError(
         _("a token cannot be compared with itself"),
-        found=model.vocabulary.tokens[token],
+        found=model.outputs.tokens[token],
         hint=_("name another token, or look at the logit alone"),
     )

@@ -151,7 +151,7 @@ class Geometry:
         """The directions of all tokens, shown or not."""
         if not self.left_out:
             return self.directions
-        return tuple(directions_of(self.trace, range(self.trace.model.spec.vocab)))
+        return tuple(directions_of(self.trace, range(self.trace.model.spec.answers)))
 
 
 # ------------------------------------------------------------------ from a trace
@@ -174,13 +174,13 @@ def geometry_of(
     paths = tuple(_path(trace, stops, leads, directions, position) for position in wanted)
     spec = trace.model.spec
     return Geometry(
-        trace, directions, spec.vocab - len(directions), paths, spec.final_norm.kind != "none"
+        trace, directions, spec.answers - len(directions), paths, spec.final_norm.kind != "none"
     )
 
 
 def _shown(trace: Trace, positions: Sequence[int]) -> list[int]:
     """All tokens of a small vocabulary; else the predicted ones and the text's, last first."""
-    vocab = trace.model.spec.vocab
+    vocab = trace.model.spec.answers
     if vocab <= MOST_SHOWN:
         return list(range(vocab))
     predicted = [each.id for each in reversed(trace.next or []) if each.id is not None]
@@ -203,7 +203,7 @@ def directions_of(trace: Trace, tokens: Sequence[int]) -> Iterator[Direction]:
         known = [entry for entry in exact if entry is not None]
         yield Direction(
             int(id),
-            trace.token(id),
+            trace.answer(id),
             tuple(near[:-1]),
             near[-1],
             tuple(known[:-1]) if len(known) == len(entries) else None,

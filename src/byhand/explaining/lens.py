@@ -230,7 +230,7 @@ def _positions(
     length = len(trace.tokens)
     if positions is None:
         everywhere = tuple(range(length))
-        if stops * length * trace.plan.spec.vocab <= MOST:
+        if stops * length * trace.plan.spec.answers <= MOST:
             return everywhere, ()
         return everywhere[-1:], everywhere[:-1]
     asked = tuple(positions)

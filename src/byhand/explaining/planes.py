@@ -100,7 +100,7 @@ def _plane(geometry: Geometry, projection: Projection) -> Plane:
 
 def _with_regions(geometry: Geometry, plane: Plane) -> Plane:
     """The plane with the regions of the tokens, exact where possible."""
-    trace, vocab = geometry.trace, geometry.trace.model.spec.vocab
+    trace, vocab = geometry.trace, geometry.trace.model.spec.answers
     if not geometry.final_norm and vocab <= MOST_EXACT:
         every = geometry.every_direction
         rows = [_as_row(each, plane.cut) for each in every]

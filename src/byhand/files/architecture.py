@@ -15,6 +15,7 @@ from fractions import Fraction
 from byhand.errors import SpecError
 from byhand.expression import Expression
 from byhand.files import scalars
+from byhand.files.naming import names_at
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.spec import (
@@ -42,9 +43,9 @@ _BLOCK_KEYS = ("norm", "attention", "mlp", "residual", "position")
 _NORM_KEYS = ("kind", "eps", "gain", "bias")
 
 
-def read_architecture(node: Table, name: str, vocab: int) -> ModelSpec:
-    """The spec of the `model:` table."""
-    return _Reader(node, name, vocab).model()
+def read_architecture(node: Table, name: str, vocab: int, outputs: int | None = None) -> ModelSpec:
+    """The spec of the `model:` table; `outputs` counts the head's words, where they are its own."""
+    return _Reader(node, name, vocab, outputs).model()
 
 
 @contextmanager
@@ -79,18 +80,19 @@ class _Positions:
 
 
 class _Reader:
-    def __init__(self, node: Table, name: str, vocab: int) -> None:
+    def __init__(self, node: Table, name: str, vocab: int, outputs: int | None) -> None:
         self.node = node
         self.name = name
         self.vocab = vocab
+        self.outputs = outputs
 
     def model(self) -> ModelSpec:
         node = self.node
         node.only(
-            "d_model", "context", "layers", "layout", "embed_scale", "final_norm", "head",
+            "d_model", "stream", "context", "layers", "layout", "embed_scale", "final_norm", "head",
             "blocks", *_BLOCK_KEYS,
         )  # fmt: skip
-        self.d_model = scalars.whole(self.needed("d_model"), 1, WIDEST)
+        self.d_model = self.width(node, "d_model", "stream")
         layers = scalars.whole(self.needed("layers"), 0, MOST_LAYERS)
         if layers:
             self.needed("attention")
@@ -113,15 +115,23 @@ class _Reader:
                 position_base=positions.base,
                 embed_scale=None if scale is None else self.scale(scale),
                 final_norm=self.final_norm(),
-                tied=self.flag(head, "tied", True),
+                tied=self.flag(head, "tied", self.outputs is None),
                 head_bias=self.flag(head, "bias", False),
                 layout="in_out" if layout is None else scalars.word(layout, *LAYOUTS),
+                outputs=self.outputs,
             )
 
     # ------------------------------------------------------------------------ tables and keys
 
     def needed(self, key: str) -> Node:
         return self.node.needed(key, found=self.node.keys())
+
+    def width(self, table: Table, key: str, named: str) -> int:
+        """A width; where its dimensions have names, it may be left out."""
+        names = table.get(named)
+        if names is None or table.get(key) is not None:
+            return scalars.whole(table.needed(key, found=table.keys()), 1, WIDEST)
+        return len(names_at(names))
 
     def table(self, node: Node | None, *known: str) -> Table:
         """The table, which may only have these keys; empty if it is not given."""
@@ -307,22 +317,25 @@ class _Reader:
             return None
         table = self.table(
             node, "heads", "kv_heads", "d_head", "scale", "causal", "window", "bias", "packed",
-            "out", "q_norm", "k_norm", "score_table", "norm",
+            "out", "q_norm", "k_norm", "score_table", "queries", "nothing", "norm",
         )  # fmt: skip
         heads, kv_heads, scale, packed = map(table.get, ("heads", "kv_heads", "scale", "packed"))
         window = table.get("window")
         count = 1 if heads is None else scalars.whole(heads, 1, WIDEST)
         width = self.head_width(table, count)
         out = self.flag(table, "out", True)
-        biased = ("q", "k", "v", "out") if out else ("q", "k", "v")
-        bias = self.flags(table.get("bias"), biased, "q", "k", "v", "out")
+        queries = self.flag(table, "queries", True)
+        biased = [*("qk" if queries else ""), "v", *(["out"] if out else [])]
+        bias = self.flags(table.get("bias"), tuple(biased), "q", "k", "v", "out")
+        nothing = table.get("nothing")
+        usual = over_root(width) if queries else None
         packing = "none" if packed is None else scalars.word(packed, "none", *PACKINGS)
         with _located(attention=table, rope=positions.rope):
             return AttentionSpec(
                 heads=count,
                 d_head=width,
                 kv_heads=count if kv_heads is None else scalars.whole(kv_heads, 1, WIDEST),
-                scale=over_root(width) if scale is None else self.scale(scale),
+                scale=usual if scale is None else self.scale(scale),
                 causal=self.flag(table, "causal", True),
                 window=None if window is None else scalars.whole(window, 1, WIDEST),
                 rotary=self.rotary(positions.rope, width) if positions.rope else None,
@@ -336,6 +349,8 @@ class _Reader:
                 packed=None if packing == "none" else packing,
                 out=out,
                 out_bias=bias["out"],
+                queries=queries,
+                nothing=nothing is not None and scalars.word(nothing, "refused", "zero") == "zero",
             )
 
     def head_width(self, table: Table, heads: int) -> int:
@@ -356,14 +371,14 @@ class _Reader:
         if isinstance(node, Scalar):
             scalars.word(node, "none")
             return None
-        table = self.table(node, "d_ff", "activation", "gated", "bias", "norm")
-        d_ff, activation = table.needed("d_ff"), table.get("activation")
+        table = self.table(node, "d_ff", "units", "activation", "gated", "bias", "norm")
+        activation = table.get("activation")
         gated = self.flag(table, "gated", False)
         biased = ("hidden", "gate", "out") if gated else ("hidden", "out")
         bias = self.flags(table.get("bias"), biased, "hidden", "gate", "out")
         with _located(mlp=table):
             return MlpSpec(
-                d_ff=scalars.whole(d_ff, 1, WIDEST),
+                d_ff=self.width(table, "d_ff", "units"),
                 activation="relu" if activation is None else scalars.word(activation, *ACTIVATIONS),
                 gated=gated,
                 hidden_bias=bias["hidden"],

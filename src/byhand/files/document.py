@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from byhand.dimensions import UNNAMED, Dimensions
 from byhand.errors import TextError
 from byhand.files import scalars, tree
 from byhand.files.architecture import read_architecture
+from byhand.files.naming import read_dimensions
+from byhand.files.sparse import Names
 from byhand.files.tensors import read_weights
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.model import Model
-from byhand.spec import ModelSpec
+from byhand.spec import ModelSpec, Parameter
 from byhand.tokens import KINDS, Tokenizer, Vocabulary, too_long
 
-KEYS = ("name", "about", "vocabulary", "text", "target", "end", "notes", "model", "weights")
+KEYS = (
+    "name", "about", "vocabulary", "outputs", "text", "target", "end", "notes", "model", "weights",
+)  # fmt: skip
 MOST_TOKENS = 1_000_000
 
 
@@ -42,23 +48,45 @@ def parse_spec(text: str, file: str = "model.yaml") -> ModelSpec:
     return _spec(tree.read(text, file), Path(file).stem)[0]
 
 
-def _spec(root: Table, stem: str) -> tuple[ModelSpec, Vocabulary]:
+@dataclass(frozen=True)
+class Words:
+    """The words of a model: those it reads, those it answers, and names of dimensions."""
+
+    vocabulary: Tokenizer
+    outputs: Tokenizer | None = None  # None: those of the vocabulary
+    dimensions: Dimensions = UNNAMED
+
+    def of_sides(self, parameter: Parameter, spec: ModelSpec) -> Names:
+        """The names along each side of a tensor."""
+        answers = self.vocabulary if self.outputs is None else self.outputs
+        return self.dimensions.of_sides(parameter, spec, self.vocabulary.tokens, answers.tokens)
+
+
+def _spec(root: Table, stem: str) -> tuple[ModelSpec, Words]:
     root.only(*KEYS)
     name = root.get("name")
     vocabulary = read_vocabulary(_needed(root, "vocabulary"))
+    outputs = read_outputs(root.get("outputs"))
     model = _needed(root, "model")
     if not isinstance(model, Table):
         raise model.wrong(_("model is a table"), expected="d_model, layers, …")
-    spec = read_architecture(model, stem if name is None else scalars.text(name), len(vocabulary))
-    return spec, vocabulary
+    spec = read_architecture(
+        model,
+        stem if name is None else scalars.text(name),
+        len(vocabulary),
+        None if outputs is None else len(outputs),
+    )
+    return spec, Words(vocabulary, outputs, read_dimensions(model, spec))
 
 
 def _model(root: Table, stem: str, folder: Path | None) -> Model:
     return model_of(root, *_spec(root, stem), folder)
 
 
-def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path | None) -> Model:
-    """The model of an architecture and a vocabulary, with the rest read from `root`."""
+def model_of(root: Table, spec: ModelSpec, known: Words, folder: Path | None) -> Model:
+    """The model of an architecture and its words, with the rest read from `root`."""
+    vocabulary = known.vocabulary
+    answers = vocabulary if known.outputs is None else known.outputs
     about, text, target, end = map(root.get, ("about", "text", "target", "end"))
     if text is not None:
         with _located(text):
@@ -68,13 +96,17 @@ def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path |
     ends: tuple[int, ...] = ()
     if target is not None:
         with _located(target):
-            vocabulary.id(_plain(target))
+            answers.id(_plain(target))
     if end is not None:
         with _located(end):
-            ends = (vocabulary.id(_plain(end)),)
+            ends = (answers.id(_plain(end)),)
+
+    def named(parameter: Parameter) -> Names:
+        return known.of_sides(parameter, spec)
+
     return Model(
         spec=spec,
-        weights=read_weights(root.get("weights"), spec, root, folder),
+        weights=read_weights(root.get("weights"), spec, named, root, folder),
         vocabulary=vocabulary,
         text=None if text is None else _plain(text),
         target=None if target is None else _plain(target),
@@ -82,6 +114,8 @@ def model_of(root: Table, spec: ModelSpec, vocabulary: Tokenizer, folder: Path |
         about="" if about is None else scalars.text(about),
         source=root.file,
         notes=_notes(root.get("notes")),
+        output_words=known.outputs,
+        dimensions=known.dimensions,
     )
 
 
@@ -111,6 +145,11 @@ def _notes(node: Node | None) -> tuple[str, ...]:
     if not isinstance(node, List):
         raise node.wrong(_("notes is a list of sentences"), expected=_("a list"))
     return tuple(scalars.text(each) for each in node.items)
+
+
+def read_outputs(node: Node | None) -> Vocabulary | None:
+    """The words that the head answers with; None where they are those of the vocabulary."""
+    return None if node is None else read_vocabulary(node)
 
 
 def read_vocabulary(node: Node) -> Vocabulary:

@@ -53,6 +53,24 @@ class Literals:
             raise node.wrong(_("a list is missing"), expected=expected, found=describe(values))
         return self._fitting(values, parameter, places, False)
 
+    def read_entry(self, node: Node, *, masked: bool = False) -> object:
+        """One entry on its own."""
+        if not isinstance(node, Scalar):
+            raise node.wrong(_("a number is missing"), expected=_("a number"))
+        return self._known(node, None, masked)
+
+    def read_square(self, node: List, side: int) -> Data:
+        """A square of scores, of this side; entries may be masked."""
+        found = _measured(node, 2)
+        if found != (side, side):
+            raise ShapeError(
+                _("a table of scores is square, one row a query"),
+                where=node.where,
+                expected=f"{side}×{side}",
+                found="×".join(map(str, found)),
+            )
+        return self._filled(node, found, None, True)
+
     def read_matrix(self, node: Node) -> Data:
         """A matrix of any shape, as the factor of a product."""
         if not isinstance(node, List):
@@ -73,11 +91,14 @@ class Literals:
         data = np.empty(len(level), dtype=object)
         for position, item in enumerate(level):
             assert isinstance(item, Scalar)
-            known = (item.text, places, masked)
-            if known not in self._values:
-                self._values[known] = _entry(item, places, masked)
-            data[position] = self._values[known]
+            data[position] = self._known(item, places, masked)
         return data.reshape(shape)
+
+    def _known(self, item: Scalar, places: int | None, masked: bool) -> object:
+        known = (item.text, places, masked)
+        if known not in self._values:
+            self._values[known] = _entry(item, places, masked)
+        return self._values[known]
 
 
 def _measured(node: List, axes: int) -> tuple[int, ...]:

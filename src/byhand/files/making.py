@@ -15,10 +15,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from byhand.dimensions import UNNAMED
 from byhand.display import Shown
 from byhand.expression import Expression, write
 from byhand.files.architecture import read_architecture
-from byhand.files.document import model_of, read_vocabulary
+from byhand.files.document import Words, model_of, read_outputs, read_vocabulary
+from byhand.files.naming import read_dimensions
 from byhand.files.tree import Array, List, Node, Scalar, Table
 from byhand.files.writing import float_text
 from byhand.language import _
@@ -38,6 +40,7 @@ def make_model(
     text: str | None = None,
     target: str | None = None,
     end: str | None = None,
+    outputs: Sequence[str] | Mapping[str, Any] | None = None,
     about: str = "",
     notes: Iterable[str] = (),
 ) -> Model:
@@ -72,25 +75,33 @@ def make_model(
     known: Any = vocabulary
     if isinstance(vocabulary, str) or not hasattr(vocabulary, "encode"):
         known = read_vocabulary(_node(vocabulary, "vocabulary"))
+    answers = None if outputs is None else read_outputs(_node(outputs, "outputs"))
+    dimensions = UNNAMED
     if not isinstance(spec, ModelSpec):
         table = _node(spec, "model")
         if not isinstance(table, Table):
             raise table.wrong(_("model is a table"), expected="d_model, layers, …")
-        spec = read_architecture(table, name or "model", len(known))
+        spec = read_architecture(
+            table, name or "model", len(known), None if answers is None else len(answers)
+        )
+        dimensions = read_dimensions(table, spec)
     elif spec.vocab != len(known):
         raise Node("", 0, "vocabulary").wrong(
             _("the vocabulary has another size than the model needs"),
             expected=str(spec.vocab),
             found=str(len(known)),
         )
-    return model_of(root, replace(spec, name=name or spec.name), known, None)
+    return model_of(
+        root, replace(spec, name=name or spec.name), Words(known, answers, dimensions), None
+    )
 
 
 def _node(value: Any, key: str) -> Node:
     """A Python value as a piece of a model file."""
     if isinstance(value, Mapping):
         before = f"{key}." if key else ""
-        return Table("", 0, key, {str(k): _node(v, f"{before}{k}") for k, v in value.items()})
+        entries = ((_key(k), v) for k, v in value.items())
+        return Table("", 0, key, {k: _node(v, f"{before}{k}") for k, v in entries})
     if isinstance(value, Shown) and hasattr(value, "array"):
         value = value.array  # a step of a trace: its numbers as they are, not their floats
     if hasattr(value, "detach"):  # a tensor of torch: of 16 bits, NumPy reads it as float32
@@ -107,6 +118,11 @@ def _node(value: Any, key: str) -> Node:
         items = (_node(item, f"{before}{place}]") for place, item in enumerate(value))
         return List("", 0, key, tuple(items))
     return Scalar("", 0, key, _text(value))
+
+
+def _key(key: Any) -> str:
+    """A key; an index such as (0, 4) as a place of `entries`."""
+    return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from byhand.dimensions import UNNAMED, Dimensions
 from byhand.expression import Expression, Number, write
 from byhand.spec import AttentionSpec, BlockSpec, MlpSpec, ModelSpec, NormSpec, over_root
 
@@ -17,15 +18,17 @@ _BIASED = ("q", "k", "v", "out")
 _LONGEST_DECIMAL = 40  # places; a longer decimal is written as a fraction
 
 
-def model_table(spec: ModelSpec) -> Table:
+def model_table(spec: ModelSpec, dimensions: Dimensions = UNNAMED) -> Table:
     """The table of a spec; if blocks differ, each is written in full under `blocks`."""
     table: Table = {"d_model": spec.d_model}
+    if dimensions.stream:
+        table["stream"] = list(dimensions.stream)
     if spec.context is not None:
         table["context"] = spec.context
     table |= {"layers": len(spec.blocks), "layout": spec.layout}
     if spec.embed_scale is not None:
         table["embed_scale"] = number_text(spec.embed_scale)
-    table |= _positions_and_blocks(spec)
+    table |= _positions_and_blocks(spec, dimensions)
     table["final_norm"] = _norm(spec.final_norm)
     table["head"] = {"tied": spec.tied, "bias": spec.head_bias}
     return table
@@ -70,33 +73,35 @@ def fixed(value: Fraction, places: int) -> str:
 # ------------------------------------------------------------------ positions and blocks
 
 
-def _positions_and_blocks(spec: ModelSpec) -> Table:
+def _positions_and_blocks(spec: ModelSpec, dimensions: Dimensions) -> Table:
     stream: list[Any] = [] if spec.position == "none" else [spec.position]
     if spec.position == "sinusoidal":
         stream = [{"kind": "sinusoidal", "base": number_text(spec.position_base)}]
     if not spec.blocks:
         return {"position": _one_or_more(stream)}
     first = spec.blocks[0]
-    if all(block == first for block in spec.blocks):
+    units = [dimensions.of_units(layer) for layer in range(len(spec.blocks))]
+    if all(block == first for block in spec.blocks) and len(set(units)) == 1:
         table: Table = {"position": _one_or_more([*stream, *_relative(first.attention)])}
-        return table | _block(first)
+        return table | _block(first, units[0])
     # Nothing is inherited, since some keys have no word for the default.
     return {
         "position": _one_or_more(stream),
         "attention": "none",
         "mlp": "none",
         "blocks": {
-            layer: {"position": _one_or_more(_relative(block.attention))} | _block(block)
+            layer: {"position": _one_or_more(_relative(block.attention))}
+            | _block(block, units[layer])
             for layer, block in enumerate(spec.blocks)
         },
     }
 
 
-def _block(block: BlockSpec) -> Table:
+def _block(block: BlockSpec, units: tuple[str, ...]) -> Table:
     """The table of a block; its norm is attention's, and the MLP has its own if it differs."""
     shared, own = block.attn_norm, block.mlp_norm
     attention: Any = "none" if block.attention is None else _attention(block.attention)
-    mlp: Any = "none" if block.mlp is None else _mlp(block.mlp)
+    mlp: Any = "none" if block.mlp is None else _mlp(block.mlp, units)
     if shared != own and block.mlp is not None:
         mlp["norm"] = _norm(own)
     elif shared != own and block.attention is not None:
@@ -146,7 +151,7 @@ def _attention(attention: AttentionSpec) -> Table:
     if attention.kv_heads != attention.heads:
         table["kv_heads"] = attention.kv_heads
     table["d_head"] = attention.d_head
-    if scale != over_root(attention.d_head):
+    if scale != (over_root(attention.d_head) if attention.queries else None):
         table["scale"] = "none" if scale is None else number_text(scale)
     if attention.window is not None:
         table["window"] = attention.window
@@ -159,12 +164,16 @@ def _attention(attention: AttentionSpec) -> Table:
         "q_norm": (_norm(attention.q_norm), "none"),
         "k_norm": (_norm(attention.k_norm), "none"),
         "score_table": (attention.score_table, False),
+        "queries": (attention.queries, True),
+        "nothing": ("zero" if attention.nothing else "refused", "refused"),
     }
     return table | {key: now for key, (now, usual) in others.items() if now != usual}
 
 
-def _mlp(mlp: MlpSpec) -> Table:
+def _mlp(mlp: MlpSpec, units: tuple[str, ...]) -> Table:
     table: Table = {"d_ff": mlp.d_ff, "activation": mlp.activation}
+    if units:
+        table["units"] = list(units)
     biases = {place: getattr(mlp, f"{place}_bias") for place in ("hidden", "gate", "out")}
     if mlp.gated:
         table["gated"] = True

@@ -9,7 +9,7 @@ rationals.  docs/model-files.md shows each.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from byhand.files import scalars
 from byhand.files.literals import Literals, misfit, shape_of
 from byhand.files.normal import LARGEST_STD, SMALLEST_STD, normal
 from byhand.files.products import product
+from byhand.files.score_rules import RULES, read_rules, ruled
+from byhand.files.sparse import Names, read_entries
 from byhand.files.tree import Array, List, Node, Scalar, Table, describe
 from byhand.language import _
 from byhand.numbers.base import ABSENT, Unknown
@@ -34,20 +36,28 @@ WORDS = ("identity", "zeros", "ones", "unknown")
 _REFERENCE = re.compile(r"@(?P<name>[^@]+?)(?P<turned>\.T)?")
 _BLOCK = re.compile(r"block\.(\d+)\.")
 
+Named = Callable[[Parameter], Names]
 
-def read_weights(node: Node | None, spec: ModelSpec, at: Table, folder: Path | None) -> Weights:
-    """All tensors that the spec needs; a missing table is reported at `at`."""
+
+def read_weights(
+    node: Node | None, spec: ModelSpec, named: Named, at: Table, folder: Path | None
+) -> Weights:
+    """All tensors that the spec needs; a missing table is reported at `at`.
+
+    `named` gives the names along the sides of a tensor.
+    """
     if node is None:
         node = Table(at.file, at.line, "weights", {})
     if not isinstance(node, Table):
         raise node.wrong(_("weights is a table by name"), expected="embed.token: […]")
-    return _Reader(node, spec, folder).weights()
+    return _Reader(node, spec, named, folder).weights()
 
 
 class _Reader:
-    def __init__(self, node: Table, spec: ModelSpec, folder: Path | None) -> None:
+    def __init__(self, node: Table, spec: ModelSpec, named: Named, folder: Path | None) -> None:
         self.node = node
         self.spec = spec
+        self.named = named
         self.wanted = {parameter.name: parameter for parameter in parameters(spec)}
         self.made: dict[str, Tensor] = {}
         self.making: list[str] = []
@@ -65,8 +75,8 @@ class _Reader:
         for name in self.wanted:
             self.tensor(name)
         for layer, block in enumerate(self.spec.blocks):
-            if block.attention and block.attention.score_table:
-                self.somewhere_to_look(f"block.{layer}.attn.score_table", block.attention)
+            if (attn := block.attention) and attn.score_table and not attn.nothing:
+                self.somewhere_to_look(f"block.{layer}.attn.score_table", attn)
         return Weights({name: self.made[name] for name in self.wanted})
 
     # ------------------------------------------------------------------------ names
@@ -201,12 +211,14 @@ class _Reader:
         return data, target.same_as or other
 
     def data(self, node: Node, parameter: Parameter) -> Data:
+        masked = parameter.name.endswith(".score_table")
+        if masked and ruled(node):
+            return read_rules(node, parameter, self.literals, self.attention(parameter).causal)
         match node:
             case Array(data=data):
                 self.fits(node, parameter, data.shape)
                 return finite(data, node)
             case List():
-                masked = parameter.name.endswith(".score_table")
                 return self.literals.read(node, parameter, masked=masked)
             case Scalar(text=text):
                 return self.worded(node, text, parameter)
@@ -219,12 +231,22 @@ class _Reader:
                 data = product(entries["product"], self.literals, self.factor)
                 self.fits(node, parameter, data.shape)
                 return data
+            case Table(entries=entries) if "entries" in entries:
+                return read_entries(node, parameter, self.named(parameter), self.literals)
             case Table(entries=entries) if "normal" in entries:
                 node.only("normal")
                 return self.drawn(entries["normal"], parameter)
         raise node.wrong(
-            _("a weight cannot be written like this"), expected="printed + values, product, normal"
+            _("a weight cannot be written like this"),
+            expected="entries, printed + values, product, normal",
         )
+
+    def attention(self, parameter: Parameter) -> AttentionSpec:
+        """The attention that a weight belongs to."""
+        layer = _BLOCK.match(parameter.name)
+        attention = self.spec.blocks[int(layer[1])].attention if layer else None
+        assert attention is not None
+        return attention
 
     def factor(self, node: Scalar) -> Data:
         """A reference inside a product."""
@@ -252,12 +274,13 @@ class _Reader:
                 data = filled(shape, Fraction(0))
                 data[np.arange(shape[0]), np.arange(shape[0])] = Fraction(1)
                 return data
+        words = (*WORDS, *RULES) if parameter.name.endswith(".score_table") else WORDS
         raise node.wrong(
             _("a weight cannot be written like this"),
             expected=_("{shape} numbers, or {words}").format(
-                shape=shape_of(parameter), words=", ".join(WORDS)
+                shape=shape_of(parameter), words=", ".join(words)
             ),
-            hint=nearest(text, WORDS),
+            hint=nearest(text, words),
         )
 
     def drawn(self, node: Node, parameter: Parameter) -> Data:
@@ -288,6 +311,7 @@ class _Reader:
                         last=len(keys) - 1
                     ),
                     found=f"{name}[{head},{query}]",
+                    hint=_("attention: {nothing: zero} lets it look at nothing"),
                 )
 
 

@@ -99,15 +99,17 @@ def _heading(model: Model) -> Iterator[str]:
     if model.about:
         table["about"] = model.about
     table["vocabulary"] = _vocabulary(model.vocabulary)
+    if model.output_words is not None:
+        table["outputs"] = _vocabulary(model.output_words)
     if model.text is not None:
         table["text"] = model.text
     if model.target is not None:
         table["target"] = model.target
     if len(model.ends) == 1:
-        table["end"] = model.vocabulary.tokens[model.ends[0]]
+        table["end"] = model.outputs.tokens[model.ends[0]]
     if model.notes:
         table["notes"] = list(model.notes)
-    table["model"] = model_table(model.spec)
+    table["model"] = model_table(model.spec, model.dimensions)
     yield from _dump(table).splitlines()
 
 

@@ -23,7 +23,7 @@ from byhand.plan import keys_and_values
 from byhand.tokens import Continuation
 from byhand.worked import Worked
 
-COUNT, END_TOKEN, CONTEXT = "count", "end token", "context"  # why a generation ends
+COUNT, END_TOKEN, CONTEXT, ANSWER = "count", "end token", "context", "answer"  # why it ends
 MOST_NAMED = 8  # tokens in a message
 
 
@@ -79,6 +79,7 @@ class Generation(Iterator[Chosen], Shown):
         self.count = count
         self.sampling = sampling
         self.choices: list[Chosen] = []
+        self._fed_back: list[int] = []  # their ids in the vocabulary
         self.ended: str | None = None  # "count", "end token" or "context" at the end
         self.progress = progress  # may be another one for each token
         self._weights = Admitted(model.weights, numbers)
@@ -110,7 +111,7 @@ class Generation(Iterator[Chosen], Shown):
     @property
     def tokens(self) -> tuple[int, ...]:
         """The ids of the prompt and of the choices so far."""
-        return (*self.prompt, *(chosen.id for chosen in self.choices))
+        return (*self.prompt, *self._fed_back)
 
     @property
     def added(self) -> str:
@@ -128,6 +129,9 @@ class Generation(Iterator[Chosen], Shown):
             raise StopIteration
         chosen = self._next_choice()
         self.choices.append(chosen)
+        fed = self.model.fed_back(chosen.id)
+        if fed is not None:
+            self._fed_back.append(fed)
         self.ended = self._why_ended(chosen)
         if self.ended is not None:
             self._rest = self._continuation.rest()
@@ -139,6 +143,8 @@ class Generation(Iterator[Chosen], Shown):
     def _why_ended(self, chosen: Chosen) -> str | None:
         if chosen.id in self.model.ends:
             return END_TOKEN
+        if self.model.fed_back(chosen.id) is None:
+            return ANSWER  # no token of the vocabulary, so nothing can follow it
         if len(self.choices) >= self.count:
             return COUNT
         if chosen.position == self.last:
@@ -198,7 +204,7 @@ class Generation(Iterator[Chosen], Shown):
             return Chosen(
                 position,
                 found.id,
-                self.model.vocabulary.tokens[found.id],
+                self.model.outputs.tokens[found.id],
                 self._adds(found.id),
                 probs.at((-1, found.id)),
                 found.proven,
@@ -211,7 +217,7 @@ class Generation(Iterator[Chosen], Shown):
         return Chosen(
             position,
             id,
-            self.model.vocabulary.tokens[id],
+            self.model.outputs.tokens[id],
             self._adds(id),
             probs.at((-1, id)),
             rank=1 + int((chances > chances[id]).sum()),
@@ -219,7 +225,13 @@ class Generation(Iterator[Chosen], Shown):
         )
 
     def _adds(self, id: int) -> str:
-        return "" if id in self.model.ends else self._continuation.add(id)
+        if id in self.model.ends:
+            return ""
+        fed = self.model.fed_back(id)
+        if fed is None:
+            apart = "" if getattr(self.model.vocabulary, "kind", "") == "characters" else " "
+            return apart + self.model.outputs.tokens[id]
+        return self._continuation.add(fed)
 
     def _undecided(
         self, position: int, candidates: tuple[int, ...], found: str | None = None
@@ -231,7 +243,7 @@ class Generation(Iterator[Chosen], Shown):
                 where=where,
                 hint=_("use a wider float format"),
             )
-        named = [repr(self.model.vocabulary.tokens[id]) for id in candidates[:MOST_NAMED]]
+        named = [repr(self.model.outputs.tokens[id]) for id in candidates[:MOST_NAMED]]
         if more := len(candidates) - len(named):
             named.append(_("{count} more").format(count=more))
         tokens = ", ".join(named)

@@ -115,7 +115,7 @@ class ProvenGeneration(Generation):
     def _chosen(self, id: int, probability: Enclosure, short: Shortfall, **more: Any) -> Found:
         """The token if the digits of its probability are proven; else the error with the reason."""
         if probability.proves(self.asked):
-            token = self.model.vocabulary.tokens[id]
+            token = self.model.outputs.tokens[id]
             return Chosen(len(self.tokens), id, token, self._adds(id), probability, True, **more)
         short.add_number(probability, self.asked)
         return Undecided(
@@ -161,7 +161,7 @@ class ProvenGeneration(Generation):
 
         assert self.sampling is not None
         logits = done["logits"]
-        row = [logits.at((-1, id)) for id in range(self.model.spec.vocab)]
+        row = [logits.at((-1, id)) for id in range(self.model.spec.answers)]
         drawn = draw(row, self.sampling, Fraction(throw), self.bits)
         if drawn is None:
             short.add_guess()

@@ -60,7 +60,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """A weight entry that may be any number within a radius of its value."""
+    """A weight entry known only to lie within `radius` of `value`."""
 
     value: Fraction
     radius: Fraction
@@ -253,13 +253,30 @@ class Numbers(Adjoints, ABC):
         the table has ABSENT.  `queries` and `keys` are positions, and index the table.
         """
 
+    def table_scores(
+        self,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        heads: int,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        """table[head, query, key] - slope·|query position - key position|, or 0 without either.
+
+        These are `scores` of queries and keys that are 0.
+        """
+        q, k = (self.admit(np.zeros((heads, len(rows), 1))) for rows in (queries, keys))
+        return self.scores(q, k, table=table, slopes=slopes, mask=mask, queries=queries, keys=keys)
+
     @abstractmethod
     def softmax(self, x: Array) -> Array:
-        """Softmax over the last axis; ABSENT entries stay absent."""
+        """Softmax over the last axis; ABSENT entries stay absent, and so does a row of them."""
 
     @abstractmethod
     def mix(self, weights: Array, v: Array) -> Array:
-        """Σ_key weights[head, query, key] · v[kv_head, key]."""
+        """Σ_key weights[head, query, key] · v[kv_head, key]; 0 where all weights are ABSENT."""
 
     @abstractmethod
     def head_outputs(self, mixed: Array, *, weight: Array | None = None, layout: str) -> Array:

@@ -103,6 +103,7 @@ class Pencil(Numbers):
     join = _rounding("join")
     rotate = _rounding("rotate")
     scores = _rounding("scores")
+    table_scores = _rounding("table_scores")
     softmax = _rounding("softmax")
     mix = _rounding("mix")
     head_outputs = _rounding("head_outputs")

@@ -156,7 +156,10 @@ def _words(one: Pass, other: Pass) -> list[dict[str, Any]] | None:
     if any(side.next is None or side.steps["probs"].missing is not None for side in sides):
         return None
     tables = [
-        {side.token(id): float(p) for id, p in enumerate(near(side.steps["probs"])[found.position])}
+        {
+            side.answer(id): float(p)
+            for id, p in enumerate(near(side.steps["probs"])[found.position])
+        }
         for side, found in zip(sides, (one, other), strict=True)
     ]
     every = dict.fromkeys([*tables[0], *tables[1]])

@@ -63,7 +63,7 @@ def _kept(state: State, model: Model) -> tuple[str, str]:
         model.vocabulary.encode(state.text)  # an error now rather than when the file is read
         model = replace(model, text=state.text)
     if state.target is not None:
-        model.vocabulary.id(state.target)
+        model.outputs.id(state.target)
         model = replace(model, target=state.target)
     name = file_name(model.name, state)
     if state.edited:

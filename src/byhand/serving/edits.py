@@ -71,7 +71,8 @@ def _edit(state: State, library: Library, progress: Progress | None) -> Edited:
         spec = changed_spec(model.spec, state.architecture)
         weights, said = fitted(model.weights, spec)
         notes += said
-        model = replace(model, spec=spec, weights=weights)
+        names = model.dimensions.fitting(spec)
+        model = replace(model, spec=spec, weights=weights, dimensions=names)
     pupil = None
     if state.lessons:
 

@@ -35,10 +35,10 @@ def explain(
             hint=_("byhand explain works it out on the command line"),
         )
     said = asked["token"]
-    token = found.next_id if said is None else found.model.vocabulary.id(said)
+    token = found.next_id if said is None else found.model.outputs.id(said)
     return {
         "position": found.position,
-        "token": None if token is None else found.label(token),
+        "token": None if token is None else found.answer(token),
         "attribution": None if token is None else _attribution(found, token),
         "lens": _lens(found),
     }
@@ -72,7 +72,7 @@ def _lens(found: Pass) -> list[dict[str, Any]]:
             "layer": row.stop.layer,
             "token": None
             if row.leader is None or row.leader.id is None
-            else found.label(row.leader.id),
+            else found.answer(row.leader.id),
             "proven": row.proven,
             "words": None if row.probs is None else _shares(found, row.probs),
         }
@@ -83,4 +83,4 @@ def _lens(found: Pass) -> list[dict[str, Any]]:
 def _shares(found: Pass, probs: Any) -> list[dict[str, Any]]:
     shares = np.array([near_entry(entry) for entry in probs], np.float64)
     order = np.argsort(-np.nan_to_num(shares), kind="stable")[:MOST_LEADERS].tolist()
-    return [{"token": found.label(id), "id": id, "share": float(shares[id])} for id in order]
+    return [{"token": found.answer(id), "id": id, "share": float(shares[id])} for id in order]

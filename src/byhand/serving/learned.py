@@ -131,8 +131,8 @@ def _with_new_weights(model: Model, trace: Trace) -> Model:
 def lesson_on(model: Model, text: str, target: str | None) -> learning.Lesson:
     """What is to be learned from a text; an InputError where this model cannot learn here."""
     _check(model)
-    goal = None if target is None else model.vocabulary.id(target)
-    batch = read_batch(model.vocabulary, (text,), target=goal)
+    goal = None if target is None else model.outputs.id(target)
+    batch = read_batch(model, (text,), target=goal)
     return learning.Lesson(model, batch, last=goal is not None)
 
 

@@ -229,7 +229,7 @@ def _marked(found: Pass, name: str, index: Index, text: str) -> Marked | None:
         _("answer"),
         entries,
         text=found.trace.text,
-        target=None if target is None else found.trace.token(target),
+        target=None if target is None else found.trace.answer(target),
     )
     marking = mark(found.model, [_Claims(sheet)])
     return next((line for line in marking if line.claim.name == address), None)
@@ -250,7 +250,9 @@ def _expected(found: Pass, name: str, index: Index) -> _True:
     if worked.whole:
         at = worked.value[index[0]] if index else worked.value
         id = at if isinstance(at, int) else at.id
-        return _True("" if id is None else words.token_label(found.trace.token(id)), None)
+        trace = found.trace
+        word = "" if id is None else trace.token(id) if name == "tokens" else trace.answer(id)
+        return _True(words.token_label(word) if word else "", None)
     number = found.in_full.number(worked, index)
     return _True(number_text(number), float(near(worked)[index]))
 

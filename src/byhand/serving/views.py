@@ -106,6 +106,9 @@ def model_data(model: Model, name: str | None) -> dict[str, Any]:
         "kind": _kind(model),
         "vocabulary": [words.token_label(token) for token in tokens[:MOST_WORDS]],
         "vocab": spec.vocab,
+        "outputs": None
+        if model.output_words is None
+        else [words.token_label(word) for word in model.output_words.tokens[:MOST_WORDS]],
         "context": spec.context,
         "layers": len(spec.blocks),
         "parameters": total,
@@ -156,7 +159,7 @@ def loss_of(found: Pass) -> dict[str, Any] | None:
         return None
     number = found.edition.showing.number(worked, (0,))
     return {
-        "target": found.label(trace.target),
+        "target": found.answer(trace.target),
         "address": number.address,
         "text": number_text(number),
         "value": float(near(worked)[0]),
@@ -264,12 +267,12 @@ def _moved(before: Trace, after: Trace, place: int) -> dict[str, Any] | None:
     if not (before.next and after.next):
         return None
     then = min(place, len(before.tokens) - 1)
-    if before.model.spec.vocab != after.model.spec.vocab:
+    if before.model.spec.answers != after.model.spec.answers:
         return None
     old, new = near(before.steps["probs"])[then], near(after.steps["probs"])[place]
     order = np.argsort(-np.maximum(np.nan_to_num(old), np.nan_to_num(new)), kind="stable")
     token = [
-        None if found.id is None else words.token_label(after.token(found.id))
+        None if found.id is None else words.token_label(after.answer(found.id))
         for found in (before.next[then], after.next[place])
     ]
     return {
@@ -277,7 +280,7 @@ def _moved(before: Trace, after: Trace, place: int) -> dict[str, Any] | None:
         "after": token[1],
         "words": [
             {
-                "token": words.token_label(after.token(int(id))),
+                "token": words.token_label(after.answer(int(id))),
                 "id": int(id),
                 "before": float(old[id]),
                 "after": float(new[id]),

@@ -184,6 +184,10 @@ class Pass:
         """A token of the vocabulary as sentences and tables show it."""
         return words.token_label(self.trace.token(id))
 
+    def answer(self, id: int) -> str:
+        """The word of an output's id: a next token, a target."""
+        return words.token_label(self.trace.answer(id))
+
     @property
     def next_id(self) -> int | None:
         """The id of the next token after the followed position; None if unknown."""
@@ -192,7 +196,7 @@ class Pass:
     @property
     def next_token(self) -> str | None:
         """The next token after the followed position; None if unknown."""
-        return None if self.next_id is None else self.label(self.next_id)
+        return None if self.next_id is None else self.answer(self.next_id)
 
     @property
     def _has_room(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from byhand.plan import Plan, Step
+from byhand.plan import SCORES, Plan, Step
 
 INSIDE = {  # what stands inside a norm, in the order of its steps
     "layernorm": ("mean", "centered", "variance", "std", "normalized", "out"),
@@ -62,7 +62,7 @@ def _norm(first: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | None:
 
 def _attention(scores: Step, known: Mapping[str, Step]) -> tuple[Any, ...] | None:
     """(scores, softmax and mix as one step, the addresses it makes superfluous)."""
-    if scores.op != "scores":
+    if scores.op not in SCORES:
         return None
     at = scores.address.removesuffix(".scores")
     weights, mixed = known[f"{at}.weights"], known[f"{at}.mixed"]

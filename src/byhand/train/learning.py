@@ -119,7 +119,7 @@ class Learning(Tensors):
             both = self._turned(both, tuple(positions), width, base)
         places = range(len(mask))
         return self.attend(
-            both[:, :heads], both[:, heads:], values, scale=scale, mask=mask, queries=places,
+            values, both[:, :heads], both[:, heads:], scale=scale, mask=mask, queries=places,
             keys=places,
         )  # fmt: skip
 
@@ -132,10 +132,11 @@ class Learning(Tensors):
 
     def attend(
         self,
-        q: Array,
-        k: Array,
         v: Array,
+        q: Array | None = None,
+        k: Array | None = None,
         *,
+        heads: int = 1,
         table: Array | None = None,
         slopes: Array | None = None,
         scale: Expression | None = None,
@@ -143,21 +144,29 @@ class Learning(Tensors):
         queries: Sequence[int],
         keys: Sequence[int],
     ) -> Array:
-        """Scores, softmax and mix at once."""
+        """Scores, softmax and mix at once; without q and k, of the table and the slopes alone."""
+        if q is None or k is None:
+            q = v.new_zeros(len(v), heads, len(queries), 1)
+            k = v.new_zeros(len(v), v.shape[1], len(keys), 1)
         causal = _is_causal(mask) and table is None and slopes is None
-        bias = None if causal else self._bias(table, slopes, mask, queries, keys)
+        bias = nothing = None
+        if not causal:
+            bias = self._bias(table, slopes, mask, queries, keys)
+            nothing = (bias == -torch.inf).all(dim=-1, keepdim=True)  # rows that see no key
+            bias = bias.masked_fill(nothing, 0)
         factor = 1.0 if scale is None else self._constant(scale)
         if factor < 0:  # torch's kernels find the largest score before scaling
             q, factor = -q, -factor
-        return functional.scaled_dot_product_attention(
+        mixed = functional.scaled_dot_product_attention(
             q,
             k,
             v,
             attn_mask=bias,
             is_causal=causal and len(mask) > 1,
             scale=factor,
-            enable_gqa=q.shape[1] != k.shape[1],
+            enable_gqa=q.shape[1] != v.shape[1],
         )
+        return mixed if nothing is None else mixed.masked_fill(nothing, 0)
 
     def _bias(
         self,

@@ -175,6 +175,13 @@ class Run:
                     expected="true",
                     found=_("false in layer {layer}").format(layer=layer),
                 )
+        if self.spec.outputs is not None:
+            raise Misfit(
+                "model",
+                _("training predicts the next token of a text"),
+                expected=_("a model without outputs of its own"),
+                found=_("{count} outputs").format(count=self.spec.outputs),
+            )
         if self.std is None:
             self._check_start()
         if self.spec.vocab != len(self.corpus.vocabulary):

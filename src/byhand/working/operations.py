@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from byhand.expression import (
@@ -18,7 +18,7 @@ from byhand.expression import (
 )
 from byhand.plan import Step
 from byhand.working.activations import activation
-from byhand.working.lines import TWO, E, Index, Lines, cell, number, scaled
+from byhand.working.lines import TWO, E, Index, Lines, added, cell, number, scaled
 
 
 class Operations(Lines):
@@ -145,13 +145,20 @@ class Operations(Lines):
         ]
         scale = settings.get("scale")
         terms = products if scale is None else [scaled(products, scale)]
-        places = settings["queries"][query], settings["keys"][key]
+        return Sum((*terms, *self._beside_products(step, at)))
+
+    def _table_scores(self, step: Step, at: Index) -> Expression:
+        return added(reversed([*self._beside_products(step, at)]))
+
+    def _beside_products(self, step: Step, at: Index) -> Iterator[Expression]:
+        """What is added to q·k: -slope·distance, and the entry of a table."""
+        head, query, key = at
+        places = step.attributes["queries"][query], step.attributes["keys"][key]
         if "slopes" in step.inputs:
             slope = Entry(step.inputs["slopes"], (head,))
-            terms.append(Negative(Product((slope, number(abs(places[0] - places[1]))))))
+            yield Negative(Product((slope, number(abs(places[0] - places[1])))))
         if "table" in step.inputs:
-            terms.append(Entry(step.inputs["table"], (head, *places)))
-        return Sum(tuple(terms))
+            yield Entry(step.inputs["table"], (head, *places))
 
     def _softmax(self, step: Step, at: Index) -> Expression:
         x = step.inputs["x"]
@@ -163,12 +170,10 @@ class Operations(Lines):
         weights, v = step.inputs["weights"], step.inputs["v"]
         head, position, inner = at
         kv_head = head // (self.shape(weights)[0] // self.shape(v)[0])
-        return Sum(
-            tuple(
-                Product((Entry(weights, (head, position, key)), Entry(v, (kv_head, key, inner))))
-                for key in range(self.shape(v)[1])
-                if not self.absent(weights, (head, position, key))
-            )
+        return added(
+            Product((Entry(weights, (head, position, key)), Entry(v, (kv_head, key, inner))))
+            for key in range(self.shape(v)[1])
+            if not self.absent(weights, (head, position, key))
         )
 
     def _head_outputs(self, step: Step, at: Index) -> Expression:

@@ -49,11 +49,11 @@ from byhand.language import _
 from byhand.model import Model
 from byhand.optimizer import UPDATE, Rule
 from byhand.plan import WEIGHT
+from byhand.worked import ABSENT_AS
 
 IDS = ("tokens", "target", "next")  # steps whose values are token ids
 LOSS, MEAN_LOSS = "loss", "mean_loss"
 SHARED = "embed.position"  # one row may hold for the whole batch
-MASKABLE = {"scores": -np.inf, "softmax": 0.0}  # operation → value of a masked entry in floats
 
 
 def match(
@@ -100,7 +100,7 @@ def match(
             padding=(row.before, row.behind),
             marks=sheet.marks,
             learning=learns,
-            targets=targets_of(sheet, row, goal) if learns else None,
+            targets=targets_of(sheet, model, row, goal) if learns else None,
             rule=rule,
         )
         for row, claims in zip(rows, matching.claims, strict=True)
@@ -119,7 +119,7 @@ def _target(
         own = model.vocabulary.encode(model.text)
         if all(row.tokens == own for row in rows):
             word = model.target
-    return None if word is None else model.vocabulary.id(word)
+    return None if word is None else model.outputs.id(word)
 
 
 def _nothing(sheet: Sheet, unmatched: list[Unmatched]) -> None:
@@ -241,7 +241,9 @@ class _Matching:
         """The entry in numbers: tokens as ids, ids and counts exact, masked entries as floats."""
         values, slack = entry.values, entry.slack
         if found.address in IDS:
-            ids = ids_of(values, self.known.model, entry.source, entry.claimed)
+            model = self.known.model
+            known = model.vocabulary if found.address == "tokens" else model.outputs
+            ids = ids_of(values, known, entry.source, entry.claimed)
             return replace(entry, values=ids.astype(np.float64), slack=0.0)
         if values.dtype.kind == "O":
             raise _Misfit(_("it holds text, not numbers"))
@@ -274,14 +276,14 @@ def _located(error: ByhandError, entry: Entry) -> ByhandError:
 
 
 def _masked(values: npt.NDArray[Any], entry: Entry, found: Found) -> npt.NDArray[Any]:
-    if found.op not in MASKABLE or "key" not in found.axes:
+    if found.op not in ABSENT_AS or "key" not in found.axes:
         raise InputError(
             _("only scores and weights of attention can be masked"),
             where=f"{entry.source}: {entry.name}",
             expected=_("a number"),
             found="masked",
         )
-    return np.where(np.isinf(values), MASKABLE[found.op], values)
+    return np.where(np.isinf(values), ABSENT_AS[found.op], values)
 
 
 # ------------------------------------------------------------------ shapes

@@ -21,6 +21,7 @@ import numpy as np
 from byhand import forward
 from byhand.address import Index
 from byhand.backward import adjoint
+from byhand.batch import following_ids
 from byhand.checking.claims import Claim, ClaimedText, Entry, Sheet
 from byhand.checking.matches.texts import Row
 from byhand.checking.optimizers import read_rule
@@ -147,7 +148,7 @@ def names_targets(sheet: Sheet) -> bool:
     return sheet.targets is not None or sheet.labels is not None
 
 
-def targets_of(sheet: Sheet, row: Row, goal: int | None) -> tuple[int, ...] | None:
+def targets_of(sheet: Sheet, model: Model, row: Row, goal: int | None) -> tuple[int, ...] | None:
     """The next id after each position; None where the gradients are those of the last loss.
 
     `targets` are the next ids.  `labels` are the ids themselves, as transformers has them: each
@@ -161,7 +162,7 @@ def targets_of(sheet: Sheet, row: Row, goal: int | None) -> tuple[int, ...] | No
         named = {entry.name.strip().partition("[")[0] for entry in sheet.entries}
         if goal is not None and not named & set(LOSSES):
             return None
-        given = (*row.tokens[1:], UNCOUNTED if goal is None else goal)
+        given = following_ids(model, row.tokens, goal)
     inside = given[row.before : row.before + length] if len(given) > length else given
     if all(id < 0 for id in inside):
         raise sheet.wrong(

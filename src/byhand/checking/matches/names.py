@@ -212,7 +212,7 @@ def unwrapped(name: str) -> str:
 
 
 POSITIONS = ("pos", "query", "key")
-VOCABULARY = "vocab"
+VOCABULARY, OUTPUTS = "vocab", "outputs"
 _NAME = re.compile(r"\s*(?P<name>[^\[\]]*?)\s*(?:\[(?P<inside>.*)\])?\s*", re.DOTALL)
 _PLACE = re.compile(r"""\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^,"'\[\]]*))\s*""")
 _NUMBERS = re.compile(r"\s*[-+]?[0-9]*\s*(?::\s*[-+]?[0-9]*\s*)?")
@@ -291,13 +291,15 @@ def index_of(
 
 
 def _looked_up(word: Word, named: Named, axis: str, row: Row, model: Model) -> int:
-    if axis not in (VOCABULARY, *POSITIONS):
+    if axis not in (VOCABULARY, OUTPUTS, *POSITIONS):
         raise AddressError(
             _("there are no tokens along this axis"),
             where=named.name,
             expected=_("a whole number or a slice along {axis}").format(axis=axis or _("nothing")),
             found=repr(word.text[:40]),
         )
+    if axis == OUTPUTS:
+        return model.outputs.id(word.text)
     id = model.vocabulary.id(word.text)
     if axis == VOCABULARY:
         return id

@@ -20,7 +20,7 @@ from byhand.errors import InputError, TextError
 from byhand.language import _
 from byhand.model import Model
 from byhand.passes import Mask
-from byhand.tokens import too_long
+from byhand.tokens import Tokenizer, too_long
 
 MOST_SHOWN = 12  # ids in a message
 
@@ -67,7 +67,7 @@ def rows_of(sheet: Sheet, model: Model, text: str | None) -> tuple[Row, ...]:
     for place, row in enumerate(batch):
         before, behind = (unseen(sheet, place), 0) if mask is None else _padding(sheet, mask[place])
         ids = row[before : len(row) - behind]
-        tokens = tuple(_id(int(id), model, sheet.source) for id in ids)
+        tokens = tuple(_id(int(id), model.vocabulary, sheet.source) for id in ids)
         for said in (text, sheet.text):
             if said is not None:
                 _agree(sheet, model, said, tokens)
@@ -137,7 +137,7 @@ def _given_ids(sheet: Sheet, model: Model) -> npt.NDArray[np.int64] | None:
         if not names_the_text(entry):
             continue
         words = np.atleast_1d(_complete(entry))
-        return ids_of(words, model, entry.source)
+        return ids_of(words, model.vocabulary, entry.source)
     return None
 
 
@@ -158,7 +158,7 @@ def _complete(entry: Entry) -> npt.NDArray[Any]:
 
 def ids_of(
     values: npt.NDArray[Any],
-    model: Model,
+    known: Tokenizer,
     source: str,
     claimed: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.int64]:
@@ -167,12 +167,11 @@ def ids_of(
     wanted = np.ones(values.size, np.bool_) if claimed is None else claimed.reshape(-1)
     for place, (value, asked) in enumerate(zip(values.reshape(-1), wanted, strict=True)):
         if asked:
-            ids[place] = _id(value, model, source)
+            ids[place] = _id(value, known, source)
     return ids.reshape(values.shape)
 
 
-def _id(value: Any, model: Model, source: str) -> int:
-    vocabulary = model.vocabulary
+def _id(value: Any, vocabulary: Tokenizer, source: str) -> int:
     if isinstance(value, str):
         try:
             return vocabulary.id(value)

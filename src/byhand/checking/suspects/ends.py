@@ -178,7 +178,7 @@ def _sum(scene: Scene, step: Step) -> Iterator[Edit]:
 def _head(scene: Scene, step: Step) -> Iterator[Edit]:
     """Edits that tie an untied head or untie a tied one, where the weights exist."""
     weights = scene.model.weights
-    if step.inputs["weight"] != WEIGHT + "embed.token":
+    if step.inputs["weight"] != WEIGHT + "embed.token" and scene.spec.outputs is None:
         yield from made(scene, [step], Mistake(
             "head-tied",
             _("it follows if the logits are read from the embedding (tied); the model has a head "

@@ -211,7 +211,7 @@ class Compared:
         assert trace.next is not None
         margin = trace.next[one.position].margin
         token = words.token_label(trace.token(trace.tokens[one.position]))
-        float_token = "?" if one.float_id is None else trace.token(one.float_id)
+        float_token = "?" if one.float_id is None else trace.answer(one.float_id)
         text = _(
             "after position {position} ({token}): {format} says {float}, the true next token is "
             "{true}, ahead by {margin}, proven"
@@ -223,7 +223,7 @@ class Compared:
                 token=token,
                 format=self.format,
                 float=words.token_label(float_token),
-                true=words.token_label(trace.token(one.id)),
+                true=words.token_label(trace.answer(one.id)),
                 margin=one_line(margin_cell(margin, DIGITS)),
             ),
         )

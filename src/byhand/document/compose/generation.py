@@ -97,7 +97,7 @@ def verdict(generation: Generation, chosen: Chosen) -> str:
     if len(chosen.tied) > MOST_TIED:
         tokens = _("{count} tokens").format(count=whole(len(chosen.tied)))
     else:
-        labels = [generation.model.vocabulary.tokens[id] for id in chosen.tied]
+        labels = [generation.model.outputs.tokens[id] for id in chosen.tied]
         tokens = words.joined([words.token_label(label) for label in labels])
     text = _("{tokens} tie; the lowest id is taken, {proof}")
     return text.format(tokens=tokens, proof=proof)
@@ -132,6 +132,10 @@ def why_ended(generation: Generation) -> str:
         case "end token":
             token = words.token_label(generation.choices[-1].token)
             return _("{token} ends the text.").format(token=token)
+        case "answer":
+            token = words.token_label(generation.choices[-1].token)
+            text = _("{token} is an answer and no token of the vocabulary, so nothing follows it.")
+            return text.format(token=token)
         case "context":
             return _("The model's context of {count} tokens is full.").format(
                 count=whole(generation.model.spec.context or 0)

@@ -90,7 +90,7 @@ def opening(training: Training) -> Title:
         shown.append(_("{count} more").format(count=whole(more)))
     facts = [(_("text") if len(texts) == 1 else _("texts"), " · ".join(shown))]
     if last.trace.target is not None:
-        facts.append((_("target"), words.token_label(last.trace.token(last.trace.target))))
+        facts.append((_("target"), words.token_label(last.trace.answer(last.trace.target))))
     facts += [
         (_("loss"), loss_told(training)),
         (_("optimizer"), rule_told(last.rule, constant=len(training.steps) == 1)),

@@ -55,11 +55,11 @@ class Steps(Tables):
         return Prediction(
             position=position,
             label=self.labels[position],
-            token=None if found.id is None else self.token(found.id),
+            token=None if found.id is None else self.answer(found.id),
             margin=None if found.margin is None else self.margin(found.margin),
             proven=found.proven,
-            tied=tuple(map(self.token, found.tied)),
-            candidates=tuple(map(self.token, found.candidates)),
+            tied=tuple(map(self.answer, found.tied)),
+            candidates=tuple(map(self.answer, found.candidates)),
         )
 
     def margin(self, margin: Any) -> Cell:
@@ -79,7 +79,7 @@ class Steps(Tables):
         cell = forms.full(worked.at((0,)))
         return Loss(
             self.outline(worked),
-            target=self.token(self.trace.target),
+            target=self.answer(self.trace.target),
             after=self.position(last),
             cell=cell,
             letters=forms.letters([cell.worked, cell.form]),

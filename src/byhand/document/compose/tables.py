@@ -48,7 +48,7 @@ class Window:
     def columns_of(self, worked: Worked) -> tuple[int, ...]:
         """The columns shown; of a large vocabulary in floats or enclosures, the largest numbers."""
         size = worked.step.shape[-1]
-        if size <= self.columns or worked.step.axes[-1] != "vocab":
+        if size <= self.columns or worked.step.axes[-1] not in WORDED:
             return self.column_places(size)
         if not floats(worked.array) and worked.numbers.uniform != "enclosed":
             return self.column_places(size)
@@ -74,6 +74,9 @@ def _ends(size: int, most: int, first: int, last: int) -> tuple[int, ...]:
     if size <= most:
         return tuple(range(size))
     return (*range(first), *range(size - last, size))
+
+
+WORDED = ("vocab", "outputs")  # the axes whose places are words
 
 
 class Tables:
@@ -104,11 +107,19 @@ class Tables:
         """The word of an id, for a table or a sentence."""
         return words.token_label(self.trace.token(id))
 
+    def answer(self, id: int) -> str:
+        """The word of an output's id: a next token, a target."""
+        return words.token_label(self.trace.answer(id))
+
+    def worded(self, axis: str, id: int) -> str:
+        """The word at a place of an axis of WORDED."""
+        return self.token(id) if axis == "vocab" else self.answer(id)
+
     def heads(self, axis: str, columns: Sequence[int], size: int) -> tuple[str, ...]:
         """The words above some of `size` columns; indices if some are left out."""
         match axis:
-            case "vocab":
-                return tuple(map(self.token, columns))
+            case "vocab" | "outputs":
+                return tuple(self.worded(axis, place) for place in columns)
             case "key":
                 return tuple(self.labels[place] for place in columns)
         whole = len(columns) == size
@@ -227,14 +238,16 @@ class Tables:
         if step.op == "losses":
             targets = self.trace.targets or ()
             target = targets[place] if place < len(targets) else UNCOUNTED
-            shown = "·" if target == UNCOUNTED else self.token(target)
+            shown = "·" if target == UNCOUNTED else self.answer(target)
             return f"{self.labels[place]} → {shown}"
         if step.position_axis is not None:
             return self.labels[place]
         if step.stage == "forward" or len(step.axes) < 2:
             return ""
         down = step.axes[-2]
-        return self.token(place) if down == "vocab" else str(place) if down == "context" else ""
+        if down in WORDED:
+            return self.worded(down, place)
+        return str(place) if down == "context" else ""
 
     def rows_shown(self, step: Step, length: int) -> Sequence[int]:
         """The rows of a step that are shown."""
@@ -322,7 +335,8 @@ class Tables:
             for at in indices
         )
         register = weakest(n.cell.register for n in numbers if n.cell.register is not None)
-        return NumberRow(place, self.token(place) if down == "vocab" else label, register, numbers)
+        label = self.worded(down, place) if down in WORDED else label
+        return NumberRow(place, label, register, numbers)
 
     def weight_rows(self, name: str) -> tuple[tuple[Cell, ...], ...]:
         """Every entry of a weight, for a matrix in a formula."""

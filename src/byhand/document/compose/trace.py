@@ -59,7 +59,9 @@ class Document(Steps):
             missing.clear()
             if here != place:
                 place = here
-                yield Stage(words.stage_title(place), words.stage_about(place))
+                yield Stage(
+                    words.stage_title(place), words.stage_about(place, self.trace.plan.spec)
+                )
             yield self.step(worked)
         yield from self.not_worked(missing)
         if self.stop:
@@ -115,7 +117,7 @@ class Document(Steps):
         if trace.proof is not None and trace.proof.by_exact:
             facts.append((_("exactly"), words.settled_exactly(trace.proof.by_exact)))
         if trace.target is not None:
-            facts.append((_("target"), self.token(trace.target)))
+            facts.append((_("target"), self.answer(trace.target)))
         rows = [w.row_registers or (w.register,) for w in worked if not w.whole]
         registers = {register for row in rows for register in row}
         return Title(

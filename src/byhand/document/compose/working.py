@@ -140,7 +140,8 @@ class Workings:
         name = worked.address + write_index(index)
         if worked.step.op == "given":
             value = worked.value[index[0]] if index else worked.value
-            text = self.token(value)
+            read = worked.address == "tokens"
+            text = self.token(self.trace.token(value) if read else self.trace.answer(value))
             return WorkingLine(name, cell=rational_cell(value), remarks=(Remark("value", text),))
         if worked.step.op == "argmax":
             return self.next(name, worked, index[0])
@@ -180,17 +181,17 @@ class Workings:
         found = worked.value[position]
         if found.id is None:
             text = words.undecided(
-                [words.token_label(self.trace.token(id)) for id in found.candidates]
+                [words.token_label(self.trace.answer(id)) for id in found.candidates]
             )
             return WorkingLine(name, cell=MASKED, remarks=(Remark("open", text),), missing=True)
-        text = self.token(found.id)
+        text = self.token(self.trace.answer(found.id))
         if self.trace.proof is not None:
             text += ", " + (_("proven") if found.proven else _("not proven"))
         return WorkingLine(name, cell=rational_cell(found.id), remarks=(Remark("value", text),))
 
-    def token(self, id: int) -> str:
+    def token(self, word: str) -> str:
         """A token for a sentence."""
-        return _("the token {token}").format(token=words.token_label(self.trace.token(id)))
+        return _("the token {token}").format(token=words.token_label(word))
 
     # ------------------------------------------------------------------ the terms that matter
 

@@ -209,6 +209,7 @@ def _shares(p: Precision, x: Range) -> tuple[Data, Data, Data]:
     n = scores.shape[-1]
     if absent is not None:
         scores = np.where(absent, -inf, scores)
+        scores[absent.all(axis=-1)] = 0.0  # a row of them: any finite scores will do
     down = scores - scores.max(axis=-1, keepdims=True)
     mid = np.exp(down)
     mid /= mid.sum(axis=-1, keepdims=True)

@@ -255,6 +255,29 @@ class Exact(Learning):
             result[h, i, j] = space.total(parts, how)
         return result
 
+    def table_scores(
+        self,
+        *,
+        table: Array | None = None,
+        slopes: Array | None = None,
+        heads: int,
+        mask: Sequence[Sequence[bool]],
+        queries: Sequence[int],
+        keys: Sequence[int],
+    ) -> Array:
+        one = self.space.plain(ONE)
+        result = np.full((heads, len(queries), len(keys)), ABSENT, dtype=object)
+        for h, i, j in np.ndindex(result.shape):
+            offset = None if table is None else table[h, queries[i], keys[j]]
+            if not mask[i][j] or (table is not None and offset is ABSENT):
+                continue
+            terms = [] if offset is None else [(ONE, offset)]
+            if slopes is not None:
+                terms.append((fmpq(-abs(queries[i] - keys[j])), slopes[h]))
+            how = How("linear", [c for c, _x in terms], [x for _c, x in terms])
+            result[h, i, j] = self.space.total([(c, x, one) for c, x in terms], how)
+        return result
+
     def softmax(self, x: Array) -> Array:
         result = np.full(x.shape, ABSENT, dtype=object)
         for place in np.ndindex(x.shape[:-1]):

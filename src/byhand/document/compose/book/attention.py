@@ -94,6 +94,9 @@ def _spec(edition: Edition, topic: Topic) -> AttentionSpec:
 
 def _qkv(edition: Edition, topic: Topic) -> list[str]:
     attn = _spec(edition, topic)
+    if not attn.queries:
+        handed = _("Each position makes a value of its row, which it hands on (v). Nobody asks.")
+        return [handed, *_heads(attn)]
     sentences = [
         _(
             "Each position turns its row into three: a question (q), a key by which it can be "
@@ -121,14 +124,16 @@ def _qkv(edition: Edition, topic: Topic) -> list[str]:
 
 
 def _heads(attn: AttentionSpec) -> Iterator[str]:
-    if attn.heads == 1:
-        yield _("There is one head: all {width} numbers ask one question.").format(
-            width=words.whole(attn.d_head)
-        )
-        return
-    yield _(
-        "The numbers are shared out to {heads} heads of {width}, each with a question of its own."
-    ).format(heads=attn.heads, width=words.whole(attn.d_head))
+    counts = {"heads": attn.heads, "width": words.whole(attn.d_head)}
+    if not attn.queries and attn.heads > 1:
+        yield _("The values are shared out to {heads} heads of {width}.").format(**counts)
+    elif attn.queries and attn.heads == 1:
+        yield _("There is one head: all {width} numbers ask one question.").format(**counts)
+    elif attn.queries:
+        yield _(
+            "The numbers are shared out to {heads} heads of {width}, each with a question of its "
+            "own."
+        ).format(**counts)
     if attn.kv_heads < attn.heads:
         yield _("{count} heads share one set of keys and values.").format(
             count=attn.heads // attn.kv_heads
@@ -178,7 +183,9 @@ def _scores(edition: Edition, topic: Topic) -> list[str]:
     sentences = [
         _("How well a question fits a key, their dot product says: multiply pair by pair, add up.")
     ]
-    if attn.scale is not None:
+    if not attn.queries:
+        sentences = [_("There are no questions and keys: a score depends on the two places alone.")]
+    elif attn.scale is not None:
         sentences.append(
             _("It is scaled by {scale}, so that wide heads do not make large scores.").format(
                 scale=write(attn.scale)
@@ -254,6 +261,11 @@ def _rows_said(edition: Edition, worked: Worked) -> Iterator[str]:
     """The effect of softmax on a row with one score, and on a longer row."""
     showing = edition.showing
     alone = [q for q in range(worked.step.shape[1]) if len(_visible(worked, q)) == 1]
+    blind = [q for q in range(worked.step.shape[1]) if not _visible(worked, q)]
+    if blind:
+        yield _(
+            "Position {which} may look at nothing: it has no shares, and what it takes is 0."
+        ).format(which=showing.position(blind[0]))
     if alone:
         yield _(
             "Position {which} has a single score, so its share is exactly 1, whatever the score is."

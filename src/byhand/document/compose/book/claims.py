@@ -96,8 +96,11 @@ class Claims:
     def _text(self, line: Marked, inside: tuple[int, ...]) -> str:
         claim = line.claim
         value = float(np.asarray(claim.values)[inside])
-        if claim.address in IDS and value in range(self.trace.model.spec.vocab):
-            return words.token_label(self.trace.token(int(value)))
+        if claim.address in IDS:
+            model = self.trace.model
+            known = model.vocabulary if claim.address == "tokens" else model.outputs
+            if value in range(len(known)):
+                return words.token_label(known.tokens[int(value)])
         return localised(claimed_text(claim, line.claim.in_whole(inside), value))
 
     def _outside(self, line: Marked) -> Iterator[tuple[str, VerdictLine]]:

@@ -67,7 +67,7 @@ def answer(showing: Showing, position: int) -> Line:
     if found is None:
         return ()
     row = _row(showing, trace.steps["logits"], (position,))
-    return (Name("argmax"), row, BECOMES, Word(showing.token(found)))
+    return (Name("argmax"), row, BECOMES, Word(showing.answer(found)))
 
 
 # ------------------------------------------------------------------ rows

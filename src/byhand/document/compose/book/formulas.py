@@ -12,7 +12,7 @@ from fractions import Fraction
 from byhand.document.compose.book.formula_lines import EQUALS, answer, in_numbers
 from byhand.document.compose.book.numbers import Showing
 from byhand.document.compose.forms import symbol_of
-from byhand.document.compose.tables import Index
+from byhand.document.compose.tables import WORDED, Index
 from byhand.document.parts import Formula, Line
 from byhand.expression import (
     ONE,
@@ -85,12 +85,12 @@ def followed_index(showing: Showing, worked: Worked) -> Index | None:
         return None
     last = showing.followed
     column = 0
-    if step.axes[-1] == "vocab" and trace.next and trace.next[last].id is not None:
+    if step.axes[-1] in WORDED and trace.next and trace.next[last].id is not None:
         column = trace.next[last].id or 0
     index = []
     for axis, size in zip(step.axes, step.shape, strict=True):
         place = {"pos": last, "query": last, "key": last}.get(axis, 0)
-        index.append(column if axis == "vocab" else min(place, size - 1))
+        index.append(column if axis in WORDED else min(place, size - 1))
     if step.op == "activate":
         index[-1] = _bent_column(showing, worked, tuple(index[:-1]))
     elif step.axes[-1] in ("d", "d_head", "d_ff") and worked.numbers.uniform is None:
@@ -167,6 +167,8 @@ def law(step: Step) -> Expression:
             return _rotate_law(step)
         case "scores":
             return _scores_law(step)
+        case "table_scores":
+            return _table_scores_law(step)
         case "softmax":
             of = Name(step.inputs["x"].rpartition(".")[2])
             return Quotient(Power(E, of), Call("Σ", Power(E, of)))
@@ -244,8 +246,21 @@ def _scores_law(step: Step) -> Expression:
     score = _scaled(Product((Name("q"), Name("k"))), step.attributes.get("scale"))
     terms = [score]
     if "slopes" in step.inputs:
-        apart = Sum((Name("query"), Negative(Name("key"))))
-        terms.append(Negative(Product((Name("slope"), Call("abs", apart)))))
+        terms.append(_less_distance())
     if "table" in step.inputs:
         terms.append(Name("table"))
     return Sum(tuple(terms)) if len(terms) > 1 else score
+
+
+def _table_scores_law(step: Step) -> Expression:
+    terms: list[Expression] = [Name("table")] if "table" in step.inputs else []
+    if "slopes" in step.inputs:
+        terms.append(_less_distance())
+    if not terms:
+        return _whole(0)
+    return Sum(tuple(terms)) if len(terms) > 1 else terms[0]
+
+
+def _less_distance() -> Expression:
+    apart = Sum((Name("query"), Negative(Name("key"))))
+    return Negative(Product((Name("slope"), Call("abs", apart))))

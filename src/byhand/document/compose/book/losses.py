@@ -73,7 +73,7 @@ def _sentences(edition: Edition, step: OneStep, worst: int) -> Iterator[str]:
     yield _("The text is its own key: after each token should come the next one.")
     if last in step.counted:
         yield _("After the last one should come the target, `{target}`.").format(
-            target=showing.token(step.target(last))
+            target=showing.answer(step.target(last))
         )
     else:
         yield _("What comes after the last one is not known, so it does not count.")
@@ -83,13 +83,13 @@ def _sentences(edition: Edition, step: OneStep, worst: int) -> Iterator[str]:
         "so the loss is {loss}."
     ).format(
         which=showing.position(worst),
-        token=showing.token(step.target(worst)),
+        token=showing.answer(step.target(worst)),
         share=share,
         loss=showing.said(trace.steps["losses"], (worst,)),
     )
     found = trace.next[worst].id if trace.next else None
     if found is not None and found != step.target(worst):
-        yield _("It expected `{token}` there.").format(token=showing.token(found))
+        yield _("It expected `{token}` there.").format(token=showing.answer(found))
 
 
 def _tables(step: OneStep) -> Iterator[NumberTable]:
@@ -107,7 +107,7 @@ def _row(step: OneStep, name: str, place: int) -> NumberRow:
     showing, target = step.showing, step.target(place)
     index = (place, target) if name == "probs" else (place,)
     number = showing.number(step.trace.steps[name], index)
-    label = f"{showing.labels[place]} → {showing.token(target)}"
+    label = f"{showing.labels[place]} → {showing.answer(target)}"
     return NumberRow(place, label, number.cell.register, (number,))
 
 
@@ -118,7 +118,7 @@ def _mean(edition: Edition, step: OneStep) -> Passage:
     showing = step.showing
     mean = step.trace.steps["mean_loss"]
     size = float(near(mean)[0])
-    vocabulary = edition.model.spec.vocab
+    vocabulary = edition.model.spec.answers
     sentences = [
         _("Training makes the mean of these losses small. Here it is {loss}.").format(
             loss=showing.said(mean, (0,))

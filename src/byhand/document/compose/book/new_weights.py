@@ -153,7 +153,7 @@ def _table(step: OneStep) -> NumberTable:
     before, now = step.trace.steps["losses"], after.steps["losses"]
     rows = []
     for place in step.counted[-MOST_POSITIONS:]:
-        label = f"{showing.labels[place]} → {showing.token(step.target(place))}"
+        label = f"{showing.labels[place]} → {showing.answer(step.target(place))}"
         new = Number("", showing.forms.cell(now.at((place,)), form=False))
         rows.append(_row(place, label, showing.number(before, (place,)), new))
     means = step.trace.steps["mean_loss"], after.steps["mean_loss"]

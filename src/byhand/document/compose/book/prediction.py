@@ -80,7 +80,7 @@ def _logits(edition: Edition, topic: Topic) -> Passage:
     else:
         sentences.append(_("The vectors are the rows of W_head, one for each word."))
     if worked.missing is None and edition.everything:
-        tokens = words.some_of([showing.token(id) for id in range(spec.vocab)])
+        tokens = words.some_of([showing.answer(id) for id in range(spec.answers)])
         sentences.append(
             _("After position {which} the logits of {tokens} are {row}.").format(
                 which=showing.position(edition.last),
@@ -97,7 +97,7 @@ def _logits(edition: Edition, topic: Topic) -> Passage:
 def _directions(edition: Edition, topic: Topic) -> Iterator[str]:
     """In two dimensions, a sentence on the words' vectors as directions in the plane."""
     spec, showing = edition.model.spec, edition.showing
-    if spec.d_model != 2 or spec.vocab > MOST_CANDIDATES or not edition.everything:
+    if spec.d_model != 2 or spec.answers > MOST_CANDIDATES or not edition.everything:
         return
     rows = showing.weight_rows(topic.steps[0].inputs["weight"].removeprefix(WEIGHT))
     if not spec.tied and spec.layout == "in_out":
@@ -105,7 +105,7 @@ def _directions(edition: Edition, topic: Topic) -> Iterator[str]:
     if any(cell.masked for row in rows for cell in row):
         return
     ways = [
-        f"`{showing.token(id)}` {in_brackets([showing.cell_said(cell) for cell in row])}"
+        f"`{showing.answer(id)}` {in_brackets([showing.cell_said(cell) for cell in row])}"
         for id, row in enumerate(rows)
     ]
     yield _(
@@ -152,7 +152,7 @@ def candidates(edition: Edition, position: int) -> Candidates:
         label=showing.labels[position],
         candidates=tuple(
             Candidate(
-                token=showing.token(id),
+                token=showing.answer(id),
                 id=id,
                 logit=showing.number(logits, (position, id)),
                 probability=showing.number(probs, (position, id)),
@@ -207,7 +207,7 @@ def _facts_learned(edition: Edition) -> Iterator[str]:
     if len(single) != len(answers) or len(answers) < 3 or len(answers) > MOST_FACTS:
         return
     facts = [
-        f"`{showing.token(id)}` → `{showing.token(found)}`"
+        f"`{showing.token(id)}` → `{showing.answer(found)}`"
         for id, found in single.items()
         if found is not None
     ]
@@ -250,7 +250,7 @@ def predicted(edition: Edition, position: int, found: Predicted) -> Prediction:
 def _loss(edition: Edition, topic: Topic) -> Passage:
     trace, showing = edition.trace, edition.showing
     assert trace.target is not None
-    target, end = showing.token(trace.target), len(trace.tokens) - 1
+    target, end = showing.answer(trace.target), len(trace.tokens) - 1
     worked = trace.steps["loss"]
     sentences = [
         _(
@@ -270,12 +270,12 @@ def _loss(edition: Edition, topic: Topic) -> Passage:
         first = trace.next[end].id if trace.next else None
         if first is not None and first != trace.target:
             sentences.append(
-                _("The model would have said `{token}`.").format(token=showing.token(first))
+                _("The model would have said `{token}`.").format(token=showing.answer(first))
             )
         sentences.append(
             _("Guessing blindly among {count} words would cost ln {count} ≈ {loss}.").format(
-                count=trace.model.spec.vocab,
-                loss=localised(f"{np.log(trace.model.spec.vocab):.4f}"),
+                count=trace.model.spec.answers,
+                loss=localised(f"{np.log(trace.model.spec.answers):.4f}"),
             )
         )
         sentences += _as_printed(edition, target)

@@ -108,7 +108,7 @@ def _said(showing: Showing, address: str) -> dict[int, str]:
     found = {}
     for place, prediction in enumerate(trace.next):
         if prediction.id is not None:
-            token = showing.token(prediction.id)
+            token = showing.answer(prediction.id)
             if address != "next":
                 number = showing.cell(trace.steps[address], (place, prediction.id)).decimal
                 token = f"{token} {localised(number or '')}"

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from byhand.address import write_index
 from byhand.document.compose.book.numbers import Showing
+from byhand.document.compose.tables import WORDED
 from byhand.document.parts import AttentionPattern, Column, Grid, HeadPattern, HeatStrip
 from byhand.document.words import whole
 from byhand.explaining.approximations import floats_near
@@ -66,8 +67,8 @@ def strip_of(showing: Showing, worked: Worked, title: str = "") -> HeatStrip:
     values = near(worked)
     labels = showing.labels if step.position_axis is not None else ()
     heads: tuple[str, ...] = ()
-    if step.axes[-1] == "vocab" and step.shape[-1] <= MOST_ROWS:
-        heads = tuple(showing.token(id) for id in range(step.shape[-1]))
+    if step.axes[-1] in WORDED and step.shape[-1] <= MOST_ROWS:
+        heads = tuple(showing.worded(step.axes[-1], id) for id in range(step.shape[-1]))
     if step.axes[-1] == "key":
         heads = showing.labels
     return _strip(step.address, title, step.axes, values, labels, heads, "step")
@@ -79,10 +80,11 @@ def weight_strip(showing: Showing, name: str, title: str = "") -> HeatStrip:
     parameter = showing.parameters[name]
     heads: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    if parameter.axes[0] == "vocab" and parameter.shape[0] <= MOST_ROWS:
-        labels = tuple(showing.token(id) for id in range(parameter.shape[0]))
-    if parameter.axes[-1] == "vocab" and parameter.shape[-1] <= MOST_ROWS:
-        heads = tuple(showing.token(id) for id in range(parameter.shape[-1]))
+    down, across = parameter.axes[0], parameter.axes[-1]
+    if down in WORDED and parameter.shape[0] <= MOST_ROWS:
+        labels = tuple(showing.worded(down, id) for id in range(parameter.shape[0]))
+    if across in WORDED and parameter.shape[-1] <= MOST_ROWS:
+        heads = tuple(showing.worded(across, id) for id in range(parameter.shape[-1]))
     return _strip(WEIGHT + name, title, parameter.axes, near_weight(data), labels, heads, "weight")
 
 

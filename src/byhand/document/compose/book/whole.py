@@ -119,7 +119,7 @@ def text_facts(edition: Edition) -> Iterator[tuple[str, str]]:
     trace = edition.trace
     yield _("text"), words.printable(trace.text)
     if trace.target is not None:
-        yield _("target"), edition.showing.token(trace.target)
+        yield _("target"), edition.showing.answer(trace.target)
     yield _("numbers"), words.numbers_name(trace.numbers, trace.proof)
     yield _("parameters"), words.whole(edition.inventory.total)
 
@@ -277,7 +277,7 @@ def _loss(edition: Edition, topics: Sequence[Topic]) -> Passage:
     trace = edition.trace
     assert trace.target is not None
     text = _("How surprised the model is by `{target}`, the word that should come next.")
-    sentence = text.format(target=edition.showing.token(trace.target))
+    sentence = text.format(target=edition.showing.answer(trace.target))
     return _passage(
         edition,
         "loss",

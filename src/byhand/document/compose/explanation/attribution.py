@@ -82,18 +82,18 @@ class _Summing:
 
     def part(self) -> Terms:
         found, scope = self.found, self.scope
-        where, one = scope.where(found.position), scope.token(self.tokens[0])
+        where, one = scope.where(found.position), scope.answer(self.tokens[0])
         if found.against is None:
             title = _("the logit of {token} after position {place}")
             title, compared = title.format(token=one, place=where), ""
         else:
-            other = scope.token(found.against)
+            other = scope.answer(found.against)
             compared = f"{one} − {other}"
             title = _("what tells {one} from {other} after position {place}: logit {difference}")
             title = title.format(one=one, other=other, place=where, difference=compared)
         return Terms(
             title,
-            tuple(map(scope.token, self.tokens)),
+            tuple(map(scope.answer, self.tokens)),
             compared,
             tuple(self.lines()),
             self.chosen.closes,
@@ -239,7 +239,7 @@ def _table(scope: Scope) -> Grid | None:
         return None
     names = [term.source.name for term in terms]
     title = _("the logits themselves, term by term")
-    return _entries(scope, table, title, names, [scope.token(id) for id in table.columns])
+    return _entries(scope, table, title, names, [scope.answer(id) for id in table.columns])
 
 
 def _entries(

@@ -78,6 +78,9 @@ class _Teller:
     def token(self, id: int) -> str:
         return quoted(self.trace.token(id))
 
+    def answer(self, id: int) -> str:
+        return quoted(self.trace.answer(id))
+
     def name(self, part: Part) -> str:
         return part_name(part, self.trace.model.spec)
 
@@ -101,12 +104,12 @@ class _Teller:
         found, place = turning.prediction, turning.position
         names = {"token": self.token(self.trace.tokens[place]), "place": place}
         if found.id is None:
-            candidates = [self.token(id) for id in found.candidates]
+            candidates = [self.answer(id) for id in found.candidates]
             text = _("What comes after {token} (position {place}) cannot be told: {reason}.")
             return text.format(**names, reason=words.undecided(candidates))
-        names["next"] = self.token(found.id)
+        names["next"] = self.answer(found.id)
         if found.tied:
-            names["tied"] = words.some_of([self.token(id) for id in found.tied])
+            names["tied"] = words.some_of([self.answer(id) for id in found.tied])
             if found.proven:
                 text = _("After {token} (position {place}) comes {next}: the logits of {tied} are "
                          "equal, proven, and the first of them is taken.")  # fmt: skip
@@ -121,7 +124,7 @@ class _Teller:
                      "proven.")  # fmt: skip
         else:
             text = _("After {token} (position {place}) comes {next}, ahead of {rival} by {lead}.")
-        names |= {"rival": self.token(turning.rival), "lead": self.apart(turning.lead)}
+        names |= {"rival": self.answer(turning.rival), "lead": self.apart(turning.lead)}
         return text.format(**names)
 
     def story(self, turning: Turning) -> str:
@@ -147,15 +150,15 @@ class _Teller:
     def leader(self, found: Prediction) -> str:
         """The leader, and the tokens level with it."""
         assert found.id is not None
-        token = self.token(found.id)
-        level = [self.token(id) for id in found.tied if id != found.id]
+        token = self.answer(found.id)
+        level = [self.answer(id) for id in found.tied if id != found.id]
         if not level:
             return token
         return _("{token} (level with {others})").format(token=token, others=words.some_of(level))
 
     def turn(self, change: Change) -> str:
         text = _("{part} turns it to {token}")
-        return text.format(part=self.name(change.part), token=self.token(change.new))
+        return text.format(part=self.name(change.part), token=self.answer(change.new))
 
     def distance(self, change: Change) -> str:
         """From how far behind to how far ahead a token moves."""
@@ -166,7 +169,7 @@ class _Teller:
             text = _("from {before} behind {old} to level with it")
         else:
             text = _("from {before} behind {old} to {after} ahead of it")
-        return text.format(before=before, after=after, old=self.token(change.old))
+        return text.format(before=before, after=after, old=self.answer(change.old))
 
     def shares(self, turning: Turning) -> str:
         """What adds most to the lead, and what takes most from it."""
@@ -180,7 +183,7 @@ class _Teller:
             if one.value is not None and self.numerals.signed(one.value) == value
         ]
         names = {
-            "rival": self.token(turning.rival),
+            "rival": self.answer(turning.rival),
             "parts": words.joined(alike),
             "value": value if len(alike) == 1 else _("{value} each").format(value=value),
         }
@@ -278,7 +281,7 @@ class _Teller:
 
     def open(self, group: Sequence[Check]) -> str:
         """A sentence: the effect of removing the part is unknown."""
-        candidates = [self.token(id) for id in group[0].found.candidates]
+        candidates = [self.answer(id) for id in group[0].found.candidates]
         text = _("Without {parts} the prediction cannot be told: {reason}.")
         return text.format(parts=self.names(group), reason=words.undecided(candidates))
 

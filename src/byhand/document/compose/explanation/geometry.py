@@ -48,7 +48,7 @@ def _path(scope: Scope, geometry: Geometry, path: Path) -> Grid:
         cells.append("" if stop.leads is None else scope.leader(stop.leads))
         rows.append(tuple(cells))
     hidden = len(geometry.directions) + geometry.left_out - len(chosen)
-    heads = (_("length"), _("turned"), *(scope.token(each.id) for each in chosen))
+    heads = (_("length"), _("turned"), *(scope.answer(each.id) for each in chosen))
     return Grid(
         _("position {place}: length, turn, and the angle to each token's direction").format(
             place=scope.where(path.position)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,7 @@ def _written(scope: Scope, layer: int, head: int, token: int) -> str:
     for each in scope.found.circuits(layer):
         if each.head == head and token in each.ov.rows and each.ov.strongest:
             first = each.ov.strongest[each.ov.rows.index(token)][:MOST_WRITTEN]
-            return ", ".join(map(scope.token, first)) or "–"
+            return ", ".join(map(scope.answer, first)) or "–"
     return ""
 
 
@@ -112,7 +112,7 @@ def _layer(scope: Scope, circuits: Circuits, heads: list[int]) -> Iterator[Part]
         yield Remark("more", why_missing(circuits.missing))
         return
     for each in circuits:
-        small = len(scope.found.model.vocabulary) <= WIDEST_TABLE
+        small = scope.found.model.spec.vocab <= WIDEST_TABLE
         if each.head not in heads or not (small or scope.full):
             continue
         if sentences := head_sentences(each, scope.found.model):
@@ -122,7 +122,9 @@ def _layer(scope: Scope, circuits: Circuits, heads: list[int]) -> Iterator[Part]
             yield Finding("", (text,))
         if scope.full:
             yield _table(scope, each.qk, "QK", _("looks at"), ("query", "key"))
-            yield _table(scope, each.ov, "OV", _("writes"), ("key", "vocab"))
+            yield _table(
+                scope, each.ov, "OV", _("writes"), ("key", scope.found.model.spec.answer_axis)
+            )
     if scope.full:
         yield from (Remark("more", text) for text in circuits.said)
 
@@ -131,8 +133,9 @@ def _table(
     scope: Scope, table: Table, name: str, word: str, axes: tuple[str, str]
 ) -> NumberTable | Grid:
     """What a head reads or writes by token; for a large vocabulary the strongest."""
+    across = scope.token if axes[-1] == "key" else scope.answer
     if not scope.every and max(len(table.rows), len(table.columns)) > WIDEST_TABLE:
-        return _listed(scope, table, f"{name} {table.address}[{table.head}]", word)
+        return _listed(scope, table, f"{name} {table.address}[{table.head}]", word, across)
     rows = []
     for place, row in enumerate(table.rows):
         figures = tuple(_entry(scope, table, row, column) for column in table.columns)
@@ -144,7 +147,7 @@ def _table(
         axes,
         (len(table.rows), len(table.columns)),
         tuple(range(len(table.columns))),
-        tuple(map(scope.token, table.columns)),
+        tuple(map(across, table.columns)),
         tuple(rows),
     )
 
@@ -157,16 +160,16 @@ def _entry(scope: Scope, table: Table, row: int, column: int) -> Number:
     return replace(number, short=with_sign(number.short))
 
 
-def _listed(scope: Scope, table: Table, title: str, word: str) -> Grid:
+def _listed(
+    scope: Scope, table: Table, title: str, word: str, across: Callable[[int], str]
+) -> Grid:
     """The strongest columns of each row of a large table."""
     own = list(dict.fromkeys(scope.found.trace.tokens))
     rows = [row for row in table.rows if row in own][:MOST_READ]
     cells = []
     for row in rows:
         strongest = table.strongest[table.rows.index(row)][:3] if table.strongest else ()
-        said = [
-            together(f"{scope.token(at)} {_entry(scope, table, row, at).short}") for at in strongest
-        ]
+        said = [together(f"{across(at)} {_entry(scope, table, row, at).short}") for at in strongest]
         cells.append((scope.token(row), ", ".join(said) or _("all alike")))
     hidden = len(table.rows) - len(rows)
     return Grid(

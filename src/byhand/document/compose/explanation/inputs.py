@@ -124,7 +124,7 @@ def _rules(table: Table) -> Iterator[str]:
     known = [one for one in table.endings if one.usual is not None]
     rules = [
         _("after {token} comes {next}").format(
-            token=_token(table, one.token), next=_token(table, one.usual)
+            token=quoted(table.model.vocabulary.tokens[one.token]), next=_token(table, one.usual)
         )
         for one in known
         if one.usual is not None
@@ -190,7 +190,7 @@ def _needs(table: Table) -> Iterator[str]:
 
 def _token(table: Table, id: int | None) -> str:
     assert id is not None
-    return quoted(table.model.vocabulary.tokens[id])
+    return quoted(table.model.outputs.tokens[id])
 
 
 def _text(table: Table, row: Row) -> str:

@@ -35,8 +35,8 @@ def parts(scope: Scope) -> Iterator[Part]:
 def _followed(scope: Scope, rows: tuple[LensRow, ...]) -> LensTable:
     """One position: the leader after each step, and the two tokens that are compared."""
     found = scope.found
-    named = [scope.token(id) for id in found.compared]
-    ranked = bool(named) and len(found.model.vocabulary) > FEW_TOKENS
+    named = [scope.answer(id) for id in found.compared]
+    ranked = bool(named) and found.model.spec.answers > FEW_TOKENS
     title = _("after position {place}: who leads")
     if named:
         title = _("after position {place}: who leads, and the logits of {tokens}")

@@ -80,7 +80,7 @@ def _way(path: Path, points: Sequence[Spot], geometry: Geometry, shown: Mapping[
 
 
 def _tokens(geometry: Geometry, ids: Sequence[int]) -> str:
-    return ", ".join(token_label(geometry.trace.token(id)) for id in ids)
+    return ", ".join(token_label(geometry.trace.answer(id)) for id in ids)
 
 
 def _title(geometry: Geometry) -> str:
@@ -143,7 +143,7 @@ def end_label(path: Path, geometry: Geometry) -> str:
     led = None if path.last is None else path.last.leads
     if led is None:
         return ""
-    return " → " + ("?" if led.id is None else token_label(geometry.trace.token(led.id)))
+    return " → " + ("?" if led.id is None else token_label(geometry.trace.answer(led.id)))
 
 
 # ------------------------------------------------------------------ notes

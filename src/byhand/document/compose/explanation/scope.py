@@ -39,6 +39,10 @@ class Scope:
         """A token as one word."""
         return together(token_label(self.found.trace.token(id)))
 
+    def answer(self, id: int) -> str:
+        """The word of an output's id, as one word."""
+        return together(token_label(self.found.trace.answer(id)))
+
     def place(self, position: int) -> str:
         """A position with its token: 2 C."""
         return f"{position} {self.token(self.found.trace.tokens[position])}"
@@ -52,9 +56,9 @@ class Scope:
         if found is None or found.id is None:
             return "?"
         if found.tied:
-            shown = [self.token(id) for id in found.tied[:3]]
+            shown = [self.answer(id) for id in found.tied[:3]]
             return " = ".join(shown) + ("…" if len(found.tied) > 3 else "")
-        return self.token(found.id)
+        return self.answer(found.id)
 
     def number(self, entry: Any) -> str:
         """An entry as short text."""

@@ -129,12 +129,12 @@ def summary(found: Explanation, judged: bool = True) -> str:
         return words.why_missing(found.missing) if found.missing else ""
     predicted = trace.next[found.position]
     if predicted.id is None:
-        candidates = [scope.token(id) for id in predicted.candidates]
+        candidates = [scope.answer(id) for id in predicted.candidates]
         return words.undecided(candidates)
-    token = scope.token(predicted.id)
+    token = scope.answer(predicted.id)
     proof = _("proven") if predicted.proven else _("not proven")
     if predicted.tied:
-        tied = words.joined([scope.token(id) for id in predicted.tied])
+        tied = words.joined([scope.answer(id) for id in predicted.tied])
         text = _("after position {place} comes {token}: {tied} tie, {proof}")
         return text.format(place=where, token=token, tied=tied, proof=proof)
     if predicted.margin is None or not (judged or predicted.proven):

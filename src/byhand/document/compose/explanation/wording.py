@@ -66,12 +66,15 @@ def head_sentences(found: HeadCircuits, model: Model) -> tuple[str, ...]:
     def token(id: int) -> str:
         return quoted(model.vocabulary.tokens[id])
 
+    def answer(id: int) -> str:
+        return quoted(model.outputs.tokens[id])
+
     looks = [
         _("from {query} it looks most at {key}").format(query=token(query), key=token(key))
         for query, key in found.looks
     ]
     writes = [
-        _("reads {read}, writes {written}").format(read=token(read), written=token(written))
+        _("reads {read}, writes {written}").format(read=token(read), written=answer(written))
         for read, written in found.writes
     ]
     return (*looks, *writes)

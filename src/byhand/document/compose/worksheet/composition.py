@@ -82,7 +82,7 @@ def worksheet(
         blanks=(*values, *further),
         questions=tuple(questions_of(counts, shapes, further)),
         text=trace.text,
-        target=None if trace.target is None else trace.token(trace.target),
+        target=None if trace.target is None else trace.answer(trace.target),
         decimals=decimals if values else None,
         seed=asking.seed,
         given=given_lines(trace, values, everything=book.scale == PENCIL),
@@ -109,7 +109,7 @@ def _next_tokens(trace: Trace) -> Iterator[tuple[str, str]]:
     """The address of each prediction without a tie, and its word."""
     for position, prediction in enumerate(trace.next or []):
         if prediction.id is not None and not prediction.tied:
-            yield f"next[{position}]", trace.token(prediction.id)
+            yield f"next[{position}]", trace.answer(prediction.id)
 
 
 def _values(book: Book, trace: Trace, tokens: dict[str, str]) -> Lines:

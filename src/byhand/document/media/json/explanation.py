@@ -165,7 +165,7 @@ class _Data(Records):
             "leader": self.prediction(row.position, row.leader),
             "logits": [
                 self.number(row.logits[id], f"{at},{id}]")
-                | {"token": self.found.trace.token(id), "id": id}
+                | {"token": self.found.trace.answer(id), "id": id}
                 for id in shown
             ],
             "probs": None
@@ -176,7 +176,7 @@ class _Data(Records):
 
     def shown(self, row: LensRow) -> list[int]:
         """The tokens of a row: all of a small vocabulary, else the relevant ones."""
-        vocab = len(self.found.model.vocabulary)
+        vocab = self.found.model.spec.answers
         if vocab <= SMALL:
             return list(range(vocab))
         leader = () if row.leader is None or row.leader.id is None else (row.leader.id,)

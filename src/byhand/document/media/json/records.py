@@ -62,12 +62,12 @@ class Records:
         self.used: dict[str, None] = {}  # letters, in the order of their use
 
     def token(self, id: int | None) -> dict[str, Any] | None:
-        """A token with its id."""
-        return None if id is None else {"id": id, "text": self.trace.token(id)}
+        """The word of an output with its id."""
+        return None if id is None else {"id": id, "text": self.trace.answer(id)}
 
-    def tokens(self) -> list[dict[str, Any] | None]:
+    def tokens(self) -> list[dict[str, Any]]:
         """The tokens of the text."""
-        return [self.token(id) for id in self.trace.tokens]
+        return [{"id": id, "text": self.trace.token(id)} for id in self.trace.tokens]
 
     def number(self, entry: Any, address: str) -> dict[str, Any]:
         """One number with its address."""
@@ -120,7 +120,7 @@ class Records:
             return None
         return {
             "position": position,
-            "token": None if found.id is None else self.trace.token(found.id),
+            "token": None if found.id is None else self.trace.answer(found.id),
             "id": found.id,
             "margin": self.bare(found.margin),
             "proven": found.proven,

@@ -140,7 +140,7 @@ class TraceData(Records):
         if self.trace.loss is None or self.trace.target is None:
             return None
         value, decimal = self.value(self.trace.steps["loss"].at((0,)), "loss[0]")
-        return {"target": self.trace.token(self.trace.target), "value": value, "decimal": decimal}
+        return {"target": self.trace.answer(self.trace.target), "value": value, "decimal": decimal}
 
     def losses(self) -> dict[str, Any]:
         """The loss of each position with its target, and their mean; empty without them."""
@@ -148,7 +148,7 @@ class TraceData(Records):
         worked, mean = trace.steps.get("losses"), trace.mean_loss
         if worked is None or worked.missing is not None or trace.targets is None:
             return {}
-        targets = [None if id == UNCOUNTED else trace.token(id) for id in trace.targets]
+        targets = [None if id == UNCOUNTED else trace.answer(id) for id in trace.targets]
         found = [self.bare(entry) for _index, entry in worked.entries()]
         records = [
             None if loss is None else {"target": target, **loss}

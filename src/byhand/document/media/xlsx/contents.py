@@ -223,7 +223,7 @@ class Values:
             plan = self.floats.plan
             x = plan[address].inputs["x"]
             scores = [self._raw(x, (*row, key)) for key in range(plan[x].shape[-1])]
-            largest = max(score for score in scores if score is not None)
+            largest = max((score for score in scores if score is not None), default=0.0)
             powers = [None if score is None else exp(score - largest) for score in scores]
             self._rows[address, row] = largest, powers
         return self._rows[address, row]

@@ -51,6 +51,13 @@ def _xlsxwriter() -> Any:
 def _contents(trace: Trace, floats: Trace) -> Contents:
     """The contents of the file; an InputError if they cannot be written."""
     model, plan = trace.model, floats.plan
+    if model.output_words is not None:
+        raise InputError(
+            _("a spreadsheet looks up words in one vocabulary, and this model has two"),
+            expected=_("a model without outputs of its own"),
+            found=model.output_words.sample(),
+            hint=_("the book without --xlsx shows all numbers"),
+        )
     remarks = Remarks(trace)
     layout = lay_out(plan, remarks.lines())
     for name, tensor in model.weights.items():

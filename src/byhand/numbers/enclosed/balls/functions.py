@@ -18,8 +18,8 @@ def softmax_row(row: list[arb]) -> list[arb]:
 
     The row is shifted by the largest midpoint, which does not change the softmax.
     """
-    if len(row) == 1:
-        return [arb(1)]
+    if len(row) < 2:
+        return [arb(1) for _score in row]
     if not all(score.is_finite() for score in row):
         return [ANY_SHARE] * len(row)
     if any(score.rad() > WIDE for score in row):

@@ -21,7 +21,7 @@ import numpy as np
 from byhand.numbers.enclosed.gpu import causal_attention
 from byhand.numbers.enclosed.gpu.causal_scores import ScoreTrail
 from byhand.numbers.enclosed.limbs import arithmetic, functions
-from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, Digits, without_empty_limbs
+from byhand.numbers.enclosed.limbs.arithmetic import PRODUCT, WIDTH, Digits, without_empty_limbs
 from byhand.numbers.enclosed.limbs.engine import NUMPY, Array
 from byhand.numbers.enclosed.limbs.pairs import multiply_pairs
 from byhand.numbers.enclosed.limbs.radii import (
@@ -74,6 +74,9 @@ def softmax(system: System, x: Enclosed) -> Enclosed:
 
     powers, error = _powers(less_than_top, visible, x.hidden, fine)
     sums = arithmetic.total(powers, -1)
+    nothing = seeing_nothing(x)
+    if nothing is not None:  # a sum of no powers: 1 in its place, since no share is divided by it
+        sums = arithmetic.add(sums, Digits(nothing[None] * 1.0, WIDTH))
     off = times(float(count), error)
     inverse, inverse_error = functions.inverses(sums, fine)
     wide = Digits(inverse.limbs[..., None], inverse.top)
@@ -104,6 +107,17 @@ def softmax(system: System, x: Enclosed) -> Enclosed:
     trail = Shares(grown, widest, shift, slide, sums, off)
     origin = Origin("softmax", x, local, trail)
     return Enclosed(made, lambda: length(box()), box=box, hidden=x.hidden, origin=origin)
+
+
+def seeing_nothing(x: Enclosed) -> Array:
+    """True for each row whose entries are all absent; None where there is none.
+
+    On a GPU there is none: `scores` refuses them.
+    """
+    if x.hidden is None or x.digits.engine is not NUMPY:
+        return None
+    nothing = x.hidden.all(-1)
+    return nothing if nothing.any() else None
 
 
 def _powers(x: Digits, visible: Array, hidden: Array, low: int) -> functions.Made:
@@ -172,7 +186,10 @@ def mix(system: System, weights: Enclosed, v: Enclosed) -> Enclosed:
         ball = plus(ball, local)
     if isinstance(ball, float):
         ball = constant(digits, digits.shape[:-1], ball)
-    return Enclosed(digits, ball)
+    nothing = seeing_nothing(weights)
+    if nothing is None:
+        return Enclosed(digits, ball)
+    return Enclosed(digits, ball, zeros=np.broadcast_to(nothing[..., None], digits.shape))
 
 
 def _mixed_ball(weights: Enclosed, v: Enclosed, shares: Array, group: int) -> Bound:

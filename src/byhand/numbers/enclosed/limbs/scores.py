@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from byhand.errors import InputError
+from byhand.language import _
 from byhand.numbers.enclosed.gpu import causal_scores
 from byhand.numbers.enclosed.gpu.visible_keys import visible_keys_of
 from byhand.numbers.enclosed.limbs import arithmetic, known_zeros
@@ -70,6 +72,8 @@ def scores(system: System, q: Enclosed, k: Enclosed, settings: Settings) -> Encl
         if away.any():
             more = q.digits.engine.constant(np.ascontiguousarray(away), q.digits.limbs)
             hidden = more if hidden is None else hidden | more
+    if made.digits.engine is not NUMPY:
+        _refuse_rows_without_a_key(settings)
     made.hidden = hidden
     if not made.exact:
         assert made.origin is not None
@@ -101,6 +105,19 @@ def _causal_scores(system: System, q: Enclosed, k: Enclosed, settings: Settings)
     hidden = _hidden(settings.mask, q.digits, (*q.shape[:2], k.shape[1]))
     apart = apart_from_mean(k)[0]
     return causal_scores.scores(system, q, k, power, steps, lambda: _box_of(q, k), hidden, apart)
+
+
+def _refuse_rows_without_a_key(settings: Settings) -> None:
+    """An InputError for a query that sees nothing: on a GPU no kernel has such rows."""
+    seen: Any = settings.mask
+    if settings.table is not None and settings.table.hidden is not None:
+        away = settings.table.hidden[:, list(settings.queries)][:, :, list(settings.keys)]
+        seen = (np.asarray(settings.mask, dtype=bool) & ~away).reshape(-1, away.shape[-1])
+    if not all(map(any, seen)):
+        raise InputError(
+            _("a query that looks at nothing cannot be worked out on a GPU"),
+            hint=_("use --device cpu"),
+        )
 
 
 _masks: OrderedDict[Any, tuple[Any, Array]] = OrderedDict()

@@ -1,0 +1,91 @@
+"""The names of dimensions that a maker gives: of the stream, and of the units of each MLP.
+
+They are words for people.  A number system, a plan and a spec know indices alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from byhand.spec import ModelSpec, Parameter
+
+_SIDES = {  # what each side of a tensor counts, for the layout in_out
+    "embed.token": ("token", "stream"),
+    "embed.position": ("position", "stream"),
+    "head": ("stream", "output"),
+    "head_bias": ("output",),
+    "final.norm.gain": ("stream",),
+    "final.norm.bias": ("stream",),
+    "attn.norm.gain": ("stream",),
+    "attn.norm.bias": ("stream",),
+    "attn.q": ("stream", ""),
+    "attn.k": ("stream", ""),
+    "attn.v": ("stream", ""),
+    "attn.qkv": ("stream", ""),
+    "attn.out": ("", "stream"),
+    "attn.out_bias": ("stream",),
+    "mlp.norm.gain": ("stream",),
+    "mlp.norm.bias": ("stream",),
+    "mlp.gate": ("stream", "unit"),
+    "mlp.gate_bias": ("unit",),
+    "mlp.hidden": ("stream", "unit"),
+    "mlp.hidden_bias": ("unit",),
+    "mlp.out": ("unit", "stream"),
+    "mlp.out_bias": ("stream",),
+}
+_BLOCK = re.compile(r"block\.(\d+)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """The names of the stream's dimensions, and of each layer's MLP units; empty where not given.
+
+    >>> Dimensions(("digit", "sum"), ((), ("above",))).of_units(1)
+    ('above',)
+    """
+
+    stream: tuple[str, ...] = ()
+    units: tuple[tuple[str, ...], ...] = ()  # by layer
+
+    def of_units(self, layer: int) -> tuple[str, ...]:
+        """The names of the units of a layer's MLP; empty where they have none."""
+        return self.units[layer] if layer < len(self.units) else ()
+
+    def fitting(self, spec: ModelSpec) -> Dimensions:
+        """The names that fit an architecture: as many as it has dimensions and units."""
+        sizes = [block.mlp.d_ff if block.mlp else 0 for block in spec.blocks]
+        units = [self.of_units(layer) for layer in range(len(sizes))]
+        kept = [
+            names if len(names) == size else () for names, size in zip(units, sizes, strict=True)
+        ]
+        stream = self.stream if len(self.stream) == spec.d_model else ()
+        return Dimensions(stream, tuple(kept) if any(kept) else ())
+
+    def along(self, axis: str, address: str) -> tuple[str, ...]:
+        """The names along an axis of a step, "d" or "d_ff"; empty where there are none."""
+        block = _BLOCK.search(address)
+        if axis == "d_ff" and block:
+            return self.of_units(int(block[1]))
+        return self.stream if axis == "d" else ()
+
+    def of_sides(
+        self, parameter: Parameter, spec: ModelSpec, tokens: Sequence[str], outputs: Sequence[str]
+    ) -> tuple[Sequence[str], ...]:
+        """The names along each side of a tensor; empty where its places have none."""
+        block = _BLOCK.match(parameter.name)
+        name = parameter.name[block.end() :] if block else parameter.name
+        sides = _SIDES.get(name, ("",) * len(parameter.shape))
+        if spec.layout == "out_in" and len(sides) == 2 and not name.startswith("embed."):
+            sides = sides[::-1]
+        known: dict[str, Sequence[str]] = {
+            "token": tokens,
+            "output": outputs,
+            "stream": self.stream,
+            "unit": self.of_units(int(block[1])) if block else (),
+        }
+        return tuple(known.get(side, ()) for side in sides)
+
+
+UNNAMED = Dimensions()
