@@ -154,7 +154,7 @@ class RegionPasses:
         self.positions = range(len(shape.places))
 
     def held(self, region: Region) -> Holdings:
-        """What every position holds over a region, model by model; NoText where one has no token."""
+        """What every position holds over a region, by model; NoText where one has no token."""
         return [[forms.held(k, region) for k in self.positions] for _model, forms in self.models]
 
     def work(self, held: Sequence[Holdings], questions: Sequence[Question]) -> Findings:
