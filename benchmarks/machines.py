@@ -61,7 +61,7 @@ class Machine:
 
     model: str  # built in, or a file of docs/examples
     fault: Fault
-    property: str = ""  # named like the model unless given
+    claim: str = ""  # the name of the property, where it is not the model's
 
     def opened(self) -> Model:
         file = EXAMPLES / f"{self.model}.yaml"
@@ -69,7 +69,7 @@ class Machine:
 
     @property
     def name(self) -> str:
-        return self.property or self.model
+        return self.claim or self.model
 
     @property
     def claimed(self) -> Path:
@@ -82,7 +82,7 @@ MACHINES = (
     Machine("clock", Fault("embed.token", (0, 1), "1/4")),
     Machine("majority", Fault("embed.token", (0, 0), "51/50")),
     Machine("sorter", Fault("block.0.attn.out", (0, 3), "-22/5")),
-    Machine("induction", Fault("block.1.attn.q", (0, 0), "8.36*ln(3)")),
+    Machine("induction", Fault("block.1.attn.q", (0, 0), "8*ln(3)")),
     Machine("brackets", Fault("block.1.attn.out", (0, 2), "7.9")),
     Machine("parity", Fault("block.0.mlp.hidden_bias", (6,), "-7.6")),
     Machine("abc", Fault("embed.token", (1, 0), "0.4807")),

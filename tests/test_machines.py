@@ -74,7 +74,7 @@ def test_the_adder_knows_its_sums_exactly() -> None:
     trace = byhand.trace(opened("adder"), " ".join(text), numbers="exact")
     assert trace["block.0.attn.add"][21:, 1].tolist() == [0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 10]
     assert trace["block.0.attn.add"][21:, 2].tolist() == [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]
-    assert trace["block.1.mlp.add"][21:, 1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert trace["block.2.mlp.add"][21:, 1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 # ---------------------------------------------------------------------- one token each
