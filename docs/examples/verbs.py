@@ -1,24 +1,35 @@
 """What follows a text of the corpus `verbs`: the ending after a stem, the translation after `=`."""
 
-ENGLISH = "walk work visit learn respond depend climb open insist".split()
-SPANISH = "camin trabaj visit aprend respond depend sub abr insist".split()  # -ar, -er, -ir
+# Three verbs of each class: -ar, -er, -ir.
+ENGLISH = ["walk", "work", "visit", "learn", "respond", "depend", "climb", "open", "insist"]
+SPANISH = [
+    "camin",
+    "trabaj",
+    "visit",
+    "aprend",
+    "respond",
+    "depend",
+    "sub",
+    "abr",
+    "insist",
+]  # -ar, -er, -ir
 PERSONS = ["I", "you", "she", "we", "you all", "they"]
-PERSONAS = "yo tú ella nosotros vosotros ellos".split()
+PERSONAS = ["yo", "tú", "ella", "nosotros", "vosotros", "ellos"]
 PRESENT = [
-    "-o -as -a -amos -áis -an".split(),
-    "-o -es -e -emos -éis -en".split(),
-    "-o -es -e -imos -ís -en".split(),
+    ["-o", "-as", "-a", "-amos", "-áis", "-an"],
+    ["-o", "-es", "-e", "-emos", "-éis", "-en"],
+    ["-o", "-es", "-e", "-imos", "-ís", "-en"],
 ]
 PAST = [
-    "-é -aste -ó -amos -asteis -aron".split(),
-    "-í -iste -ió -imos -isteis -ieron".split(),
-    "-í -iste -ió -imos -isteis -ieron".split(),
+    ["-é", "-aste", "-ó", "-amos", "-asteis", "-aron"],
+    ["-í", "-iste", "-ió", "-imos", "-isteis", "-ieron"],
+    ["-í", "-iste", "-ió", "-imos", "-isteis", "-ieron"],
 ]
 
 
 def english(person, verb, past):
     ending = "-ed" if past else "-s" if PERSONS[person] == "she" else "-0"
-    return PERSONS[person].split() + [ENGLISH[verb], ending]
+    return [*PERSONS[person].split(), ENGLISH[verb], ending]
 
 
 def spanish(person, verb, past):
@@ -35,4 +46,4 @@ def answer(text):
     else:
         person, verb = PERSONAS.index(told[0]), SPANISH.index(told[1])
         own, other = spanish(person, verb, past), english(person, verb, past)
-    return other + ["<end>"] if text[-1] == "=" else own[-1:]
+    return [*other, "<end>"] if text[-1] == "=" else own[-1:]
