@@ -2,17 +2,7 @@
 
 # Three verbs of each class: -ar, -er, -ir.
 ENGLISH = ["walk", "work", "visit", "learn", "respond", "depend", "climb", "open", "insist"]
-SPANISH = [
-    "camin",
-    "trabaj",
-    "visit",
-    "aprend",
-    "respond",
-    "depend",
-    "sub",
-    "abr",
-    "insist",
-]  # -ar, -er, -ir
+SPANISH = ["camin", "trabaj", "visit", "aprend", "respond", "depend", "sub", "abr", "insist"]
 PERSONS = ["I", "you", "she", "we", "you all", "they"]
 PERSONAS = ["yo", "tú", "ella", "nosotros", "vosotros", "ellos"]
 PRESENT = [
