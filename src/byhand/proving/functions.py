@@ -87,7 +87,10 @@ def compile_file(text: str, known: Collection[str]) -> Compiled:
     rounds = _Rounds()
     space = _surroundings(rounds)
     code = compile(ast.fix_missing_locations(tree), "<property>", "exec")
-    exec(code, space)
+    try:
+        exec(code, space)
+    except (ArithmeticError, LookupError, TypeError, ValueError, NameError) as error:
+        raise InputError(_("the file cannot be run"), found=str(error)) from None
     function = space[ENTRY]
 
     def call(*values: Any) -> Any:
