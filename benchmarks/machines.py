@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -42,18 +42,30 @@ class Fault:
     place: tuple[int, ...]
     value: str
 
+    @property
+    def address(self) -> str:
+        """The entry, as counterexamples name it."""
+        return f"{self.weight}[{','.join(map(str, self.place))}]"
+
     def planted(self, model: Model) -> Model:
-        """The model with the fault; tensors that share the weight have it too."""
-        whose = model.weights[self.weight].same_as or self.weight
+        """The model with the fault."""
         written = parse(self.value)
         exact = rational(written)
-        tensors = dict(model.weights)
+        return changed(model, {self.address: written if exact is None else exact})
+
+
+def changed(model: Model, entries: Mapping[str, Any]) -> Model:
+    """The model with other entries, by address; tensors that share one have it too."""
+    tensors = dict(model.weights)
+    for address, entry in entries.items():
+        weight, _bracket, index = address.removesuffix("]").partition("[")
+        whose = model.weights[weight].same_as or weight
         for name, tensor in model.weights.items():
             if whose in (name, tensor.same_as):
-                data = np.array(tensor.data)
-                data[self.place] = written if exact is None else exact
+                data = np.array(tensors[name].data)
+                data[tuple(map(int, index.split(",")))] = entry
                 tensors[name] = Tensor(name, data, tensor.same_as)
-        return replace(model, weights=Weights(tensors))
+    return replace(model, weights=Weights(tensors))
 
 
 @dataclass(frozen=True)
@@ -115,9 +127,13 @@ def _lead(outcome: Outcome) -> str:
 def refuted(machine: Machine) -> dict[str, str]:
     """A row of the second table: a fault, and the text that shows it."""
     own, fault = machine.opened(), machine.fault
-    place = f"{fault.weight}[{','.join(map(str, fault.place))}]"
     was = own.weights[fault.weight].data[fault.place]
-    row = {"property": machine.name, "weight": place, "was": _written(was), "is": fault.value}
+    row = {
+        "property": machine.name,
+        "weight": fault.address,
+        "was": _written(was),
+        "is": fault.value,
+    }
     return row | found(machine.claimed, fault.planted(own))
 
 
@@ -129,7 +145,7 @@ def found(claimed: Path, model: Model) -> dict[str, str]:
     assert confirmed(model, one), f"{claimed.name}: the trace disagrees"
     words = model.vocabulary
     return {
-        "counterexample": words.decode(one.tokens),
+        "counterexample": words.decode(one.tokens) + (", other weights" if one.weights else ""),
         "comes": "" if one.found is None else words.tokens[one.found],
         "should come": ", ".join(words.tokens[id] for id in one.expected),
         "seconds": f"{outcome.seconds:.1f}",
@@ -139,7 +155,8 @@ def found(claimed: Path, model: Model) -> dict[str, str]:
 def confirmed(model: Model, one: Counterexample) -> bool:
     """Whether a trace of the text, with nothing else, predicts a token that is not expected."""
     text = model.vocabulary.decode(one.tokens)
-    told = byhand.trace(model, text, numbers="digits 3", only="next").next
+    moved = changed(model, one.weights or {})
+    told = byhand.trace(moved, text, numbers="digits 3", only="next").next
     assert told is not None
     return told[-1].proven and told[-1].id == one.found and one.found not in one.expected
 

@@ -150,6 +150,11 @@ class RegionPasses:
         self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
         self.positions = range(len(shape.places))
 
+    @property
+    def weights_move(self) -> bool:
+        """Whether weights are known within ranges that have letters."""
+        return self.models[0][0].numbers.weight_letters > 0
+
     def look_at(self, region: Region) -> None:
         """Raises NoText where a place of the region has no token."""
         for position in self.positions:
