@@ -95,7 +95,7 @@ class GoalWork:
         self.property, self.number, self.same = shared.property, number, same
         goal = shared.property.goals[number]
         self.shape, self.claim = goal.shape, goal.claim
-        self.vocab = shared.property.model.spec.vocab
+        self.vocab = shared.property.model.spec.answers
         self.fast = Passing(shared, goal, precise=False)
         self._shared = shared
         self._by_letters_alone, self._one_by_one = 0, 0  # assignments of regions up to MOST
