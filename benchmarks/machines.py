@@ -143,9 +143,10 @@ def found(claimed: Path, model: Model) -> dict[str, str]:
     one = outcome.counterexample
     assert one is not None, f"{claimed.name}: {outcome.answer}, {outcome.why}"
     assert confirmed(model, one), f"{claimed.name}: the trace disagrees"
-    words = model.vocabulary
+    words = model.outputs
     return {
-        "counterexample": words.decode(one.tokens) + (", other weights" if one.weights else ""),
+        "counterexample": model.vocabulary.decode(one.tokens)
+        + (", other weights" if one.weights else ""),
         "comes": "" if one.found is None else words.tokens[one.found],
         "should come": ", ".join(words.tokens[id] for id in one.expected),
         "seconds": f"{outcome.seconds:.1f}",

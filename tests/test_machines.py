@@ -35,7 +35,7 @@ def said(model: Model, texts: Iterable[Words], last: int = 1) -> list[Words]:
     for trace in byhand.traces(model, map(" ".join, texts), numbers="digits 3", only="next"):
         assert trace.next is not None
         assert all(one.proven and not one.tied for one in trace.next[-last:])
-        found.append(tuple(model.vocabulary.tokens[one.id or 0] for one in trace.next[-last:]))
+        found.append(tuple(model.outputs.tokens[one.id or 0] for one in trace.next[-last:]))
     return found
 
 
