@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
@@ -31,6 +32,7 @@ from byhand.proving.region_passes import Findings, Holdings
 from byhand.proving.text_tables import Texts, joined, sampled, texts_of
 from byhand.proving.units import Node, Report, Unit
 from byhand.proving.wholes import Varies
+from byhand.proving.worst_weights import worst
 
 FEWEST = 64  # assignments that are always enumerated
 MOST = 1 << 15  # assignments that are enumerated at once
@@ -321,29 +323,26 @@ class GoalWork:
     def _judge(self, texts: Texts, text: int, question: Question) -> Judgement:
         key = tuple(texts.tokens[text].tolist()), question
         if key not in self._judged:
-            self._report.passes += 1
-            model, others = self.property.model, []
-            if isinstance(self.claim, Agree):
-                others = [self.claim.other]
-            elif isinstance(self.claim, Unmoved):
-                model, others = self.property.own, [self.property.model]
-            judged = judge(model, key[0], question, others=others)
+            judged = self._judged_with(self.property.model, *key)
+            if judged.holds is None and self.fast.regions.weights_move:
+                only = {name: (value,) for name, value in texts.assigned(text).items()}
+                model, moved = worst(self.fast.regions, Region(self.shape, only), question)
+                again = self._judged_with(model, *key)
+                judged = replace(again, weights=moved) if again.holds is False else judged
             if self.property.moved and judged.holds:  # it holds unmoved: that says nothing of moves
                 judged = Judgement(None, expected=judged.expected)
             self._judged[key] = judged
         return self._judged[key]
 
+    def _judged_with(self, model: Model, tokens: tuple[int, ...], question: Question) -> Judgement:
+        self._report.passes += 1
+        if isinstance(self.claim, Unmoved):
+            return judge(self.property.own, tokens, question, others=[model])
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        return judge(model, tokens, question, others=others)
+
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
-        return Counterexample(
-            self.number,
-            tuple(texts.tokens[text].tolist()),
-            texts.assigned(text),
-            judged.expected,
-            judged.found,
-            judged.address,
-            judged.value,
-            judged.bound,
-        )
+        return judged.refuting(self.number, texts.tokens[text].tolist(), texts.assigned(text))
 
     def _propose_lowest(self, undecided: list[Undecided]) -> None:
         """The lowest texts of the regions with the lowest leads, as candidates."""

@@ -31,6 +31,7 @@ FORMAT = "byhand certificate 1"
 LARGEST = 256 * 2**20  # bytes of a certificate's file
 DEEPEST = 400  # cuts one within the other
 DIGITS = 3  # of a recorded lead
+ROOM = Fraction(9, 10)  # of a lead where weights move: other forms bound it a little lower
 
 
 def certificate(outcome: Outcome) -> dict[str, Any]:
@@ -40,11 +41,13 @@ def certificate(outcome: Outcome) -> dict[str, Any]:
             _("only a proven property has a certificate"), expected=PROVEN, found=outcome.answer
         )
     tokens = outcome.property.model.outputs.tokens
+    room = ROOM if outcome.property.model is not outcome.property.own else Fraction(1)
     goals = []
     for goal, tree in zip(outcome.property.goals, outcome.trees, strict=True):
         region = goal.shape.whole
         texts = 0 if region is None else region.texts
-        goals.append({"texts": None if texts is None else str(texts), "tree": _node(tree, tokens)})
+        cases = _node(tree, tokens, room)
+        goals.append({"texts": None if texts is None else str(texts), "tree": cases})
     found: dict[str, Any] = {
         "format": FORMAT,
         "model": _named(outcome.property.own),
@@ -231,7 +234,7 @@ def nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
         todo.extend(reversed(one.get("parts", ())))
 
 
-def _node(tree: Tree, tokens: Any) -> dict[str, Any]:
+def _node(tree: Tree, tokens: Any, room: Fraction) -> dict[str, Any]:
     """The tree of an outcome as nodes, built without recursion."""
     root: dict[str, Any] = {}
     todo: list[tuple[Tree, dict[str, Any], int]] = [(tree, root, 0)]
@@ -243,7 +246,7 @@ def _node(tree: Tree, tokens: Any) -> dict[str, Any]:
                 expected=_("at most {count} cuts within each other").format(count=DEEPEST),
             )
         if isinstance(one, Leaf):
-            node.update(_leaf(one, tokens))
+            node.update(_leaf(one, tokens, room))
             continue
         parts: list[dict[str, Any]] = [{}, {}]
         node.update({"cut": one.cut, "first": list(one.first), "parts": parts})
@@ -251,14 +254,14 @@ def _node(tree: Tree, tokens: Any) -> dict[str, Any]:
     return root
 
 
-def _leaf(leaf: Leaf, tokens: Any) -> dict[str, Any]:
+def _leaf(leaf: Leaf, tokens: Any, room: Fraction) -> dict[str, Any]:
     found: dict[str, Any] = {"by": leaf.by}
     if leaf.next:
         found["next"] = [tokens[id] for id in leaf.next]
     if leaf.by == "each":
         found["texts"] = leaf.texts
     if leaf.lead is not None:
-        found["lead"] = lead_text(leaf.lead)
+        found["lead"] = lead_text(leaf.lead * room)
     return found
 
 
