@@ -140,7 +140,7 @@ def test_buffers_and_unknown_weights_are_left_alone() -> None:
         ({"printed": "x"}, "weights.printed", "x is not possible here"),
         ({"within": -1}, "weights.within", "-1 is not possible here"),
         ({"rounded to": "float8"}, "weights.rounded to", "float8 is not possible here"),
-        ({"printed": 4, "within": 1}, "weights", "weights are known in one way"),
+        ({"printed": 4, "within": 1}, "weights", "weights are given in one way"),
         ({"haed": {"printed": 4}}, "weights.haed", "this model has no weight 'haed'"),
         ({"printed": 4, "of": "haed"}, "weights.of", "this model has no weight 'haed'"),
         ({"head": 4}, "weights.head", "4 is not possible here"),

@@ -247,6 +247,7 @@ def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str |
 @pytest.mark.parametrize(
     ("where", "message", "place"),
     [
+        ({"a": "", "b": "0..9"}, "a variable has no values", "a"),
         ({"a": "9..0"}, "a range goes from the smaller to the larger number", "a"),
         ({"a": "0..999999"}, "a variable has too many values", "a"),
         ({"a": "0..12"}, "a has no token for a number that it may be", ""),
@@ -262,7 +263,7 @@ def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str |
         ({"a": "0..3", "a ": "0..3"}, "the name 'a' is given twice", "a "),
         ({"a": "0..3", "if": "0..3"}, "a variable cannot be called 'if'", "if"),
         ({"a": "0..3", "text": "0..3"}, "a variable cannot be called 'text'", "text"),
-        ({"a": "0..3", "3": "0..3"}, "a variable has a name", "3"),
+        ({"a": "0..3", "3": "0..3"}, "this is no name of a variable", "3"),
     ],
 )
 def test_a_mistake_in_a_variable_is_named(where: Any, message: str, place: str) -> None:
@@ -275,7 +276,7 @@ def test_a_mistake_in_a_variable_is_named(where: Any, message: str, place: str) 
     ("condition", "message"),
     [
         ("a != 3", "this comparison is not possible here"),
-        ("a", "a condition compares"),
+        ("a", "a condition is a comparison"),
         ("a <= c", "there is no variable 'c' here"),
         ("a <=", "this is not linear in variables"),
         ("a > 9", "there is no text like this"),

@@ -95,7 +95,7 @@ class _Claims:
                 _("a claim says one thing"),
                 expected=_("one of {names}").format(names=", ".join(KINDS)),
                 found=node.keys(),
-                hint=_("several claims are a list"),
+                hint=_("several claims are written as a list"),
             )
         (self.kind,) = given
         if self.kind != "at":

@@ -114,7 +114,7 @@ def _change(node: Table) -> Change:
     given = [word for word in WORDS if word in node.entries]
     if len(given) != 1:
         raise node.wrong(
-            _("weights are known in one way"), expected=_("one of {names}").format(
+            _("weights are given in one way"), expected=_("one of {names}").format(
                 names=", ".join(WORDS)), found=node.keys(),
         )  # fmt: skip
     (word,) = given
