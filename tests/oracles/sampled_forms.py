@@ -43,7 +43,7 @@ def random_form(
         return np.array(flat).reshape(count, CASES, *shape)
 
     terms = np.concatenate((some(size, 1, 0.9), some(wide, letters, 0.7)))
-    errors = np.abs(some(wide / 4, letters + 1, 0.3))
+    errors = np.abs(some(wide / 4, letters + 1, random.choice((0.0, 0.3))))
     form = numbers.given(terms)
     return Form(form.terms, numbers.arithmetic.of_floats(errors))
 

@@ -65,7 +65,8 @@ CALLS: dict[str, tuple[Call, tuple[tuple[int, ...], ...]]] = {
     "normalize by anything": (normalized(Fraction(0)), (STREAM,)),
     "linear": (linear, (STREAM,)),
     "rotate": (turned, (HEAD,)),
-    "softmax": (shares, (HEAD, HEAD)),
+    "softmax": (lambda numbers, x: numbers.softmax(x), (HEAD,)),
+    "softmax of scores": (shares, (HEAD, HEAD)),
     "softmax of all": (unmasked, (HEAD, HEAD)),
     "mix": (mixed, (HEAD, HEAD, HEAD)),
     "relu": (lambda numbers, x: numbers.activate(x, kind="relu"), (STREAM,)),
@@ -74,8 +75,8 @@ CALLS: dict[str, tuple[Call, tuple[tuple[int, ...], ...]]] = {
     "silu": (lambda numbers, x: numbers.activate(x, kind="silu"), (STREAM,)),
 }
 SIZES = [  # of middles, of coefficients
-    (1.0, 0.0), (1.0, 1e-9), (1.0, 0.05), (1.0, 0.5), (3.0, 3.0), (0.0, 1.0), (10.0, 20.0),
-    (1e-8, 1e-12), (1e8, 1.0),
+    (1.0, 0.0), (1.0, 1e-9), (1.0, 0.05), (1.0, 0.5), (2.0, 0.2), (3.0, 3.0), (0.0, 1.0),
+    (100.0, 0.0), (10.0, 20.0), (1.0, 0.3), (1e-8, 1e-12), (1e8, 1.0), (3.0, 1.0),
 ]  # fmt: skip
 NASTY = [
     (1e300, 0.0), (1e300, 1e290), (1e-300, 1e-310), (5e-324, 5e-324), (1e-160, 1e-165),
