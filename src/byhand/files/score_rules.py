@@ -84,24 +84,25 @@ class _Reader:
         raise self.impossible(node)
 
     def table(self, node: Table) -> Data:
-        """A rule by offset or by key; queries that it leaves no key follow the fallback."""
+        """A rule by offset, by key or by both; a query that it leaves no key has the fallback's."""
         node.only(*_KEYS)
-        offsets, keys = node.get("offsets"), node.get("keys")
-        if offsets is not None and keys is not None:
-            raise keys.wrong(
-                _("a rule goes by offsets or by keys"),
-                expected=_("one of them"),
-                found="offsets, keys",
+        offsets, keys, other = node.get("offsets"), node.get("keys"), node.get("else")
+        if keys is not None and isinstance(offsets, Table):
+            raise offsets.wrong(
+                _("a rule takes its scores from offsets or from keys"),
+                expected="{offsets: -3..-1, keys: {0: 5}}",
             )
-        other = node.get("else")
         rest = ABSENT if other is None else self.literals.read_entry(other, masked=True)
-        if offsets is not None:
-            last = self.context - 1
-            by_offset = self.scores(offsets, -last, last)
+        last = self.context - 1
+        if keys is None:
+            by_offset = self.scores(node.needed("offsets", ", ".join(_KEYS)), -last, last)
             data = self.filled(lambda query, key: by_offset.get(key - query, rest))
         else:
-            by_key = self.scores(node.needed("keys", ", ".join(_KEYS)), 0, self.context - 1)
-            data = self.filled(lambda query, key: by_key.get(key, rest))
+            by_key = self.scores(keys, 0, last)
+            near = range(-last, last + 1) if offsets is None else self.scores(offsets, -last, last)
+            data = self.filled(
+                lambda query, key: by_key.get(key, rest) if key - query in near else rest
+            )
         fallback = node.get("fallback")
         return data if fallback is None else self.with_fallback(data, self.head(fallback))
 

@@ -12,6 +12,7 @@ docs/property-files.md explains them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,8 +25,9 @@ from byhand.model import Model
 from byhand.models import open_model
 from byhand.proving import answers
 from byhand.proving.claims import Agree, AtLeast, Claim, Function, Lead, Next, Same, Unmoved
-from byhand.proving.domain import Computed, Place, Region, Shape, Values
-from byhand.proving.scopes import Scope
+from byhand.proving.domain import Computed, Place, Region, Shape, Values, Variable
+from byhand.proving.scopes import Scope, Spelling
+from byhand.proving.texts import LINE
 from byhand.proving.wholes import Range, Varies, ranges_of
 from byhand.proving.words import Words
 from byhand.tokens import too_long
@@ -43,7 +45,22 @@ def read_claims(node: Node, scopes: tuple[Scope, ...], model: Model, moves: bool
     if not items:
         raise node.wrong(_("a claim is missing"), expected=", ".join(KINDS))
     for item in items:
-        yield from _Claims(_table(item), scopes, model, moves).found()
+        tried = False
+        for shape, claim in _Claims(_table(item), scopes, model, moves).found():
+            tried = tried or _try(shape, claim)
+            yield shape, claim
+
+
+def _try(shape: Shape, claim: Claim) -> bool:
+    """Asks for the answer to one text, so that mistakes are found now; whether there is one."""
+    whole = shape.whole
+    assigned = None if whole is None else whole.first()
+    if assigned is None:
+        return False
+    match claim:
+        case Next(answers=function) | Lead(ahead=function) | AtLeast(index=function):
+            function.at(assigned)
+    return True
 
 
 def _table(node: Node) -> Table:
@@ -83,7 +100,7 @@ class _Claims:
                     yield scope.shape, self.next(scope)
             case "continuation":
                 for scope in self.scopes:
-                    yield from self.continuation(scope)
+                    yield from self.continuations(scope)
             case "lead":
                 for scope in self.scopes:
                     yield scope.shape, self.lead(scope)
@@ -101,36 +118,49 @@ class _Claims:
     def next(self, scope: Scope) -> Next:
         made = answers.raw(self.inner, scope, several=False)
         tokens = answers.Tokens(scope.answers)
-        return Next(_through(made, tokens.any))
+        return Next(_through(made, tokens.any, self.inner))
 
-    def continuation(self, scope: Scope) -> Found:
-        """One goal for each token, about the text and the tokens before it."""
+    def continuations(self, scope: Scope) -> Found:
+        """The goals of a shape; the texts of a list may have continuations of other lengths."""
         made = answers.raw(self.inner, scope, several=True)
         tokens = answers.Tokens(scope.answers)
-        length = self.length(made, tokens, scope)
-        each = _Each(made, tokens, length, self.inner)
-        shape = scope.shape
-        for place in range(length):
-            yield shape, Next(Function(each.id(place), f"({made.source})[{place}]"))
-            if place + 1 < length:
-                shape = shape.followed_by(each.place(place, scope))
-        if error := too_long(len(scope.shape.places) + length - 1, self.model.spec.context):
-            raise self.inner.refused(error)
+        if [one.name for one in scope.shape.variables] != [LINE]:
+            whole = scope.shape.whole
+            first = None if whole is None else whole.first()
+            if first is not None:
+                count = self.length(made, tokens, first)
+                yield from self.continuation(scope, _Each(made, tokens, count, self.inner))
+            return
+        (variable,) = scope.shape.variables
+        lines: dict[int, list[int]] = {}
+        for line in variable.values:
+            lines.setdefault(self.length(made, tokens, {LINE: line}), []).append(line)
+        for count, some in sorted(lines.items()):
+            shape = replace(scope.shape, variables=(Variable(LINE, tuple(some)),))
+            each = _Each(made, tokens, count, self.inner)
+            yield from self.continuation(replace(scope, shape=shape), each)
 
-    def length(self, made: Function, tokens: answers.Tokens, scope: Scope) -> int:
-        """How many tokens follow, for one text; for the others it must be as many."""
-        whole = scope.shape.whole
-        assigned = None if whole is None else whole.first()
-        if assigned is None:
-            return 0
+    def continuation(self, scope: Scope, each: _Each) -> Found:
+        """One goal for each token, about the text and the tokens before it."""
+        if long := too_long(len(scope.shape.places) + each.length - 1, self.model.spec.context):
+            raise self.inner.refused(long)
+        shape = scope.shape
+        for place in range(each.length):
+            source = f"({each.made.source})[{place}]"
+            answers_here = Function(each.id(place), source)
+            yield shape, Next(_through(answers_here, lambda ids: ids, self.inner))
+            if place + 1 < each.length:
+                shape = shape.followed_by(each.place(place, scope))
+
+    def length(self, made: Function, tokens: answers.Tokens, assigned: Mapping[str, int]) -> int:
+        """How many tokens follow one text."""
         try:
             count = len(tokens.each(made.at(assigned)))
         except InputError as error:
             raise error if error.where else self.inner.refused(error) from None
         if not 1 <= count <= LONGEST:
             raise self.inner.wrong(
-                _("a continuation has at least one token"),
-                expected=_("a whole number from {least} to {most}").format(least=1, most=LONGEST),
+                _("a continuation has from 1 to {most} tokens").format(most=f"{LONGEST:,}"),
                 found=_("{count} tokens").format(count=count),
             )
         return count
@@ -145,11 +175,10 @@ class _Claims:
         over = node.get("over")
         behind = None
         if over is not None and not (isinstance(over, Scalar) and over.text == OTHERS):
-            behind = _through(answers.raw(over, scope, several=False), tokens.one)
+            behind = _through(answers.raw(over, scope, several=False), tokens.one, over)
         by = node.get("by")
-        return Lead(
-            _through(ahead, tokens.one), behind, Fraction(0) if by is None else scalars.number(by)
-        )
+        least = Fraction(0) if by is None else scalars.number(by)
+        return Lead(_through(ahead, tokens.one, node), behind, least)
 
     # ----------------------------------------------------------------------- numbers of the pass
 
@@ -170,7 +199,7 @@ class _Claims:
             function = scope.function(f"({', '.join(index)},)")
         except InputError as error:
             raise self.inner.refused(error) from None
-        where = _through(function, _Index(step.shape, self.inner).places)
+        where = _through(function, _Index(step.shape, self.inner).places, self.inner)
         bounds = {key: self.node.get(key) for key in ("at least", "at most")}
         if not any(bounds.values()):
             raise self.node.wrong(_("a bound is missing"), expected="at least: 0.9")
@@ -225,10 +254,17 @@ class _Claims:
         return other
 
 
-def _through(function: Function, then: Any) -> Function:
-    """A function, and what is made of its value."""
+def _through(function: Function, then: Any, node: Node) -> Function:
+    """A function, and what is made of its value; errors say where it is written."""
     call = function.call
-    return Function(lambda values: then(call(values)), function.source)
+
+    def through(values: Mapping[str, Any]) -> Any:
+        try:
+            return then(call(values))
+        except InputError as error:
+            raise error if error.where else node.refused(error) from None
+
+    return Function(through, function.source)
 
 
 class _Each:
@@ -258,43 +294,54 @@ class _Each:
 
     def place(self, place: int, scope: Scope) -> Place:
         """The token as a place of the texts that the next goals are about."""
-        tokenizer, spelling = scope.spelling.tokens, scope.spelling
+        labels = _labels(scope.spelling)
         outputs = self.tokens.spelling.tokens
 
-        def label(values: Mapping[str, Any]) -> int:
-            word = outputs.tokens[self.tokens.one(self.value(place, values))]
-            number = spelling.number(word)
-            return tokenizer.id(word) + shift if number is None else number
+        def label(value: Any) -> int:
+            return labels.of[outputs.tokens[self.tokens.one(value)]]
 
-        numbers = {spelling.number(word): id for id, word in enumerate(tokenizer.tokens)}
-        spelled = {number: id for number, id in numbers.items() if number is not None}
-        shift = max(map(abs, spelled), default=-1) + 1  # words are labelled beyond all numbers
-        words = {
-            id + shift: id
-            for id, word in enumerate(tokenizer.tokens)
-            if spelling.number(word) is None
-        }
-        tokens = {**spelled, **words}
-        labels = {tokenizer.tokens[id]: label for label, id in tokens.items()}
-        every = tuple(sorted(tokens))
+        def function(values: Mapping[str, Any]) -> Any:
+            value = self.value(place, values)
+            linear = isinstance(value, Range) and value.linear is not None
+            return value if linear else label(value)
 
         def among(region: Region) -> Values:
             try:
                 value = self.value(place, ranges_of(region))
             except Varies:
-                return every
+                return labels.every
             if isinstance(value, Range):
-                return value.among(spelled) or every
+                return value.among(labels.numbers) or labels.every
             if isinstance(value, Words):
-                return tuple(sorted({labels[word] for word in value.words})) or every
-            word = outputs.tokens[self.tokens.one(value)]
-            return (labels[word],)
+                return tuple(sorted({label(word) for word in value.words})) or labels.every
+            return (label(value),)
 
         whole = scope.shape.whole
-        return Place(
-            Computed(label, every if whole is None else among(whole), self.made.source, among),
-            tokens,
-        )
+        values = labels.every if whole is None else among(whole)
+        return Place(Computed(function, values, self.made.source, among), labels.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """The numbers that stand for tokens: those that they spell, and for words others beyond."""
+
+    of: Mapping[str, int]  # by word
+    tokens: Mapping[int, int]  # number → id
+    numbers: frozenset[int]  # those that tokens spell
+    every: Values
+
+
+def _labels(spelling: Spelling) -> _Labels:
+    words = spelling.tokens.tokens
+    spelled = {word: spelling.number(word) for word in words}
+    numbers = frozenset(number for number in spelled.values() if number is not None)
+    beyond = max(numbers, default=-1) + 1
+    of = {
+        word: beyond + id if spelled[word] is None else int(spelled[word] or 0)
+        for id, word in enumerate(words)
+    }
+    tokens = {of[word]: id for id, word in enumerate(words)}
+    return _Labels(of, tokens, numbers, tuple(sorted(tokens)))
 
 
 def _parts(node: Node) -> tuple[str, list[str]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from byhand.errors import InputError, nearest
@@ -40,6 +41,11 @@ class Compiled:
 
 def compile_expression(text: str, known: Collection[str]) -> Compiled:
     """The function of some variables that an expression writes down."""
+    return _compiled(text, frozenset(known))
+
+
+@lru_cache(maxsize=64)
+def _compiled(text: str, known: frozenset[str]) -> Compiled:
     tree = _parsed(text.strip(), "eval")
     assert isinstance(tree, ast.Expression)
     bound = _bound(tree)

@@ -21,7 +21,6 @@ from itertools import chain
 from byhand.errors import InputError, TextError, nearest
 from byhand.language import _
 from byhand.proving.sequences import (
-    Either,
     Named,
     OneOf,
     Part,
@@ -30,6 +29,7 @@ from byhand.proving.sequences import (
     Times,
     Value,
     as_lists,
+    either,
     expanded,
 )
 from byhand.tokens import Tokenizer, Vocabulary
@@ -168,12 +168,8 @@ class _Reader:
             hint = _("write \\{sign} for the token").format(sign="(")
             raise self.wrong(_("a parenthesis is not closed"), expected=")", hint=hint)
         self.at += 1
-        part: Part = options[0] if len(options) == 1 else Either(tuple(options))
-        if not name:
-            return part
-        single = len(options) == 1 and len(options[0].parts) == 1
-        inner = options[0].parts[0] if single else part
-        return Named(name, inner, alone=isinstance(inner, OneOf))
+        part = either(options)
+        return Named(name, part, alone=isinstance(part, OneOf)) if name else part
 
     # ----------------------------------------------------------------------- tokens
 
@@ -270,7 +266,10 @@ class _Reader:
         if value is not None:
             return Value(value, before, word)
         if not word:
-            raise self.wrong(_("a token is missing"))
+            raise self.wrong(
+                _("a token is missing"),
+                hint=_("a repetition stands right behind what it repeats: [0-9]{3}"),
+            )
         return OneOf((self.id(word),))
 
     def braces(self) -> str:

@@ -10,6 +10,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,7 @@ def node_of(value: Any, key: str) -> Node:
         return List("", 0, key, tuple(items))
     if isinstance(value, bool):
         return Scalar("", 0, key, "true" if value else "false")
-    if isinstance(value, float):
-        value = Fraction(repr(value)) if value == value and abs(value) != float("inf") else value
-    if isinstance(value, str | int | Fraction | float):
-        return Scalar("", 0, key, str(value))
-    if hasattr(value, "__fspath__"):
+    if isinstance(value, str | int | float | Fraction | PathLike):
         return Scalar("", 0, key, str(value))
     raise Node("", 0, key).wrong(
         _("this has no place in a property"),

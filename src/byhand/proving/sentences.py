@@ -85,6 +85,8 @@ def _where(texts: Mapping[str, Any]) -> str:
                 least=values.partition("..")[0].strip(),
                 most=values.partition("..")[2].strip(),
             )
+        elif values in texts.get("groups", {}):
+            said = _("{name} one of {values}").format(name=_code(name), values=values)
         else:
             said = _code(f"{name} = {values}")
         parts.append(said)

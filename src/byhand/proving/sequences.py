@@ -71,6 +71,18 @@ class Named:
 Part = OneOf | Value | Row | Either | Times | Named
 
 
+def either(options: list[Row]) -> Part:
+    """One of some rows; where each is a single token, one of these tokens."""
+    ids: list[int] = []
+    for row in options:
+        match row.parts:
+            case (OneOf(ids=some, name=""),):
+                ids += some
+            case _:
+                return options[0] if len(options) == 1 else Either(tuple(options))
+    return OneOf(tuple(dict.fromkeys(ids)))
+
+
 def any_of(ids: tuple[int, ...], least: int, most: int) -> tuple[Sequence, ...]:
     """The sequences of so many places, each of which holds any of these tokens."""
     return expanded(Times(OneOf(ids), least, most))

@@ -89,7 +89,7 @@ class Words:
         return self._compared(other, lambda one, two: one >= two)
 
     def __bool__(self) -> bool:
-        return True  # no token is empty
+        return bool(self.map(bool))
 
     def _one(self, *_others: Any) -> Any:
         """Where one word is needed: these are several."""

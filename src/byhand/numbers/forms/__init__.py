@@ -7,5 +7,6 @@ rounds.  `weights` and `angles` bring numbers in.
 
 from byhand.numbers.forms.form import Form, differences, ends, influence, take_cases
 from byhand.numbers.forms.operations import Forms
+from byhand.numbers.forms.precise import PreciseForms
 
-__all__ = ["Form", "Forms", "differences", "ends", "influence", "take_cases"]
+__all__ = ["Form", "Forms", "PreciseForms", "differences", "ends", "influence", "take_cases"]

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from flint import ctx
 
-from byhand.numbers.forms.rounding import UNIT, Data, Truths, above, below, finite, slack, total
+from byhand.numbers.forms.arithmetic import SPARE, arithmetic_of
+from byhand.numbers.forms.rounding import Data, Truths, slack, total
 
 
 @dataclass(eq=False, slots=True)
@@ -28,7 +29,7 @@ class Form:
     errors: Data  # (1, cases, *shape), or with one row for each letter
     absent: Truths | None = None  # (cases or 1, *shape): masked scores and weights
     made: tuple[Any, ...] = ()  # the operation that made it, and its sources, where that helps
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # of weights, for later use
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # of weights, for later use
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -69,12 +70,8 @@ class Form:
 
 
 def settled(terms: Data, errors: Data, absent: Truths | None = None) -> Form:
-    """The form of these arrays; where a term overflowed, nothing is claimed."""
-    if not finite(terms, errors):
-        lost = ~np.isfinite(terms).all(axis=0)
-        np.copyto(terms, 0.0, where=lost)
-        np.copyto(errors[0], inf, where=lost)
-        np.copyto(errors, inf, where=np.isnan(errors))
+    """The form of these arrays; where a term is not finite, nothing is claimed."""
+    arithmetic_of(terms).settled(terms, errors)
     return Form(terms, errors, absent)
 
 
@@ -85,7 +82,7 @@ def plus(x: Data, y: Data) -> Data:
     if len(x) < len(y):
         x, y = y, x
     shape = np.broadcast_shapes(x.shape[1:], y.shape[1:])
-    result = np.empty((len(x), *shape))
+    result = np.empty((len(x), *shape), dtype=x.dtype)
     np.add(x[: len(y)], y, out=result[: len(y)])
     result[len(y) :] = x[len(y) :]
     return result
@@ -104,28 +101,23 @@ def radius(x: Form) -> Data:
     found = total(x.errors)
     if len(x.terms) > 1:
         found = found + total(np.abs(x.terms[1:]))
-    return found * slack(len(x.terms) + len(x.errors))
+    return found if found.dtype == object else found * slack(len(x.terms) + len(x.errors))
 
 
 def ends(x: Form) -> tuple[Data, Data]:
-    """Bounds (low, high) of each entry, rounded outward: (cases, *shape), both."""
-    far = radius(x)
-    middle = x.terms[0]
-    low, high = below(middle - far), above(middle + far)
-    if not far.all():  # what is exactly known stays so
-        for end in (low, high):
-            np.copyto(end, middle, where=far == 0)
-    return low, high
+    """Float64 bounds (low, high) of each entry, rounded outward: (cases, *shape), both."""
+    return arithmetic_of(x.terms).spread(x.terms[0], radius(x))
 
 
 def influence(x: Form) -> Data:
-    """By which letter how much of an entry's width comes: (letters, cases, *shape).
+    """By which letter how much of an entry's width comes: (letters, cases, *shape), float64.
 
     |coefficient| plus what curvature costs because of the letter.  It is no bound: a measure.
     """
+    nearly = arithmetic_of(x.terms).nearly
     both = np.zeros((x.letters + 1, *x.terms.shape[1:]))
-    both[1 : len(x.terms)] = np.abs(x.terms[1:])
-    both[1 : len(x.errors)] += x.errors[1:]
+    both[1 : len(x.terms)] = np.abs(nearly(x.terms[1:]))
+    both[1 : len(x.errors)] += nearly(x.errors[1:])
     return both[1:]
 
 
@@ -153,9 +145,11 @@ def differences(rows: Form, ahead: npt.NDArray[np.intp]) -> Form:
     places = np.asarray(ahead, dtype=np.intp)
     cases = np.arange(len(places)) if rows.cases > 1 else np.zeros(len(places), dtype=np.intp)
     leading, errors = (part[:, cases, places, None] for part in (rows.terms, rows.errors))
-    terms = leading - rows.terms
-    unsure = errors + rows.errors
-    unsure[:, np.arange(len(places)), places] = 0.0  # x - x is 0
-    unsure[0] += total(np.abs(terms)) * UNIT
-    unsure *= slack(len(terms) + 4)
-    return settled(terms, unsure)
+    arithmetic = arithmetic_of(rows.terms)
+    with ctx.workprec(SPARE):
+        terms, unsure = leading - rows.terms, errors + rows.errors
+        own = (slice(None), np.arange(len(places)), places)
+        terms[own], unsure[own] = terms[own] * 0, unsure[own] * 0  # x - x is 0
+        if arithmetic.rounded(1):
+            unsure[0] += total(np.abs(terms)) * arithmetic.rounded(1)
+        return settled(terms, arithmetic.covered(unsure, len(terms) + 4))

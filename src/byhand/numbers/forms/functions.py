@@ -7,7 +7,7 @@ the remainder, the range takes the place of the line.
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, sqrt
 
 import numpy as np
 
@@ -139,3 +139,9 @@ def reciprocal(x: Form) -> Form:
     nothing = np.zeros(good.shape, dtype=bool)
     found = _between(x, slope, bottom, top, least, most, exact=nothing)
     return ranged(found, np.where(good, least, -inf), np.where(good, most, inf), ~good)
+
+
+def at_most_root(x: Form, width: int) -> Form:
+    """x, where no entry of a row over the root of its mean square is beyond √width."""
+    most = np.full(x.terms.shape[1:], sqrt(width) * slack(2))
+    return ranged(x, -most, most, ~(total(x.errors) < most))

@@ -8,7 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from byhand.numbers.base import Array, Numbers
+from byhand.numbers.forms.arithmetic import arithmetic_of
 from byhand.numbers.forms.form import Form
+from byhand.numbers.forms.rounding import Data
 
 
 class Places(Numbers):
@@ -62,7 +64,8 @@ def _joined(x: Array, y: Array) -> Array:
     if x.shape[:2] == y.shape[:2]:
         return np.concatenate((x, y), axis=-2)
     rows = x.shape[-2] + y.shape[-2]
-    result = np.zeros((letters, cases, *x.shape[2:-2], rows, x.shape[-1]), dtype=x.dtype)
+    shape = (letters, cases, *x.shape[2:-2], rows, x.shape[-1])
+    result = np.zeros(shape, bool) if x.dtype == bool else arithmetic_of(x).zeros(shape)
     result[: len(x), ..., : x.shape[-2], :] = x
     result[: len(y), ..., x.shape[-2] :, :] = y
     return result
@@ -76,3 +79,32 @@ def _hidden(x: Form, y: Form) -> Array | None:
         for form in (x, y)
     ]
     return _joined(*(part[None] for part in parts))[0]
+
+
+def without_idle_letters(x: Form) -> Form:
+    """The form without the letters at the end that move nothing."""
+    some = arithmetic_of(x.terms).nonzero
+    letters = len(x.terms)
+    while letters > 1 and not some(x.terms[letters - 1]).any():
+        letters -= 1
+    return Form(x.terms[:letters], x.errors)
+
+
+def with_columns(x: Form, places: Sequence[slice], parts: Sequence[Form]) -> Form:
+    """x with other columns at these places."""
+
+    def replaced(whole: Data, columns: Sequence[Data]) -> Data:
+        letters = max(len(part) for part in (whole, *columns))
+        cases = max(part.shape[1] for part in (whole, *columns))
+        result = arithmetic_of(whole).zeros((letters, cases, *whole.shape[2:]))
+        nothing = result[(0,) * result.ndim] * 0
+        result[: len(whole)] = whole
+        for place, part in zip(places, columns, strict=True):
+            result[..., place] = nothing
+            result[: len(part), ..., place] = part
+        return result
+
+    return Form(
+        replaced(x.terms, [part.terms for part in parts]),
+        replaced(x.errors, [part.errors for part in parts]),
+    )
