@@ -281,6 +281,7 @@ def _count(choosing: Choosing) -> Call:
 
 ANSWERED = (
     "look", "number", "weight", "trace", "compare", "practice", "explain", "file", "share", "learn",
+    "prove",
 )  # fmt: skip
 SAID = ("", "exact", "digits 5", "decimals 2", *FORMATS)
 EDITS = {"norm.eps": "1/9", "context": "3", "heads": "2", "kv_heads": "1", "scale": "1/2",
@@ -310,6 +311,11 @@ def _serve(choosing: Choosing) -> Call:
     if question == "practice":
         request["seed"] = random.randrange(5)
         request["reveal"] = random.random() < 0.5
+    if question == "prove":
+        request["texts"] = random.choice(("1", "2", "up to 2", "7"))
+        request["claim"] = random.choice((None, "table", "next", "function", "constant"))
+        request["token"] = choosing.word()
+        request["expression"] = random.choice(("text[-1]", "text[0]", "(a + b) % 2", "nothing"))
     if question == "learn":
         request["gradients"] = random.random() < 0.5
     if question == "trace" and random.random() < 0.5:

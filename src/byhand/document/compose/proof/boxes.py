@@ -53,6 +53,8 @@ def tree(outcome: Outcome, told: tuple[Decision, ...]) -> CaseTree:
     about = _("{count} cases, their widths as shares of the domain; {told}").format(
         count=words.whole(count), told=", ".join(f"{one.words}: {one.count}" for one in told)
     )
+    if any(box.kind == "several" for level in levels for box in level):
+        told = (*told, Decision("several", decision_words("several")))
     return CaseTree(about, tuple(levels), told, _("deeper levels") if rooms else "")
 
 

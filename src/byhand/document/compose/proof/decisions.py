@@ -47,10 +47,10 @@ def decision_words(kind: str) -> str:
 
 def case_words(outcome: Outcome, at: int, region: Region, names: Collection[str]) -> str:
     """A case by the values that tell it from the others; a whole goal by its own name."""
-    if names:
-        speller = Speller(region.shape, outcome.property.model)
-        return speller.region(region, [name for name in region.allowed if name in names])
-    return goal_name(outcome, at) if len(outcome.trees) > 1 else _("all texts")
+    goal = goal_name(outcome, at) if len(outcome.trees) > 1 else ""
+    speller = Speller(region.shape, outcome.property.model)
+    told = speller.region(region, [name for name in region.allowed if name in names])
+    return "; ".join(filter(None, (goal, told))) or _("all texts")
 
 
 def goal_name(outcome: Outcome, at: int) -> str:
