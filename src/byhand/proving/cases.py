@@ -28,7 +28,7 @@ from byhand.proving.outcome import Counterexample
 from byhand.proving.properties import Goal, Property
 from byhand.proving.questions import Leads, Question, about_region, about_text
 from byhand.proving.region_forms import NoText
-from byhand.proving.region_passes import Findings, RegionPasses, Weighed
+from byhand.proving.region_passes import Findings, Holdings, RegionPasses, Weighed
 from byhand.proving.text_tables import Texts, joined, sampled, texts_of
 from byhand.proving.units import Node, Report, Unit
 from byhand.proving.wholes import Varies
@@ -41,6 +41,9 @@ FEW = 4  # texts that are judged at once, without a pass in Arb for all of them
 ENTRIES = 1 << 20  # numbers in the embeddings of one pass
 SAMPLED = 256  # texts of a goal that are looked at first
 PROPOSED = 8  # undecided regions of a pass that propose a text
+
+
+Asked = tuple[Node, Question, Holdings]  # a region that is to be decided by letters
 
 
 class Casework:
@@ -130,7 +133,7 @@ class GoalWork:
         while (todo or few) and report.counterexample is None:
             if time.monotonic() > until and report.lines:
                 break
-            batch: list[tuple[Node, Question]] = []
+            batch: list[Asked] = []
             count = sum(region.box for _path, region, _share in few)
             while todo and len(batch) < self._together and count < MOST:
                 node = todo.pop()
@@ -146,12 +149,12 @@ class GoalWork:
                 few = []
         report.left = [(path, region.allowed, share) for path, region, share in (*todo, *few)]
 
-    def _look_at(self, node: Node, batch: list[tuple[Node, Question]], todo: list[Node]) -> None:
+    def _look_at(self, node: Node, batch: list[Asked], todo: list[Node]) -> None:
         """Adds a region to those of the next pass, or cuts it where its answer varies."""
         region = node[1]
         try:
-            self.fast.regions.look_at(region)
-            batch.append((node, self._ask(region)))
+            question = self._ask(region)
+            batch.append((node, question, self.fast.regions.held(region)))
         except Varies as varies:
             self._cut(node, where_it_varies(region, varies.names, self._ask), todo)
         except NoText:
@@ -199,17 +202,20 @@ class GoalWork:
             return True
         return box * self.property.model.spec.d_model <= 4 * self._size  # four times a pass
 
-    def _by_letters(self, batch: Sequence[tuple[Node, Question]], todo: list[Node]) -> None:
-        found = self.fast.regions.work(*_apart(batch))
+    def _by_letters(self, batch: Sequence[Asked], todo: list[Node]) -> None:
+        found = self.fast.regions.work(
+            [held for _node, _question, held in batch],
+            [question for _node, question, _held in batch],
+        )
         self._report.passes += len(self.fast.texts)
         self._size = len(found.keys) * len(self.shape.places) * self.property.model.spec.d_model
         undecided: list[Undecided] = []
-        for case, (node, question) in enumerate(batch):
+        for case, (node, question, held) in enumerate(batch):
             if found.holds[case]:
                 self._decided(node, question, found, case)
                 continue
             one = Undecided(node[1], found, case)
-            if not (found.rounded[case] and self._settled_precisely(node, question)):
+            if not (found.rounded[case] and self._settled_precisely(node, question, held)):
                 undecided.append(one)
                 self._cut(node, one.cut(), todo)
         self._propose_lowest(undecided)
@@ -219,12 +225,12 @@ class GoalWork:
         """Whether Arb has settled some of what it was asked."""
         return self._retried < TRIED or self._settled >= self._retried / 4
 
-    def _settled_precisely(self, node: Node, question: Question) -> bool:
+    def _settled_precisely(self, node: Node, question: Question, held: Holdings) -> bool:
         """Whether Arb decides a region that rounding leaves open; given up where it seldom does."""
         if not self._worth_arb:
             return False
         self._retried += 1
-        found = self.precise.regions.work([node[1]], [question])
+        found = self.precise.regions.work([held], [question])
         self._report.passes += len(self.fast.texts)
         if found.holds[0]:
             self._settled += 1
@@ -389,10 +395,6 @@ class GoalWork:
             if judged.holds is False:
                 self._report.counterexample = self._refuted(texts, text, judged)
                 break
-
-
-def _apart(batch: Sequence[tuple[Node, Question]]) -> tuple[list[Region], list[Question]]:
-    return [node[1] for node, _question in batch], [question for _node, question in batch]
 
 
 def _widest(region: Region) -> str:
