@@ -5,6 +5,7 @@ import { app, change, render, sent, waiting } from "./app.js";
 import { Newest } from "./asking.js";
 import { all, doing, make, parsed, say } from "./drawing.js";
 import { refusal, stops } from "./notices.js";
+import { ticked } from "./rail.js";
 import { t } from "./words.js";
 
 const CLAIMS = ["table", "next", "function", "constant"];
@@ -48,7 +49,7 @@ function form() {
     claim === "next" && field("the-next", t("prove.token"), make("select", { id: "the-next", "data-do": "prove-token" }, vocabulary.map((one) => option(one, chosen.token ?? vocabulary[0], one)))),
     claim === "function" && field("the-function", t("prove.expression"), make("input", { type: "text", id: "the-function", "data-do": "prove-expression", value: chosen.expression, placeholder: known.names?.length > 1 ? `(${known.names[0]} + ${known.names[1]}) % ${app.look.model.vocab}` : "text[-1]", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "function-how" })),
     claim !== "table" && make("button", { type: "submit", class: "main-button" }, t("prove.do")),
-    claim === "function" && make("p", { id: "function-how", class: "quiet small" }, known.names?.length ? t("prove.names", { names: known.names.join(", ") }) : t("prove.text")));
+    claim === "function" && make("p", { id: "function-how", class: "quiet small" }, ticked(known.names?.length ? t("prove.names", { names: known.names.join(", ") }) : t("prove.text"))));
 }
 
 /** The answer and its picture; every square or line opens its text. */

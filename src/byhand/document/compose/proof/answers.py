@@ -190,7 +190,7 @@ def left(outcome: Outcome) -> Grid:
     hidden = len(known) - MOST_OPEN
     return Grid(
         "",
-        (Column(_("texts")), Column(_("region"))),
+        (Column(_("texts"), "number"), Column(_("region"))),
         tuple(_left_row(outcome, *case) for case in found[:MOST_OPEN]),
         left_out=_("{count} more regions").format(count=words.whole(hidden)) if hidden > 0 else "",
     )

@@ -56,9 +56,21 @@ def case_words(outcome: Outcome, at: int, region: Region, names: Collection[str]
 def goal_name(outcome: Outcome, at: int) -> str:
     """Which of several goals: by the length of its texts, or by the token of a continuation."""
     shape = outcome.property.goals[at].shape
-    if shape.after:
+    if _continued(outcome):
         return _("token {number} of the answer").format(number=shape.after + 1)
     length = len(shape.places)
     if length == 1:
         return _("texts of one token")
     return _("texts of {count} tokens").format(count=length)
+
+
+def goal_label(outcome: Outcome, at: int) -> tuple[str, str]:
+    """The same in few characters, as a name and a number."""
+    shape = outcome.property.goals[at].shape
+    if _continued(outcome):
+        return _("token"), str(shape.after + 1)
+    return _("length"), str(len(shape.places))
+
+
+def _continued(outcome: Outcome) -> bool:
+    return any(goal.shape.after for goal in outcome.property.goals)
