@@ -135,8 +135,10 @@ class _Claims:
         tokens = answers.Tokens(scope.answers)
         if [one.name for one in scope.shape.variables] != [LINE]:
             whole = scope.shape.whole
-            first = None if whole is None else whole.first()
-            if first is not None:
+            if whole is not None:
+                first = whole.first()
+                if first is None:  # which does not show that there is none
+                    raise self.inner.wrong(_("no text was found to continue"), found=None)
                 count = self.length(made, tokens, first)
                 yield from self.continuation(scope, _Each(made, tokens, count, self.inner))
             return
@@ -255,8 +257,8 @@ class _Claims:
                 other = open_model(name_or_path)
             except InputError as error:
                 raise node.refused(error) from None
-        outputs = [getattr(one, "outputs", None) or one.vocabulary for one in (self.model, other)]
-        for one, two in ((self.model.vocabulary, other.vocabulary), outputs):
+        pairs = (self.model.vocabulary, other.vocabulary), (self.model.outputs, other.outputs)
+        for one, two in pairs:
             if tuple(one.tokens) != tuple(two.tokens):
                 raise node.wrong(
                     _("the two models have different vocabularies"),
@@ -313,7 +315,15 @@ class _Each:
         outputs = self.tokens.spelling.tokens
 
         def label(value: Any) -> int:
-            return labels.of[outputs.tokens[self.tokens.one(value)]]
+            word = outputs.tokens[self.tokens.one(value)]
+            if word not in labels.of:
+                raise self.node.wrong(
+                    _("{token} is not in the vocabulary").format(token=repr(word)),
+                    expected=scope.spelling.tokens.sample(),
+                    found=word,
+                    hint=_("only the last token may be a word that no text has"),
+                )
+            return labels.of[word]
 
         def function(values: Mapping[str, Any]) -> Any:
             value = self.value(place, values)

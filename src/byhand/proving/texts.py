@@ -38,8 +38,7 @@ class Setting:
     @classmethod
     def of(cls, model: Model) -> Setting:
         """The setting of a model."""
-        outputs = getattr(model, "outputs", None) or model.vocabulary
-        return cls(model.vocabulary, outputs, model.spec.context)
+        return cls(model.vocabulary, model.outputs, model.spec.context)
 
 
 def read_texts(node: Node, setting: Setting) -> tuple[Scope, ...]:
