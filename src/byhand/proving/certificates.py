@@ -32,6 +32,7 @@ LARGEST = 256 * 2**20  # bytes of a certificate's file
 DEEPEST = 400  # cuts one within the other
 DIGITS = 3  # of a recorded lead
 ROOM = Fraction(9, 10)  # of a lead where weights move: other forms bound it a little lower
+LEFT = Fraction(99, 100)  # of a lead, that is recorded
 
 
 def certificate(outcome: Outcome) -> dict[str, Any]:
@@ -194,21 +195,22 @@ def _entry(entry: Any) -> str:
 
 
 def lead_text(lead: Fraction) -> str:
-    """A decimal of three digits that is less than a lead, so that enclosures can show it; 0 for 0.
+    """A decimal of three digits, at least a hundredth less than a lead; 0 for 0.
 
-    >>> lead_text(Fraction(1, 4)), lead_text(Fraction(2, 3)), lead_text(Fraction(0))
-    ('0.249', '0.666', '0')
+    The checker's bounds are other ones than the prover's: this leaves them room.
+
+    >>> lead_text(Fraction(1, 4)), lead_text(Fraction(100)), lead_text(Fraction(0))
+    ('0.247', '99', '0')
     """
     if lead <= 0:
         return "0"
-    exponent = len(str(floor(lead))) if lead >= 1 else 1 - len(str(floor(1 / lead)))
-    places = DIGITS - exponent
-    units = floor(lead * Fraction(10) ** places)
-    units -= units == lead * Fraction(10) ** places
+    told = lead * LEFT
+    places = DIGITS - (len(str(floor(told))) if told >= 1 else 1 - len(str(floor(1 / told))))
+    units = floor(told * Fraction(10) ** places)
     if places <= 0:
         return str(units * 10**-places)
     digits = f"{units:0{places + 1}d}"
-    return f"{digits[:-places]}.{digits[-places:]}"
+    return f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
 
 
 def least_of(goals: list[dict[str, Any]]) -> dict[str, Any] | None:

@@ -196,6 +196,12 @@ class _Claims:
             step = plan(self.model.spec, length)[name]
         except AddressError as error:
             raise self.inner.refused(error) from None
+        if step.op in ("given", "argmax"):
+            raise self.inner.wrong(
+                _("this is a token, not a number of the pass"),
+                expected="logits[-1,a]",
+                hint=_("what comes next is claimed by next"),
+            )
         if len(index) != len(step.shape):
             raise self.inner.wrong(
                 _("one number is needed, with a place on every axis"),

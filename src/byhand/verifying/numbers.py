@@ -17,6 +17,7 @@ from byhand import expression as tree
 from byhand.language import _
 
 Number = Any  # arb, fmpq or Form
+TOO_CLOSE = "cannot be decided: too close for balls, and not all its numbers are rational"
 
 
 class Wrong(Exception):
@@ -94,7 +95,7 @@ class Bend:
             return x * slope + shift
         found = self.exact(x)
         if found is None:
-            raise Wrong(_("a tie, and its numbers are not rational"))
+            raise Wrong(TOO_CLOSE)
         return found
 
     def over(self, x: arb) -> arb:
