@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
@@ -12,6 +13,7 @@ from pathlib import Path
 from byhand.cli import main
 
 ROOT = Path(__file__).parent.parent
+TIME = r"\btime \d[\d.,]* (?:ms|s|min|h)\b"
 PLAIN = {"NO_COLOR": "1", "COLUMNS": "80", "LC_ALL": "C.UTF-8"}
 
 
@@ -28,14 +30,15 @@ def plainly() -> Iterator[None]:
 
 
 def run(command: str, status: int = 0) -> str:
-    """What `byhand …` prints, both streams, run in the project's folder."""
+    """What `byhand …` prints, both streams, run in the project's folder; no time that it took."""
     program, *arguments = shlex.split(command)
     assert program == "byhand", command
     said = StringIO()
     with chdir(ROOT), plainly(), redirect_stdout(said), redirect_stderr(said):
         found = main.run(arguments)
     assert found == status, f"{command}: exit {found}\n{said.getvalue()}"
-    return "\n".join(line.rstrip() for line in said.getvalue().rstrip().splitlines())
+    lines = (line.rstrip() for line in said.getvalue().rstrip().splitlines())
+    return re.sub(TIME, "time …", "\n".join(lines))
 
 
 def show(command: str, *, status: int = 0, first: int | None = None) -> None:

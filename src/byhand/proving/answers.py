@@ -16,8 +16,8 @@ from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.proving import built_in
 from byhand.proving.claims import Function
+from byhand.proving.domain import Reckoned
 from byhand.proving.scopes import TEXT, Scope, Spelling
-from byhand.proving.wholes import Range
 from byhand.proving.words import Words
 from byhand.tokens import Tokenizer
 
@@ -39,7 +39,7 @@ class Tokens:
             if key not in self._known:
                 self._known[key] = self._id(value)
             return self._known[key]
-        if isinstance(value, Range | Words):
+        if isinstance(value, Reckoned | Words):
             raise value.varies()
         raise self.wrong(value)
 

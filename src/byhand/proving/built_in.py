@@ -15,8 +15,8 @@ from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
 from byhand.proving.callables import FUNCTIONS
 from byhand.proving.claims import Function
+from byhand.proving.domain import Reckoned
 from byhand.proving.scopes import Scope
-from byhand.proving.wholes import Range
 from byhand.proving.words import Words
 
 NAMES = ("copy", "sorted", "sum", "parity", "count", "majority")
@@ -189,9 +189,9 @@ def _majority(settings: Table, scope: Scope) -> Call:
     def majority(places: list[Any]) -> Any:
         sure: dict[str, int] = {}
         possible: dict[str, int] = {}
-        open: Words | Range | None = None
+        open: Words | Reckoned | None = None
         for place in places:
-            if isinstance(place, Range):
+            if isinstance(place, Reckoned):
                 raise place.varies()
             several = place.words if isinstance(place, Words) else (str(place),)
             if len(several) == 1:

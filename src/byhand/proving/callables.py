@@ -10,7 +10,8 @@ from typing import Any
 
 from byhand.errors import InputError
 from byhand.language import _
-from byhand.proving.wholes import Range, largest, least
+from byhand.proving.domain import Reckoned
+from byhand.proving.wholes import largest, least
 from byhand.proving.words import Words
 
 LARGEST = 100_000  # bits of a number, entries of a list
@@ -27,7 +28,7 @@ def _times(one: Any, other: Any) -> Any:
     if isinstance(one, int) and isinstance(other, int):
         if one.bit_length() + other.bit_length() > LARGEST:
             raise _too_large()
-    elif not isinstance(one, Range) and not isinstance(other, Range):
+    elif not isinstance(one, Reckoned) and not isinstance(other, Reckoned):
         count, several = (one, other) if isinstance(one, int) else (other, one)
         if isinstance(count, int) and len(several) * count > LARGEST:
             raise _too_large()
@@ -41,11 +42,11 @@ def _plus(one: Any, other: Any) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(exponent, Range):
+    if isinstance(exponent, Reckoned):
         raise exponent.varies()
     if not isinstance(exponent, int) or exponent < 0:
         raise TypeError(_("a power needs a whole exponent that is not negative"))
-    if isinstance(base, Range):
+    if isinstance(base, Reckoned):
         if exponent > 8:
             raise base.varies()
         result: Any = 1
@@ -67,7 +68,7 @@ def _range(*ends: int) -> range:
 def _whole(value: Any) -> Any:
     if isinstance(value, Words):
         return value.whole()
-    return value if isinstance(value, Range) else int(value)
+    return value if isinstance(value, Reckoned) else int(value)
 
 
 def _text(value: Any) -> Any:
@@ -79,7 +80,7 @@ def _ordered(pick: Callable[[Iterable[Any]], Any], usual: Callable[..., Any]) ->
 
     def call(*values: Any, **how: Any) -> Any:
         several = list(values[0]) if len(values) == 1 else list(values)
-        if not how and any(isinstance(value, Range) for value in several):
+        if not how and any(isinstance(value, Reckoned) for value in several):
             return pick(several)
         return usual(several, **how)
 

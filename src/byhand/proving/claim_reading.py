@@ -25,10 +25,19 @@ from byhand.model import Model
 from byhand.models import open_model
 from byhand.proving import answers
 from byhand.proving.claims import Agree, AtLeast, Claim, Function, Lead, Next, Same, Unmoved
-from byhand.proving.domain import Computed, Place, Region, Shape, Values, Variable
+from byhand.proving.domain import (
+    Computed,
+    Place,
+    Reckoned,
+    Region,
+    Shape,
+    Values,
+    Variable,
+    Varies,
+)
 from byhand.proving.scopes import Scope, Spelling
 from byhand.proving.texts import LINE
-from byhand.proving.wholes import Range, Varies, ranges_of
+from byhand.proving.wholes import ranges_of
 from byhand.proving.words import Words
 from byhand.tokens import too_long
 
@@ -86,7 +95,7 @@ class _Claims:
                 _("a claim says one thing"),
                 expected=_("one of {names}").format(names=", ".join(KINDS)),
                 found=node.keys(),
-                hint=_("several claims are a list"),
+                hint=_("several claims are written as a list"),
             )
         (self.kind,) = given
         if self.kind != "at":
@@ -302,7 +311,7 @@ class _Each:
 
         def function(values: Mapping[str, Any]) -> Any:
             value = self.value(place, values)
-            linear = isinstance(value, Range) and value.linear is not None
+            linear = isinstance(value, Reckoned) and value.linear is not None
             return value if linear else label(value)
 
         def among(region: Region) -> Values:
@@ -310,8 +319,8 @@ class _Each:
                 value = self.value(place, ranges_of(region))
             except Varies:
                 return labels.every
-            if isinstance(value, Range):
-                return value.among(labels.numbers) or labels.every
+            if isinstance(value, Reckoned):
+                return tuple(value.among(labels.numbers)) or labels.every
             if isinstance(value, Words):
                 return tuple(sorted({label(word) for word in value.words})) or labels.every
             return (label(value),)
@@ -373,7 +382,7 @@ class _Index:
     def places(self, found: Any) -> tuple[int, ...]:
         """The index, one number for each axis."""
         for place, size in zip(found, self.shape, strict=True):
-            if isinstance(place, Range | Words):
+            if isinstance(place, Reckoned | Words):
                 raise place.varies()
             if type(place) is not int or not -size <= place < size:
                 raise self.node.wrong(

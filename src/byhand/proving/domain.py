@@ -9,7 +9,8 @@ split until each is decided.  Nothing here knows a weight.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -18,6 +19,45 @@ from typing import Any
 
 Values = tuple[int, ...]  # ascending
 COUNTED = 1_000_000  # assignments of variables that depend on each other, counted one by one
+
+
+class Varies(Exception):
+    """Not the same for all texts of a region; `names` are the variables it depends on, the most
+    important first."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(*names)
+        self.names = names
+
+
+class Reckoned(ABC):
+    """A whole number that differs among the texts of a region, whoever reckons with it.
+
+    The prover has `wholes.Range`, the checker of certificates another one.  Functions work on both.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def linear(self) -> Any:
+        """Itself as a linear form, or None where it is not known as one."""
+
+    @abstractmethod
+    def each(self) -> Sequence[int] | None:
+        """All its values, where it depends on one variable with few values; else None."""
+
+    @abstractmethod
+    def among(self, numbers: Iterable[int]) -> Sequence[int]:
+        """Those of some numbers that it may be, ascending."""
+
+    @abstractmethod
+    def smaller(self, other: Any) -> Any:
+        """The smaller of this and another number."""
+
+    @abstractmethod
+    def varies(self) -> Varies:
+        """What to raise where one number is needed."""
 
 
 @dataclass(frozen=True, slots=True)

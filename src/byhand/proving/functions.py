@@ -18,8 +18,8 @@ from typing import Any
 from byhand.errors import InputError, nearest
 from byhand.language import _
 from byhand.proving.callables import FUNCTIONS, GUARDED
+from byhand.proving.domain import Reckoned, Varies
 from byhand.proving.safe_python import check, hint_for, refused
-from byhand.proving.wholes import Range, Varies
 from byhand.proving.words import one_of
 
 LONGEST = 20_000  # characters of an expression or a file
@@ -87,7 +87,10 @@ def compile_file(text: str, known: Collection[str]) -> Compiled:
     rounds = _Rounds()
     space = _surroundings(rounds)
     code = compile(ast.fix_missing_locations(tree), "<property>", "exec")
-    exec(code, space)
+    try:
+        exec(code, space)
+    except (ArithmeticError, LookupError, TypeError, ValueError, NameError) as error:
+        raise InputError(_("the file cannot be run"), found=str(error)) from None
     function = space[ENTRY]
 
     def call(*values: Any) -> Any:
@@ -166,8 +169,8 @@ def _surroundings(rounds: _Rounds) -> dict[str, Any]:
 
 def without_value(error: Exception, values: Mapping[str, Any]) -> InputError | Varies:
     """What an error inside a function means: over a region, that it varies; else a mistake."""
-    if any(isinstance(value, Range) for value in values.values()):
-        free = [name for name, value in values.items() if isinstance(value, Range)]
+    if any(isinstance(value, Reckoned) for value in values.values()):
+        free = [name for name, value in values.items() if isinstance(value, Reckoned)]
         return Varies(*free)
     shown = ", ".join(f"{name} = {value}" for name, value in list(values.items())[:12])
     reason = f"{type(error).__name__}: {error}"

@@ -102,7 +102,7 @@ def _logits(trace: Trace, ids: Sequence[int]) -> dict[int, Enclosure]:
 
 def _told(trace: Trace, wanted: tuple[int, ...], found: int | None) -> Judgement:
     """A judgement that holds, with the lead of the best token that is wanted."""
-    others = [id for id in range(trace.model.spec.vocab) if id not in wanted]
+    others = [id for id in range(trace.model.spec.answers) if id not in wanted]
     if not others:
         return Judgement(True, None, wanted, found)
     best = max(one.lower for one in _logits(trace, wanted).values())

@@ -13,9 +13,8 @@ from typing import Any
 
 from byhand.errors import InputError
 from byhand.proving.claims import Function
-from byhand.proving.domain import Place, Shape, Whole
+from byhand.proving.domain import Place, Reckoned, Shape, Varies, Whole
 from byhand.proving.functions import Compiled, compile_expression, compile_file, without_value
-from byhand.proving.wholes import Range, Varies
 from byhand.proving.words import Words
 from byhand.tokens import Tokenizer
 
@@ -83,7 +82,7 @@ class Word:
 
         def word(values: Mapping[str, Any]) -> Any:
             label = number(values)
-            return Words.of(label, spelled) if isinstance(label, Range) else spelled[label]
+            return Words.of(label, spelled) if isinstance(label, Reckoned) else spelled[label]
 
         return word
 

@@ -14,18 +14,10 @@ from functools import cached_property, reduce
 from math import gcd
 from typing import Any
 
-from byhand.proving.domain import Region, Values, Whole
+from byhand.proving.domain import Reckoned, Region, Values, Whole
+from byhand.proving.domain import Varies as Varies
 
 MANY = 4096  # values of one variable that are tried one by one
-
-
-class Varies(Exception):
-    """Not the same for all texts of a region; `names` are the variables it depends on, the most
-    important first."""
-
-    def __init__(self, *names: str) -> None:
-        super().__init__(*names)
-        self.names = names
 
 
 def ranges_of(region: Region) -> dict[str, Any]:
@@ -72,7 +64,7 @@ class _Over:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Range:
+class Range(Reckoned):
     """A whole number of each text of a region: a linear form, plus something from `low` to `high`.
 
     `about` says which variables that something depends on, the most important first.
@@ -346,6 +338,6 @@ def largest(numbers: Iterable[Any]) -> Any:
 
 
 def _smaller(one: Any, other: Any) -> Any:
-    if isinstance(one, Range):
+    if isinstance(one, Reckoned):
         return one.smaller(other)
-    return other.smaller(one) if isinstance(other, Range) else min(one, other)
+    return other.smaller(one) if isinstance(other, Reckoned) else min(one, other)

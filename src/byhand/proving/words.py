@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from byhand.proving.wholes import Range, Varies
+from byhand.proving.domain import Reckoned, Varies
 
 
 class Words:
@@ -13,7 +13,7 @@ class Words:
 
     __slots__ = ("number", "spelled", "words")
 
-    def __init__(self, number: Range, spelled: Mapping[int, str]) -> None:
+    def __init__(self, number: Any, spelled: Mapping[int, str]) -> None:
         self.number = number
         self.spelled = spelled
         self.words = tuple(dict.fromkeys(spelled[n] for n in number.among(spelled)))
@@ -21,7 +21,7 @@ class Words:
     @staticmethod
     def of(number: Any, spelled: Mapping[int, str]) -> Any:
         """The word of a number, or the Words of a Range; one word where there is only one."""
-        if not isinstance(number, Range):
+        if not isinstance(number, Reckoned):
             return spelled[number]
         found = Words(number, spelled)
         return found.words[0] if len(found.words) == 1 else found
@@ -29,7 +29,8 @@ class Words:
     @property
     def names(self) -> tuple[str, ...]:
         """The variables that the token depends on, the most important first."""
-        return self.number.names
+        found: tuple[str, ...] = self.number.varies().names
+        return found
 
     def varies(self) -> Varies:
         """What to raise where one word is needed."""
@@ -105,7 +106,7 @@ def one_of(value: Any, several: Any) -> bool:
     """Whether a value is in a list, a set, a table or a text, for all texts of a region."""
     if isinstance(several, Words):
         raise several.varies()
-    if not isinstance(value, Range | Words):
+    if not isinstance(value, Reckoned | Words):
         if isinstance(several, set | frozenset | dict | str):
             return value in several
         return _found(value, iter(several))
@@ -113,7 +114,7 @@ def one_of(value: Any, several: Any) -> bool:
         return bool(value.map(lambda word: word in several)) if isinstance(value, Words) else False
     members = list(several)
     each: Sequence[Any] | None = value.words if isinstance(value, Words) else value.each()
-    if each and not any(isinstance(one, Range | Words) for one in members):
+    if each and not any(isinstance(one, Reckoned | Words) for one in members):
         found = {one in members for one in each}
         if len(found) == 1:
             return found.pop()

@@ -75,6 +75,10 @@ class Float64:
         """An array of one axis."""
         return np.array(numbers, dtype=np.float64)
 
+    def of_floats(self, values: Data) -> Data:
+        """An array of floats, as they are."""
+        return values
+
     def of_number(self, number: Number) -> tuple[float, float]:
         """A float64 and a bound of its distance from the number; infinite beyond the range."""
         if isinstance(number, float):
@@ -164,6 +168,10 @@ class Precise:
         result = np.empty(len(numbers), dtype=object)
         result[:] = [number if isinstance(number, arb) else arb(number) for number in numbers]
         return result
+
+    def of_floats(self, values: Data) -> Data:
+        """An array of floats, exactly."""
+        return self.array(values.ravel().tolist()).reshape(values.shape)
 
     def of_number(self, number: Number) -> tuple[arb, arb]:
         """A ball of the working precision, without an error beside it."""
