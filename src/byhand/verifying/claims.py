@@ -35,19 +35,28 @@ class Case(NamedTuple):
     stop: int | None = None
 
     @property
-    def lead(self) -> fmpq:
-        """The lead that the leaf says, or 0."""
-        said = Fraction(self.leaf.get("lead", 0))
-        return fmpq(said.numerator, said.denominator)
+    def lead(self) -> fmpq | None:
+        """The lead that the leaf says, if any."""
+        said = Fraction(self.leaf["lead"]) if "lead" in self.leaf else None
+        return None if said is None else fmpq(said.numerator, said.denominator)
 
 
 class Found(NamedTuple):
-    """Two numbers between which a lead lies, whether the claim holds, and what moves the lead."""
+    """Two numbers between which a lead lies, and whether the claim certainly holds or fails."""
 
     low: Number
     high: Number
     holds: bool
-    letters: Sequence[Any] = ()
+    fails: bool = False
+    letters: Sequence[Any] = ()  # that move the lead, those that move it most first
+
+    def right(self, lead: fmpq | None) -> bool:
+        """Whether the claim certainly holds, with this lead."""
+        return self.holds and (lead is None or bool(self.low >= lead))
+
+    def wrong(self, lead: fmpq | None) -> bool:
+        """Whether it certainly does not."""
+        return self.fails or (lead is not None and bool(self.high < lead))
 
 
 class Checker:
@@ -77,7 +86,7 @@ class Checker:
             area = todo.pop()
             try:
                 found = self._over(case, area)
-                if found.holds and found.low >= case.lead:
+                if found.right(case.lead):
                     continue
                 blamed = [name for key in found.letters for name in _variables(key, area.shape)]
             except Varies as varies:
@@ -115,14 +124,12 @@ class Checker:
                         self._found(case, network, rows[n], n, asked)
                         for network, rows in zip(networks, logits, strict=True)
                     )
-                    if found.holds and found.low >= case.lead:
+                    if found.right(case.lead):
                         continue
-                    if bits == RATIONAL or found.high < case.lead or found.high < 0:
+                    if bits == RATIONAL or found.wrong(case.lead):
                         raise Wrong(
-                            _("{text}: the lead is at most {most}, not {least}").format(
-                                text=self._told(case, assigned),
-                                most=f"{middle(found.high):.6g}",
-                                least=case.leaf.get("lead", 0),
+                            _("{text}: the lead is at most {most}").format(
+                                text=self._told(case, assigned), most=f"{middle(found.high):.6g}"
                             )
                         )
                     close.append(assigned)
@@ -162,7 +169,12 @@ class Checker:
         return ahead, behind
 
     def _found(
-        self, case: Case, network: Network, logits: Row, text: int, asked: tuple[list[int], list[int]]
+        self,
+        case: Case,
+        network: Network,
+        logits: Row,
+        text: int,
+        asked: tuple[list[int], list[int]],
     ) -> Found:
         """How far the token that leads is before all that must be behind it."""
         claim = self.property.goals[case.goal].claim
@@ -170,8 +182,8 @@ class Checker:
         if isinstance(claim, AtLeast):
             share = network.share(claim.address, ahead, text) - network.number(claim.bound)
             low, high = ends(-share if claim.most else share)
-            return Found(low, high, bool(low >= 0), _movers(share))
-        front = max(ahead, key=lambda id: middle(logits[id]))
+            return Found(low, high, bool(low >= 0), bool(high < 0), _movers(share))
+        front = max(ahead, key=lambda token: middle(logits[token]))
         apart = {id: logits[front] - logits[id] for id in behind if id != front}
         if not apart:
             return Found(arb.pos_inf(), arb.pos_inf(), True)
@@ -180,10 +192,12 @@ class Checker:
             by = network.number(claim.by)
             holds = all(low >= by for low, _high in both.values())
         else:
+            by = network.zero
             holds = all(low > 0 or (low == 0 and front < id) for id, (low, _high) in both.items())
-        worst = min(both, key=lambda id: both[id][0])
+        worst = min(both, key=lambda token: both[token][0])
         high = min(high for _low, high in both.values())
-        return Found(both[worst][0], high, holds, _movers(apart[worst]))
+        fails = any(high < by for _low, high in both.values())
+        return Found(both[worst][0], high, holds, fails, _movers(apart[worst]))
 
     def _models(self, case: Case, bits: int) -> list[Network]:
         """The models that a claim is about, ready for passes at a precision."""
@@ -209,7 +223,7 @@ class Checker:
             ids = tuple(p.tokens[held(p, one)] for p in places)
             with ctx.workprec(BITS[0]):
                 (logits,) = self._models(case, BITS[0])[0].texts([ids])
-            return max(range(len(logits)), key=lambda id: middle(logits[id]))
+            return max(range(len(logits)), key=lambda token: middle(logits[token]))
         return 0
 
     def _told(self, case: Case, assigned: Mapping[str, int]) -> str:
@@ -221,7 +235,11 @@ def _all(found: Iterable[Found]) -> Found:
     """What all models together find."""
     several = list(found)
     least = min(several, key=lambda one: one.low)
-    return least._replace(holds=all(one.holds for one in several))
+    return least._replace(
+        high=min(one.high for one in several),
+        holds=all(one.holds for one in several),
+        fails=any(one.fails for one in several),
+    )
 
 
 def _movers(x: Number) -> list[Any]:
