@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ class Checker:
         asked = self._asked(case, area.variables)
         with ctx.workprec(BITS[0]):
             networks = self._models(case, BITS[0])
-            return _all(self._found(case, one, one.area(area)[0], 0, asked) for one in networks)
+            return self._found(case, networks, [one.area(area)[0] for one in networks], 0, asked)
 
     def _check_texts(self, case: Case, texts: list[dict[str, int]]) -> None:
         """Decides each text: where it is close, with more bits, and at last in rationals."""
@@ -120,16 +120,14 @@ class Checker:
                 close = []
                 for n, assigned in enumerate(texts):
                     asked = self._asked(case, assigned)
-                    found = _all(
-                        self._found(case, network, rows[n], n, asked)
-                        for network, rows in zip(networks, logits, strict=True)
-                    )
+                    found = self._found(case, networks, [rows[n] for rows in logits], n, asked)
                     if found.right(case.lead):
                         continue
                     if bits == RATIONAL or found.wrong(case.lead):
                         raise Wrong(
                             _("{text}: the lead is at most {most}").format(
-                                text=self._told(case, assigned), most=f"{middle(found.high):.6g}"
+                                text=self._told(case, assigned),
+                                most=f"{float(middle(found.high)):.6g}",
                             )
                         )
                     close.append(assigned)
@@ -171,33 +169,33 @@ class Checker:
     def _found(
         self,
         case: Case,
-        network: Network,
-        logits: Row,
+        networks: Sequence[Network],
+        logits: Sequence[Row],
         text: int,
         asked: tuple[list[int], list[int]],
     ) -> Found:
-        """How far the token that leads is before all that must be behind it."""
-        claim = self.property.goals[case.goal].claim
-        ahead, behind = asked
+        """How far one token, the same in all models, is before all that must be behind it."""
+        claim, (ahead, behind) = self.property.goals[case.goal].claim, asked
         if isinstance(claim, AtLeast):
-            share = network.share(claim.address, ahead, text) - network.number(claim.bound)
+            share = networks[0].share(claim.address, ahead, text) - networks[0].number(claim.bound)
             low, high = ends(-share if claim.most else share)
             return Found(low, high, bool(low >= 0), bool(high < 0), _movers(share))
-        front = max(ahead, key=lambda token: middle(logits[token]))
-        apart = {id: logits[front] - logits[id] for id in behind if id != front}
+        front = max(ahead, key=lambda token: middle(logits[0][token]))
+        apart = [(row[front] - row[id], id) for row in logits for id in behind if id != front]
         if not apart:
             return Found(arb.pos_inf(), arb.pos_inf(), True)
-        both = {id: ends(one) for id, one in apart.items()}
+        both = [(*ends(one), id) for one, id in apart]
+        by, strict = networks[0].zero, True
         if isinstance(claim, Lead):
-            by = network.number(claim.by)
-            holds = all(low >= by for low, _high in both.values())
-        else:
-            by = network.zero
-            holds = all(low > 0 or (low == 0 and front < id) for id, (low, _high) in both.items())
-        worst = min(both, key=lambda token: both[token][0])
-        high = min(high for _low, high in both.values())
-        fails = any(high < by for _low, high in both.values())
-        return Found(both[worst][0], high, holds, fails, _movers(apart[worst]))
+            by, strict = networks[0].number(claim.by), False
+        worst = min(range(len(both)), key=lambda n: both[n][0])
+        return Found(
+            both[worst][0],
+            min(high for _low, high, _id in both),
+            all(low > by or (low >= by and (not strict or front < id)) for low, _high, id in both),
+            any(high < by for _low, high, _id in both),
+            _movers(apart[worst][0]),
+        )
 
     def _models(self, case: Case, bits: int) -> list[Network]:
         """The models that a claim is about, ready for passes at a precision."""
@@ -229,17 +227,6 @@ class Checker:
     def _told(self, case: Case, assigned: Mapping[str, int]) -> str:
         tokens, shape = self.property.model.vocabulary.tokens, self.property.goals[case.goal].shape
         return " ".join(tokens[place.tokens[held(place, assigned)]] for place in shape.places)
-
-
-def _all(found: Iterable[Found]) -> Found:
-    """What all models together find."""
-    several = list(found)
-    least = min(several, key=lambda one: one.low)
-    return least._replace(
-        high=min(one.high for one in several),
-        holds=all(one.holds for one in several),
-        fails=any(one.fails for one in several),
-    )
 
 
 def _movers(x: Number) -> list[Any]:

@@ -74,11 +74,9 @@ def ends(x: Number) -> tuple[Number, Number]:
     return (x.lower(), x.upper()) if isinstance(x, arb) else (x, x)
 
 
-def middle(x: Number) -> float:
-    """About where a number lies."""
-    if isinstance(x, fmpq):
-        return int(x.p) / int(x.q)
-    return float((x.centre if isinstance(x, Form) else x).mid())
+def middle(x: Number) -> Any:
+    """About where a number lies, to compare it with others of its kind."""
+    return x if isinstance(x, fmpq) else float((x.centre if isinstance(x, Form) else x).mid())
 
 
 class Bend:
