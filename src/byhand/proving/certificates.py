@@ -112,7 +112,7 @@ def model_digest(model: Model) -> str:
 
     >>> from byhand.models import open_model
     >>> model_digest(open_model("tiny"))[:16]
-    'TODO'
+    'e45e4096b0186d32'
     """
     digest = sha256()
     spec = {one.name: getattr(model.spec, one.name) for one in fields(model.spec)}
@@ -202,15 +202,17 @@ def lead_text(lead: Fraction) -> str:
     >>> lead_text(Fraction(1, 4)), lead_text(Fraction(100)), lead_text(Fraction(0))
     ('0.247', '99', '0')
     """
-    if lead <= 0:
+    if lead == 0:
         return "0"
-    told = lead * LEFT
-    places = DIGITS - (len(str(floor(told))) if told >= 1 else 1 - len(str(floor(1 / told))))
-    units = floor(told * Fraction(10) ** places)
+    told = lead * LEFT if lead > 0 else lead / LEFT
+    size = abs(told)
+    places = DIGITS - (len(str(floor(size))) if size >= 1 else 1 - len(str(floor(1 / size))))
+    units = abs(floor(told * Fraction(10) ** places))
+    sign = "-" if lead < 0 else ""
     if places <= 0:
-        return str(units * 10**-places)
+        return f"{sign}{units * 10**-places}"
     digits = f"{units:0{places + 1}d}"
-    return f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
+    return f"{sign}{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
 
 
 def least_of(goals: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -324,7 +326,7 @@ def _said(rest: dict[str, Any]) -> bool:
 
 
 def _decimal(text: Any) -> bool:
-    return isinstance(text, str) and bool(re.fullmatch(r"[0-9]{1,100}(\.[0-9]{1,100})?", text))
+    return isinstance(text, str) and bool(re.fullmatch(r"-?[0-9]{1,100}(\.[0-9]{1,100})?", text))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
