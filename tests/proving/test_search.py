@@ -133,8 +133,36 @@ def test_every_model_that_prints_as_abc_predicts_the_same() -> None:
     assert 0 < (outcome.least.lead or 0) < Fraction("0.0185")  # with its own numbers 0.018502…
 
 
-def test_not_every_model_that_prints_as_two_decimals_of_abc_does() -> None:
-    assert about_abc("unmoved", weights={"within": "0.05"}).answer == OPEN
+def test_weights_that_may_vary_too_much_are_refuted_by_weights_of_that_kind() -> None:
+    outcome = about_abc("unmoved", weights={"within": "0.05"})
+    found = outcome.counterexample
+    assert outcome.answer == REFUTED
+    assert found is not None
+    assert found.weights is not None
+    own = open_model("abc")
+    tensors = dict(own.weights)
+    for name, data in found.weights.items():
+        assert (abs(data - own.weights[name].data) <= Fraction(1, 20)).all()
+        tensors[name] = Tensor(name, data)
+    text = own.vocabulary.decode(found.tokens)
+    before = byhand.trace(own, text).next
+    after = byhand.trace(replace(own, weights=Weights(tensors)), text).next
+    assert before is not None
+    assert after is not None
+    assert found.expected == (before[-1].id,)
+    assert after[-1].id == found.found != before[-1].id
+
+
+def test_embeddings_may_be_moved_a_little_and_not_much() -> None:
+    assert about_abc("unmoved", embeddings={"within": "0.0005"}).answer == PROVEN
+    outcome = about_abc("unmoved", embeddings={"within": "0.1"})
+    assert outcome.answer == REFUTED
+    assert outcome.counterexample is not None
+    assert outcome.counterexample.weights is not None
+    rows = outcome.counterexample.weights["embeddings"]
+    table = open_model("abc").weights["embed.token"].data
+    for row, token in zip(rows, outcome.counterexample.tokens, strict=True):
+        assert (abs(row - table[token]) <= Fraction(1, 10)).all()
 
 
 def test_abc_agrees_with_itself_and_is_not_constant() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
@@ -20,6 +21,7 @@ from byhand.proving.claims import Agree, Unmoved
 from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
 from byhand.proving.domain import Region
 from byhand.proving.enumeration import Told
+from byhand.proving.extremes import extreme
 from byhand.proving.journal import rounded_down
 from byhand.proving.judging import Judgement, judge
 from byhand.proving.outcome import Counterexample
@@ -322,13 +324,27 @@ class GoalWork:
         key = tuple(texts.tokens[text].tolist()), question
         if key not in self._judged:
             self._report.passes += 1
-            model, others = self.property.model, []
-            if isinstance(self.claim, Agree):
-                others = [self.claim.other]
-            elif isinstance(self.claim, Unmoved):
-                model, others = self.property.own, [self.property.model]
-            self._judged[key] = judge(model, key[0], question, others=others)
+            judged = self._at_extremes if self.models.free else self._with_own_numbers
+            self._judged[key] = judged(*key)
         return self._judged[key]
+
+    def _with_own_numbers(self, tokens: tuple[int, ...], question: Question) -> Judgement:
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        return judge(self.property.model, tokens, question, others=others)
+
+    def _at_extremes(self, tokens: tuple[int, ...], question: Question) -> Judgement:
+        """Whether the claim fails with numbers at ends of their ranges; else it stays open."""
+        if isinstance(self.claim, Unmoved):
+            own = judge(self.property.own, tokens, question)
+            if own.found is None:
+                return Judgement(None)
+            question = Leads((own.found,))
+        at = extreme(self.fast.models[0], tokens, question)
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        judged = judge(at.model, tokens, question, others=others, rows=at.rows)
+        if judged.holds is False:
+            return replace(judged, weights=at.changed)
+        return Judgement(None)
 
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
         return Counterexample(
@@ -340,6 +356,7 @@ class GoalWork:
             judged.address,
             judged.value,
             judged.bound,
+            judged.weights,
         )
 
     def _propose_lowest(self, undecided: list[Undecided]) -> None:
