@@ -154,7 +154,7 @@ def test_weights_that_may_vary_too_much_are_refuted_by_weights_of_that_kind() ->
 
 
 def test_embeddings_may_be_moved_a_little_and_not_much() -> None:
-    assert about_abc("unmoved", embeddings={"within": "0.0005"}).answer == PROVEN
+    assert about_abc("unmoved", embeddings={"within": "0.0002"}).answer == PROVEN
     outcome = about_abc("unmoved", embeddings={"within": "0.1"})
     assert outcome.answer == REFUTED
     assert outcome.counterexample is not None
