@@ -343,21 +343,11 @@ class GoalWork:
         others = [self.claim.other] if isinstance(self.claim, Agree) else []
         judged = judge(at.model, tokens, question, others=others, rows=at.rows)
         if judged.holds is False:
-            return replace(judged, weights=at.changed)
+            return replace(judged, weights=at.chosen)
         return Judgement(None)
 
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
-        return Counterexample(
-            self.number,
-            tuple(texts.tokens[text].tolist()),
-            texts.assigned(text),
-            judged.expected,
-            judged.found,
-            judged.address,
-            judged.value,
-            judged.bound,
-            judged.weights,
-        )
+        return judged.refuting(self.number, texts.tokens[text].tolist(), texts.assigned(text))
 
     def _propose_lowest(self, undecided: list[Undecided]) -> None:
         """The lowest texts of the regions with the lowest leads, as candidates."""

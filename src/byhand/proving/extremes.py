@@ -17,13 +17,12 @@ import numpy.typing as npt
 
 from byhand.model import Model
 from byhand.numbers.base import Printed, Within
-from byhand.numbers.forms import Form
 from byhand.proving.hulls import Embedding
 from byhand.proving.questions import Bounded, Question
 from byhand.proving.region_passes import Weighed, bounded, leads
 from byhand.weights import Tensor, Weights
 
-INSIDE = Fraction(999, 1000)  # of half a unit: how the end itself is printed may be disputed
+INSIDE = Fraction(1023, 1024)  # of a radius: how an end is printed or rounded may be disputed
 EMBEDDINGS = "embeddings"
 
 
@@ -33,7 +32,7 @@ class Extreme:
 
     model: Model
     rows: npt.NDArray[Any] | None
-    changed: Mapping[str, Any]  # the numbers that were chosen, by weight
+    chosen: Mapping[str, Fraction]  # the numbers at ends of their ranges, by address
 
 
 def ranged(model: Model) -> bool:
@@ -53,57 +52,63 @@ def extreme(weighed: Weighed, tokens: Sequence[int], question: Question) -> Extr
         found = bounded(weighed.step(embedded, question.address), [], [question])
     else:
         found = leads(weighed.last(embedded), [], [question])
-    signs = -np.sign(found.terms[:, 0])
-    model, changed = _concrete(weighed, signs)
+    slopes = found.terms[1:, 0]
+    model, chosen = _concrete(weighed, slopes)
     rows = None
     if weighed.moves(len(tokens)):
-        rows = _moved(weighed, Embedding(model), tokens, signs)
-        changed[EMBEDDINGS] = rows
-    return Extreme(model, rows, changed)
+        rows = _moved(weighed, Embedding(model), tokens, slopes)
+        chosen |= {_address(EMBEDDINGS, place): rows[place] for place in np.ndindex(rows.shape)}
+    return Extreme(model, rows, chosen)
 
 
-def _concrete(weighed: Weighed, signs: Any) -> tuple[Model, dict[str, Any]]:
-    """The model with each weight at the end that a sign names; those without a letter stay in the
-    middle.  Weights that refer to others follow them."""
-    made: dict[str, Tensor] = {}
-    changed: dict[str, Any] = {}
-    model = weighed.model
-    for name in sorted(model.weights, key=lambda one: model.weights[one].same_as is not None):
-        tensor = model.weights[name]
-        source = made.get(str(tensor.same_as))
-        if source is not None:
-            straight = np.array_equal(tensor.data, model.weights[source.name].data)
-            made[name] = Tensor(name, source.data if straight else source.data.T, source.name)
-        elif tensor.floats or not any(isinstance(x, Printed | Within) for x in tensor.data.flat):
-            made[name] = tensor
-        else:
-            data = _at_ends(tensor.data, weighed.admitted(name), signs)
-            made[name], changed[name] = Tensor(name, data), data
-    weights = Weights({name: made[name] for name in model.weights})
-    return replace(model, weights=weights), changed
+def _concrete(weighed: Weighed, slopes: Any) -> tuple[Model, dict[str, Fraction]]:
+    """The model with each weight at the end where the lead is lower.  Slopes of weights that share
+    their parameters add up; a weight without a letter stays in the middle."""
+    weights = weighed.model.weights
+    steep: dict[str, Any] = {}
+    for name, tensor in weights.items():
+        form = weighed.admitted(name)
+        if not tensor.floats and form.shape == tensor.shape:  # not a corner of a large table
+            own = form.terms[1:, 0] != 0  # (letter, …): which letter is whose
+            slope = np.tensordot(slopes[: len(own)], own[: len(slopes)], 1)
+            whose = tensor.same_as or name
+            if slope.shape != weights[whose].shape or not _straight(weights, tensor):
+                slope = slope.T
+            steep[whose] = steep.get(whose, 0.0) + slope
+    tensors, chosen = dict(weights), dict[str, Fraction]()
+    for name, tensor in weights.items():
+        whose = tensor.same_as or name
+        if whose in steep:
+            down = -np.sign(steep[whose])
+            down = down if _straight(weights, tensor) else down.T
+            data = np.array(tensor.data)
+            for place in np.ndindex(data.shape):
+                entry = data[place]
+                if isinstance(entry, Printed | Within):
+                    at = entry.value + int(down[place]) * INSIDE * entry.radius
+                    data[place] = chosen[_address(name, place)] = at
+            tensors[name] = Tensor(name, data, tensor.same_as)
+    return replace(weighed.model, weights=Weights(tensors)), chosen
 
 
-def _at_ends(data: Any, form: Form, signs: Any) -> Any:
-    found = data.copy()
-    for place in np.ndindex(data.shape):
-        entry = data[place]
-        if isinstance(entry, Printed | Within):
-            (letters,) = np.nonzero(form.terms[(slice(1, None), 0, *place)])
-            sign = int(signs[1 + letters[0]]) if len(letters) and letters[0] + 1 < len(signs) else 0
-            reach = entry.radius * (INSIDE if isinstance(entry, Printed) else 1)
-            found[place] = entry.value + sign * reach
-    return found
+def _straight(weights: Weights, tensor: Tensor) -> bool:
+    """Whether a tensor is what it refers to, and not its transpose."""
+    return tensor.same_as is None or np.array_equal(tensor.data, weights[tensor.same_as].data)
 
 
-def _moved(weighed: Weighed, embedding: Embedding, tokens: Sequence[int], signs: Any) -> Any:
-    """The embeddings of a text, each entry moved as a sign says."""
-    first, width = 1 + weighed.numbers.weight_letters, weighed.model.spec.d_model
+def _address(name: str, place: tuple[int, ...]) -> str:
+    return f"{name}[{','.join(map(str, place))}]"
+
+
+def _moved(weighed: Weighed, embedding: Embedding, tokens: Sequence[int], slopes: Any) -> Any:
+    """The embeddings of a text, each entry moved to where the lead is lower."""
+    first, width = weighed.numbers.weight_letters, weighed.model.spec.d_model
     rows = np.empty((len(tokens), width), dtype=object)
     for position, token in enumerate(tokens):
         middle, unsure = embedding.row(token)
         for column in range(width):
             letter = first + position * width + column
-            sign = int(signs[letter]) if letter < len(signs) else 0
+            down = -int(np.sign(slopes[letter])) if letter < len(slopes) else 0
             reach = weighed.embedding.moved - unsure[column]  # within, whatever the entry is
-            rows[position, column] = middle[column] + sign * max(reach, Fraction(0))
+            rows[position, column] = middle[column] + down * max(reach, Fraction(0))
     return rows
