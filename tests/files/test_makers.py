@@ -128,9 +128,14 @@ def test_offsets_and_keys_may_have_values_and_be_ranges() -> None:
     assert table({"keys": {"1": -5}, "else": 0})[3] == [0, -5, 0, 0]
 
 
+def test_what_comes_later_is_masked_where_attention_looks_back_only() -> None:
+    assert table({"keys": ".."})[1] == [0, 0, X, X]
+    assert table({"keys": ".."}, causal=False)[1] == [0, 0, 0, 0]
+
+
 def test_offsets_and_keys_together_name_what_both_do() -> None:
     rule = {"offsets": "-1..", "keys": {"0": 5, "1..2": 0}, "fallback": "first"}
-    assert table(rule) == [[5, 0, 0, X], [5, 0, 0, X], [X, 0, 0, X], [X, X, 0, X]]
+    assert table(rule) == [[5, X, X, X], [5, 0, X, X], [X, 0, 0, X], [X, X, 0, X]]
     assert table({**rule, "else": 7})[3] == [7, 7, 0, 7]
 
 
