@@ -14,7 +14,15 @@ import pytest
 from browser import CONTRASTS, DESKTOP, FAULTS, PHONE, Windows, run_axe
 from hypothesis import given
 from hypothesis import strategies as st
-from proof_samples import OUTCOMES, adder, open_adder, proven_clock, refuted_clock, texts_up_to
+from proof_samples import (
+    OUTCOMES,
+    adder,
+    listed_texts,
+    open_adder,
+    proven_clock,
+    refuted_clock,
+    texts_up_to,
+)
 from validating import Elements
 
 from byhand.document.compose.proof import report, sections
@@ -116,10 +124,20 @@ def test_a_counterexample_stands_below_the_cells_of_its_shape() -> None:
 
 
 def test_of_very_many_shapes_the_first_and_the_last_are_shown() -> None:
-    picture = part_of(texts_up_to(12), DomainPicture)
+    texts = [" ".join([str(length % 7)] * length) for length in range(1, 13)]
+    picture = part_of(listed_texts(dict.fromkeys(texts, "0")), DomainPicture)
     assert isinstance(picture, DomainPicture)
     assert [len(shape.cells) for shape in picture.shapes] == [1, 2, 3, 4, 5, 10, 11, 12]
     assert picture.left_out == "4 more shapes"
+
+
+def test_the_longest_texts_stand_for_all_where_texts_of_every_length_are_meant() -> None:
+    picture = part_of(texts_up_to(4), DomainPicture)
+    assert isinstance(picture, DomainPicture)
+    (shape,) = picture.shapes
+    assert [cell.text for cell in shape.cells] == ["0…6"] * 4
+    assert [cell.example for cell in shape.cells] == ["0", "", "", ""]
+    assert shape.about == "2,800 texts of 1 to 4 tokens"
 
 
 def test_an_example_is_a_text_of_its_region() -> None:

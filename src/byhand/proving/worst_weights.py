@@ -28,7 +28,7 @@ def worst(
 ) -> tuple[Model, dict[str, Fraction]]:
     """The model with weights near the corner where the lead of one text is lowest, and those that
     have moved, by address."""
-    slopes = passes.work([text], [question]).terms[1:, 0]
+    slopes = passes.work([passes.held(text)], [question]).terms[1:, 0]
     weighed = passes.models[0][0]
     model = weighed.model
     steep: dict[str, Any] = {}  # by tensor; those that share their parameters add up

@@ -60,6 +60,7 @@ def _open(outcome: Outcome) -> str:
     if left == 1:
         text = _("{done} of the domain is proven, 1 region is left")
     said = text.format(done=done(outcome), count=words.whole(left))
+    said = said[:1].upper() + said[1:]
     return f"{said}: {outcome.why}." if outcome.why else f"{said}."
 
 
@@ -107,7 +108,7 @@ def done(outcome: Outcome) -> str:
     left = outcome.open
     if outcome.texts and len(left) <= MOST_COUNTED:
         counts = [None if leaf.region is None else leaf.region.texts for leaf in left]
-        if None not in counts and len(outcome.property.goals) == 1:
+        if None not in counts and not any(goal.shape.after for goal in outcome.property.goals):
             return share(1 - Fraction(sum(count or 0 for count in counts), outcome.texts))
     total = sum(size(tree) for tree in outcome.trees)
     part = Fraction(total - sum(map(size, left)), total) if total else Fraction(1)
@@ -189,7 +190,7 @@ def left(outcome: Outcome) -> Grid:
     hidden = len(known) - MOST_OPEN
     return Grid(
         "",
-        (Column(_("texts")), Column(_("region"))),
+        (Column(_("texts"), "number"), Column(_("region"))),
         tuple(_left_row(outcome, *case) for case in found[:MOST_OPEN]),
         left_out=_("{count} more regions").format(count=words.whole(hidden)) if hidden > 0 else "",
     )

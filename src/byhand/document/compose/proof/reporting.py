@@ -47,6 +47,8 @@ def sections(outcome: Outcome, called: str = "") -> Iterator[Section]:
 
 def _about_cases(outcome: Outcome) -> str:
     """How the domain was taken apart."""
+    if outcome.counterexample is not None:
+        return _("The search ended with the counterexample; what it had not decided is open.")
     if len(outcome.trees) == 1 and isinstance(outcome.trees[0], Leaf):
         return _("The whole domain is one case.")
     return _(
