@@ -145,12 +145,12 @@ def verify(
     >>> byhand.verify("tiny", byhand.prove("tiny", texts="a .", next="a"))
     <Verification: accepted, 3 texts in 1 case>
     """
-
     refuse_unless_whole("jobs", jobs, 1, MOST_JOBS)
     opened = as_model(model)
     if isinstance(certificate, Outcome):
         found: Mapping[str, Any] = certificates.certificate(certificate)
     elif isinstance(certificate, Mapping):
+        certificates.check_form(certificate)
         found = certificate
     else:
         found = certificates.read_certificate(Path(certificate))
