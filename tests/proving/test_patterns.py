@@ -303,6 +303,8 @@ def test_a_mistake_in_a_condition_is_named(condition: str, message: str) -> None
         ({"up to": 2, "of": ["Z"]}, "'Z' is not in the vocabulary"),
         ({"pattern": "A", "of": ["A"]}, "'of' has no meaning for 'pattern'"),
         ({"pattern": "A", "spelling": {"x": "y"}}, "a spelling is given for whole numbers"),
+        ({"pattern": "A", "spelling": ["A", "A"]}, "two numbers cannot be written alike"),
+        ({"pattern": "A", "spelling": {"0": "1"}}, "two numbers cannot be written alike"),
         ({"pattern": "A", "groups": ["A"]}, "a list of 1 is not possible here"),
     ],
 )

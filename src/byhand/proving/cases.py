@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
@@ -16,22 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from byhand.model import Model
 from byhand.proving.claims import Agree, Unmoved
 from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
 from byhand.proving.domain import Region
-from byhand.proving.enumeration import Enumeration, Told, told
-from byhand.proving.hulls import Embedding
+from byhand.proving.enumeration import Told
 from byhand.proving.journal import rounded_down
 from byhand.proving.judging import Judgement, judge
 from byhand.proving.outcome import Counterexample
-from byhand.proving.properties import Goal, Property
+from byhand.proving.passing import Models, Passing
+from byhand.proving.properties import Property
 from byhand.proving.questions import Leads, Question, about_region, about_text
 from byhand.proving.region_forms import NoText
-from byhand.proving.region_passes import Findings, Holdings, RegionPasses, Weighed
+from byhand.proving.region_passes import Findings, Holdings
 from byhand.proving.text_tables import Texts, joined, sampled, texts_of
 from byhand.proving.units import Node, Report, Unit
 from byhand.proving.wholes import Varies
+from byhand.proving.worst_weights import worst
 
 FEWEST = 64  # assignments that are always enumerated
 MOST = 1 << 15  # assignments that are enumerated at once
@@ -51,54 +52,27 @@ class Casework:
 
     def __init__(self, property: Property) -> None:
         self.property = property
-        self._embeddings: dict[int, Embedding] = {}
-        self._weighed: dict[tuple[int, bool], Weighed] = {}
+        self.models = Models(property)
         self._goals: dict[tuple[int, int | None], GoalWork] = {}
 
     def work(self, unit: Unit) -> Report:
         """A unit, worked on for as long as it says, and its report."""
         key = unit.goal, unit.same
         if key not in self._goals:
-            self._goals[key] = GoalWork(self, *key)
+            self._goals[key] = GoalWork(self.models, *key)
         return self._goals[key].work(unit)
-
-    def weighed(self, model: Model, *, precise: bool) -> Weighed:
-        """A model ready for passes, in float64 or in Arb."""
-        key = id(model), precise
-        if key not in self._weighed:
-            moved = self.property.moved if model is self.property.model else Fraction(0)
-            embedding = self._embeddings.setdefault(id(model), Embedding(model, moved))
-            self._weighed[key] = Weighed(model, embedding, precise=precise)
-        return self._weighed[key]
-
-
-class Passing:
-    """The passes for one goal in one arithmetic: whole regions, and single texts."""
-
-    def __init__(self, shared: Casework, goal: Goal, *, precise: bool) -> None:
-        models = [shared.property.model]
-        if isinstance(goal.claim, Agree):
-            models.append(goal.claim.other)
-        weighed = [shared.weighed(model, precise=precise) for model in models]
-        self.embedding = weighed[0].embedding
-        self.regions = RegionPasses(goal.shape, weighed)
-        self.texts = [Enumeration(model) for model in weighed]
-
-    def told(self, texts: Texts, questions: Sequence[Question]) -> Told:
-        """What enclosures say of single texts."""
-        return told(self.texts, texts, questions)
 
 
 class GoalWork:
     """The work on one goal."""
 
-    def __init__(self, shared: Casework, number: int, same: int | None) -> None:
-        self.property, self.number, self.same = shared.property, number, same
-        goal = shared.property.goals[number]
+    def __init__(self, models: Models, number: int, same: int | None) -> None:
+        self.models, self.number, self.same = models, number, same
+        self.property = models.property
+        goal = self.property.goals[number]
         self.shape, self.claim = goal.shape, goal.claim
-        self.vocab = shared.property.model.spec.answers
-        self.fast = Passing(shared, goal, precise=False)
-        self._shared = shared
+        self.answers = self.property.model.spec.answers
+        self.fast = Passing(models, goal, precise=False)
         self._by_letters_alone, self._one_by_one = 0, 0  # assignments of regions up to MOST
         self._retried, self._settled = 0, 0  # regions tried in Arb, and decided there
         self._judged: dict[tuple[tuple[int, ...], Question], Judgement] = {}
@@ -109,7 +83,7 @@ class GoalWork:
     def precise(self) -> Passing:
         """The passes in Arb, for what rounding leaves open."""
         goal = self.property.goals[self.number]
-        return Passing(self._shared, goal, precise=True)
+        return Passing(self.models, goal, precise=True)
 
     # ------------------------------------------------------------------- a unit
 
@@ -164,7 +138,7 @@ class GoalWork:
                 self._cut(node, halves(region, _widest(region)), todo)
 
     def _ask(self, region: Region) -> Question:
-        return about_region(self.claim, region, self.vocab, self.same)
+        return about_region(self.claim, region, self.answers, self.same)
 
     def _tell(self, node: Node, **told: Any) -> None:
         """Writes a line about a region that is decided, or about a cut."""
@@ -307,7 +281,7 @@ class GoalWork:
         return found
 
     def _ask_text(self, assigned: Mapping[str, int]) -> Question:
-        return about_text(self.claim, assigned, self.vocab, self.same)
+        return about_text(self.claim, assigned, self.answers, self.same)
 
     def _leads(self, texts: Texts, questions: Sequence[Question]) -> tuple[Any, Any]:
         """A lower bound of each lead, and which texts are open.  The first text that fails is the
@@ -349,26 +323,26 @@ class GoalWork:
     def _judge(self, texts: Texts, text: int, question: Question) -> Judgement:
         key = tuple(texts.tokens[text].tolist()), question
         if key not in self._judged:
-            self._report.passes += 1
-            model, others = self.property.model, []
-            if isinstance(self.claim, Agree):
-                others = [self.claim.other]
-            elif isinstance(self.claim, Unmoved):
-                model, others = self.property.own, [self.property.model]
-            self._judged[key] = judge(model, key[0], question, others=others)
+            judged = self._judged_with(self.property.model, *key)
+            if judged.holds is None and self.fast.regions.weights_move:
+                only = {name: (value,) for name, value in texts.assigned(text).items()}
+                model, moved = worst(self.fast.regions, Region(self.shape, only), question)
+                again = self._judged_with(model, *key)
+                judged = replace(again, weights=moved) if again.holds is False else judged
+            if self.property.moved and judged.holds:  # it holds unmoved: that says nothing of moves
+                judged = Judgement(None, expected=judged.expected)
+            self._judged[key] = judged
         return self._judged[key]
 
+    def _judged_with(self, model: Model, tokens: tuple[int, ...], question: Question) -> Judgement:
+        self._report.passes += 1
+        if isinstance(self.claim, Unmoved):
+            return judge(self.property.own, tokens, question, others=[model])
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        return judge(model, tokens, question, others=others)
+
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
-        return Counterexample(
-            self.number,
-            tuple(texts.tokens[text].tolist()),
-            texts.assigned(text),
-            judged.expected,
-            judged.found,
-            judged.address,
-            judged.value,
-            judged.bound,
-        )
+        return judged.refuting(self.number, texts.tokens[text].tolist(), texts.assigned(text))
 
     def _propose_lowest(self, undecided: list[Undecided]) -> None:
         """The lowest texts of the regions with the lowest leads, as candidates."""

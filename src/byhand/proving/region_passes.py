@@ -153,8 +153,13 @@ class RegionPasses:
         self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
         self.positions = range(len(shape.places))
 
+    @property
+    def weights_move(self) -> bool:
+        """Whether weights are known within ranges that have letters."""
+        return self.models[0][0].numbers.weight_letters > 0
+
     def held(self, region: Region) -> Holdings:
-        """What every position holds over a region, model by model; NoText where one has no token."""
+        """What every position holds over a region, by model; NoText where one has no token."""
         return [[forms.held(k, region) for k in self.positions] for _model, forms in self.models]
 
     def work(self, held: Sequence[Holdings], questions: Sequence[Question]) -> Findings:

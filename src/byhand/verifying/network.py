@@ -60,7 +60,8 @@ class Network:
         self.shares: dict[tuple[str, int, int], dict[int, Number]] = {}  # of the last pass
         self.weight, self.hull = cache(self._weight), cache(self._hull)
         self.columns, self.turn = cache(self._columns), cache(self._turn)
-        self.zero, self.one = (fmpq(0), fmpq(1)) if exact else (arb(0), arb(1))
+        self.zero: Number = fmpq(0) if exact else arb(0)
+        self.one: Number = self.zero + 1
         objects = (tensor.data.flat for tensor in self.data.values() if not tensor.floats)
         self.ranges = bool(moved) or any(hasattr(x, "radius") for data in objects for x in data)
         self.plain = False  # whether all numbers of the pass are balls
@@ -94,16 +95,14 @@ class Network:
         rows = self.weight(name)
         turned = self.spec.layout == "out_in" or name == "embed.token"
         columns = rows if turned else list(zip(*rows, strict=True))
-        sparse = [
-            [(n, x) for n, x in enumerate(column) if isinstance(x, Form) or not x == 0]
-            for column in columns
-        ]
+        sparse = [[(n, x) for n, x in enumerate(column) if not _is_zero(x)] for column in columns]
         plain = all(isinstance(x, arb) for row in rows for x in row)
         return sparse, arb_mat([list(column) for column in columns]).transpose() if plain else None
 
     def linear(self, x: list[Row], name: str, bias: bool = False) -> list[Row]:
         """Rows through the matrix of this name."""
         columns, plain = self.columns(name)
+        found: list[Row]
         if self.plain and plain is not None:
             found = (arb_mat(x) * plain).tolist()
         else:
@@ -113,7 +112,9 @@ class Network:
 
     def plus(self, x: list[Row], y: Iterable[Row]) -> list[Row]:
         """The sums of rows."""
-        return [[a + b for a, b in zip(one, two, strict=True)] for one, two in zip(x, y, strict=True)]
+        return [
+            [a + b for a, b in zip(one, two, strict=True)] for one, two in zip(x, y, strict=True)
+        ]
 
     def logits(self, tokens: list[Row], rows: Rows) -> list[Row]:
         """The logits of each row asked for, where these are the embeddings of all rows.
@@ -127,13 +128,19 @@ class Network:
             x = [[one * scale for one in row] for row in x]
         if self.moved:
             far = ball(self.moved)
-            moves = ([Form(arb(0), {("moved", p, k): far}) for k in range(spec.d_model)] for p in rows.positions)
+            moves = (
+                [Form(arb(0), {("moved", p, k): far}) for k in range(spec.d_model)]
+                for p in rows.positions
+            )
             x = self.plus(x, moves)
         if spec.position == "learned":
             x = self.plus(x, (self.weight("embed.position")[p] for p in rows.positions))
         elif spec.position == "sinusoidal":
             half = spec.d_model // 2
-            turns = ([self.turn(spec.position_base, i, half, p) for i in range(half)] for p in rows.positions)
+            turns = (
+                [self.turn(spec.position_base, i, half, p) for i in range(half)]
+                for p in rows.positions
+            )
             x = self.plus(x, ([one for turn in row for one in turn] for row in turns))
         for layer, block in enumerate(spec.blocks):
             last = layer == len(spec.blocks) - 1 and not self.everywhere
@@ -149,7 +156,9 @@ class Network:
         entering = stream
         if block.attention:
             read = self._norm(f"{at}.attn.norm", block.attn_norm, x) if pre else x
-            stream = self.plus(stream, self._attention(f"{at}.attn", block.attention, read, queries))
+            stream = self.plus(
+                stream, self._attention(f"{at}.attn", block.attention, read, queries)
+            )
             stream = stream if pre else self._norm(f"{at}.attn.norm", block.attn_norm, stream)
         if block.mlp:
             read = entering if block.parallel else stream
@@ -180,7 +189,10 @@ class Network:
         bent = self.linear(x, f"{at}.gate", mlp.gate_bias) if mlp.gated else hidden
         bent = [list(map(ACTIVATIONS[mlp.activation], row)) for row in bent]
         if mlp.gated:
-            bent = [[a * b for a, b in zip(*both, strict=True)] for both in zip(bent, hidden, strict=True)]
+            bent = [
+                [a * b for a, b in zip(*both, strict=True)]
+                for both in zip(bent, hidden, strict=True)
+            ]
         return self.linear(bent, f"{at}.out", mlp.out_bias)
 
     def _attention(
@@ -198,7 +210,9 @@ class Network:
                 where = head, self.rows.positions[query], len(rows)
                 if asking:
                     q, k = asking[0][head][n], asking[1][own]
-                    scores = {p: _dot(q, k[rows[p]]) * scale + more for p, more in added(*where).items()}
+                    scores = {
+                        p: _dot(q, k[rows[p]]) * scale + more for p, more in added(*where).items()
+                    }
                 shares = self._softmax(scores) if asking else fixed(*where)
                 self.shares[at, head, query] = shares
                 values = zip(*(v[own][rows[p]] for p in shares), strict=True)
@@ -234,7 +248,9 @@ class Network:
             found.append(heads)
         return found
 
-    def _rotated(self, at: str, attn: AttentionSpec, x: list[Row], rows: Sequence[int]) -> list[Row]:
+    def _rotated(
+        self, at: str, attn: AttentionSpec, x: list[Row], rows: Sequence[int]
+    ) -> list[Row]:
         """RoPE: each pair of entries turned by an angle that grows with the position."""
         if attn.rotary is None:
             return x
@@ -334,6 +350,7 @@ class Network:
         if not values:
             raise Varies(*area.allowed)
         base, slopes, beside = self.hull(tuple(values), tuple(place.tokens[v] for v in values))
+        form: Number
         if number is None:
             form = _between((own, -1), values)
         else:
@@ -345,7 +362,7 @@ class Network:
         ]
 
     def _hull(self, values: tuple[int, ...], tokens: tuple[int, ...]) -> tuple[Row, Row, Row]:
-        """Rows of tokens by number: base + slope · number, and how far each entry leaves the line."""
+        """Rows of tokens by number: base + slope · number, and how far entries leave that line."""
         table, base, slopes, beside = self.weight("embed.token"), Row(), Row(), Row()
         run = max(values[-1] - values[0], 1)
         for column in zip(*(table[token] for token in tokens), strict=True):
@@ -361,6 +378,10 @@ class Network:
             base.append(left if narrow else left.mid())
             beside.append(None if narrow else left.rad())
         return base, slopes, beside
+
+
+def _is_zero(x: Number) -> bool:
+    return not isinstance(x, Form) and bool(x == 0)  # certainly
 
 
 def _dot(one: Iterable[Number], two: Iterable[Number]) -> Number:
