@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,7 +32,16 @@ from byhand.document.compose.proof.boxes import LEAST_WIDTH, MOST_LEVELS
 from byhand.document.compose.proof.wording import at_least, counted, example, share
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.parts import Terminal
-from byhand.document.parts import CaseTable, CaseTree, DomainPicture, Facts, Grid, LeftOut
+from byhand.document.parts import (
+    CaseTable,
+    CaseTree,
+    DomainPicture,
+    Facts,
+    Grid,
+    LeftOut,
+    Part,
+    Section,
+)
 from byhand.document.proof import lines, notebook_cell, proof_page, proof_pdf
 from byhand.language import speaking
 from byhand.proving.domain import Region
@@ -42,6 +52,11 @@ def part_of(outcome: Outcome, kind: type) -> object:
     """The first part of a kind in the report."""
     found = [part for section in sections(outcome) for part in section.parts]
     return next(part for part in found if isinstance(part, kind))
+
+
+@cache
+def reported(name: str) -> list[Part | Section]:
+    return report(OUTCOMES[name]())
 
 
 # ------------------------------------------------------------------ what it says
@@ -141,7 +156,7 @@ def test_the_longest_texts_stand_for_all_where_texts_of_every_length_are_meant()
 
 
 def test_an_example_is_a_text_of_its_region() -> None:
-    for leaf in leaves(adder(300).trees[0]):
+    for leaf in leaves(adder(60).trees[0]):
         region = leaf.region
         assert region is not None
         ids = example(region)
@@ -229,10 +244,9 @@ def test_the_tightest_cases_come_first_each_with_a_text() -> None:
 @pytest.mark.parametrize("name", OUTCOMES)
 @pytest.mark.parametrize("width", [40, 61, 100])
 def test_a_terminal_of_any_width_has_every_word_without_colour(name: str, width: int) -> None:
-    outcome = OUTCOMES[name]()
-    plain = list(lines(outcome, width, Ink()))
+    plain = list(Terminal(width).lines(reported(name)))
     assert max(map(width_of, plain)) <= width
-    coloured = lines(outcome, width, Ink(colour=True))
+    coloured = Terminal(width, Ink(colour=True)).lines(reported(name))
     assert [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] == plain
 
 
