@@ -86,8 +86,7 @@ def prove(
     ('logits[1,0]', "byhand trace tiny 'b b'")
     """
     refuse_unless_whole("jobs", jobs, 1, MOST_JOBS)
-    if seconds is not None and not 0 < seconds <= MOST_SECONDS:
-        raise does_not_fit("seconds", _("a number above 0"), seconds)
+    _refuse_unless_seconds(seconds)
     opened = as_model(model)
     asked = _asked(opened, property, said)
     found = search.prove(
@@ -99,6 +98,13 @@ def prove(
         cluster=cluster,
     )
     return replace(found, called=called(model))
+
+
+def _refuse_unless_seconds(seconds: Any) -> None:
+    """Raises a UsageError where a time is not a number of seconds."""
+    fits = isinstance(seconds, int | float) and 0 < seconds <= MOST_SECONDS
+    if seconds is not None and not fits:
+        raise does_not_fit("seconds", _("a number above 0"), seconds)
 
 
 def _asked(

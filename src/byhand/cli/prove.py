@@ -151,6 +151,10 @@ def command(
     files = {name: can_be_written(said) for name, said in written.items() if said is not None}
     refuse_same_file({"MODEL": model, "PROPERTY.yaml": property}, files)
     said = given(simple, property)
+    if pdf is not None:
+        from byhand.document.media.typst.writing import compiler
+
+        compiler()  # before the work starts
     with searching() as progress, journal(model, resume) as kept:
         outcome = prove(
             model,
