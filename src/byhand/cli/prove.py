@@ -113,7 +113,7 @@ def ranges(
 @option(
     "--jobs",
     "N",
-    later("work on N cores (all of them unless told)"),
+    later("work on N cores (all of them unless told, where it is worth it)"),
     callback=whole_from(1, MOST_JOBS),
 )
 @option(
@@ -123,7 +123,7 @@ def ranges(
     callback=whole_from(1, MOST_SECONDS),
 )
 @option(
-    "--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, or its address")
+    "--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, local, or its address")
 )
 @option("--html", "FILE", later("write the report as a page with pictures"))
 @option("--pdf", "FILE", later("write the report as a PDF"))
