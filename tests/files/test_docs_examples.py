@@ -117,7 +117,7 @@ def test_the_clock_adds_modulo_seven() -> None:
 @pytest.mark.parametrize("length", [1, 3, 5])
 def test_the_majority_wins(length: int) -> None:
     model = example("majority")
-    assert count(model.spec, model.weights)["count.unique"] == 16
+    assert count(model.spec, model.weights)["count.unique"] == 12
     for words in product(["left", "right"], repeat=length):
         winner = max(("left", "right"), key=words.count)
         assert answer(model, " ".join(words)) == winner

@@ -1,4 +1,4 @@
-"""Embeddings moved by at most ε: what is proven holds for moved rows, and large moves prove nothing."""
+"""Embeddings moved by at most ε: what is proven holds for them, and large moves prove nothing."""
 
 from fractions import Fraction
 from random import Random

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from benchmarks.machines import changed
 from random_properties import random_property
 from small_adder import adder, sums
 
@@ -134,7 +135,17 @@ def test_every_model_that_prints_as_abc_predicts_the_same() -> None:
 
 
 def test_not_every_model_that_prints_as_two_decimals_of_abc_does() -> None:
-    assert about_abc("unmoved", weights={"within": "0.05"}).answer == OPEN
+    outcome = about_abc("unmoved", weights={"within": "0.05"})
+    assert outcome.answer == REFUTED
+    found = outcome.counterexample
+    assert found is not None
+    assert found.weights is not None
+    assert abs(found.weights["embed.token[1,0]"] - Fraction("0.4819")) < Fraction("0.05")
+    moved = changed(open_model("abc"), found.weights)
+    told = byhand.trace(moved, moved.vocabulary.decode(found.tokens), only=["next"]).next
+    assert told is not None
+    assert told[-1].id == found.found
+    assert (found.found,) != found.expected
 
 
 def test_abc_agrees_with_itself_and_is_not_constant() -> None:

@@ -25,7 +25,7 @@ from byhand.cli.speaking import (
     option,
     whole_from,
 )
-from byhand.errors import UsageError
+from byhand.errors import ByhandError, UsageError
 from byhand.exit_status import FINE, INTERRUPTED, NO
 from byhand.language import _
 from byhand.options import does_not_fit, refuse_together
@@ -221,12 +221,18 @@ def journal(model: str, resume: str | None) -> Iterator[Kept]:
     So a search that is stopped loses nothing, whether or not anybody thought of it before.
     """
     if resume is not None:
-        yield Kept(Path(resume), True)
+        path, there = Path(resume), Path(resume).exists()
+        try:
+            yield Kept(path, True)
+        except ByhandError:  # nothing was decided
+            if not there:
+                path.unlink(missing_ok=True)
+            raise
         return
     name = re.sub(r"[^\w-]+", "-", Path(model).stem)[:40]
-    number, path = tempfile.mkstemp(".journal", f"byhand-{name}-")
+    number, file = tempfile.mkstemp(".journal", f"byhand-{name}-")
     os.close(number)
-    kept = Kept(Path(path), False)
+    kept = Kept(Path(file), False)
     try:
         yield kept
     except KeyboardInterrupt:  # a second one, while the first was being answered

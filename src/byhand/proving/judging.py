@@ -6,7 +6,7 @@ stays open is said.  Every counterexample of the search is a judgement made here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
@@ -18,6 +18,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.proving.digits import enclosing_numbers, enclosure_of, known_to_so_many_decimals, prove
+from byhand.proving.outcome import Counterexample
 from byhand.proving.questions import Ahead, Bounded, Leads, Question
 from byhand.tracing import Trace
 
@@ -36,6 +37,14 @@ class Judgement:
     address: str = ""
     value: Any = None
     bound: Any = None
+    weights: Mapping[str, Fraction] | None = None  # within their ranges, for which it fails
+
+    def refuting(
+        self, goal: int, tokens: Sequence[int], assigned: Mapping[str, int]
+    ) -> Counterexample:
+        """The counterexample of a claim that does not hold."""
+        told = self.expected, self.found, self.address, self.value, self.bound, self.weights
+        return Counterexample(goal, tuple(tokens), assigned, *told)
 
 
 def judge(

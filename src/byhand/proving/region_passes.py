@@ -25,7 +25,7 @@ from byhand.plan import Plan, keys_and_values
 from byhand.proving.domain import Region, Shape
 from byhand.proving.hulls import Embedding, above
 from byhand.proving.questions import Ahead, Bounded, Leads, Question
-from byhand.proving.region_forms import Key, RegionForms
+from byhand.proving.region_forms import Held, Key, RegionForms
 from byhand.proving.text_tables import Ids
 from byhand.worked import Worked
 
@@ -143,6 +143,9 @@ class Findings:
         return found
 
 
+Holdings = list[list[Held]]  # by model and position
+
+
 class RegionPasses:
     """The passes of the regions of one shape, in one model or two that must agree."""
 
@@ -150,22 +153,26 @@ class RegionPasses:
         self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
         self.positions = range(len(shape.places))
 
-    def look_at(self, region: Region) -> None:
-        """Raises NoText where a place of the region has no token."""
-        for position in self.positions:
-            self.models[0][1].held(position, region)
+    @property
+    def weights_move(self) -> bool:
+        """Whether weights are known within ranges that have letters."""
+        return self.models[0][0].numbers.weight_letters > 0
 
-    def work(self, regions: Sequence[Region], questions: Sequence[Question]) -> Findings:
-        """What the questions, one for each region, are answered by one pass of each model."""
+    def held(self, region: Region) -> Holdings:
+        """What every position holds over a region, by model; NoText where one has no token."""
+        return [[forms.held(k, region) for k in self.positions] for _model, forms in self.models]
+
+    def work(self, held: Sequence[Holdings], questions: Sequence[Question]) -> Findings:
+        """What the questions about regions that hold this are answered, by a pass of each model."""
         found: Findings | None = None
-        for model, forms in self.models:
-            terms, errors, own = forms.of(regions, self.positions, exact=model.precise)
+        for which, (model, forms) in enumerate(self.models):
+            terms, errors, own = forms.of([one[which] for one in held], exact=model.precise)
             embedded = model.numbers.given(terms, errors)
             keys = [None] * model.numbers.weight_letters + own
             if isinstance(questions[0], Bounded):
-                value = spread(model.step(embedded, questions[0].address), len(regions))
+                value = spread(model.step(embedded, questions[0].address), len(held))
                 return bounded(value, keys, questions)
-            logits = spread(model.last(embedded), len(regions))
+            logits = spread(model.last(embedded), len(held))
             more = leads(logits, keys, questions, None if found is None else found.ahead)
             found = more if found is None else _both(found, more)
         assert found is not None

@@ -41,6 +41,10 @@ class Float64:
         found: Truths = x != 0
         return found
 
+    def exact(self, x: Data) -> bool:
+        """Whether every entry is one number: all floats are."""
+        return True
+
     def rounded(self, count: int) -> float:
         """The relative error of a sum of so many products; 0: nothing is rounded."""
         return rounding.gamma(count)
@@ -131,6 +135,10 @@ class Precise:
         """True where a number is not known to be exactly 0."""
         return np.array([entry != arb(0) or not entry.is_exact() for entry in x.ravel()],
                         dtype=bool).reshape(x.shape)  # fmt: skip
+
+    def exact(self, x: Data) -> bool:
+        """Whether every entry is one number, a ball of radius 0."""
+        return all(entry.is_exact() for entry in x.ravel())
 
     def rounded(self, count: int) -> float:
         """Nothing is rounded beside the balls."""
