@@ -83,7 +83,7 @@ def test_a_refutation_names_the_text_what_comes_and_the_number_that_goes_wrong()
     assert dict(told.facts)["should be larger than"] == "0.98"
     (section, *_others) = sections(outcome, "my clock.yaml")
     command = next(part.command for part in section.parts if isinstance(part, LeftOut))
-    assert command == "byhand trace 'my clock.yaml' '3 5' --at 'logits[1,1]'"
+    assert command == "byhand trace 'my clock.yaml' --at 'logits[1,1]' '3 5'"
 
 
 def test_what_is_open_says_how_much_is_done_why_and_which_regions_are_left() -> None:
@@ -203,6 +203,7 @@ def test_the_boxes_of_a_tree_lie_side_by_side_within_the_domain_and_are_bounded_
         for one, other in pairwise(level):
             assert one.start + one.width <= other.start + 1e-9
         assert level[-1].start + level[-1].width <= 1 + 1e-9
+    assert [box.label for box in tree.levels[1]][:3] == ["0…6", "7…10", "11…13"]
     shares = sum(box.width for level in tree.levels for box in level if box.kind != "cut")
     assert shares == pytest.approx(1)
 
