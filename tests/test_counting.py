@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from pathlib import Path
+
 import pytest
 
 from byhand.counting import count
@@ -9,6 +12,8 @@ from byhand.errors import AddressError
 from byhand.files import parse_model, parse_spec
 from byhand.models import builtin_names, open_model
 from byhand.spec import parameters
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 
 def spec_with(model: str) -> str:
@@ -169,3 +174,39 @@ def test_an_unknown_address_is_refused_with_the_nearest() -> None:
         inventory["count.totl"]
     assert (caught.value.hint or "").startswith("did you mean count.total")
     assert set(inventory.numbers) >= {"count.total", "count.block.0", "count.block.0.norm"}
+
+
+def test_the_different_numbers_of_the_weights_are_counted_zeros_apart() -> None:
+    import byhand
+
+    held = byhand.count(EXAMPLES / "thermometer.yaml").held
+    assert held is not None
+    assert (held.whole.different, held.whole.zeros, held.whole.entries) == (18, 202, 261)
+    tensors = {each.name: (each.different, each.zeros) for each in held.tensors}
+    assert tensors["embed.token"] == (9, 65)  # the digits 1 to 9, whose 1 is the minus's too
+    assert tensors["block.0.mlp.hidden"] == (3, 6)  # 1, exp(80) and -exp(80)
+    assert tensors["block.0.attn.score_table"] == (0, 11)  # masked entries are no numbers
+    assert byhand.count(EXAMPLES / "thermometer.yaml")["count.different"] == 18
+
+
+def test_a_float_and_a_fraction_of_one_value_are_one_number() -> None:
+    import numpy as np
+
+    from byhand.distinct import held_by
+    from byhand.weights import Tensor, Weights
+
+    halves = np.array([Fraction(1, 2), Fraction(1, 3), Fraction(0)], dtype=object)
+    tensors = {
+        "a": Tensor("a", np.array([[0.5, 0.25], [0.0, 0.5]], dtype=np.float32)),
+        "b": Tensor("b", halves),
+        "c": Tensor("c", halves, same_as="b"),
+    }
+    held = held_by(Weights(tensors))
+    assert [(each.different, each.zeros) for each in held.tensors] == [(2, 1), (2, 1), (2, 1)]
+    assert (held.whole.different, held.whole.zeros, held.whole.entries) == (3, 2, 7)
+
+
+def test_of_an_architecture_alone_no_numbers_are_counted() -> None:
+    inventory = count(open_model("tiny").spec)
+    assert inventory.held is None
+    assert "count.different" not in inventory.numbers

@@ -34,9 +34,12 @@ if TYPE_CHECKING:
     from byhand.numbers.base import Numbers, Prediction
     from byhand.numbers.enclosed.enclosure import Enclosure
     from byhand.numbers.exact.value import Value
+    from byhand.proofs import prove, verify
+    from byhand.proving.outcome import Outcome
     from byhand.spec import ModelSpec
     from byhand.tracing import Trace
     from byhand.train.minigpt import MiniGPT
+    from byhand.verifying import Verification
     from byhand.worked import Worked
 
 _HOMES = {  # imported when first asked for, so that `import byhand` costs nothing
@@ -55,6 +58,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "Model": "byhand.model",
     "ModelSpec": "byhand.spec",
     "Numbers": "byhand.numbers.base",
+    "Outcome": "byhand.proving.outcome",
     "Prediction": "byhand.numbers.base",
     "Rational": "byhand.decimals",
     "SavedStep": "byhand.golden.reading",
@@ -65,6 +69,7 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "TrainingStep": "byhand.learning",
     "Undecided": "byhand.errors",
     "Value": "byhand.numbers.exact.value",
+    "Verification": "byhand.verifying",
     "Worked": "byhand.tracing",
     "book": "byhand.api",
     "capture": "byhand.capturing",
@@ -76,9 +81,11 @@ _HOMES = {  # imported when first asked for, so that `import byhand` costs nothi
     "make_model": "byhand.files.making",
     "open_model": "byhand.models",
     "open_trace": "byhand.golden",
+    "prove": "byhand.proofs",
     "step": "byhand.lessons",
     "trace": "byhand.api",
     "traces": "byhand.api",
+    "verify": "byhand.proofs",
 }
 
 __all__ = [
@@ -97,6 +104,7 @@ __all__ = [
     "Model",
     "ModelSpec",
     "Numbers",
+    "Outcome",
     "Prediction",
     "Rational",
     "SavedStep",
@@ -107,6 +115,7 @@ __all__ = [
     "TrainingStep",
     "Undecided",
     "Value",
+    "Verification",
     "Worked",
     "__version__",
     "book",
@@ -119,9 +128,11 @@ __all__ = [
     "make_model",
     "open_model",
     "open_trace",
+    "prove",
     "step",
     "trace",
     "traces",
+    "verify",
 ]
 
 

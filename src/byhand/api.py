@@ -301,7 +301,8 @@ def explain(
 def count(model: str | Path | Model | ModelSpec) -> Inventory:
     """The parameters of a model, to the digit, by component and with formulas.
 
-    `model` is a built-in name, a model file, a checkpoint, a Model, or an architecture alone.
+    `model` is a built-in name, a model file, a checkpoint, a Model, or an architecture alone.  Of a
+    checkpoint no weights are read, so the different numbers that they hold are not counted.
 
     >>> import byhand
     >>> inventory = byhand.count("minigpt")
@@ -313,7 +314,7 @@ def count(model: str | Path | Model | ModelSpec) -> Inventory:
     if not isinstance(model, Model) and is_checkpoint(model):
         return count_parameters(open_spec(model))  # reads no weights
     opened = as_model(model)
-    return count_parameters(opened.spec, opened.weights)
+    return count_parameters(opened.spec, opened.weights, numbers=opened.family is None)
 
 
 def book(

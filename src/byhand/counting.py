@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from byhand.display import Shown, one_line
+from byhand.distinct import Held, held_by
 from byhand.errors import AddressError, nearest
 from byhand.language import _
 from byhand.spec import ModelSpec, Parameter, learned, parameters
@@ -88,6 +89,7 @@ class Inventory(Shown):
     norms: int
     unique: int  # the number of tensors; shared ones count once
     shared: tuple[tuple[str, str], ...]  # a tensor, and the one whose parameters it has
+    held: Held | None = None  # the different numbers of the weights, where these are known
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -123,6 +125,7 @@ class Inventory(Shown):
             "count.norms": self.norms,
             "count.unique": self.unique,
             "count.buffers": sum(line.count for line in self.buffers),
+            **({} if self.held is None else {"count.different": self.held.whole.different}),
         }
 
     def __repr__(self) -> str:
@@ -143,8 +146,11 @@ class Inventory(Shown):
         return numbers[address]
 
 
-def count(spec: ModelSpec, weights: Weights | None = None) -> Inventory:
-    """The inventory of a model; given its weights, shared tensors are counted once."""
+def count(spec: ModelSpec, weights: Weights | None = None, *, numbers: bool = False) -> Inventory:
+    """The inventory of a model; given its weights, shared tensors are counted once.
+
+    With `numbers`, the different numbers that they hold are counted too: all weights are read.
+    """
     own = learned(spec)
     shared = tuple(
         (p.name, tensor.same_as)
@@ -162,6 +168,7 @@ def count(spec: ModelSpec, weights: Weights | None = None) -> Inventory:
         norms=_size(p for p in own if p.part == "norm"),
         unique=_size(p for p in own if p.name not in repeated),
         shared=shared,
+        held=held_by(weights) if numbers and weights is not None else None,
     )
 
 

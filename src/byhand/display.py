@@ -24,11 +24,13 @@ _DRAWN = {  # class → the function that draws one of its objects, as one piece
     "byhand.learning:Training": "byhand.document.cells:training_cell",
     "byhand.learning:TrainingStep": "byhand.document.cells:training_step_cell",
     "byhand.numbers.exact.value:Value": "byhand.document.cells:value_cell",
+    "byhand.proving.outcome:Outcome": "byhand.document.proof:notebook_cell",
     "byhand.tracing:Trace": "byhand.editions:notebook_passage",
     "byhand.worked:Worked": "byhand.document.cells:step_cell",
 }
 _SAVED = {  # class → the function that writes one of its objects to a path
     "byhand.model:Model": "byhand.files.writing:save_model",
+    "byhand.proving.outcome:Outcome": "byhand.proving.certificates:write_certificate",
     "byhand.tracing:Trace": "byhand.golden:save",
 }
 

@@ -14,20 +14,24 @@ from byhand.numbers.exact import Exact
 Call = Callable[..., Any]
 
 NAMES = "tiny, abc, abc-walkthrough, journey, minigpt-init, minigpt"
+COMMANDS = (
+    "trace, generate, check, prove, verify, explain, book, serve, step, train, models, count, "
+    "selftest"
+)
 MODELS = f"a model file, the folder of a checkpoint, or one of {NAMES}"
 
 WRONG_CALLS: dict[str, tuple[list[str], str]] = {
     "an unknown command": (
         ["trac", "tiny"],
-        """error: there is no command 'trac'
-  expected: trace, generate, check, explain, book, serve, step, train, models, count, selftest
+        f"""error: there is no command 'trac'
+  expected: {COMMANDS}
   hint: did you mean trace, train?
 """,
     ),
     "a model where a command belongs": (
         ["tiny"],
-        """error: there is no command 'tiny'
-  expected: trace, generate, check, explain, book, serve, step, train, models, count, selftest
+        f"""error: there is no command 'tiny'
+  expected: {COMMANDS}
   hint: did you mean byhand trace tiny?
 """,
     ),
@@ -288,8 +292,7 @@ def test_a_text_too_long_says_how_long_it_may_be(byhand: Call) -> None:
         (
             ["--lang=es", "trac"],
             "error: no existe la orden 'trac'\n"
-            "  se esperaba: trace, generate, check, explain, book, serve, step, train, models, "
-            "count, selftest\n"
+            f"  se esperaba: {COMMANDS}\n"
             "  pista: ¿quizá trace, train?\n",
         ),
         (

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from proof_samples import open_adder, proven_clock
 from worksheet_samples import make_worksheet
 
 import byhand
-from byhand.document.compose import comparison, generation, marking, trace
+from byhand.document.compose import comparison, generation, marking, proof, trace
 from byhand.document.compose.explanation import SECTIONS
 from byhand.document.compose.explanation.sections import sections, title
 from byhand.editions import make_book
@@ -63,6 +64,8 @@ DOCUMENTS: dict[str, Callable[[], Any]] = {
     "explanation of minigpt": lambda: explained("minigpt"),
     "generation of tiny": lambda: tuple(generation.cell_parts(byhand.generate("tiny", count=2))),
     "comparison of tiny": compared,
+    "report of a proof": lambda: proof.report(proven_clock()),
+    "report of a search that is open": lambda: proof.report(open_adder()),
     "worksheet of journey": lambda: make_worksheet("journey"),
     "book of tiny": lambda: make_book("tiny", language="en"),
     "book of journey": lambda: make_book("journey", language="en"),

@@ -117,13 +117,16 @@ def test_the_clock_adds_modulo_seven() -> None:
 @pytest.mark.parametrize("length", [1, 3, 5])
 def test_the_majority_wins(length: int) -> None:
     model = example("majority")
-    assert count(model.spec, model.weights)["count.unique"] == 16
+    assert count(model.spec, model.weights)["count.unique"] == 12
     for words in product(["left", "right"], repeat=length):
         winner = max(("left", "right"), key=words.count)
         assert answer(model, " ".join(words)) == winner
 
 
-@pytest.mark.parametrize("path", sorted((DOCS / "examples").glob("*.yaml")), ids=lambda p: p.stem)
+MACHINES = [p for p in sorted((DOCS / "examples").glob("*.yaml")) if ".property" not in p.name]
+
+
+@pytest.mark.parametrize("path", MACHINES, ids=lambda p: p.stem)
 def test_an_example_meets_its_own_target(path: Path) -> None:
     model = open_model(path)
     assert model.text

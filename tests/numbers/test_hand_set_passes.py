@@ -18,6 +18,8 @@ from byhand.numbers.enclosed.balls.operations import Balls
 from byhand.numbers.enclosed.limbs.operations import Limbs
 from byhand.numbers.exact import Exact
 from byhand.numbers.floats import Floats
+from byhand.numbers.forms import Forms
+from byhand.numbers.forms.form import ends
 from byhand.numbers.pencil import Pencil
 from byhand.numbers.tensors import Tensors
 from oracles.arb_pass import ArbPass
@@ -75,6 +77,21 @@ def test_some_queries_see_nothing_and_mix_0() -> None:
                     assert all(entry == 0 for entry in mixed[place])
                     alone += 1
     assert alone > 10
+
+
+def test_forms_contain_the_values() -> None:
+    for case, (oracle, _torch) in zip(cases(), oracles(), strict=True):
+        plan = case.plan().only(["probs"])
+        steps = work_out(plan, case.weights, case.tokens, Forms())
+        for step in plan:
+            if step.op == "given":
+                continue
+            low, high = (side[0] for side in ends(steps[step.address].value))
+            for index, real in oracle.values[step.address].items():
+                if real is not None:
+                    assert low[index] <= float(real.upper()), (step.address, index)
+                    assert float(real.lower()) <= high[index], (step.address, index)
+                    assert high[index] - low[index] < 1e-6, (step.address, index)
 
 
 @pytest.mark.parametrize("numbers", [Balls(120), Limbs(90)], ids=["balls", "limbs"])

@@ -14,7 +14,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from flint import arb, ctx, fmpq
 
 from byhand import forward
 from byhand.evaluate import Admitted, work_out
@@ -24,6 +23,7 @@ from byhand.plan import Plan
 from byhand.weights import Tensor, Weights
 from byhand.worked import Worked
 from oracles.architectures import Case
+from oracles.sampled_forms import holds
 
 BITS = 256
 
@@ -138,17 +138,5 @@ def outside(
             )
             if hidden != (ball is ABSENT):
                 yield f"{step.address}{list(index)}: masked in one pass alone"
-            elif not hidden and ball.is_finite() and not _holds(form, letters, case, index, ball):
+            elif not hidden and ball.is_finite() and not holds(form, letters, case, index, ball):
                 yield f"{step.address}{list(index)}: {ball} is not in its form"
-
-
-def _holds(
-    form: Any, letters: list[Fraction], case: int, index: tuple[int, ...], ball: arb
-) -> bool:
-    place = (slice(None), min(case, form.cases - 1), *index)
-    with ctx.workprec(2 * BITS):
-        value = ball
-        for term, letter in zip(form.terms[place], [Fraction(1), *letters], strict=False):
-            value = value - arb(term) * fmpq(letter.numerator, letter.denominator)
-        room = sum(map(arb, form.errors[place]), arb(0))
-        return bool(value.abs_lower() <= room.upper()) or not room.is_finite()

@@ -22,12 +22,14 @@ from byhand.cli.explain import command as explain
 from byhand.cli.generate import command as generate
 from byhand.cli.models import command as models
 from byhand.cli.printing import drop, talk
+from byhand.cli.prove import command as prove
 from byhand.cli.selftest import command as selftest
 from byhand.cli.serve import command as serve
 from byhand.cli.speaking import Group, Option, complaint, flag, language_settings, later
 from byhand.cli.step import command as step
 from byhand.cli.trace import command as trace
 from byhand.cli.train import command as train
+from byhand.cli.verify import command as verify
 from byhand.errors import ByhandError, InputError, OutputError
 from byhand.exit_status import FINE, INTERRUPTED, UNREAD
 from byhand.language import LANGUAGES, _, preferred, speak
@@ -90,6 +92,8 @@ class Byhand(Group):
         "trace": trace,
         "generate": generate,
         "check": check,
+        "prove": prove,
+        "verify": verify,
         "explain": explain,
         "book": book,
         "serve": serve,

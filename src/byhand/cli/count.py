@@ -11,7 +11,8 @@ from byhand.cli.speaking import MODEL, as_command, json_option, later
     later("the parameters of a model, to the digit"),
     later(
         "Counts the parameters of a model by component, each with its formula, with and without "
-        "biases; tied and shared ones once, buffers apart."
+        "biases; tied and shared ones once, buffers apart.  Of a model file it also tells how many "
+        "different numbers the weights hold."
     ),
     MODEL,
 )
@@ -26,7 +27,7 @@ def command(model: str, as_json: bool) -> int:
     from byhand.document.media.json.results import inventory_data
 
     spec, weights = architecture(model)
-    inventory = count(spec, weights)
+    inventory = count(spec, weights, numbers=True)
     if as_json:
         print_data(inventory_data(inventory))
     else:

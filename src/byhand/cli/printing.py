@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from byhand.document.media.terminal.ink import ink_for, wrap
 
 if TYPE_CHECKING:
-    from byhand.document.parts import Part
+    from byhand.document.parts import Part, Section
 
 NARROWEST, USUAL = 40, 80
 WIDEST = 110  # a longer line is hard to read, however wide the terminal
@@ -38,7 +38,7 @@ def width_of_output() -> int:
     return min(max(columns_of(sys.stdout) or USUAL, NARROWEST), WIDEST)
 
 
-def print_parts(parts: Iterable[Part]) -> None:
+def print_parts(parts: Iterable[Part | Section]) -> None:
     """Prints parts on stdout as they come; in a pipe, tables of formulas are not broken."""
     from byhand.document.media.terminal.parts import Terminal
 

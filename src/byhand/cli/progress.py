@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byhand.language import _, whole
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.7  # seconds before the line appears
 PACE = 0.1  # seconds for each frame
+KNOWN_AFTER = 2.0  # seconds of a search after which its pace is known
 FRAMES = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # frames, and those for terminals with few characters
 
 
@@ -89,6 +90,54 @@ class Status:
 
         frame = self.frames[int(time.monotonic() / PACE) % len(self.frames)]
         return Text(f"{frame} {self.text}", no_wrap=True, overflow="ellipsis")
+
+
+class Searching(Status):
+    """The line of a search: how much of its domain is decided, and about how long it goes on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.began: tuple[float, float] | None = None  # the time and the share at first
+
+    def __call__(self, standing: Any) -> None:
+        """Shows the share of the domain that is decided (`done`), and the cases so far."""
+        now, share = time.monotonic(), standing.done
+        self.began = self.began or (now, share)
+        said = _("proving: {share}% of the texts decided, {cases} cases")
+        left = _left(now - self.began[0], share - self.began[1], 1 - share)
+        self.text = said.format(share=percent(share), cases=whole(standing.cases)) + left
+
+
+def percent(share: float) -> str:
+    """A share of 0 to 1 in percent; never 100 before it is all of it."""
+    return "100" if share >= 1 else f"{min(100 * share, 99.9):.1f}"
+
+
+def _left(seconds: float, gained: float, rest: float) -> str:
+    """About how long it takes, at the pace so far; empty while there is nothing to tell it by."""
+    if seconds < KNOWN_AFTER or gained <= 0 or rest <= 0:
+        return ""
+    return ", " + _("about {time} left").format(time=duration(seconds * rest / gained))
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that fits it: 40 s, 12 min, 3.5 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+@contextmanager
+def searching() -> Iterator[Searching | None]:
+    """A callback for the standing of a search; None without a terminal."""
+    if not can_move():
+        yield None
+        return
+    status = Searching(_("getting ready"))
+    with shown_later(status):
+        yield status
 
 
 @contextmanager

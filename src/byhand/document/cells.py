@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from byhand.learning import Training, TrainingStep
 
 
-def parts_cell(parts: Iterable[Part | Section], title: str = "") -> str:
+def parts_cell(
+    parts: Iterable[Part | Section], title: str = "", sheets: tuple[str, ...] = ("explained.css",)
+) -> str:
     """Parts of a document as one piece of HTML, in the current language."""
     pen = _pen()
     head = [element("p", title, class_="title")] if title else []
     drawn = (piece for part in parts for piece in draw(part, pen))
-    return framed(*head, *drawn, sheets=("explained.css",))
+    return framed(*head, *drawn, sheets=sheets)
 
 
 def marking_cell(marking: Marking) -> str:

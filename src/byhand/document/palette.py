@@ -40,6 +40,9 @@ _SCHEMES: Final = {  # name: (light, dark)
     "error-tint": ("#fce5e2", "#43211e"),
     "unjudged": ("#5a5470", "#c2bbdb"),
     "unjudged-tint": ("#ecebf1", "#2c2a38"),
+    # cases of a proof: decided by one pass for all their texts, or text by text
+    "letters": ("#97cbae", "#2c6347"),
+    "each": ("#a6c6ea", "#2e5484"),
     # numbers as colours: negative, zero, positive; the deeper, the larger
     "n4": ("#2a5a8f", "#9cc7f7"),
     "n3": ("#6795c3", "#5d93cc"),

@@ -44,10 +44,16 @@ def called(model: str | Path | Model) -> str:
 def open_model(name_or_path: str | Path) -> Model:
     """The model: `name_or_path` is a built-in name, a model file or the folder of a checkpoint.
 
+    An .npz file holds a compiled program (docs/compiled-programs.md).
+
     >>> open_model("journey")
     <Model journey: 160 parameters, 6 tokens>
     """
     path = _find(name_or_path)
+    if path.suffix == ".npz":
+        from byhand.models.programs import read_program
+
+        return read_program(path)
     if _checkpoint(path):
         from byhand.models import huggingface
 
@@ -58,6 +64,8 @@ def open_model(name_or_path: str | Path) -> Model:
 def open_spec(name_or_path: str | Path) -> ModelSpec:
     """The architecture alone: a model file without weights, or a bare config.json, is enough."""
     path = _find(name_or_path)
+    if path.suffix == ".npz":
+        return open_model(path).spec
     if _checkpoint(path):
         from byhand.models import huggingface
 
@@ -71,7 +79,7 @@ def is_checkpoint(name_or_path: str | Path) -> bool:
 
 
 def _checkpoint(path: Path) -> bool:
-    if path.suffix in (".yaml", ".yml") and path.is_file():
+    if path.suffix in (".yaml", ".yml", ".npz") and path.is_file():
         return False
     from byhand.models import huggingface  # only now: model files do not need it
 

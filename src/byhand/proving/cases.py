@@ -8,63 +8,44 @@ text that is most likely to fail, so that counterexamples are found early.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
+from byhand.model import Model
 from byhand.proving.claims import Agree, Unmoved
 from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
-from byhand.proving.domain import Region, Values
-from byhand.proving.enumeration import Enumeration, told
-from byhand.proving.hulls import Embedding
-from byhand.proving.journal import Line, rounded_down
+from byhand.proving.domain import Region
+from byhand.proving.enumeration import Told
+from byhand.proving.journal import rounded_down
 from byhand.proving.judging import Judgement, judge
 from byhand.proving.outcome import Counterexample
+from byhand.proving.passing import Models, Passing
 from byhand.proving.properties import Property
 from byhand.proving.questions import Leads, Question, about_region, about_text
 from byhand.proving.region_forms import NoText
-from byhand.proving.region_passes import Findings, RegionPasses, Weighed
+from byhand.proving.region_passes import Findings, Holdings
 from byhand.proving.text_tables import Texts, joined, sampled, texts_of
+from byhand.proving.units import Node, Report, Unit
 from byhand.proving.wholes import Varies
+from byhand.proving.worst_weights import worst
 
 FEWEST = 64  # assignments that are always enumerated
 MOST = 1 << 15  # assignments that are enumerated at once
-TRIED = 16  # regions of a size after which it counts how many letters have decided
+SEEN = 1 << 12  # assignments after which it counts how many letters have decided
+TRIED = 8  # regions after which it counts how many of them Arb has decided
+FEW = 4  # texts that are judged at once, without a pass in Arb for all of them
 ENTRIES = 1 << 20  # numbers in the embeddings of one pass
 SAMPLED = 256  # texts of a goal that are looked at first
 PROPOSED = 8  # undecided regions of a pass that propose a text
 
 
-Part = tuple[str, Mapping[str, Values], float]  # a region: path, values, share of the domain
-Node = tuple[str, Region, float]  # the same
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Some regions of a goal."""
-
-    goal: int
-    parts: tuple[Part, ...]
-    seconds: float  # after which the rest is handed back
-    same: int | None = None  # the token that a claim of one prediction for all texts asks for
-
-
-@dataclass
-class Report:
-    """What became of a unit."""
-
-    goal: int
-    lines: list[Line] = field(default_factory=list)
-    left: list[Part] = field(default_factory=list)
-    done: float = 0.0  # the share of the domain that was decided
-    passes: int = 0
-    counterexample: Counterexample | None = None
-    interrupted: bool = False  # by Ctrl-C: `left` is not known then
+Asked = tuple[Node, Question, Holdings]  # a region that is to be decided by letters
 
 
 class Casework:
@@ -72,44 +53,38 @@ class Casework:
 
     def __init__(self, property: Property) -> None:
         self.property = property
-        self.model = Weighed(property.model, Embedding(property.model, property.moved))
-        self._others: dict[int, Weighed] = {}
+        self.models = Models(property)
         self._goals: dict[tuple[int, int | None], GoalWork] = {}
 
     def work(self, unit: Unit) -> Report:
         """A unit, worked on for as long as it says, and its report."""
-        return self.goal(unit.goal, unit.same).work(unit)
-
-    def goal(self, number: int, same: int | None) -> GoalWork:
-        """The work on one goal."""
-        if (number, same) not in self._goals:
-            models = [self.model]
-            claim = self.property.goals[number].claim
-            if isinstance(claim, Agree):
-                other = claim.other
-                if id(other) not in self._others:
-                    self._others[id(other)] = Weighed(other, Embedding(other))
-                models.append(self._others[id(other)])
-            self._goals[number, same] = GoalWork(self.property, number, models, same)
-        return self._goals[number, same]
+        key = unit.goal, unit.same
+        if key not in self._goals:
+            self._goals[key] = GoalWork(self.models, *key)
+        return self._goals[key].work(unit)
 
 
 class GoalWork:
     """The work on one goal."""
 
-    def __init__(
-        self, property: Property, number: int, models: Sequence[Weighed], same: int | None
-    ) -> None:
-        self.property, self.number, self.same = property, number, same
-        self.shape, self.claim = property.goals[number].shape, property.goals[number].claim
-        self.vocab = property.model.spec.vocab
-        self.embedding = models[0].embedding
-        self.passes = RegionPasses(self.shape, models)
-        self.enumerations = [Enumeration(model) for model in models]
-        self._tried, self._decided = Counter[int](), Counter[int]()
+    def __init__(self, models: Models, number: int, same: int | None) -> None:
+        self.models, self.number, self.same = models, number, same
+        self.property = models.property
+        goal = self.property.goals[number]
+        self.shape, self.claim = goal.shape, goal.claim
+        self.answers = self.property.model.spec.answers
+        self.fast = Passing(models, goal, precise=False)
+        self._by_letters_alone, self._one_by_one = 0, 0  # assignments of regions up to MOST
+        self._retried, self._settled = 0, 0  # regions tried in Arb, and decided there
         self._judged: dict[tuple[tuple[int, ...], Question], Judgement] = {}
         self._size = 0  # entries of the embeddings of one region, as seen last
         self._report = Report(number)
+
+    @cached_property
+    def precise(self) -> Passing:
+        """The passes in Arb, for what rounding leaves open."""
+        goal = self.property.goals[self.number]
+        return Passing(self.models, goal, precise=True)
 
     # ------------------------------------------------------------------- a unit
 
@@ -120,9 +95,6 @@ class GoalWork:
             self._work(unit)
         except KeyboardInterrupt:
             report.interrupted = True
-        report.passes += sum(one.passes for one in self.enumerations)
-        for one in self.enumerations:
-            one.passes = 0
         return report
 
     def _work(self, unit: Unit) -> None:
@@ -136,31 +108,38 @@ class GoalWork:
         while (todo or few) and report.counterexample is None:
             if time.monotonic() > until and report.lines:
                 break
-            batch: list[tuple[Node, Question]] = []
-            while todo and len(batch) < self._together and not _many(few):
+            batch: list[Asked] = []
+            count = sum(region.box for _path, region, _share in few)
+            while todo and len(batch) < self._together and count < MOST:
                 node = todo.pop()
                 if self._enumerable(node[1]):
                     few.append(node)
-                    continue
-                try:
-                    self.passes.look_at(node[1])
-                    batch.append((node, self._ask(node[1])))
-                except Varies as varies:
-                    self._cut(node, where_it_varies(node[1], varies.names, self._ask), todo)
-                except NoText:
-                    if node[1].box <= MOST:
-                        few.append(node)
-                    else:
-                        self._cut(node, halves(node[1], _widest(node[1])), todo)
+                    count += node[1].box
+                else:
+                    self._look_at(node, batch, todo)
             if batch:
                 self._by_letters(batch, todo)
-            if few and (not todo or _many(few)):
+            if few and (not todo or count >= MOST):
                 self._each(few, todo)
                 few = []
         report.left = [(path, region.allowed, share) for path, region, share in (*todo, *few)]
 
+    def _look_at(self, node: Node, batch: list[Asked], todo: list[Node]) -> None:
+        """Adds a region to those of the next pass, or cuts it where its answer varies."""
+        region = node[1]
+        try:
+            question = self._ask(region)
+            batch.append((node, question, self.fast.regions.held(region)))
+        except Varies as varies:
+            self._cut(node, where_it_varies(region, varies.names, self._ask), todo)
+        except NoText:
+            if region.box <= MOST:
+                self._tell(node, by="each", texts=0)
+            else:
+                self._cut(node, halves(region, _widest(region)), todo)
+
     def _ask(self, region: Region) -> Question:
-        return about_region(self.claim, region, self.vocab, self.same)
+        return about_region(self.claim, region, self.answers, self.same)
 
     def _tell(self, node: Node, **told: Any) -> None:
         """Writes a line about a region that is decided, or about a cut."""
@@ -189,34 +168,54 @@ class GoalWork:
         return max(4, min(256, ENTRIES // max(1, self._size)))
 
     def _enumerable(self, region: Region) -> bool:
-        """Whether the texts of a region cost less than a pass with letters is likely to save."""
+        """Whether the texts of a region cost less than letters are likely to save."""
         box = region.box
         if box <= FEWEST or box > MOST:
             return box <= FEWEST
-        cost = 4 * self._size // self.property.model.spec.d_model  # of a pass, in texts
-        if box <= cost:
+        seen = self._by_letters_alone + self._one_by_one
+        if seen >= SEEN and self._by_letters_alone < seen / 4:
             return True
-        size = box.bit_length()
-        tried = self._tried[size]
-        return tried >= TRIED and box * self._decided[size] < cost * tried
+        return box * self.property.model.spec.d_model <= 4 * self._size  # four times a pass
 
-    def _by_letters(self, batch: Sequence[tuple[Node, Question]], todo: list[Node]) -> None:
-        regions = [region for (_path, region, _share), _question in batch]
-        found = self.passes.work(regions, [question for _node, question in batch])
-        self._report.passes += len(self.passes.models)
+    def _by_letters(self, batch: Sequence[Asked], todo: list[Node]) -> None:
+        found = self.fast.regions.work(
+            [held for _node, _question, held in batch],
+            [question for _node, question, _held in batch],
+        )
+        self._report.passes += len(self.fast.texts)
         self._size = len(found.keys) * len(self.shape.places) * self.property.model.spec.d_model
-        undecided: list[tuple[float, Undecided]] = []
-        for case, (node, question) in enumerate(batch):
-            size = node[1].box.bit_length()
-            self._tried[size] += 1
+        undecided: list[Undecided] = []
+        for case, (node, question, held) in enumerate(batch):
             if found.holds[case]:
-                self._decided[size] += 1
-                self._tell(node, by="letters", **self._told(found, case, question))
-            else:
-                one = Undecided(node[1], found, case)
-                undecided.append((one.middle, one))
+                self._decided(node, question, found, case)
+                continue
+            one = Undecided(node[1], found, case)
+            if not (found.rounded[case] and self._settled_precisely(node, question, held)):
+                undecided.append(one)
                 self._cut(node, one.cut(), todo)
         self._propose_lowest(undecided)
+
+    @property
+    def _worth_arb(self) -> bool:
+        """Whether Arb has settled some of what it was asked."""
+        return self._retried < TRIED or self._settled >= self._retried / 4
+
+    def _settled_precisely(self, node: Node, question: Question, held: Holdings) -> bool:
+        """Whether Arb decides a region that rounding leaves open; given up where it seldom does."""
+        if not self._worth_arb:
+            return False
+        self._retried += 1
+        found = self.precise.regions.work([held], [question])
+        self._report.passes += len(self.fast.texts)
+        if found.holds[0]:
+            self._settled += 1
+            self._decided(node, question, found, 0)
+        return bool(found.holds[0])
+
+    def _decided(self, node: Node, question: Question, found: Findings, case: int) -> None:
+        if node[1].box <= MOST:
+            self._by_letters_alone += node[1].box
+        self._tell(node, by="letters", **self._told(found, case, question))
 
     def _told(self, found: Findings, case: int, question: Question) -> dict[str, Any]:
         told: dict[str, Any] = {}
@@ -263,6 +262,7 @@ class GoalWork:
             least = min(known, key=lambda k: leads[k])
             told["lead"] = rounded_down(Fraction(leads[least]))
             told["where"] = texts.tokens[least].tolist()
+        self._one_by_one += region.box
         self._tell(node, by="each", **told)
 
     def _questions(
@@ -282,12 +282,12 @@ class GoalWork:
         return found
 
     def _ask_text(self, assigned: Mapping[str, int]) -> Question:
-        return about_text(self.claim, assigned, self.vocab, self.same)
+        return about_text(self.claim, assigned, self.answers, self.same)
 
     def _leads(self, texts: Texts, questions: Sequence[Question]) -> tuple[Any, Any]:
         """A lower bound of each lead, and which texts are open.  The first text that fails is the
         counterexample."""
-        found = told(self.enumerations, texts, questions)
+        found = self._enclosed(texts, questions)
         leads = np.array([float(x) if isfinite(x) else None for x in found.lead], dtype=object)
         opened = np.zeros(len(texts), dtype=bool)
         unsure = np.flatnonzero(~found.holds)
@@ -299,36 +299,56 @@ class GoalWork:
             leads[text], opened[text] = judged.lead, judged.holds is None
         return leads, opened
 
+    def _enclosed(self, texts: Texts, questions: Sequence[Question]) -> Told:
+        """What enclosures say of some texts; in Arb, of those that float64 leaves open."""
+        found = self._count(self.fast, texts, questions)
+        unsure = np.flatnonzero(found.rounded)
+        if len(unsure) >= FEW and self._worth_arb:
+            some = Texts(texts.names, texts.values[unsure], texts.tokens[unsure])
+            again = self._count(self.precise, some, [questions[text] for text in unsure.tolist()])
+            found.holds[unsure], found.lead[unsure] = again.holds, again.lead
+            self._retried += len(unsure)
+            self._settled += int(again.holds.sum())
+        return found
+
+    def _count(self, passing: Passing, texts: Texts, questions: Sequence[Question]) -> Told:
+        """What enclosures say of some texts, and the passes that it took."""
+        found = passing.told(texts, questions)
+        for one in passing.texts:
+            self._report.passes += one.passes
+            one.passes = 0
+        return found
+
     # ------------------------------------------------------------------- single texts
 
     def _judge(self, texts: Texts, text: int, question: Question) -> Judgement:
         key = tuple(texts.tokens[text].tolist()), question
         if key not in self._judged:
-            self._report.passes += 1
-            model, others = self.property.model, []
-            if isinstance(self.claim, Agree):
-                others = [self.claim.other]
-            elif isinstance(self.claim, Unmoved):
-                model, others = self.property.own, [self.property.model]
-            self._judged[key] = judge(model, key[0], question, others=others)
+            judged = self._judged_with(self.property.model, *key)
+            if judged.holds is None and self.fast.regions.weights_move:
+                only = {name: (value,) for name, value in texts.assigned(text).items()}
+                model, moved = worst(self.fast.regions, Region(self.shape, only), question)
+                again = self._judged_with(model, *key)
+                judged = replace(again, weights=moved) if again.holds is False else judged
+            if self.property.moved and judged.holds:  # it holds unmoved: that says nothing of moves
+                judged = Judgement(None, expected=judged.expected)
+            self._judged[key] = judged
         return self._judged[key]
 
-    def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
-        return Counterexample(
-            self.number,
-            tuple(texts.tokens[text].tolist()),
-            texts.assigned(text),
-            judged.expected,
-            judged.found,
-            judged.address,
-            judged.value,
-            judged.bound,
-        )
+    def _judged_with(self, model: Model, tokens: tuple[int, ...], question: Question) -> Judgement:
+        self._report.passes += 1
+        if isinstance(self.claim, Unmoved):
+            return judge(self.property.own, tokens, question, others=[model])
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        return judge(model, tokens, question, others=others)
 
-    def _propose_lowest(self, undecided: list[tuple[float, Undecided]]) -> None:
+    def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
+        return judged.refuting(self.number, texts.tokens[text].tolist(), texts.assigned(text))
+
+    def _propose_lowest(self, undecided: list[Undecided]) -> None:
         """The lowest texts of the regions with the lowest leads, as candidates."""
-        undecided.sort(key=lambda one: one[0])
-        rows = [one.lowest(self.embedding) for _lead, one in undecided[:PROPOSED]]
+        undecided.sort(key=lambda one: one.middle)
+        rows = [one.lowest(self.fast.embedding) for one in undecided[:PROPOSED]]
         found = [
             texts_of(Region(self.shape, {name: (value,) for name, value in row.items()}))
             for row in rows
@@ -342,18 +362,14 @@ class GoalWork:
         if not len(texts) or self._report.counterexample is not None:
             return
         questions = [self._ask_text(assigned) for assigned in texts.all_assigned()]
-        found = told(self.enumerations, texts, questions)
+        found = self._count(self.fast, texts, questions)
         for text in np.argsort(found.lead, kind="stable").tolist():
-            if found.lead[text] >= 0:
-                break
+            if not found.fails[text]:
+                continue
             judged = self._judge(texts, text, questions[text])
             if judged.holds is False:
                 self._report.counterexample = self._refuted(texts, text, judged)
                 break
-
-
-def _many(nodes: Sequence[Node]) -> bool:
-    return sum(region.box for _path, region, _share in nodes) >= MOST
 
 
 def _widest(region: Region) -> str:

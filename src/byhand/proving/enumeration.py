@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from byhand.numbers.forms import Form, take_cases
 from byhand.proving.questions import Bounded, Question
-from byhand.proving.region_passes import Weighed, bounded, leads, spread
+from byhand.proving.region_passes import Floats, Truths, Weighed, bounded, leads, spread
 from byhand.proving.text_tables import Texts
 
 BLOCK = 2048  # prefixes worked out together
@@ -96,13 +96,16 @@ class Enumeration:
 class Told:
     """What enclosures say of some texts."""
 
-    holds: npt.NDArray[np.bool_]  # proven to hold
-    lead: npt.NDArray[np.float64]  # a lower bound
+    holds: Truths  # proven to hold
+    lead: Floats  # a lower bound
+    fails: Truths  # nearly proven not to hold
+    rounded: Truths  # open because of rounding
 
 
 def told(models: Sequence[Enumeration], texts: Texts, questions: Sequence[Question]) -> Told:
     """What enclosures say of the questions, one for each text; all models must agree."""
     holds, lead = np.ones(len(texts), dtype=bool), np.full(len(texts), np.inf)
+    fails, rounded = np.zeros(len(texts), dtype=bool), np.zeros(len(texts), dtype=bool)
     ahead = np.full(len(texts), -1, dtype=np.intp)
     first = questions[0]
     for place, model in enumerate(models):
@@ -116,5 +119,7 @@ def told(models: Sequence[Enumeration], texts: Texts, questions: Sequence[Questi
                 found = leads(value, [], questions[rows], ahead[rows] if place else None)
             ahead[rows] = found.ahead
             holds[rows] &= found.holds
+            fails[rows] |= found.fails
+            rounded[rows] |= found.rounded
             lead[rows] = np.minimum(lead[rows], found.lead)
-    return Told(holds, lead)
+    return Told(holds, lead, fails, rounded)

@@ -6,7 +6,7 @@ stays open is said.  Every counterexample of the search is a judgement made here
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import inf
@@ -18,6 +18,7 @@ from byhand.model import Model
 from byhand.numbers.base import ABSENT, Numbers
 from byhand.numbers.enclosed.enclosure import Enclosing, Enclosure
 from byhand.proving.digits import enclosing_numbers, enclosure_of, known_to_so_many_decimals, prove
+from byhand.proving.outcome import Counterexample
 from byhand.proving.questions import Ahead, Bounded, Leads, Question
 from byhand.tracing import Trace
 
@@ -36,6 +37,14 @@ class Judgement:
     address: str = ""
     value: Any = None
     bound: Any = None
+    weights: Mapping[str, Fraction] | None = None  # within their ranges, for which it fails
+
+    def refuting(
+        self, goal: int, tokens: Sequence[int], assigned: Mapping[str, int]
+    ) -> Counterexample:
+        """The counterexample of a claim that does not hold."""
+        told = self.expected, self.found, self.address, self.value, self.bound, self.weights
+        return Counterexample(goal, tuple(tokens), assigned, *told)
 
 
 def judge(
@@ -102,7 +111,7 @@ def _logits(trace: Trace, ids: Sequence[int]) -> dict[int, Enclosure]:
 
 def _told(trace: Trace, wanted: tuple[int, ...], found: int | None) -> Judgement:
     """A judgement that holds, with the lead of the best token that is wanted."""
-    others = [id for id in range(trace.model.spec.vocab) if id not in wanted]
+    others = [id for id in range(trace.model.spec.answers) if id not in wanted]
     if not others:
         return Judgement(True, None, wanted, found)
     best = max(one.lower for one in _logits(trace, wanted).values())

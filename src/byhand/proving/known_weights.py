@@ -6,6 +6,7 @@
     rounded to: bfloat16  these numbers, rounded to bfloat16: one model
 
 Buffers, such as tables of scores, are not weights.  Weights that refer to each other stay the same.
+A weight that is not rational, such as sqrt(2), is taken with 60 decimals before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from byhand.errors import nearest
+from byhand.expression import Expression
 from byhand.files import scalars
 from byhand.files.tree import List, Node, Scalar, Table
 from byhand.language import _
@@ -28,6 +30,7 @@ from byhand.numbers.floats.formats import FORMATS, Format
 from byhand.spec import learned
 from byhand.weights import Data, Tensor, Weights
 
+DECIMALS = 60  # of numbers that are not rational
 WORDS = ("printed", "within", "known to", "rounded to")
 Change = Callable[[Fraction], Any]
 
@@ -36,17 +39,16 @@ def read_weights(node: Node | None, model: Model) -> Model:
     """The model with weights as the property says; the model itself where it says nothing."""
     if node is None:
         return model
-    changes: dict[str, tuple[Change, Node]] = {}
-    for names, change, at in _changes(node, model):
-        for name in names:
-            changes[name] = change, at
+    changes: dict[str, Change] = {}
+    for names, change in _changes(node, model):
+        changes.update(dict.fromkeys(names, change))
     made: dict[str, Tensor] = {}
     for name in sorted(model.weights, key=lambda one: model.weights[one].same_as is not None):
         tensor = model.weights[name]
         if tensor.same_as in made:
             made[name] = _shared(tensor, model.weights[str(tensor.same_as)], made[tensor.same_as])
         elif name in changes:
-            made[name] = Tensor(name, _changed(tensor, *changes[name]), tensor.same_as)
+            made[name] = Tensor(name, _changed(tensor, changes[name]), tensor.same_as)
         else:
             made[name] = tensor
     return replace(model, weights=Weights({name: made[name] for name in model.weights}))
@@ -69,7 +71,7 @@ def _distance(node: Node) -> Fraction:
     return number
 
 
-def _changes(node: Node, model: Model) -> Iterator[tuple[list[str], Change, Node]]:
+def _changes(node: Node, model: Model) -> Iterator[tuple[list[str], Change]]:
     """The names of weights, and what becomes of them: for all, or by patterns of names."""
     if not isinstance(node, Table) or not node.entries:
         raise node.impossible("{printed: 4}, {within: 1e-4}, {rounded to: bfloat16}")
@@ -79,7 +81,7 @@ def _changes(node: Node, model: Model) -> Iterator[tuple[list[str], Change, Node
             if not isinstance(inner, Table):
                 raise inner.impossible("{printed: 4}, {within: 1e-4}, {rounded to: bfloat16}")
             inner.only(*WORDS)
-            yield _matching([pattern], every, model, inner), _change(inner), inner
+            yield _matching([pattern], every, model, inner), _change(inner)
         return
     node.only(*WORDS, "of")
     of = node.get("of")
@@ -87,7 +89,7 @@ def _changes(node: Node, model: Model) -> Iterator[tuple[list[str], Change, Node
     if of is not None:
         items = of.items if isinstance(of, List) else (of,)
         names = _matching([scalars.text(item) for item in items], every, model, of)
-    yield names, _change(node), node
+    yield names, _change(node)
 
 
 def _matching(patterns: list[str], every: list[str], model: Model, node: Node) -> list[str]:
@@ -112,7 +114,7 @@ def _change(node: Table) -> Change:
     given = [word for word in WORDS if word in node.entries]
     if len(given) != 1:
         raise node.wrong(
-            _("weights are known in one way"), expected=_("one of {names}").format(
+            _("weights are given in one way"), expected=_("one of {names}").format(
                 names=", ".join(WORDS)), found=node.keys(),
         )  # fmt: skip
     (word,) = given
@@ -171,7 +173,7 @@ def _known_to(value: Fraction, form: Format, node: Node) -> Within:
 # --------------------------------------------------------------------------- tensors
 
 
-def _changed(tensor: Tensor, change: Change, node: Node) -> Data:
+def _changed(tensor: Tensor, change: Change) -> Data:
     """The entries, each changed; what is not known stays so."""
     data = np.empty(tensor.size, dtype=object)
     flat = tensor.data.astype(np.float64).ravel() if tensor.floats else tensor.data.ravel()
@@ -181,19 +183,19 @@ def _changed(tensor: Tensor, change: Change, node: Node) -> Data:
             data[place] = entry
             continue
         if entry not in made:
-            made[entry] = change(_rational(entry, tensor.name, node))
+            made[entry] = change(_rational(entry))
         data[place] = made[entry]
     return data.reshape(tensor.shape)
 
 
-def _rational(entry: Any, name: str, node: Node) -> Fraction:
-    if isinstance(entry, float | int | Fraction):
+def _rational(entry: Any) -> Fraction:
+    """The number; one that is not rational is taken with so many decimals, proven."""
+    if not isinstance(entry, Expression):
         return Fraction(entry)
-    raise node.wrong(
-        _("{name} has an entry that is not rational").format(name=name),
-        expected=_("a decimal or a fraction"),
-        hint=_("name the weights that are meant: of: [head, block.*]"),
-    )
+    from byhand.numbers.exact import Exact  # only now: few models need it
+    from byhand.numbers.exact.decimals import rounded as to_decimals
+
+    return to_decimals(Exact().scalar(entry), DECIMALS)
 
 
 def _shared(tensor: Tensor, before: Tensor, after: Tensor) -> Tensor:

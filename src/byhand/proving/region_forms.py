@@ -29,14 +29,11 @@ class NoText(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a place holds over some regions: middle + Σ letter · row ± error, also in floats."""
+    """What a place holds over some regions: a middle, a row for each letter, and errors."""
 
-    middle: Row
-    letters: tuple[tuple[Key, Row], ...]
-    error: Row
-    middles: Floats
-    rows: Floats  # (letter, width)
-    errors: Floats  # with what rounding to floats took away
+    keys: tuple[Key, ...]
+    exact: tuple[Any, Floats]  # rows (letter + 1, width) of fractions, errors
+    floats: tuple[Floats, Floats]  # the same rounded, and errors that cover the rounding
 
 
 class RegionForms:
@@ -55,7 +52,7 @@ class RegionForms:
         self._held: dict[tuple[Any, ...], Held] = {}
 
     def held(self, position: int, region: Region) -> Held:
-        """What a position holds over a region."""
+        """What a position holds over a region; NoText where it has no token."""
         names = self._names[position]
         place = self.shape.places[position]
         if names is None:
@@ -66,21 +63,26 @@ class RegionForms:
             self._held[key] = _held(place, self._first[position], region, self.embedding)
         return self._held[key]
 
-    def of(self, regions: Sequence[Region], positions: range) -> tuple[Floats, Floats, list[Key]]:
-        """The embeddings of these positions: terms (letter + 1, region, position, width), errors
-        (region, position, width), and the key of each letter."""
+    def of(
+        self, regions: Sequence[Sequence[Held]], *, exact: bool = False
+    ) -> tuple[Any, Any, list[Key]]:
+        """The embeddings of regions, each given as what its positions hold: terms (letter + 1,
+        region, position, width), errors (region, position, width), and the key of each letter.
+        Exact terms are fractions."""
         width = self.embedding.model.spec.d_model
-        held = [[self.held(position, region) for region in regions] for position in positions]
-        keys = dict.fromkeys(key for row in held for one in row for key, _row in one.letters)
+        held = list(zip(*regions, strict=True))
+        keys = dict.fromkeys(key for row in held for one in row for key in one.keys)
         slots = {key: 1 + place for place, key in enumerate(keys)}
-        terms = np.zeros((1 + len(slots), len(regions), len(positions), width))
-        errors = np.zeros((len(regions), len(positions), width))
+        shape = 1 + len(slots), len(regions), len(held), width
+        terms: Any = np.full(shape, ZERO, dtype=object) if exact else np.zeros(shape)
+        errors = np.zeros(shape[1:])
         for place, row in enumerate(held):
             for one, cases in _grouped(row):
-                terms[0, cases, place] = one.middles
-                errors[cases, place] = one.errors
-                for (key, _exact), floats in zip(one.letters, one.rows, strict=True):
-                    terms[slots[key], cases, place] = floats
+                rows, unsure = one.exact if exact else one.floats
+                terms[0, cases, place] = rows[0]
+                errors[cases, place] = unsure
+                for key, values in zip(one.keys, rows[1:], strict=True):
+                    terms[slots[key], cases, place] = values
         return terms, errors, list(slots)
 
 
@@ -106,31 +108,25 @@ def _alike(one: Place, other: Place) -> bool:
     return one is other or (one.value == other.value and one.tokens == other.tokens)
 
 
-def letter_at(values: Values, value: int) -> Fraction:
-    """The letter of a variable, from -1 to 1, where the variable has this value."""
-    low, high = values[0], values[-1]
-    return Fraction(2 * value - low - high, high - low)
-
-
 def _held(place: Place, position: int, region: Region, embedding: Embedding) -> Held:
     numbers = numbers_at(place, region)
     if not numbers:
         raise NoText
     hull = embedding.of(place, numbers)
     middle = list(hull.base)
-    letters: list[tuple[Key, Row]] = []
+    letters: dict[Key, Row] = {}
     free: list[tuple[Key, Fraction, Fraction]] = []  # key, middle, reach: parts of the number
     if any(hull.slope):
         free = _parts(place.value, position, numbers, region)
     for key, centre, reach in free:
         middle = [m + centre * s for m, s in zip(middle, hull.slope, strict=True)]
         if reach:
-            letters.append((key, tuple(reach * s for s in hull.slope)))
+            letters[key] = tuple(reach * s for s in hull.slope)
     for k, (direction, (low, high)) in enumerate(zip(hull.directions, hull.ends, strict=True)):
         centre, reach = (low + high) / 2, (high - low) / 2
         middle = [m + centre * d for m, d in zip(middle, direction, strict=True)]
-        letters.append(((position, k), tuple(reach * d for d in direction)))
-    return _in_floats(tuple(middle), tuple(letters), hull.error)
+        letters[position, k] = tuple(reach * d for d in direction)
+    return _with_floats(tuple(letters), (tuple(middle), *letters.values()), hull.error)
 
 
 def _parts(
@@ -147,19 +143,12 @@ def _parts(
     return found
 
 
-def _in_floats(middle: Row, letters: tuple[tuple[Key, Row], ...], error: Row) -> Held:
-    width = len(middle)
-    rounded = list(error)
-    floats = []
-    for row in (middle, *(row for _key, row in letters)):
-        near = [float(x) for x in row]
-        rounded = [e + abs(x - Fraction(y)) for e, x, y in zip(rounded, row, near, strict=True)]
-        floats.append(near)
-    return Held(
-        middle,
-        letters,
-        error,
-        np.array(floats[0]),
-        np.array(floats[1:]).reshape(len(letters), width),
-        np.array([above(e) for e in rounded]),
-    )
+def _with_floats(keys: tuple[Key, ...], rows: Sequence[Row], error: Row) -> Held:
+    near = [[float(x) for x in row] for row in rows]
+    apart = list(error)
+    for row, floats in zip(rows, near, strict=True):
+        apart = [e + abs(x - Fraction(y)) for e, x, y in zip(apart, row, floats, strict=True)]
+    exact = np.empty((len(rows), len(error)), dtype=object)
+    exact[:] = rows
+    least, most = (np.array([above(e) for e in errors]) for errors in (error, apart))
+    return Held(keys, (exact, least), (np.array(near), most))

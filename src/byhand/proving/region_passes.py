@@ -19,26 +19,29 @@ import numpy.typing as npt
 from byhand import forward
 from byhand.evaluate import Admitted, work_out
 from byhand.model import Model
-from byhand.numbers.forms import Form, Forms, differences, ends
+from byhand.numbers.forms import Form, Forms, PreciseForms, differences, ends
+from byhand.numbers.forms.arithmetic import arithmetic_of
 from byhand.plan import Plan, keys_and_values
 from byhand.proving.domain import Region, Shape
 from byhand.proving.hulls import Embedding, above
 from byhand.proving.questions import Ahead, Bounded, Leads, Question
-from byhand.proving.region_forms import Key, RegionForms
+from byhand.proving.region_forms import Held, Key, RegionForms
 from byhand.proving.text_tables import Ids
 from byhand.worked import Worked
 
 Floats = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
 TOKENS = 0  # any id: embeddings are given
 
 
 class Weighed:
     """A model ready for passes in forms: its weights, admitted once, and its embedding."""
 
-    def __init__(self, model: Model, embedding: Embedding) -> None:
+    def __init__(self, model: Model, embedding: Embedding, *, precise: bool = False) -> None:
         self.model = model
         self.embedding = embedding
-        self.numbers = Forms()
+        self.precise = precise
+        self.numbers = PreciseForms() if precise else Forms()
         self.weights = Admitted(model.weights, self.numbers)
         for name in model.weights:  # before any text: weights known within ranges get letters
             if name.endswith(".score_table"):
@@ -80,9 +83,10 @@ class Weighed:
         found: Form = self.numbers.embed(table, ids, scale=scale)
         if not self.embedding.moved:
             return found
-        errors = found.errors.copy()
-        errors[0] = np.nextafter(errors[0] + above(self.embedding.moved), inf)
-        return Form(found.terms, errors)
+        still = np.zeros((1, *found.terms.shape[1:]))
+        moved: Form = self.numbers.given(still, still[0] + above(self.embedding.moved))
+        added: Form = self.numbers.add(found, moved)
+        return added
 
     def last(self, embedded: Form) -> Form:
         """The logits of the last position."""
@@ -112,7 +116,7 @@ class Weighed:
 class Findings:
     """What one pass found of several regions: for each a lead, and the numbers behind it."""
 
-    holds: npt.NDArray[np.bool_]  # (case,)
+    holds: Truths  # (case,)
     lead: Floats  # (case,): a lower bound of what must be positive, or at least a bound
     ahead: npt.NDArray[np.intp]  # (case,): the token that leads
     terms: Floats  # (letter + 1, case): of the least lead
@@ -120,11 +124,26 @@ class Findings:
     keys: list[Key | None]  # of the letters; None for those of weights
 
     @property
-    def fails(self) -> npt.NDArray[np.bool_]:
-        """(case,): whether the least lead is negative throughout the region."""
-        far = np.abs(self.terms[1:]).sum(axis=0) + self.errors.sum(axis=0)
-        found: npt.NDArray[np.bool_] = self.terms[0] + far * (1 + 1e-9) < 0
+    def fails(self) -> Truths:
+        """(case,): whether the least lead is negative throughout the region, nearly proven."""
+        found: Truths = self.terms[0] + self._far + self.errors[0] < 0
         return found
+
+    @property
+    def rounded(self) -> Truths:
+        """(case,): whether it is rounding that leaves the region open, rather than letters."""
+        far, unsure = self._far, self.errors[0]
+        found: Truths = ~self.holds & (unsure > 0) & ((self.terms[0] > far) | (unsure > far))
+        return found
+
+    @property
+    def _far(self) -> Floats:
+        """(case,): how far the lead is from its middle, because of letters."""
+        found: Floats = np.abs(self.terms[1:]).sum(axis=0) + self.errors[1:].sum(axis=0)
+        return found
+
+
+Holdings = list[list[Held]]  # by model and position
 
 
 class RegionPasses:
@@ -134,22 +153,26 @@ class RegionPasses:
         self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
         self.positions = range(len(shape.places))
 
-    def look_at(self, region: Region) -> None:
-        """Raises NoText where a place of the region has no token."""
-        for position in self.positions:
-            self.models[0][1].held(position, region)
+    @property
+    def weights_move(self) -> bool:
+        """Whether weights are known within ranges that have letters."""
+        return self.models[0][0].numbers.weight_letters > 0
 
-    def work(self, regions: Sequence[Region], questions: Sequence[Question]) -> Findings:
-        """What the questions, one for each region, are answered by one pass of each model."""
+    def held(self, region: Region) -> Holdings:
+        """What every position holds over a region, by model; NoText where one has no token."""
+        return [[forms.held(k, region) for k in self.positions] for _model, forms in self.models]
+
+    def work(self, held: Sequence[Holdings], questions: Sequence[Question]) -> Findings:
+        """What the questions about regions that hold this are answered, by a pass of each model."""
         found: Findings | None = None
-        for model, forms in self.models:
-            terms, errors, own = forms.of(regions, self.positions)
+        for which, (model, forms) in enumerate(self.models):
+            terms, errors, own = forms.of([one[which] for one in held], exact=model.precise)
             embedded = model.numbers.given(terms, errors)
             keys = [None] * model.numbers.weight_letters + own
             if isinstance(questions[0], Bounded):
-                value = spread(model.step(embedded, questions[0].address), len(regions))
+                value = spread(model.step(embedded, questions[0].address), len(held))
                 return bounded(value, keys, questions)
-            logits = spread(model.last(embedded), len(regions))
+            logits = spread(model.last(embedded), len(held))
             more = leads(logits, keys, questions, None if found is None else found.ahead)
             found = more if found is None else _both(found, more)
         assert found is not None
@@ -174,7 +197,7 @@ def leads(
     cases, vocab = logits.terms.shape[1:]
     led = np.ones((cases, vocab), dtype=bool)  # which tokens must be behind
     by = np.zeros(cases)
-    middles = logits.terms[0].copy()
+    middles = nearly(logits.terms[0]).copy()
     for case, question in enumerate(questions):
         match question:
             case Leads(tokens) if tokens is not None:
@@ -197,11 +220,9 @@ def leads(
         fine = (low > 0) | ((low == 0) & (np.arange(vocab) > front[:, None]))
     else:
         fine = low >= by[:, None]
-    terms = apart.terms[:, every, worst]
+    terms, errors = (nearly(part[:, every, worst]) for part in (apart.terms, apart.errors))
     terms[0] -= by
-    return Findings(
-        (fine | ~led).all(axis=1), lead, front, terms, apart.errors[:, every, worst], keys
-    )
+    return Findings((fine | ~led).all(axis=1), lead, front, terms, errors, keys)
 
 
 def bounded(value: Form, keys: list[Key | None], questions: Sequence[Question]) -> Findings:
@@ -211,21 +232,31 @@ def bounded(value: Form, keys: list[Key | None], questions: Sequence[Question]) 
     index: tuple[Any, ...] = tuple(
         np.array([one.index[axis] % side for one in asked]) for axis, side in enumerate(value.shape)
     )
-    sign = np.where([one.most for one in asked], -1.0, 1.0)
-    terms = value.terms[(slice(None), cases, *index)] * sign
-    errors = value.errors[(slice(None), cases, *index)].copy()
+    terms, errors = (part[(slice(None), cases, *index)] for part in (value.terms, value.errors))
+    low, high = ends(Form(terms, errors))
     if value.absent is not None:
-        hidden = np.broadcast_to(value.absent, value.terms.shape[1:])
-        absent = hidden[(cases, *index)]
-        terms[:, absent], errors[:, absent] = 0.0, 0.0
-    bounds = [one.bound if one.most else -one.bound for one in asked]
-    low = ends(Form(terms, errors))[0]
+        hidden = np.broadcast_to(value.absent, value.terms.shape[1:])[(cases, *index)]
+        low, high = np.where(hidden, 0.0, low), np.where(hidden, 0.0, high)
     lead = np.array([
-        below(Fraction(x) + bound) if isfinite(x) else -inf
-        for x, bound in zip(low.tolist(), bounds, strict=True)
+        _slack(one, Fraction(least), Fraction(most)) if isfinite(least) and isfinite(most) else -inf
+        for one, least, most in zip(asked, low.tolist(), high.tolist(), strict=True)
     ])  # fmt: skip
-    terms[0] += np.array([float(bound) for bound in bounds])
-    return Findings(lead >= 0, lead, np.zeros(len(asked), dtype=np.intp), terms, errors, keys)
+    sign = np.where([one.most for one in asked], -1.0, 1.0)
+    line = nearly(terms) * sign
+    line[0] -= sign * np.array([float(one.bound) for one in asked])
+    none = np.zeros(len(asked), dtype=np.intp)
+    return Findings(lead >= 0, lead, none, line, nearly(errors), keys)
+
+
+def _slack(asked: Bounded, low: Fraction, high: Fraction) -> float:
+    """How far a number between these ends is from its bound, on the right side; rounded down."""
+    return -above(high - asked.bound if asked.most else asked.bound - low)
+
+
+def nearly(part: Any) -> Floats:
+    """Terms or errors as floats, which are no bounds."""
+    found: Floats = np.array(arithmetic_of(part).nearly(part), dtype=np.float64)
+    return found
 
 
 def _both(one: Findings, other: Findings) -> Findings:
@@ -247,8 +278,3 @@ def _lined_up(rows: Floats, own: list[Key | None], keys: list[Key | None]) -> Fl
     for row, key in zip(rows[1:], own, strict=False):
         found[1 + keys.index(key)] += row
     return found
-
-
-def below(x: Fraction) -> float:
-    """A float that is at most x."""
-    return -above(-x)

@@ -184,7 +184,7 @@ class _Shape:
             self.restricted.add(item.written)
         if high - low > WIDEST:
             raise self.common.pattern.wrong(
-                _("{name} may be too many numbers").format(name=item.written),
+                _("{name} can have too many values").format(name=item.written),
                 expected=_("at most {count}").format(count=f"{WIDEST:,}"),
             )
         spelling, found, missing = self.common.spelling, dict[int, int](), ""

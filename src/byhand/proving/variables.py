@@ -120,7 +120,9 @@ def _names(key: str, node: Node) -> Iterable[tuple[str, int | None]]:
             yield checked(written, node), None
         else:
             raise node.wrong(
-                _("a variable has a name"), expected="a, a0..a9", found=written or _("nothing")
+                _("this is no name of a variable"),
+                expected="a, a0..a9",
+                found=written or _("nothing"),
             )
 
 
@@ -146,6 +148,12 @@ def _usable(name: str) -> bool:
 def _values(node: Node, tokens: Tokens) -> tuple[Values, bool] | None:
     """The values of a range or a list; None for a relation."""
     if isinstance(node, Scalar):
+        if not node.text.strip():
+            raise node.wrong(
+                _("a variable has no values"),
+                expected="0..9",
+                hint=_("inside braces, several names are written in quotes: {'a, b': 0..9}"),
+            )
         if match := _RANGE.fullmatch(node.text.strip()):
             return _between(int(match[1]), int(match[2]), node), False
     elif isinstance(node, List) and node.items:
@@ -266,7 +274,7 @@ def read_conditions(node: Node | None, found: Variables) -> None:
 def _compared(node: Scalar, index: int | None, found: Variables) -> list[Whole]:
     tree = _tree(node.text, node)
     if not isinstance(tree, ast.Compare):
-        raise node.wrong(_("a condition compares"), expected="a <= b, a + b == 9")
+        raise node.wrong(_("a condition is a comparison"), expected="a <= b, a + b == 9")
 
     def side(one: ast.expr) -> Whole:
         def stands_for(name: str) -> Whole:

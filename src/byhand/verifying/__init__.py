@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+from byhand.display import quoted
 from byhand.errors import InputError
 from byhand.language import _
 from byhand.model import Model
@@ -41,6 +42,12 @@ class Verification:
     leaves: int  # cases of the certificate
     texts: int | None  # of the domain; None where they are too many to count
     seconds: float
+
+    def __repr__(self) -> str:
+        if not self.accepted:
+            return f"<Verification: rejected, {quoted(self.reasons[0], 100)}>"
+        texts = "" if self.texts is None else f"{self.texts:,} text{'s' * (self.texts != 1)} in "
+        return f"<Verification: accepted, {texts}{self.leaves:,} case{'s' * (self.leaves != 1)}>"
 
 
 def verify(

@@ -11,12 +11,20 @@ from oracles.regions import choices, outside, random_region, worked_in_forms
 CASES = list(spread(24, seed=19))
 
 
-@pytest.mark.parametrize("numbers", [Forms, PreciseForms])
 @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
-def test_every_number_of_a_region_lies_in_its_form(case: Case, numbers: type[Forms]) -> None:
+def test_every_number_of_a_region_lies_in_its_form(case: Case) -> None:
+    check(case, Forms())
+
+
+@pytest.mark.parametrize("case", CASES[::4], ids=range(0, len(CASES), 4))
+def test_every_number_of_a_region_lies_in_its_form_in_arb(case: Case) -> None:
+    check(case, PreciseForms())
+
+
+def check(case: Case, numbers: Forms) -> None:
     number = CASES.index(case)
     region = random_region(case, number)
-    passed = worked_in_forms(region, numbers())
+    passed = worked_in_forms(region, numbers)
     for letters in choices(region, number, 2):
         for place in range(region.moves.shape[1]):
             assert not list(outside(region, passed, letters, place))

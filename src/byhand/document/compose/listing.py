@@ -13,6 +13,7 @@ from byhand.language import _
 
 if TYPE_CHECKING:
     from byhand.counting import Inventory, Line
+    from byhand.distinct import Held
     from byhand.model import Model
     from byhand.plan import Plan, Step
     from byhand.proof import Proof, Unproven
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST_UNPROVEN = 10  # numbers and tokens listed one by one
 MOST_TOKENS = 4  # candidates for the next token that are named
+FEW_ENTRIES = 2_000  # of weights whose tensors are listed one by one
 NARROW = 3  # significant digits of the distance between two logits
 
 
@@ -35,6 +37,33 @@ def inventory_parts(inventory: Inventory, weights_known: bool = False) -> Iterat
         columns = (Column(""), Column("", "formula"))
         rows = ((component_name(line, (line.layer,)), _formula(line)) for line in inventory.buffers)
         yield Grid(_("Buffers, which are needed but not learned:"), columns, tuple(rows))
+    if inventory.held is not None:
+        yield from held_parts(inventory.held)
+
+
+def held_parts(held: Held) -> Iterator[Part]:
+    """The different numbers that the weights hold: all together, and by tensor where few."""
+    whole_model = held.whole
+    yield Finding(
+        _("The weights hold {different} different numbers, zeros apart; {zeros} of {entries} "
+          "entries are 0.").format(
+            different=whole(whole_model.different),
+            zeros=whole(whole_model.zeros),
+            entries=whole(whole_model.entries),
+        )
+    )  # fmt: skip
+    if whole_model.entries <= FEW_ENTRIES:
+        columns = (
+            Column(_("weight")),
+            Column(_("different"), "number"),
+            Column(_("zeros"), "number"),
+            Column(_("entries"), "number"),
+        )
+        rows = (
+            (each.name, whole(each.different), whole(each.zeros), whole(each.entries))
+            for each in held.tensors
+        )
+        yield Grid("", columns, tuple(rows))
 
 
 def inventory_grid(inventory: Inventory, weights_known: bool) -> Grid:

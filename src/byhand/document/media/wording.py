@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from byhand.document.numerals import localised, short_number, written, written_cell
-from byhand.document.parts import Column, LensTable, Stop, StreamLine, Terms
+from byhand.document.parts import Answer, CaseTable, Column, LensTable, Stop, StreamLine, Terms
 from byhand.language import _
 
 SETTLED = "◂"
+ANSWERS = {"proven": "✓", "refuted": "✗", "open": "?"}
 MARKS = {
     "leaves": "↗",
     "returns": "↙",
@@ -81,6 +82,28 @@ def lens_columns(part: LensTable) -> tuple[Column, ...]:
     places = [_("place of {token}").format(token=part.tokens[0])] if part.placed else []
     first = (Column(_("after")), Column(_("leads")), *_numbers([_("probability")]), Column(""))
     return *first, *_numbers((*part.tokens, *places))
+
+
+def answer_words(part: Answer) -> str:
+    """The sentence of an answer with its numbers as the language writes them; texts of a
+    counterexample, which may look like numbers, stay as they are."""
+    return sentence(part.sentence) if part.kind == "refuted" else told(part.sentence)
+
+
+def edges(part: CaseTable, row: int, column: int) -> Iterator[str]:
+    """The sides of a square at which its case ends: top, left, bottom, right."""
+    own = part.rows[row][column]
+    for side, down, across in (
+        ("top", -1, 0),
+        ("left", 0, -1),
+        ("bottom", 1, 0),
+        ("right", 0, 1),
+    ):
+        at, place = row + down, column + across
+        inside = 0 <= at < len(part.rows) and 0 <= place < len(part.heads)
+        beside = part.rows[at][place] if inside else None
+        if beside is None or (beside.case, beside.kind) != (own.case, own.kind):
+            yield f"ends-{side}"
 
 
 def _numbers(heads: Iterable[str]) -> Iterable[Column]:

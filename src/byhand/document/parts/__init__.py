@@ -1,10 +1,11 @@
-"""The parts of a document: about forty kinds of things that can be shown.
+"""The parts of a document: about fifty kinds of things that can be shown.
 
     numbers   a number with its forms, address and working; tables of numbers; formulas
     steps     the pass: title, stages, steps, next tokens, loss
     drawn     tensors as colours, the way along the stream, sums as bars, pictures
     words     remarks, findings, facts, grids, what is left out
     verdicts  lines of somebody's working with their verdicts; reports, gradebooks
+    proofs    what holds for all texts: the answer, the domain, the cases
 
 A composer makes parts, a medium draws them.  `document.book` has the structure of a book (passages,
 pages, the figure).  Parts are data: expression trees, words in the reader's language, and arrays of
@@ -51,6 +52,17 @@ if TYPE_CHECKING:
         Word,
         WorkingLine,
     )
+    from byhand.document.parts.proofs import (
+        Answer,
+        CaseBox,
+        CaseSquare,
+        CaseTable,
+        CaseTree,
+        Decision,
+        DomainPicture,
+        PlaceCell,
+        TextShape,
+    )
     from byhand.document.parts.steps import (
         Candidate,
         Candidates,
@@ -81,16 +93,18 @@ if TYPE_CHECKING:
         | Curve
         | Remark | Finding | Facts | LeftOut | Grid
         | VerdictTable | VerdictReport | ClassTable
+        | Answer | DomainPicture | CaseTable | CaseTree
     )
 
 __all__ = [
-    "MASKED", "AttentionPattern", "Candidate", "Candidates", "Cell", "Choice", "Column",
-    "Curve", "CurveLine", "Definitions", "Drawing", "Facts", "Finding", "Floats", "Formula",
-    "Grid", "HeadPattern", "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line",
-    "Loss", "Matrix",
-    "NotWorked", "Number", "NumberRow", "NumberTable", "Part", "Piece", "Prediction",
-    "Predictions", "RegisterLine", "RegisterMap", "Remark", "Section", "Sign", "Stage", "StepPart",
-    "Stop", "StreamLine", "TermLine", "Terms", "Title", "Word", "WorkingLine",
+    "MASKED", "Answer", "AttentionPattern", "Candidate", "Candidates", "CaseBox", "CaseSquare",
+    "CaseTable", "CaseTree", "Cell", "Choice", "Column", "Curve", "CurveLine", "Decision",
+    "Definitions", "DomainPicture", "Drawing", "Facts", "Finding", "Floats", "Formula", "Grid",
+    "HeadPattern", "HeatStrip", "LeftOut", "LensLine", "LensTable", "Letter", "Line", "Loss",
+    "Matrix", "NotWorked", "Number", "NumberRow", "NumberTable", "Part", "Piece", "PlaceCell",
+    "Prediction", "Predictions", "RegisterLine", "RegisterMap", "Remark", "Section", "Sign",
+    "Stage", "StepPart", "Stop", "StreamLine", "TermLine", "Terms", "TextShape", "Title", "Word",
+    "WorkingLine",
 ]
 # fmt: on
 
@@ -102,6 +116,9 @@ _ROOMS = {  # each module is imported on first use of its parts
     "numbers": (
         "MASKED Cell Definitions Formula Letter Line Matrix Number NumberRow NumberTable "
         "Piece Sign Word WorkingLine"
+    ),
+    "proofs": (
+        "Answer CaseBox CaseSquare CaseTable CaseTree Decision DomainPicture PlaceCell TextShape"
     ),
     "steps": (
         "Candidate Candidates Choice Loss NotWorked Prediction Predictions Stage StepPart Title"

@@ -41,6 +41,10 @@ class Float64:
         found: Truths = x != 0
         return found
 
+    def exact(self, x: Data) -> bool:
+        """Whether every entry is one number: all floats are."""
+        return True
+
     def rounded(self, count: int) -> float:
         """The relative error of a sum of so many products; 0: nothing is rounded."""
         return rounding.gamma(count)
@@ -74,6 +78,10 @@ class Float64:
     def array(self, numbers: Sequence[Any]) -> Data:
         """An array of one axis."""
         return np.array(numbers, dtype=np.float64)
+
+    def of_floats(self, values: Data) -> Data:
+        """An array of floats, as they are."""
+        return values
 
     def of_number(self, number: Number) -> tuple[float, float]:
         """A float64 and a bound of its distance from the number; infinite beyond the range."""
@@ -128,6 +136,10 @@ class Precise:
         return np.array([entry != arb(0) or not entry.is_exact() for entry in x.ravel()],
                         dtype=bool).reshape(x.shape)  # fmt: skip
 
+    def exact(self, x: Data) -> bool:
+        """Whether every entry is one number, a ball of radius 0."""
+        return all(entry.is_exact() for entry in x.ravel())
+
     def rounded(self, count: int) -> float:
         """Nothing is rounded beside the balls."""
         return 0.0
@@ -164,6 +176,10 @@ class Precise:
         result = np.empty(len(numbers), dtype=object)
         result[:] = [number if isinstance(number, arb) else arb(number) for number in numbers]
         return result
+
+    def of_floats(self, values: Data) -> Data:
+        """An array of floats, exactly."""
+        return self.array(values.ravel().tolist()).reshape(values.shape)
 
     def of_number(self, number: Number) -> tuple[arb, arb]:
         """A ball of the working precision, without an error beside it."""

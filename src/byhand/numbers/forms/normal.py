@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from flint import arb, arb_series, ctx
+from flint import arb, ctx
 
 from byhand.numbers.forms.rounding import FLOOR, UNIT, Data
 
@@ -43,10 +43,16 @@ def _table() -> tuple[Data, Data]:
     return coefficients, errors
 
 
-def _tail_series(center: arb, length: int) -> arb_series:
-    """The series of erfc(y/√2)/2 around a point, or a ball of points."""
-    root = arb(2).sqrt()
-    return arb_series([center / root, 1 / root], prec=length).erfc() / 2
+def _tail_series(center: arb, length: int) -> list[arb]:
+    """The series of Q(y) = erfc(y/√2)/2 around a point, or a ball of points.
+
+    Q′ = -φ, and φ′ = -y·φ gives the coefficients of φ one by one.
+    """
+    density = [(-center * center / 2).exp() / (2 * arb.pi()).sqrt()]
+    for k in range(length - 2):
+        before = density[k - 1] if k else arb(0)
+        density.append(-(center * density[k] + before) / (k + 1))
+    return [(center / arb(2).sqrt()).erfc() / 2, *(-a / (k + 1) for k, a in enumerate(density))]
 
 
 def normal_share(x: Data) -> tuple[Data, Data]:

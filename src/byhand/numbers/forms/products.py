@@ -47,9 +47,12 @@ def _product(x: Form, y: Form, times: Times, count: int) -> Form:
     letters = max(len(x.terms), len(y.terms))
     terms = _linear_part(x.terms, y.terms, times)
     unsure = x.errors
-    if relative := arithmetic.rounded(count + letters + 8):
+    relative = arithmetic.rounded(count)  # where one factor has no letters, each term is one sum
+    if min(len(x.terms), len(y.terms)) > 1:
+        relative = 4 * arithmetic.rounded(count + letters + 8)
+    if relative:
         unsure = unsure.copy()
-        unsure[0] += size_x * (4 * relative)
+        unsure[0] += size_x * relative
     beside = size_y + total(y.errors)
     floor: Data | float = count * FLOOR
     if count == 1:  # zeros stay zeros

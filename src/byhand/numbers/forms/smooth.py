@@ -19,6 +19,8 @@ from byhand.numbers.forms.normal import normal_share
 from byhand.numbers.forms.rounding import FLOOR, UNIT, Data, quiet, slack
 
 NARROW = 2.0**-8  # radii up to which the tangent is best, wherever it is
+SLOPE_ERROR = 2.0**-40  # far above what 20 roundings of numbers below 100 can do
+BELL = 0.3989422804014327  # 1/√(2π), rounded
 GELU_FACTOR, GELU_CUBIC = 1.5957691216057308, 0.044715  # 2·√(2/π), rounded
 
 
@@ -27,8 +29,7 @@ class Smooth:
     """One of the functions: how it is worked out, and what is known of it everywhere."""
 
     share: Callable[[Data], tuple[Data, Data]]  # g and a bound of its error
-    slope: Callable[[Data, Data], Data]  # f′, given x and g; a guess is enough
-    slope_error: float  # of the guess
+    slope: Callable[[Data, Data], Data]  # f′, within SLOPE_ERROR, given x and g
     bent: float  # |f″| is at most this
     depth: float  # f is at most this below relu, and never above
     least: tuple[float, float]  # the smallest value is taken between these
@@ -52,43 +53,32 @@ def _gelu_tanh_share(x: Data) -> tuple[Data, Data]:
     return _sigmoid(twice, np.abs(twice) * (16 * UNIT))
 
 
-def _bell(x: Data) -> Data:
-    bell: Data = 0.3989422804014327 * np.exp(-0.5 * np.minimum(x * x, 1e4))
-    return bell
+def _silu_slope(x: Data, share: Data) -> Data:
+    """s·(1 + x·(1 - s)), with 1 - s worked out at -x, so that no digits cancel."""
+    rest, _error = _silu_share(-x)
+    slope: Data = share * (1 + np.clip(x, -700.0, 700.0) * rest)
+    return slope
 
 
 def _gelu_tanh_slope(x: Data, share: Data) -> Data:
     inner = np.clip(x, -30.0, 30.0)
+    rest, _error = _gelu_tanh_share(-inner)
     steep: Data = GELU_FACTOR * (1 + 3 * GELU_CUBIC * inner * inner)
-    steep *= inner * share * (1 - share)
+    steep *= inner * share * rest
     return share + steep
 
 
+def _gelu_slope(x: Data, share: Data) -> Data:
+    inner = np.clip(x, -37.0, 37.0)
+    return share + inner * BELL * power(inner * inner * -0.5)
+
+
 FUNCTIONS: Mapping[str, Smooth] = {
-    "silu": Smooth(
-        _silu_share,
-        lambda x, share: share + np.clip(x, -700, 700) * share * (1 - share),
-        2.0**-40,
-        bent=0.51,
-        depth=0.27847,
-        least=(-1.2785, -1.2784),
-    ),
+    "silu": Smooth(_silu_share, _silu_slope, bent=0.51, depth=0.27847, least=(-1.2785, -1.2784)),
     "gelu_tanh": Smooth(
-        _gelu_tanh_share,
-        _gelu_tanh_slope,
-        2.0**-36,
-        bent=0.81,
-        depth=0.17005,
-        least=(-0.7527, -0.7524),
+        _gelu_tanh_share, _gelu_tanh_slope, bent=0.81, depth=0.17005, least=(-0.7527, -0.7524)
     ),
-    "gelu": Smooth(
-        normal_share,
-        lambda x, share: share + np.clip(x, -40, 40) * _bell(x),
-        2.0**-40,
-        bent=0.8,
-        depth=0.16998,
-        least=(-0.7518, -0.7517),
-    ),
+    "gelu": Smooth(normal_share, _gelu_slope, bent=0.8, depth=0.16998, least=(-0.7518, -0.7517)),
 }
 
 
@@ -99,7 +89,7 @@ def activated(x: Form, kind: str) -> Form:
     middle, far = x.terms[0], radius(x)
     value, error, share = _at(f, middle)
     slope = f.slope(middle, share)
-    tangent = far * (far * (f.bent / 2) + f.slope_error) * slack(4) + error
+    tangent = far * (far * (f.bent / 2) + SLOPE_ERROR) * slack(4) + error
     if far.max(initial=0.0) <= NARROW:
         return bent(x, value, slope, tangent)
     low, high = ends(x)

@@ -71,7 +71,7 @@ class System(Places):
             own = np.concatenate((own[:1], skipped, own[1:]))
         if errors is not None:
             more = np.asarray(errors, dtype=np.float64)
-            unsure[0] += self.arithmetic.array(more.ravel().tolist()).reshape(more.shape)
+            unsure[0] += self.arithmetic.of_floats(more)
             self.arithmetic.covered(unsure, 2)
         return settled(own, unsure)
 

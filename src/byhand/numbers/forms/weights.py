@@ -26,7 +26,7 @@ def known_floats(data: Any, arithmetic: Arithmetic) -> Form:
     if not np.isfinite(values).all():
         found = values[~np.isfinite(values)].ravel()[0]
         raise InputError(_("not a finite number"), found=str(float(found)))
-    terms = arithmetic.array(values.ravel().tolist()).reshape(1, 1, *values.shape)
+    terms = arithmetic.of_floats(values)[None, None]
     return Form(terms, arithmetic.zeros(terms.shape))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from byhand.document import parts, words
 from byhand.document.mathematics import cell_tree, form_lines, settled
-from byhand.document.media.html import explained, strips, tables
+from byhand.document.media.html import explained, proofs, strips, tables
 from byhand.document.media.html.curves import curve
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.mathml import token
@@ -237,4 +237,8 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], Iterable[Markup]]] = {
     parts.Grid: lambda part, pen: explained.grid(part),
     VerdictTable: tables.checked_table,
     parts.Section: section,
+    parts.Answer: lambda part, pen: [proofs.answer(part)],
+    parts.DomainPicture: lambda part, pen: [proofs.domain(part)],
+    parts.CaseTable: lambda part, pen: proofs.case_table(part),
+    parts.CaseTree: lambda part, pen: proofs.case_tree(part),
 }

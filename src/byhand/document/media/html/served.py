@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from byhand.document.book import Book, Passage, Spine
 from byhand.document.media.html.figure import Figures
@@ -12,8 +12,9 @@ from byhand.document.media.html.markup import Markup, element, joined
 from byhand.document.media.html.mathml import Mathml
 from byhand.document.media.html.numbers import Inscriber
 from byhand.document.media.html.page import EXPLAINED, pages
+from byhand.document.media.html.parts import draw
 from byhand.document.media.html.passages import passage_body
-from byhand.document.parts import Number
+from byhand.document.parts import Number, Part
 from byhand.expression import Expression
 from byhand.language import _
 
@@ -46,6 +47,12 @@ def working(number: Number, *, decimals: bool) -> Markup:
 def line(tree: Expression) -> Markup:
     """A line to be worked out, in short names."""
     return Mathml(_(".")).broken("=", tree)
+
+
+def parts(shown: Iterable[Part]) -> Markup:
+    """Parts of a document, without numbers to click."""
+    pen = Inscriber(Mathml(_("."), finite=True))
+    return joined(piece for part in shown for piece in draw(part, pen))
 
 
 def map_of(

@@ -21,6 +21,7 @@ from byhand.numbers.enclosed.enclosure import Enclosure
 if TYPE_CHECKING:
     from byhand.comparing import StepComparison
     from byhand.counting import Inventory, Line
+    from byhand.distinct import Held
     from byhand.document.compose.comparison import Compared
     from byhand.generating import Chosen, Generation
     from byhand.model import Model
@@ -166,7 +167,15 @@ def inventory_data(inventory: Inventory) -> dict[str, Any]:
         "lines": [_line(line) for line in inventory.lines],
         "buffers": [_line(line) for line in inventory.buffers],
         "numbers": inventory.numbers,
+        "held": None if inventory.held is None else _held(inventory.held),
     }
+
+
+def _held(held: Held) -> dict[str, Any]:
+    """The different numbers of the weights, of all together and of each tensor."""
+    whole = plain(held.whole)
+    del whole["name"]
+    return {**whole, "tensors": [plain(each) for each in held.tensors]}
 
 
 def _line(line: Line) -> dict[str, Any]:

@@ -350,6 +350,13 @@ def _explained(terminal: Terminal, part: Any) -> Iterator[str]:
     return explanation.lines(terminal, part)
 
 
+def _proven(terminal: Terminal, part: Any) -> Iterator[str]:
+    """A part of a proof, drawn by a module that is imported only for proofs."""
+    from byhand.document.media.terminal import proofs
+
+    return proofs.lines(terminal, part)
+
+
 Terminal.drawn = {
     "Title": Terminal.title,
     "Stage": Terminal.stage,
@@ -366,6 +373,7 @@ Terminal.drawn = {
     "LeftOut": Terminal.left_out,
     **dict.fromkeys(("VerdictReport", "ClassTable"), _verdicts),
     **dict.fromkeys(("Section", "Terms", "LensTable", "NumberTable", "Drawing"), _explained),
+    **dict.fromkeys(("Answer", "DomainPicture", "CaseTable", "CaseTree"), _proven),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from byhand.document import parts
 from byhand.document.media.html.curves import curve_on_paper
 from byhand.document.media.html.plane import figure
-from byhand.document.media.typst import explained, strips
+from byhand.document.media.typst import explained, proofs, strips
 from byhand.document.media.typst.numbers import Inscriber
 from byhand.document.media.typst.quoting import (
     array,
@@ -265,4 +265,8 @@ _DRAWN: dict[type, Callable[[Any, Inscriber], str]] = {
     parts.LeftOut: _told_left_out,
     parts.Grid: lambda part, pen: explained.grid(part),
     VerdictTable: checked_table,
+    parts.Answer: lambda part, pen: proofs.answer(part),
+    parts.DomainPicture: lambda part, pen: proofs.domain(part),
+    parts.CaseTable: lambda part, pen: proofs.case_table(part),
+    parts.CaseTree: lambda part, pen: proofs.case_tree(part),
 }

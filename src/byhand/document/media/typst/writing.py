@@ -19,7 +19,7 @@ from byhand.errors import InputError
 from byhand.language import _
 
 ACCESSIBLE = "ua-1"
-DESIGN = ("book.typ", "explained.typ")
+DESIGN = ("book.typ", "explained.typ", "proofs.typ")
 
 
 def write_pdf(book: Book, path: str | os.PathLike[str]) -> None:
