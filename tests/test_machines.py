@@ -6,11 +6,18 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
+import yaml
+from benchmarks.machines import MACHINES, Machine, confirmed
 
 import byhand
 from byhand.model import Model
+from byhand.proving.claims import Next
+from byhand.proving.properties import read_property
+from byhand.proving.search import prove
+from byhand.train.corpora.verbs import questions
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SAMPLES = Random(19)
@@ -28,7 +35,7 @@ def said(model: Model, texts: Iterable[Words], last: int = 1) -> list[Words]:
     for trace in byhand.traces(model, map(" ".join, texts), numbers="digits 3", only="next"):
         assert trace.next is not None
         assert all(one.proven and not one.tied for one in trace.next[-last:])
-        found.append(tuple(model.vocabulary.tokens[one.id or 0] for one in trace.next[-last:]))
+        found.append(tuple(model.outputs.tokens[one.id or 0] for one in trace.next[-last:]))
     return found
 
 
@@ -74,7 +81,7 @@ def test_the_adder_knows_its_sums_exactly() -> None:
     trace = byhand.trace(opened("adder"), " ".join(text), numbers="exact")
     assert trace["block.0.attn.add"][21:, 1].tolist() == [0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 10]
     assert trace["block.0.attn.add"][21:, 2].tolist() == [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]
-    assert trace["block.1.mlp.add"][21:, 1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert trace["block.2.mlp.add"][21:, 1].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 # ---------------------------------------------------------------------- one token each
@@ -134,3 +141,71 @@ def test_the_sorter_sorts() -> None:
     lists = [*drawn("0123", [5] * 40), *(tuple(digit * 5) for digit in "0123"), tuple("32100")]
     texts = [(*numbers, ">", *sorted(numbers)[:-1]) for numbers in lists]
     assert said(opened("sorter"), texts, 5) == [tuple(sorted(numbers)) for numbers in lists]
+
+
+# ---------------------------------------------------------------------- proofs
+
+# The texts of each property, or as many of them as a test has time for; the fault shows in them.
+FEWER: dict[str, Any] = {
+    "adder": {
+        "pattern": "7 9 9 9 9 9 9 9 {a1} {a0} + 2 0 0 0 0 0 0 0 {b1} {b0} =",
+        "where": {"a0..a1": "0..9", "s0..s1": "0..18", "b0..b1": "s - a in 0..9"},
+    },
+    "thermometer": "(?<sign>[+ -]) (?<degrees>[0 1] [0 9] [0 9])",
+    "majority": {"up to": "6"},
+    "induction": "a [b c]{8} a",
+    "brackets": {
+        "pattern": r"(?<steps>(\( \)){4} [\( \)]{8})",
+        "spelling": {"1": "(", "-1": ")"},
+    },
+    "minigpt": "<en> yesterday ([I we] | you all) work -ed =",
+}
+
+
+def claimed(machine: Machine) -> dict[str, Any]:
+    """A property as a table, with fewer texts where there are many."""
+    tree: dict[str, Any] = yaml.load(machine.claimed.read_text("utf-8"), yaml.BaseLoader)
+    if machine.name == "adder":
+        tree["claim"] = {"continuation": "digits(9999999900 + number(s[::-1]), 11)"}
+    if machine.name == "minigpt":
+        program = (EXAMPLES / "verbs.py").read_text("utf-8")
+        tree["claim"] = {"continuation": {"file": "verbs.py", "content": program}}
+    return {**tree, "texts": FEWER.get(machine.name, tree["texts"])}
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one.name)
+def test_a_property_is_proven(machine: Machine) -> None:
+    found = prove(read_property(claimed(machine), machine.opened()))
+    assert found.answer == "proven", found.why
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one.name)
+def test_a_planted_fault_has_a_counterexample(machine: Machine) -> None:
+    faulty = machine.fault.planted(machine.opened())
+    found = prove(read_property(claimed(machine), faulty))
+    assert found.counterexample is not None, found.why
+    assert confirmed(faulty, found.counterexample)
+
+
+def test_the_coarse_adder_is_refuted() -> None:
+    coarse = opened("adder-coarse")
+    found = prove(read_property(EXAMPLES / "adder.property.yaml", coarse)).counterexample
+    assert found is not None
+    assert confirmed(coarse, found)
+
+
+def test_the_property_of_minigpt_is_about_its_whole_corpus() -> None:
+    goals = read_property(EXAMPLES / "minigpt.property.yaml").goals
+    asked = set()
+    for goal in goals:
+        assert goal.shape.whole is not None
+        assert isinstance(goal.claim, Next)
+        for assigned in goal.shape.whole.assignments():
+            asked.add((goal.shape.whole.text(assigned), goal.claim.answers.at(assigned)))
+    corpus = [*questions("train"), *questions("validation")]
+    assert len(corpus) == 432
+    assert asked == {
+        ((*one.prompt, *one.answer[:place]), (token,))
+        for one in corpus
+        for place, token in enumerate(one.answer)
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -176,14 +176,11 @@ def texts_up_to(length: int = 4) -> Outcome:
     return Outcome(property, PROVEN, trees, 3.25, 2_800)
 
 
-@cache
-def listed_texts() -> Outcome:
-    """A few texts of a list, one goal."""
-    source = {
-        "texts": ["5 4", "1 1", "0 6"],
-        "claim": {"next": {"table": {"5 4": "2", "1 1": "2", "0 6": "6"}}},
-    }
-    property = read_property(source, clock())
+def listed_texts(answers: Mapping[str, str] | None = None) -> Outcome:
+    """A few texts of a list, each with its own answer."""
+    answers = answers or {"5 4": "2", "1 1": "2", "0 6": "6"}
+    source = {"texts": list(answers), "claim": {"next": {"table": dict(answers)}}}
+    property = read_property(source, replace(clock(), spec=replace(clock().spec, context=12)))
     trees = tuple(each(goal.shape.whole) for goal in property.goals)
     return Outcome(property, PROVEN, trees, 0.01, 1)
 

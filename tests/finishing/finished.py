@@ -62,6 +62,8 @@ def _run(path: Path, folder: Path, call: Call) -> str:
     ]
     if call.command in ("check", "book"):
         write_claims(path, folder, call.seed)
+    if call.command in ("prove", "verify"):
+        write_proof(path, folder, call.seed)
     before = set(folder.rglob("*"))
     done = _called(call.command, str(path), *arguments)
     written = sorted(each for each in folder.rglob("*") if each not in before and each.is_file())
@@ -126,6 +128,29 @@ def write_claims(path: Path, folder: Path, seed: int) -> None:
     (folder / "claims.csv").write_text("\n".join(lines) + "\n", "utf-8")
     if trace is not None:
         _called("trace", str(path), "--float", "float32", "--out", str(folder / "golden"))
+
+
+def write_proof(path: Path, folder: Path, seed: int) -> None:
+    """A property of the model's own text, its certificate, partly spoiled, and a function."""
+    random = Random(seed)
+    (folder / "answers.py").write_text("def answer(text):\n    return text[-1]\n", "utf-8")
+    (folder / "asked.yaml").write_text("texts: {length: 1}\nclaim: constant\n", "utf-8")
+    proof = folder / "proof.json"
+    try:
+        opened = byhand.open_model(path)
+        trace = byhand.trace(opened, digits=3, only="next")
+        comes = None if trace.next is None else trace.next[-1].id
+        if comes is not None and opened.text is not None:
+            said = [opened.text]
+            byhand.prove(
+                opened, texts=said, next=[opened.vocabulary.tokens[comes]], seconds=3
+            ).save(proof)
+    except ByhandError:
+        pass
+    if proof.exists() and random.random() < 0.3:
+        data = proof.read_bytes()
+        at = random.randrange(len(data))
+        proof.write_bytes(data[:at] + random.choice((b"", b"7", b"}")) + data[at + 1 :])
 
 
 def _worked(path: Path, format: str) -> Trace | None:

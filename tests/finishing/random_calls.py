@@ -32,7 +32,9 @@ SYSTEMS: tuple[tuple[str, ...], ...] = (
 COMPARED = tuple(("--digits", "5", "--float", each) for each in FORMATS)
 ASKED_FOR = ("values", "shapes,counts", "gradients", "step", "values,gradients,step")
 CLAIMS = ("claims.yaml", "claims.json", "claims.csv", "claims.npz", "golden")
-COMMANDS = ("trace", "check", "explain", "book", "generate", "count", "serve", "step")
+COMMANDS = (
+    "trace", "check", "explain", "book", "generate", "count", "serve", "step", "prove", "verify",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -271,6 +273,60 @@ def _step(choosing: Choosing) -> Call:
     return choosing.made()
 
 
+FORMS = ("{0}", "{0} {0}", "[{0} {1}]", ". {1}", "(?<a>[{0} {1}]) .", "[{0}", "{{a}} {0}")
+NEXT = ("{0}", "{0} {1}", "text[-1]", "text[0] if len(text) > 1 else {0!r}", "a", "1 +", "parity")
+MOVED = (("--printed", "3"), ("--within", "1/1000"), ("--known-to", "bfloat16"),
+         ("--rounded-to", "float16"))  # fmt: skip
+
+
+def _prove(choosing: Choosing) -> Call:
+    random = choosing.random
+    words = [choosing.word(), choosing.word()]
+    if random.random() < 0.5:
+        choosing.option("--texts", random.choice(FORMS).format(*words), 1)
+        choosing.option("--where", random.choice(("a: 0..2", "a: 0..1", "a: 1..2", "a")), 0.2)
+    else:
+        choosing.option(random.choice(("--up-to", "--length")), str(random.randint(1, 2)), 0.97)
+        choosing.option("--of", " ".join(words), 0.4)
+    for option, value in random.choices(_claims(choosing, words), k=random.choice((1,) * 9 + (2,))):
+        choosing.flag(option, 1) if value is None else choosing.option(option, value, 1)
+    choosing.option(*random.choice(MOVED), 0.4)
+    choosing.option("--moved", "0.001", 0.1)
+    choosing.option("--certificate", "@proof.json", 0.4)
+    choosing.option("--resume", "@proof.journal", 0.2)
+    choosing.option("--html", "@proof.html", 0.3)
+    choosing.option("--pdf", "@proof.pdf", 0.03)
+    choosing.option("--jobs", "1", 1)
+    choosing.option("--seconds", "3", 1)
+    choosing.flag("--json")
+    _language(choosing)
+    return choosing.made()
+
+
+def _claims(choosing: Choosing, words: list[str]) -> list[tuple[str, str | None]]:
+    random = choosing.random
+    return [
+        ("--next", random.choice(NEXT).format(*words)),
+        ("--continuation", random.choice(("copy", words[0], " ".join(words)))),
+        ("--file", random.choice(("@answers.py", "@nowhere.py"))),
+        ("--lead", random.choice(("{0} over {1} by 1/100", "{0} over {1}", "{0}")).format(*words)),
+        ("--at", choosing.address() + random.choice((" >= -1", " <= 1/3", ""))),
+        ("--agree", random.choice(("@odd.yaml", "tiny"))),
+        ("--constant", None),
+        ("--unmoved", None),
+    ]
+
+
+def _verify(choosing: Choosing) -> Call:
+    """A certificate, whole or spoiled, that was written for the call."""
+    choosing.arguments.append("@proof.json")
+    choosing.option("--property", "@asked.yaml", 0.3)
+    choosing.option("--jobs", "1", 1)
+    choosing.flag("--json")
+    _language(choosing)
+    return choosing.made()
+
+
 def _count(choosing: Choosing) -> Call:
     choosing.flag("--json", 0.5)
     _language(choosing)
@@ -281,6 +337,7 @@ def _count(choosing: Choosing) -> Call:
 
 ANSWERED = (
     "look", "number", "weight", "trace", "compare", "practice", "explain", "file", "share", "learn",
+    "prove",
 )  # fmt: skip
 SAID = ("", "exact", "digits 5", "decimals 2", *FORMATS)
 EDITS = {"norm.eps": "1/9", "context": "3", "heads": "2", "kv_heads": "1", "scale": "1/2",
@@ -310,6 +367,11 @@ def _serve(choosing: Choosing) -> Call:
     if question == "practice":
         request["seed"] = random.randrange(5)
         request["reveal"] = random.random() < 0.5
+    if question == "prove":
+        request["texts"] = random.choice(("1", "2", "up to 2", "7"))
+        request["claim"] = random.choice((None, "table", "next", "function", "constant"))
+        request["token"] = choosing.word()
+        request["expression"] = random.choice(("text[-1]", "text[0]", "(a + b) % 2", "nothing"))
     if question == "learn":
         request["gradients"] = random.random() < 0.5
     if question == "trace" and random.random() < 0.5:
@@ -340,4 +402,5 @@ def _state(choosing: Choosing) -> dict[str, Any]:
 
 
 MAKERS = {"trace": _trace, "check": _check, "explain": _explain, "book": _book,
-          "generate": _generate, "count": _count, "serve": _serve, "step": _step}  # fmt: skip
+          "generate": _generate, "count": _count, "serve": _serve, "step": _step, "prove": _prove,
+          "verify": _verify}  # fmt: skip

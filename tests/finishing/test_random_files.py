@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 from finished import finish
-from random_calls import CLAIMS, SAID, SYSTEMS, Call, random_call
+from random_calls import CLAIMS, COMMANDS, SAID, SYSTEMS, Call, random_call
 from random_files import RandomFile, random_files
 
 from byhand.cli import main
@@ -27,9 +27,10 @@ BATCH = 15
 CHEAP = ("trace", "check", "explain", "serve", "generate", "step")
 EVERY_BOOK = 8  # a book takes as long as ten traces
 EVERY_COUNT = 10
+EVERY_PROOF = 3
 LEAST_ANSWERED = 10  # of the calls of a batch: refusals alone would prove little
 CALLS_DRAWN = 8  # of which the one is made that has most new options
-WITHOUT_MODEL = {"--help", "--version"}
+WITHOUT_MODEL = {"--help", "--version", "--cluster"}
 
 Drawn = tuple[int, RandomFile, tuple[Call, ...]]
 
@@ -56,6 +57,8 @@ def _commands(place: int) -> list[str]:
         chosen.append("book")
     if place % EVERY_COUNT == 0:
         chosen.append("count")
+    if place % EVERY_PROOF == 0:
+        chosen.append("prove" if place % (4 * EVERY_PROOF) else "verify")
     return chosen
 
 
@@ -77,7 +80,7 @@ def test_the_files_have_every_part_of_the_grammar() -> None:
     assert sorted(possible - answered) == []
 
 
-@pytest.mark.parametrize("name", ["trace", "check", "explain", "book", "generate", "count", "step"])
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "serve"])
 def test_the_calls_have_every_option_of_a_command(name: str) -> None:
     command = main.commands[name]
     options = {param.opts[-1] for param in command.params if param.opts[-1].startswith("--")}

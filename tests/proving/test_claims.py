@@ -11,6 +11,7 @@ import pytest
 from property_samples import MACHINE, answers, machine, read
 
 from byhand.errors import InputError
+from byhand.files.making import make_model
 from byhand.proving.claims import Agree, AtLeast, Lead, Next, Same, Unmoved
 from byhand.proving.domain import Computed, Region
 from byhand.proving.properties import Property, read_property
@@ -203,6 +204,29 @@ def test_texts_of_one_form_are_continued_by_the_same_number_of_tokens() -> None:
     with pytest.raises(InputError) as caught:
         answers(found)
     assert caught.value.message == "the continuations have different lengths"
+
+
+def test_a_continuation_is_not_dropped_where_no_text_is_found() -> None:
+    texts = {"pattern": "(?<a>[0-9]{20})", "conditions": ["2*a[0] + 2*a[1] + 2*a[2] == 5"]}
+    with pytest.raises(InputError) as caught:
+        read(texts=texts, claim={"continuation": "A B"})
+    assert caught.value.message == "no text was found to continue"
+
+
+def test_a_model_may_answer_with_words_of_its_own() -> None:
+    model = make_model(
+        {"d_model": 2, "layers": 0, "head": {"tied": False}},
+        {"embed.token": [[1, 0], [0, 1]], "head": [[1, 0, 0], [0, 1, 0]]},
+        ["0", "1"],
+        outputs=["yes", "no", "1"],
+    )
+    found = read(model, texts="(?<a>[0 1])", claim={"next": "'yes' if a else 'no'"})
+    assert [found.goals[0].claim.answers.at({"a": a}) for a in (0, 1)] == [(1,), (0,)]  # type: ignore[union-attr]
+    read(model, texts="(?<a>[0 1])", claim={"continuation": "1 yes"})
+    with pytest.raises(InputError) as caught:
+        read(model, texts="(?<a>[0 1])", claim={"continuation": "yes 1"})
+    assert caught.value.message == "'yes' is not in the vocabulary"
+    assert caught.value.hint == "only the last token may be a word that no text has"
 
 
 # ------------------------------------------------------------------------------- other claims

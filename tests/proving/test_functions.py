@@ -192,6 +192,39 @@ def test_a_file_holds_nothing_else(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["SEEN = []\ndef answer(a):\n    SEEN.append(a)\n    return len(SEEN)",
+     "SEEN = {}\ndef answer(a):\n    SEEN[a] = 1\n    return len(SEEN)",
+     "SEEN = [[]]\ndef answer(a):\n    SEEN[0].append(a)\n    return len(SEEN[0])"],
+)  # fmt: skip
+def test_a_function_remembers_nothing(text: str) -> None:
+    call = compile_file(text, ("a",)).call
+    with pytest.raises((TypeError, AttributeError)):
+        call(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("S = zip((1, 2), (3, 4))\ndef answer(a): return len(list(S))", "S can be used up"),
+        ("S = (n for n in (1, 2))\ndef answer(a): return sum(S)", "S can be used up"),
+        ("def f(a, seen=[]): return a\ndef answer(a): return f(a)",
+         "a function cannot be defined like this"),
+        ("def answer(a): return (lambda s=[]: s)", "a function cannot be defined like this"),
+    ],
+)  # fmt: skip
+def test_what_calls_could_share_and_change_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        compile_file(text, ("a",))
+    assert caught.value.message == message
+
+
+def test_tables_of_a_file_can_be_read() -> None:
+    text = "T = {'x': [1, 2], 'y': {3}}\ndef answer(a): return T['x'][1] + len(T.get('y'))"
+    assert compile_file(text, ("a",)).call(0) == 3
+
+
+@pytest.mark.parametrize(
     "body",
     ["while True:\n        pass", "x = 'x'\n    for i in range(99): x = x + x",
      "x = 3\n    for i in range(99): x = x * x", "x = [1]\n    for i in range(99): x.extend(x)",

@@ -88,7 +88,8 @@ def test_a_relation_between_places_cancels_by_algebra() -> None:
     )
     whole = shape.whole
     assert isinstance(whole, Region)
-    terms, errors, keys = RegionForms(shape, Embedding(model)).of([whole], range(2))
+    forms = RegionForms(shape, Embedding(model))
+    terms, errors, keys = forms.of([[forms.held(position, whole) for position in range(2)]])
     assert keys == ["a", "s"]
     assert not errors.any()
     total = terms.sum(axis=2)[:, 0, 0]  # of the digits' column

@@ -71,7 +71,11 @@ def test_rounding_is_that_of_the_format(value: Fraction, format: str) -> None:
     assert rounded(value, FORMATS[format]) == Fraction(nearest(value, FORMATS[format]))
 
 
-@given(st.integers(1, 2**15 - 200), st.booleans())
+patterns = st.integers(1, 2**15 - 200)  # of the bits of a bfloat16
+powers = patterns.map(lambda bits: bits & ~127)  # without a fraction: powers of two, and 0
+
+
+@given(st.one_of(patterns, powers), st.booleans())
 def test_known_to_bfloat16_are_all_numbers_that_round_to_the_stored_one(
     bits: int, negative: bool
 ) -> None:

@@ -120,6 +120,10 @@ def test_relations_may_be_written_in_any_order_and_of_each_other() -> None:
     ]  # fmt: skip
 
 
+def test_a_relation_keeps_its_range_where_more_tokens_exist() -> None:
+    assert domain("{a} {b}", where={"a": "0..9", "b": "9 - a in 2..4"}) == ["5 4", "6 3", "7 2"]
+
+
 def test_a_relation_that_no_place_holds_keeps_its_range() -> None:
     where = {"a, b": "0..4", "sum_of_both": "a + b in 3..4"}
     found = domain("{a} {b}", where=where)
@@ -299,6 +303,8 @@ def test_a_mistake_in_a_condition_is_named(condition: str, message: str) -> None
         ({"up to": 2, "of": ["Z"]}, "'Z' is not in the vocabulary"),
         ({"pattern": "A", "of": ["A"]}, "'of' has no meaning for 'pattern'"),
         ({"pattern": "A", "spelling": {"x": "y"}}, "a spelling is given for whole numbers"),
+        ({"pattern": "A", "spelling": ["A", "A"]}, "two numbers cannot be written alike"),
+        ({"pattern": "A", "spelling": {"0": "1"}}, "two numbers cannot be written alike"),
         ({"pattern": "A", "groups": ["A"]}, "a list of 1 is not possible here"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from budgets import examples
 from byhand.proving.claims import Function
 from byhand.proving.domain import Place, Region, Shape, Variable, Whole
 from byhand.proving.functions import compile_expression
@@ -74,7 +75,7 @@ expressions = st.recursive(operands, longer, max_leaves=7)
 values = st.sets(st.integers(-9, 18), min_size=1, max_size=5).map(lambda s: tuple(sorted(s)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(1000))
 @given(expressions, values, values, values)
 def test_a_number_over_a_region_is_that_of_every_text_or_lies_between_its_ends(
     text: str, xs: tuple[int, ...], ys: tuple[int, ...], zs: tuple[int, ...]
@@ -96,7 +97,7 @@ def test_a_number_over_a_region_is_that_of_every_text_or_lies_between_its_ends(
         assert each <= set(found.among(range(low, high + 1)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(500))
 @given(expressions, values, values)
 def test_ends_hold_where_conditions_bind_variables_together(
     text: str, xs: tuple[int, ...], ys: tuple[int, ...]
@@ -194,6 +195,37 @@ def test_what_a_place_may_hold_bounds_a_difference_more_than_its_variables_do() 
     values = ranges_of(ten_digits())
     assert (values["s3"] - values["a3"]).ends == (0, 9)
     assert (values["a3"] - values["s3"] + 1).ends == (-8, 1)
+
+
+def test_a_limit_of_a_form_holds_for_the_same_form_with_another_constant() -> None:
+    place = Place(Whole(2, (("s", 1), ("a", -1))), {n: n for n in range(10)})  # 2 + s - a in 0..9
+    variables = (Variable("s", tuple(range(19))), Variable("a", tuple(range(10))))
+    whole = Shape((place,), variables).whole
+    assert whole is not None
+    values = ranges_of(whole)
+    assert (values["s"] - values["a"]).ends == (-2, 7)
+    assert (values["a"] - values["s"] + 5).ends == (-2, 7)
+
+
+def test_comparisons_are_decided_up_to_the_ends() -> None:
+    x = ranges_of(region(x=(0, 1)))["x"]
+    assert (x < 2, x < 0, x <= 1, x <= -1, x > 1, x > -1, x >= 0, x >= 2) == (
+        True, False, True, False, False, True, True, False,
+    )  # fmt: skip
+    for open in (lambda: x < 1, lambda: x <= 0, lambda: x > 0, lambda: x >= 1, lambda: x == 1):
+        with pytest.raises(Varies):
+            open()
+
+
+def test_words_of_two_places_are_equal_only_where_that_is_sure() -> None:
+    values = ranges_of(region(x=(0, 1), y=(0, 1)))
+    letters = {0: "a", 1: "b"}
+    x, y = (Words.of(values[name], letters) for name in "xy")
+    assert x == Words.of(values["x"], dict(letters))
+    assert x != Words.of(values["y"], {0: "c", 1: "d"})
+    with pytest.raises(Varies) as varies:
+        assert x == y
+    assert set(varies.value.names) == {"x", "y"}
 
 
 def test_equality_is_refused_by_divisors_and_gaps() -> None:

@@ -19,7 +19,8 @@ from browser import CONTRASTS, FAULTS, PHONE, axe_core
 
 WEIGHT = "weight.embed.token[2,0]"  # of tiny's third word, which a larger first number brings about
 STATIONS = "all => all.map((one) => one.dataset.station)"
-VIEWS = ("steps", "weights", "learn", "pictures", "compare", "practice")
+CLOCK = Path(__file__).parents[2] / "docs" / "examples" / "clock.yaml"
+VIEWS = ("steps", "weights", "learn", "pictures", "compare", "prove", "practice")
 
 
 # ------------------------------------------------------------------ a person plays
@@ -269,6 +270,37 @@ def test_a_phone_shows_it_all_without_scrolling_sideways(browser: Any, origin: s
     assert "probs[3,0]" in person.see("#working").inner_text()
     person.context.close()
     assert person.complaints == []
+
+
+# ------------------------------------------------------------------ all texts
+
+
+def test_a_claim_is_made_refuted_and_its_text_opened(person: Page) -> None:
+    page = person.open("/#model=tiny&view=prove&language=en")
+    person.see("#the-proof .cases td")
+    assert page.locator("#the-proof .cases td").count() == 9
+    page.select_option("#the-claim", "next")
+    page.select_option("#the-next", "b")
+    page.click("#main [type=submit]")
+    person.see(".conclusion", "Refuted")
+    opens = person.see(".conclusion [data-do=open-text]").get_attribute("data-text")
+    page.click(".conclusion [data-do=open-text]")
+    person.see(".view.steps")
+    assert page.input_value("#the-text") == opens
+
+
+def test_a_rule_is_proven_and_every_square_opens_its_text(person: Page) -> None:
+    page = person.open("/#model=tiny&language=en")
+    page.set_input_files("#the-file", CLOCK)
+    person.see(".tokens .guess .token", re.compile("^2$"))
+    person.view("prove")
+    page.select_option("#the-claim", "function")
+    page.fill("#the-function", "(a + b) % 7")
+    page.keyboard.press("Enter")
+    person.see(".conclusion .said", "It holds for all 49 texts.")
+    page.click("#the-proof .cases tbody tr:nth-child(4) td:nth-of-type(6) button")
+    person.see(".tokens .guess .token", re.compile("^1$"))
+    assert page.input_value("#the-text") == "3 5"
 
 
 # ------------------------------------------------------------------ what is open or not there

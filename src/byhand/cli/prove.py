@@ -25,7 +25,7 @@ from byhand.cli.speaking import (
     option,
     whole_from,
 )
-from byhand.errors import UsageError
+from byhand.errors import ByhandError, UsageError
 from byhand.exit_status import FINE, INTERRUPTED, NO
 from byhand.language import _
 from byhand.options import does_not_fit, refuse_together
@@ -113,7 +113,7 @@ def ranges(
 @option(
     "--jobs",
     "N",
-    later("work on N cores (all of them unless told)"),
+    later("work on N cores (all of them unless told, where it is worth it)"),
     callback=whole_from(1, MOST_JOBS),
 )
 @option(
@@ -123,7 +123,7 @@ def ranges(
     callback=whole_from(1, MOST_SECONDS),
 )
 @option(
-    "--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, or its address")
+    "--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, local, or its address")
 )
 @option("--html", "FILE", later("write the report as a page with pictures"))
 @option("--pdf", "FILE", later("write the report as a PDF"))
@@ -151,6 +151,10 @@ def command(
     files = {name: can_be_written(said) for name, said in written.items() if said is not None}
     refuse_same_file({"MODEL": model, "PROPERTY.yaml": property}, files)
     said = given(simple, property)
+    if pdf is not None:
+        from byhand.document.media.typst.writing import compiler
+
+        compiler()  # before the work starts
     with searching() as progress, journal(model, resume) as kept:
         outcome = prove(
             model,
@@ -221,12 +225,18 @@ def journal(model: str, resume: str | None) -> Iterator[Kept]:
     So a search that is stopped loses nothing, whether or not anybody thought of it before.
     """
     if resume is not None:
-        yield Kept(Path(resume), True)
+        path, there = Path(resume), Path(resume).exists()
+        try:
+            yield Kept(path, True)
+        except ByhandError:  # nothing was decided
+            if not there:
+                path.unlink(missing_ok=True)
+            raise
         return
     name = re.sub(r"[^\w-]+", "-", Path(model).stem)[:40]
-    number, path = tempfile.mkstemp(".journal", f"byhand-{name}-")
+    number, file = tempfile.mkstemp(".journal", f"byhand-{name}-")
     os.close(number)
-    kept = Kept(Path(path), False)
+    kept = Kept(Path(file), False)
     try:
         yield kept
     except KeyboardInterrupt:  # a second one, while the first was being answered

@@ -6,6 +6,7 @@ Numbers and lists are kept small, so that no function of a property takes all me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import FunctionType, MappingProxyType
 from typing import Any
 
 from byhand.errors import InputError
@@ -112,7 +113,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _method(value: Any, name: str, *arguments: Any, **named: Any) -> Any:
     if isinstance(value, Words):
         return value.map(lambda word: getattr(word, name)(*arguments, **named))
-    if type(value) not in (str, list, tuple, dict, set):
+    if type(value) not in (str, list, tuple, dict, set, MappingProxyType):
         raise TypeError(f"{type(value).__name__}.{name}")
     size = len(value)
     if name == "replace":
@@ -123,6 +124,23 @@ def _method(value: Any, name: str, *arguments: Any, **named: Any) -> Any:
     if size > LARGEST:
         raise _too_large()
     return getattr(value, name)(*arguments, **named)
+
+
+def frozen(value: Any, name: str) -> Any:
+    """A value of a file that no call can change, so that equal texts have equal answers."""
+    if value is None or isinstance(value, bool | int | str | FunctionType):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(frozen(one, name) for one in value)
+    if isinstance(value, set):
+        return frozenset(value)
+    if isinstance(value, dict):
+        return MappingProxyType({key: frozen(one, name) for key, one in value.items()})
+    raise InputError(
+        _("{name} can be used up").format(name=name),
+        expected=_("numbers, texts, lists, sets and tables"),
+        found=type(value).__name__,
+    )
 
 
 GUARDED: dict[str, Callable[..., Any]] = {

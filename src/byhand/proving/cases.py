@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import isfinite
@@ -16,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from byhand.model import Model
 from byhand.proving.claims import Agree, Unmoved
 from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
 from byhand.proving.domain import Region
-from byhand.proving.enumeration import Enumeration, Told, told
-from byhand.proving.hulls import Embedding
+from byhand.proving.enumeration import Told
+from byhand.proving.extremes import extreme
 from byhand.proving.journal import rounded_down
 from byhand.proving.judging import Judgement, judge
 from byhand.proving.outcome import Counterexample
-from byhand.proving.properties import Goal, Property
+from byhand.proving.passing import Models, Passing
+from byhand.proving.properties import Property
 from byhand.proving.questions import Leads, Question, about_region, about_text
 from byhand.proving.region_forms import NoText
-from byhand.proving.region_passes import Findings, RegionPasses, Weighed
+from byhand.proving.region_passes import Findings, Holdings
 from byhand.proving.text_tables import Texts, joined, sampled, texts_of
 from byhand.proving.units import Node, Report, Unit
 from byhand.proving.wholes import Varies
@@ -43,59 +44,35 @@ SAMPLED = 256  # texts of a goal that are looked at first
 PROPOSED = 8  # undecided regions of a pass that propose a text
 
 
+Asked = tuple[Node, Question, Holdings]  # a region that is to be decided by letters
+
+
 class Casework:
     """The work on the regions of one property; what they share is made once."""
 
     def __init__(self, property: Property) -> None:
         self.property = property
-        self._embeddings: dict[int, Embedding] = {}
-        self._weighed: dict[tuple[int, bool], Weighed] = {}
+        self.models = Models(property)
         self._goals: dict[tuple[int, int | None], GoalWork] = {}
 
     def work(self, unit: Unit) -> Report:
         """A unit, worked on for as long as it says, and its report."""
         key = unit.goal, unit.same
         if key not in self._goals:
-            self._goals[key] = GoalWork(self, *key)
+            self._goals[key] = GoalWork(self.models, *key)
         return self._goals[key].work(unit)
-
-    def weighed(self, model: Model, *, precise: bool) -> Weighed:
-        """A model ready for passes, in float64 or in Arb."""
-        key = id(model), precise
-        if key not in self._weighed:
-            moved = self.property.moved if model is self.property.model else Fraction(0)
-            embedding = self._embeddings.setdefault(id(model), Embedding(model, moved))
-            self._weighed[key] = Weighed(model, embedding, precise=precise)
-        return self._weighed[key]
-
-
-class Passing:
-    """The passes for one goal in one arithmetic: whole regions, and single texts."""
-
-    def __init__(self, shared: Casework, goal: Goal, *, precise: bool) -> None:
-        models = [shared.property.model]
-        if isinstance(goal.claim, Agree):
-            models.append(goal.claim.other)
-        weighed = [shared.weighed(model, precise=precise) for model in models]
-        self.embedding = weighed[0].embedding
-        self.regions = RegionPasses(goal.shape, weighed)
-        self.texts = [Enumeration(model) for model in weighed]
-
-    def told(self, texts: Texts, questions: Sequence[Question]) -> Told:
-        """What enclosures say of single texts."""
-        return told(self.texts, texts, questions)
 
 
 class GoalWork:
     """The work on one goal."""
 
-    def __init__(self, shared: Casework, number: int, same: int | None) -> None:
-        self.property, self.number, self.same = shared.property, number, same
-        goal = shared.property.goals[number]
+    def __init__(self, models: Models, number: int, same: int | None) -> None:
+        self.models, self.number, self.same = models, number, same
+        self.property = models.property
+        goal = self.property.goals[number]
         self.shape, self.claim = goal.shape, goal.claim
-        self.vocab = shared.property.model.spec.answers
-        self.fast = Passing(shared, goal, precise=False)
-        self._shared = shared
+        self.answers = self.property.model.spec.answers
+        self.fast = Passing(models, goal, precise=False)
         self._by_letters_alone, self._one_by_one = 0, 0  # assignments of regions up to MOST
         self._retried, self._settled = 0, 0  # regions tried in Arb, and decided there
         self._judged: dict[tuple[tuple[int, ...], Question], Judgement] = {}
@@ -106,7 +83,7 @@ class GoalWork:
     def precise(self) -> Passing:
         """The passes in Arb, for what rounding leaves open."""
         goal = self.property.goals[self.number]
-        return Passing(self._shared, goal, precise=True)
+        return Passing(self.models, goal, precise=True)
 
     # ------------------------------------------------------------------- a unit
 
@@ -130,7 +107,7 @@ class GoalWork:
         while (todo or few) and report.counterexample is None:
             if time.monotonic() > until and report.lines:
                 break
-            batch: list[tuple[Node, Question]] = []
+            batch: list[Asked] = []
             count = sum(region.box for _path, region, _share in few)
             while todo and len(batch) < self._together and count < MOST:
                 node = todo.pop()
@@ -146,12 +123,12 @@ class GoalWork:
                 few = []
         report.left = [(path, region.allowed, share) for path, region, share in (*todo, *few)]
 
-    def _look_at(self, node: Node, batch: list[tuple[Node, Question]], todo: list[Node]) -> None:
+    def _look_at(self, node: Node, batch: list[Asked], todo: list[Node]) -> None:
         """Adds a region to those of the next pass, or cuts it where its answer varies."""
         region = node[1]
         try:
-            self.fast.regions.look_at(region)
-            batch.append((node, self._ask(region)))
+            question = self._ask(region)
+            batch.append((node, question, self.fast.regions.held(region)))
         except Varies as varies:
             self._cut(node, where_it_varies(region, varies.names, self._ask), todo)
         except NoText:
@@ -161,7 +138,7 @@ class GoalWork:
                 self._cut(node, halves(region, _widest(region)), todo)
 
     def _ask(self, region: Region) -> Question:
-        return about_region(self.claim, region, self.vocab, self.same)
+        return about_region(self.claim, region, self.answers, self.same)
 
     def _tell(self, node: Node, **told: Any) -> None:
         """Writes a line about a region that is decided, or about a cut."""
@@ -199,17 +176,20 @@ class GoalWork:
             return True
         return box * self.property.model.spec.d_model <= 4 * self._size  # four times a pass
 
-    def _by_letters(self, batch: Sequence[tuple[Node, Question]], todo: list[Node]) -> None:
-        found = self.fast.regions.work(*_apart(batch))
+    def _by_letters(self, batch: Sequence[Asked], todo: list[Node]) -> None:
+        found = self.fast.regions.work(
+            [held for _node, _question, held in batch],
+            [question for _node, question, _held in batch],
+        )
         self._report.passes += len(self.fast.texts)
         self._size = len(found.keys) * len(self.shape.places) * self.property.model.spec.d_model
         undecided: list[Undecided] = []
-        for case, (node, question) in enumerate(batch):
+        for case, (node, question, held) in enumerate(batch):
             if found.holds[case]:
                 self._decided(node, question, found, case)
                 continue
             one = Undecided(node[1], found, case)
-            if not (found.rounded[case] and self._settled_precisely(node, question)):
+            if not (found.rounded[case] and self._settled_precisely(node, question, held)):
                 undecided.append(one)
                 self._cut(node, one.cut(), todo)
         self._propose_lowest(undecided)
@@ -219,12 +199,12 @@ class GoalWork:
         """Whether Arb has settled some of what it was asked."""
         return self._retried < TRIED or self._settled >= self._retried / 4
 
-    def _settled_precisely(self, node: Node, question: Question) -> bool:
+    def _settled_precisely(self, node: Node, question: Question, held: Holdings) -> bool:
         """Whether Arb decides a region that rounding leaves open; given up where it seldom does."""
         if not self._worth_arb:
             return False
         self._retried += 1
-        found = self.precise.regions.work([node[1]], [question])
+        found = self.precise.regions.work([held], [question])
         self._report.passes += len(self.fast.texts)
         if found.holds[0]:
             self._settled += 1
@@ -301,7 +281,7 @@ class GoalWork:
         return found
 
     def _ask_text(self, assigned: Mapping[str, int]) -> Question:
-        return about_text(self.claim, assigned, self.vocab, self.same)
+        return about_text(self.claim, assigned, self.answers, self.same)
 
     def _leads(self, texts: Texts, questions: Sequence[Question]) -> tuple[Any, Any]:
         """A lower bound of each lead, and which texts are open.  The first text that fails is the
@@ -344,25 +324,30 @@ class GoalWork:
         key = tuple(texts.tokens[text].tolist()), question
         if key not in self._judged:
             self._report.passes += 1
-            model, others = self.property.model, []
-            if isinstance(self.claim, Agree):
-                others = [self.claim.other]
-            elif isinstance(self.claim, Unmoved):
-                model, others = self.property.own, [self.property.model]
-            self._judged[key] = judge(model, key[0], question, others=others)
+            judged = self._at_extremes if self.models.free else self._with_own_numbers
+            self._judged[key] = judged(*key)
         return self._judged[key]
 
+    def _with_own_numbers(self, tokens: tuple[int, ...], question: Question) -> Judgement:
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        return judge(self.property.model, tokens, question, others=others)
+
+    def _at_extremes(self, tokens: tuple[int, ...], question: Question) -> Judgement:
+        """Whether the claim fails with numbers at ends of their ranges; else it stays open."""
+        if isinstance(self.claim, Unmoved):
+            own = judge(self.property.own, tokens, question)
+            if own.found is None:
+                return Judgement(None)
+            question = Leads((own.found,))
+        at = extreme(self.fast.models[0], tokens, question)
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        judged = judge(at.model, tokens, question, others=others, rows=at.rows)
+        if judged.holds is False:
+            return replace(judged, weights=at.chosen)
+        return Judgement(None)
+
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
-        return Counterexample(
-            self.number,
-            tuple(texts.tokens[text].tolist()),
-            texts.assigned(text),
-            judged.expected,
-            judged.found,
-            judged.address,
-            judged.value,
-            judged.bound,
-        )
+        return judged.refuting(self.number, texts.tokens[text].tolist(), texts.assigned(text))
 
     def _propose_lowest(self, undecided: list[Undecided]) -> None:
         """The lowest texts of the regions with the lowest leads, as candidates."""
@@ -389,10 +374,6 @@ class GoalWork:
             if judged.holds is False:
                 self._report.counterexample = self._refuted(texts, text, judged)
                 break
-
-
-def _apart(batch: Sequence[tuple[Node, Question]]) -> tuple[list[Region], list[Question]]:
-    return [node[1] for node, _question in batch], [question for _node, question in batch]
 
 
 def _widest(region: Region) -> str:

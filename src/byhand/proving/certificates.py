@@ -31,6 +31,8 @@ FORMAT = "byhand certificate 1"
 LARGEST = 256 * 2**20  # bytes of a certificate's file
 DEEPEST = 400  # cuts one within the other
 DIGITS = 3  # of a recorded lead
+LEFT = Fraction(99, 100)  # of a lead, that is recorded
+LEFT_OF_RANGES = Fraction(9, 10)  # the same where weights are ranges: bounds differ more
 
 
 def certificate(outcome: Outcome) -> dict[str, Any]:
@@ -40,11 +42,13 @@ def certificate(outcome: Outcome) -> dict[str, Any]:
             _("only a proven property has a certificate"), expected=PROVEN, found=outcome.answer
         )
     tokens = outcome.property.model.outputs.tokens
+    left = LEFT if outcome.property.model is outcome.property.own else LEFT_OF_RANGES
     goals = []
     for goal, tree in zip(outcome.property.goals, outcome.trees, strict=True):
         region = goal.shape.whole
         texts = 0 if region is None else region.texts
-        goals.append({"texts": None if texts is None else str(texts), "tree": _node(tree, tokens)})
+        cases = _node(tree, tokens, left)
+        goals.append({"texts": None if texts is None else str(texts), "tree": cases})
     found: dict[str, Any] = {
         "format": FORMAT,
         "model": _named(outcome.property.own),
@@ -108,7 +112,7 @@ def model_digest(model: Model) -> str:
 
     >>> from byhand.models import open_model
     >>> model_digest(open_model("tiny"))[:16]
-    'TODO'
+    'e45e4096b0186d32'
     """
     digest = sha256()
     spec = {one.name: getattr(model.spec, one.name) for one in fields(model.spec)}
@@ -190,22 +194,25 @@ def _entry(entry: Any) -> str:
 # ------------------------------------------------------------------------------- writing
 
 
-def lead_text(lead: Fraction) -> str:
-    """A decimal of three digits that is less than a lead, so that enclosures can show it; 0 for 0.
+def lead_text(lead: Fraction, left: Fraction = LEFT) -> str:
+    """A decimal of three digits, at least a hundredth less than a lead; 0 for 0.
 
-    >>> lead_text(Fraction(1, 4)), lead_text(Fraction(2, 3)), lead_text(Fraction(0))
-    ('0.249', '0.666', '0')
+    The checker's bounds are other ones than the prover's: this leaves them room.
+
+    >>> lead_text(Fraction(1, 4)), lead_text(Fraction(100)), lead_text(Fraction(0))
+    ('0.247', '99', '0')
     """
-    if lead <= 0:
+    if lead == 0:
         return "0"
-    exponent = len(str(floor(lead))) if lead >= 1 else 1 - len(str(floor(1 / lead)))
-    places = DIGITS - exponent
-    units = floor(lead * Fraction(10) ** places)
-    units -= units == lead * Fraction(10) ** places
+    told = lead * left if lead > 0 else lead / left
+    size = abs(told)
+    places = DIGITS - (len(str(floor(size))) if size >= 1 else 1 - len(str(floor(1 / size))))
+    units = abs(floor(told * Fraction(10) ** places))
+    sign = "-" if lead < 0 else ""
     if places <= 0:
-        return str(units * 10**-places)
+        return f"{sign}{units * 10**-places}"
     digits = f"{units:0{places + 1}d}"
-    return f"{digits[:-places]}.{digits[-places:]}"
+    return f"{sign}{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
 
 
 def least_of(goals: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -231,7 +238,7 @@ def nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
         todo.extend(reversed(one.get("parts", ())))
 
 
-def _node(tree: Tree, tokens: Any) -> dict[str, Any]:
+def _node(tree: Tree, tokens: Any, left: Fraction) -> dict[str, Any]:
     """The tree of an outcome as nodes, built without recursion."""
     root: dict[str, Any] = {}
     todo: list[tuple[Tree, dict[str, Any], int]] = [(tree, root, 0)]
@@ -243,7 +250,7 @@ def _node(tree: Tree, tokens: Any) -> dict[str, Any]:
                 expected=_("at most {count} cuts within each other").format(count=DEEPEST),
             )
         if isinstance(one, Leaf):
-            node.update(_leaf(one, tokens))
+            node.update(_leaf(one, tokens, left))
             continue
         parts: list[dict[str, Any]] = [{}, {}]
         node.update({"cut": one.cut, "first": list(one.first), "parts": parts})
@@ -251,14 +258,14 @@ def _node(tree: Tree, tokens: Any) -> dict[str, Any]:
     return root
 
 
-def _leaf(leaf: Leaf, tokens: Any) -> dict[str, Any]:
+def _leaf(leaf: Leaf, tokens: Any, left: Fraction) -> dict[str, Any]:
     found: dict[str, Any] = {"by": leaf.by}
     if leaf.next:
         found["next"] = [tokens[id] for id in leaf.next]
     if leaf.by == "each":
         found["texts"] = leaf.texts
     if leaf.lead is not None:
-        found["lead"] = lead_text(leaf.lead)
+        found["lead"] = lead_text(leaf.lead, left)
     return found
 
 
@@ -319,7 +326,7 @@ def _said(rest: dict[str, Any]) -> bool:
 
 
 def _decimal(text: Any) -> bool:
-    return isinstance(text, str) and bool(re.fullmatch(r"[0-9]{1,100}(\.[0-9]{1,100})?", text))
+    return isinstance(text, str) and bool(re.fullmatch(r"-?[0-9]{1,100}(\.[0-9]{1,100})?", text))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ docs/property-files.md explains them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,19 +25,14 @@ from byhand.model import Model
 from byhand.models import open_model
 from byhand.proving import answers
 from byhand.proving.claims import Agree, AtLeast, Claim, Function, Lead, Next, Same, Unmoved
+from byhand.proving.continuations import EachToken
 from byhand.proving.domain import (
-    Computed,
-    Place,
     Reckoned,
-    Region,
     Shape,
-    Values,
     Variable,
-    Varies,
 )
-from byhand.proving.scopes import Scope, Spelling
+from byhand.proving.scopes import Scope
 from byhand.proving.texts import LINE
-from byhand.proving.wholes import ranges_of
 from byhand.proving.words import Words
 from byhand.tokens import too_long
 
@@ -135,10 +130,12 @@ class _Claims:
         tokens = answers.Tokens(scope.answers)
         if [one.name for one in scope.shape.variables] != [LINE]:
             whole = scope.shape.whole
-            first = None if whole is None else whole.first()
-            if first is not None:
+            if whole is not None:
+                first = whole.first()
+                if first is None:  # which does not show that there is none
+                    raise self.inner.wrong(_("no text was found to continue"), found=None)
                 count = self.length(made, tokens, first)
-                yield from self.continuation(scope, _Each(made, tokens, count, self.inner))
+                yield from self.continuation(scope, EachToken(made, tokens, count, self.inner))
             return
         (variable,) = scope.shape.variables
         lines: dict[int, list[int]] = {}
@@ -146,10 +143,10 @@ class _Claims:
             lines.setdefault(self.length(made, tokens, {LINE: line}), []).append(line)
         for count, some in sorted(lines.items()):
             shape = replace(scope.shape, variables=(Variable(LINE, tuple(some)),))
-            each = _Each(made, tokens, count, self.inner)
+            each = EachToken(made, tokens, count, self.inner)
             yield from self.continuation(replace(scope, shape=shape), each)
 
-    def continuation(self, scope: Scope, each: _Each) -> Found:
+    def continuation(self, scope: Scope, each: EachToken) -> Found:
         """One goal for each token, about the text and the tokens before it."""
         if long := too_long(len(scope.shape.places) + each.length - 1, self.model.spec.context):
             raise self.inner.refused(long)
@@ -199,6 +196,12 @@ class _Claims:
             step = plan(self.model.spec, length)[name]
         except AddressError as error:
             raise self.inner.refused(error) from None
+        if step.op in ("given", "argmax"):
+            raise self.inner.wrong(
+                _("this is a token, not a number of the pass"),
+                expected="logits[-1,a]",
+                hint=_("what comes next is claimed by next"),
+            )
         if len(index) != len(step.shape):
             raise self.inner.wrong(
                 _("one number is needed, with a place on every axis"),
@@ -249,8 +252,8 @@ class _Claims:
                 other = open_model(name_or_path)
             except InputError as error:
                 raise node.refused(error) from None
-        outputs = [getattr(one, "outputs", None) or one.vocabulary for one in (self.model, other)]
-        for one, two in ((self.model.vocabulary, other.vocabulary), outputs):
+        pairs = (self.model.vocabulary, other.vocabulary), (self.model.outputs, other.outputs)
+        for one, two in pairs:
             if tuple(one.tokens) != tuple(two.tokens):
                 raise node.wrong(
                     _("the two models have different vocabularies"),
@@ -274,83 +277,6 @@ def _through(function: Function, then: Any, node: Node) -> Function:
             raise error if error.where else node.refused(error) from None
 
     return Function(through, function.source)
-
-
-class _Each:
-    """The tokens of a continuation, each as a function and as a place."""
-
-    def __init__(self, made: Function, tokens: answers.Tokens, length: int, node: Node) -> None:
-        self.made = made
-        self.tokens = tokens
-        self.length = length
-        self.node = node
-
-    def value(self, place: int, values: Mapping[str, Any]) -> Any:
-        """The number or word at one place of the continuation."""
-        found = self.tokens.each(self.made.call(values))
-        if len(found) != self.length:
-            raise self.node.wrong(
-                _("the continuations have different lengths"),
-                expected=_("{count} tokens").format(count=self.length),
-                found=_("{count} tokens").format(count=len(found)),
-                hint=_("texts of one form are continued by the same number of tokens"),
-            )
-        return found[place]
-
-    def id(self, place: int) -> Any:
-        """The function that gives the id of the token, alone in a tuple."""
-        return lambda values: (self.tokens.one(self.value(place, values)),)
-
-    def place(self, place: int, scope: Scope) -> Place:
-        """The token as a place of the texts that the next goals are about."""
-        labels = _labels(scope.spelling)
-        outputs = self.tokens.spelling.tokens
-
-        def label(value: Any) -> int:
-            return labels.of[outputs.tokens[self.tokens.one(value)]]
-
-        def function(values: Mapping[str, Any]) -> Any:
-            value = self.value(place, values)
-            linear = isinstance(value, Reckoned) and value.linear is not None
-            return value if linear else label(value)
-
-        def among(region: Region) -> Values:
-            try:
-                value = self.value(place, ranges_of(region))
-            except Varies:
-                return labels.every
-            if isinstance(value, Reckoned):
-                return tuple(value.among(labels.numbers)) or labels.every
-            if isinstance(value, Words):
-                return tuple(sorted({label(word) for word in value.words})) or labels.every
-            return (label(value),)
-
-        whole = scope.shape.whole
-        values = labels.every if whole is None else among(whole)
-        return Place(Computed(function, values, self.made.source, among), labels.tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class _Labels:
-    """The numbers that stand for tokens: those that they spell, and for words others beyond."""
-
-    of: Mapping[str, int]  # by word
-    tokens: Mapping[int, int]  # number → id
-    numbers: frozenset[int]  # those that tokens spell
-    every: Values
-
-
-def _labels(spelling: Spelling) -> _Labels:
-    words = spelling.tokens.tokens
-    spelled = {word: spelling.number(word) for word in words}
-    numbers = frozenset(number for number in spelled.values() if number is not None)
-    beyond = max(numbers, default=-1) + 1
-    of = {
-        word: beyond + id if spelled[word] is None else int(spelled[word] or 0)
-        for id, word in enumerate(words)
-    }
-    tokens = {of[word]: id for id, word in enumerate(words)}
-    return _Labels(of, tokens, numbers, tuple(sorted(tokens)))
 
 
 def _parts(node: Node) -> tuple[str, list[str]]:

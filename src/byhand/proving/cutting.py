@@ -18,7 +18,6 @@ from byhand.proving.region_forms import NUMBER, variables_of
 from byhand.proving.region_passes import Findings
 from byhand.proving.wholes import Varies
 
-PROBED = 64  # values of a variable that are tried one by one
 Cut = tuple[str, Values]
 
 
@@ -29,18 +28,39 @@ def halves(region: Region, name: str) -> Cut:
 
 
 def where_it_varies(region: Region, names: Sequence[str], ask: Callable[[Region], Any]) -> Cut:
-    """The cut for an answer that is not the same throughout: nearest to the middle of the values
-    of its most important variable, between two values with different answers."""
+    """The cut for an answer that is not the same throughout: by its most important variable, behind
+    the first values that have one answer, or before the last ones, whichever are more."""
     name = next((name for name in names if name in region.free), region.free[0])
     values = region.allowed[name]
-    if len(values) > PROBED:
-        return halves(region, name)
-    answers = [_answer(region, name, value, ask) for value in values]
-    changes = [k for k in range(1, len(values)) if answers[k] != answers[k - 1]]
-    if not changes:
-        return halves(region, name)
-    place = min(changes, key=lambda k: abs(2 * k - len(values)))
-    return name, values[:place]
+    answers: dict[int, Any] = {}
+
+    def answer(place: int) -> Any:
+        if place not in answers:
+            answers[place] = _answer(region, name, values[place], ask)
+        return answers[place]
+
+    changes = [_run(answer, 0, len(values) - 1) + 1, _run(answer, len(values) - 1, 0)]
+    best = min(changes, key=lambda place: abs(2 * place - len(values)))
+    if 4 * min(best, len(values) - best) < len(values) and None not in answers.values():
+        return halves(region, name)  # many answers: a chain of single values would be long
+    return (name, values[:best]) if 0 < best < len(values) else halves(region, name)
+
+
+def _run(answer: Callable[[int], Any], first: int, last: int) -> int:
+    """The last place, going from the first one, with the answer of the first one, found by halving:
+    the answers are taken to change once.  The place before the first where that is unknown."""
+    found = answer(first)
+    step = 1 if last > first else -1
+    if found is None:
+        return first - step
+    same, other = first, last + step
+    while abs(other - same) > 1:
+        middle = (same + other) // 2
+        if answer(middle) == found:
+            same = middle
+        else:
+            other = middle
+    return same
 
 
 def _answer(region: Region, name: str, value: int, ask: Callable[[Region], Any]) -> Any:

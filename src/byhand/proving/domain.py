@@ -18,6 +18,7 @@ from math import prod
 from typing import Any
 
 Values = tuple[int, ...]  # ascending
+TRIES = 10_000  # regions that are narrowed to find one text
 COUNTED = 1_000_000  # assignments of variables that depend on each other, counted one by one
 
 
@@ -222,9 +223,11 @@ class Region:
         return tuple(sorted(value for value in place.tokens if low <= value <= high))
 
     def first(self) -> dict[str, int] | None:
-        """Some assignment that has a text, found by narrowing; None where there is none."""
+        """Some assignment that has a text, found by narrowing; None where none is found soon."""
         todo: list[Region | None] = [self.narrowed()]
-        while todo:
+        for _try in range(TRIES):
+            if not todo:
+                break
             region = todo.pop()
             if region is None:
                 continue

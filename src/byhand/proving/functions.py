@@ -17,7 +17,7 @@ from typing import Any
 
 from byhand.errors import InputError, nearest
 from byhand.language import _
-from byhand.proving.callables import FUNCTIONS, GUARDED
+from byhand.proving.callables import FUNCTIONS, GUARDED, frozen
 from byhand.proving.domain import Reckoned, Varies
 from byhand.proving.safe_python import check, hint_for, refused
 from byhand.proving.words import one_of
@@ -91,6 +91,8 @@ def compile_file(text: str, known: Collection[str]) -> Compiled:
         exec(code, space)
     except (ArithmeticError, LookupError, TypeError, ValueError, NameError) as error:
         raise InputError(_("the file cannot be run"), found=str(error)) from None
+    for name in _bound(tree).intersection(space):
+        space[name] = frozen(space[name], name)
     function = space[ENTRY]
 
     def call(*values: Any) -> Any:

@@ -64,15 +64,16 @@ class RegionForms:
         return self._held[key]
 
     def of(
-        self, regions: Sequence[Region], positions: range, *, exact: bool = False
+        self, regions: Sequence[Sequence[Held]], *, exact: bool = False
     ) -> tuple[Any, Any, list[Key]]:
-        """The embeddings of these positions: terms (letter + 1, region, position, width), errors
-        (region, position, width), and the key of each letter.  Exact terms are fractions."""
+        """The embeddings of regions, each given as what its positions hold: terms (letter + 1,
+        region, position, width), errors (region, position, width), and the key of each letter.
+        Exact terms are fractions."""
         width = self.embedding.model.spec.d_model
-        held = [[self.held(position, region) for region in regions] for position in positions]
+        held = list(zip(*regions, strict=True))
         keys = dict.fromkeys(key for row in held for one in row for key in one.keys)
         slots = {key: 1 + place for place, key in enumerate(keys)}
-        shape = 1 + len(slots), len(regions), len(positions), width
+        shape = 1 + len(slots), len(regions), len(held), width
         terms: Any = np.full(shape, ZERO, dtype=object) if exact else np.zeros(shape)
         errors = np.zeros(shape[1:])
         for place, row in enumerate(held):

@@ -138,10 +138,16 @@ class _Checked(ast.NodeTransformer):
         return found
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        if node.decorator_list or node.name in FUNCTIONS or node.name.startswith("__"):
+        named = node.name in FUNCTIONS or node.name.startswith("__")
+        if node.decorator_list or named or not _plain(node.args):
             raise refused(node, _("a function cannot be defined like this"))
         node.returns = None
         return self._with_tick(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> Any:
+        if not _plain(node.args):
+            raise refused(node, _("a function cannot be defined like this"))
+        return self.generic_visit(node)
 
     def visit_For(self, node: ast.For) -> Any:
         return self._with_tick(node)
@@ -154,6 +160,12 @@ class _Checked(ast.NodeTransformer):
         self.generic_visit(node)
         node.body.insert(0, ast.copy_location(ast.Expr(_call("*tick", node)), node))
         return node
+
+
+def _plain(arguments: ast.arguments) -> bool:
+    """Whether what arguments are unless given is no list, which calls could share and change."""
+    usual = [*arguments.defaults, *(one for one in arguments.kw_defaults if one)]
+    return all(isinstance(one, ast.Constant) for one in usual)
 
 
 def hint_for(node: ast.AST) -> str | None:

@@ -38,8 +38,7 @@ class Setting:
     @classmethod
     def of(cls, model: Model) -> Setting:
         """The setting of a model."""
-        outputs = getattr(model, "outputs", None) or model.vocabulary
-        return cls(model.vocabulary, outputs, model.spec.context)
+        return cls(model.vocabulary, model.outputs, model.spec.context)
 
 
 def read_texts(node: Node, setting: Setting) -> tuple[Scope, ...]:
@@ -151,15 +150,26 @@ def _spelling(node: Node | None) -> dict[int, str]:
     if node is None:
         return {}
     if isinstance(node, List):
-        return {number: scalars.text(item) for number, item in enumerate(node.items)}
-    if not isinstance(node, Table):
+        items = dict(enumerate(node.items))
+    elif isinstance(node, Table):
+        items = {_whole(key, item): item for key, item in node.entries.items()}
+    else:
         raise node.impossible("{0: zero, 1: one}")
     said: dict[int, str] = {}
-    for key, item in node.entries.items():
-        if not key.removeprefix("-").isdecimal() or len(key) > 15:
-            raise item.wrong(_("a spelling is given for whole numbers"), found=key)
-        said[int(key)] = scalars.text(item)
+    for number, item in items.items():
+        word = scalars.text(item)
+        decimals = word.isascii() and word.removeprefix("-").isdecimal() and len(word) < 19
+        other = int(word) if decimals else number
+        if word in said.values() or (other != number and other not in items):
+            raise item.wrong(_("two numbers cannot be written alike"), found=word)
+        said[number] = word
     return said
+
+
+def _whole(key: str, node: Node) -> int:
+    if not key.removeprefix("-").isdecimal() or len(key) > 15:
+        raise node.wrong(_("a spelling is given for whole numbers"), found=key)
+    return int(key)
 
 
 class _Sets:

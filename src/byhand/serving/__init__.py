@@ -11,6 +11,7 @@
     changes        which numbers an edit changed         comparison   two States side by side
     number         the working of one number, and what it comes from
     practice       a number to be worked out, marked     arithmetic_slips  what went wrong in it
+    all_texts      claims about all texts of a length
     explanation    the terms of a logit, and the lens    tables       weights, whole or by windows
     downloads      the trace, a model file, one page     page         scripts, style sheets, words
 

@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from byhand.document.media.html.style import style
+from byhand.document.media.html.style import style, text_of
 from byhand.errors import ByhandError, InputError, nearest
 from byhand.language import LANGUAGES, _, speaking
 from byhand.serving import openapi
@@ -39,7 +39,7 @@ from byhand.serving.states import Library, State
 from byhand.serving.workers import Asked, Tell, Workers
 
 PAGE = Path(__file__).parent / "page"
-BOOK = "book.css"
+SHARED = ("book.css", "proof.css")  # with pages that stand by themselves
 KINDS = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -249,8 +249,9 @@ async def _asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name in WORDS:
         return JSONResponse(words(WORDS[name]))
-    if name == BOOK:
-        return Response(style(BOOK), media_type=KINDS[".css"])
+    if name in SHARED:
+        text = style(name) if name == SHARED[0] else text_of(name)  # the palette comes once
+        return Response(text, media_type=KINDS[".css"])
     path = assets().get(name)
     if path is None:
         raise HTTPException(404)

@@ -11,7 +11,7 @@ from byhand.options import FORMATS
 from byhand.serving.exchange import NDJSON
 from byhand.serving.fields import LONGEST_TEXT, MOST_TEXTS
 from byhand.serving.lessons import MOST_LESSONS, MOST_STEPS
-from byhand.serving.questions import ASKED, MODELS, Kind, Question
+from byhand.serving.questions import ASKED, CLAIMS, MODELS, Kind, Question
 from byhand.serving.states import (
     LONGEST_ENTRY,
     LONGEST_FILE,
@@ -109,6 +109,7 @@ SCHEMAS: Mapping[str, Any] = {
         "maxItems": MOST_TEXTS,
         "items": {"type": "string", "maxLength": LONGEST_TEXT},
     },
+    "Claim": {"enum": [*CLAIMS, None]},
     "Language": {"enum": [*LANGUAGES, None]},
     "Error": _table(
         {

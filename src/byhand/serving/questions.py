@@ -19,6 +19,7 @@ from byhand.language import LANGUAGES, _
 from byhand.serving import fields
 from byhand.serving.states import read_state
 
+CLAIMS = ("table", "next", "function", "constant")  # about all texts of a model
 MOST_TABLES = 50_000  # tables and lists of one request
 
 
@@ -37,6 +38,7 @@ ADDRESS = Kind(fields.text, "NeededText")
 PLACE = Kind(fields.place, "Place")
 FLAG = Kind(fields.flag, "Flag", False)
 PATTERNS = Kind(fields.texts, "Patterns", ())
+CLAIM = Kind(partial(fields.word, choices=CLAIMS), "Claim")
 LANGUAGE = Kind(partial(fields.word, choices=LANGUAGES), "Language")
 
 
@@ -129,6 +131,14 @@ ASKED: Mapping[str, Question] = {
         {"position": PLACE, "token": TEXT},
         {"state": _TINY, "position": 1},
         ("position", "token", "attribution", "lens"),
+    ),
+    "prove": Question(
+        "all_texts",
+        "Whether a claim holds for all texts of some length; without one, which texts there are.",
+        {"state": STATE},
+        {"texts": TEXT, "claim": CLAIM, "token": TEXT, "expression": TEXT},
+        {"state": _TINY, "texts": "up to 2", "claim": "next", "token": "c"},
+        ("texts", "choices", "names", "claim"),
     ),
     "file": Question(
         "downloads",

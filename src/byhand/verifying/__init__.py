@@ -35,7 +35,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a certificate is accepted, and else the first reason why not."""
+    """Whether a certificate is accepted, and else the first reason why not.
+
+    >>> import byhand
+    >>> found = byhand.verify("tiny", byhand.prove("tiny", texts="a .", next="a"))
+    >>> found.accepted, found.reasons, found.leaves
+    (True, (), 1)
+    """
 
     accepted: bool
     reasons: tuple[str, ...]
@@ -120,14 +126,16 @@ def _cases(n: int, told: Property, certificate: Mapping[str, Any]) -> Iterator[C
         node, area, where = todo.pop()
         if "cut" in node:
             if node["cut"] not in area.allowed:
-                raise Wrong(f"{where}: " + _("there is no variable {name}").format(name=node["cut"]))
+                raise Wrong(
+                    f"{where}: " + _("there is no variable {name}").format(name=node["cut"])
+                )
             for side, part in reversed([*enumerate(area.cut(node["cut"], set(node["first"])))]):
                 todo.append((node["parts"][side], part, f"{where}.{side}"))
             continue
         case = Case(n, where, area.allowed, node)
-        if area.empty or node["by"] == "none":
-            if node["by"] == "letters" or (not area.empty and area.box > COUNTED):
-                raise Wrong(f"{where}: " + _("whether there is a text here is not as it says"))
+        none = node["by"] == "none"
+        if (area.empty and node["by"] == "letters") or (none and area.box > COUNTED):
+            raise Wrong(f"{where}: " + _("whether there is a text here is not as it says"))
         if node["by"] != "each":
             yield case
             continue
@@ -138,9 +146,7 @@ def _cases(n: int, told: Property, certificate: Mapping[str, Any]) -> Iterator[C
             yield case._replace(start=start, stop=start + TOGETHER)
 
 
-def _reasons(
-    told: Property, cases: list[Case], jobs: int, progress: Progress | None
-) -> list[str]:
+def _reasons(told: Property, cases: list[Case], jobs: int, progress: Progress | None) -> list[str]:
     """The first case that is wrong, and why; cases are shared out among processes if asked."""
     same = next((Checker(told).first_prediction(case) for case in cases
                  if isinstance(told.goals[case.goal].claim, Same)), None)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The checker's regions: texts by the values of variables, and whole numbers that differ in them."""
+"""The checker's regions: texts by values of variables, and whole numbers that differ in them."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class Area:
         held = [(p.value, p.tokens) for p in self.shape.places if isinstance(p.value, Whole)]
         for values in () if self.empty else product(*self.allowed.values()):
             one = dict(zip(self.allowed, values, strict=True))
-            if all(number.at(one) in tokens for number, tokens in held):
-                if all(number.at(one) >= 0 for number in self.shape.conditions):
-                    yield one
+            met = all(number.at(one) >= 0 for number in self.shape.conditions)
+            if met and all(number.at(one) in tokens for number, tokens in held):
+                yield one
 
     @property
     def texts(self) -> int | None:
@@ -116,7 +116,9 @@ class Area:
 
 def held(place: Place, values: Mapping[str, Any]) -> Any:
     """The number that a place holds where the variables have these values."""
-    return place.value.at(values) if isinstance(place.value, Whole) else place.value.function(values)
+    return (
+        place.value.at(values) if isinstance(place.value, Whole) else place.value.function(values)
+    )
 
 
 def names_of(place: Place) -> set[str]:
@@ -257,4 +259,4 @@ class Span(Reckoned):
     def __ne__(self, other: Any) -> bool:
         return self.compared(other, ne)
 
-    __hash__ = __int__ = __index__ = __str__ = __rfloordiv__ = __rmod__ = _one  # type: ignore[assignment]
+    __hash__ = __int__ = __index__ = __str__ = __rfloordiv__ = __rmod__ = _one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
@@ -35,19 +35,28 @@ class Case(NamedTuple):
     stop: int | None = None
 
     @property
-    def lead(self) -> fmpq:
-        """The lead that the leaf says, or 0."""
-        said = Fraction(self.leaf.get("lead", 0))
-        return fmpq(said.numerator, said.denominator)
+    def lead(self) -> fmpq | None:
+        """The lead that the leaf says, if any."""
+        said = Fraction(self.leaf["lead"]) if "lead" in self.leaf else None
+        return None if said is None else fmpq(said.numerator, said.denominator)
 
 
 class Found(NamedTuple):
-    """Two numbers between which a lead lies, whether the claim holds, and what moves the lead."""
+    """Two numbers between which a lead lies, and whether the claim certainly holds or fails."""
 
     low: Number
     high: Number
     holds: bool
-    letters: Sequence[Any] = ()
+    fails: bool = False
+    letters: Sequence[Any] = ()  # that move the lead, those that move it most first
+
+    def right(self, lead: fmpq | None) -> bool:
+        """Whether the claim certainly holds, with this lead."""
+        return self.holds and (lead is None or bool(self.low >= lead))
+
+    def wrong(self, lead: fmpq | None) -> bool:
+        """Whether it certainly does not."""
+        return self.fails or (lead is not None and bool(self.high < lead))
 
 
 class Checker:
@@ -77,7 +86,7 @@ class Checker:
             area = todo.pop()
             try:
                 found = self._over(case, area)
-                if found.holds and found.low >= case.lead:
+                if found.right(case.lead):
                     continue
                 blamed = [name for key in found.letters for name in _variables(key, area.shape)]
             except Varies as varies:
@@ -98,7 +107,7 @@ class Checker:
         asked = self._asked(case, area.variables)
         with ctx.workprec(BITS[0]):
             networks = self._models(case, BITS[0])
-            return _all(self._found(case, one, one.area(area)[0], 0, asked) for one in networks)
+            return self._found(case, networks, [one.area(area)[0] for one in networks], 0, asked)
 
     def _check_texts(self, case: Case, texts: list[dict[str, int]]) -> None:
         """Decides each text: where it is close, with more bits, and at last in rationals."""
@@ -111,18 +120,14 @@ class Checker:
                 close = []
                 for n, assigned in enumerate(texts):
                     asked = self._asked(case, assigned)
-                    found = _all(
-                        self._found(case, network, rows[n], n, asked)
-                        for network, rows in zip(networks, logits, strict=True)
-                    )
-                    if found.holds and found.low >= case.lead:
+                    found = self._found(case, networks, [rows[n] for rows in logits], n, asked)
+                    if found.right(case.lead):
                         continue
-                    if bits == RATIONAL or found.high < case.lead or found.high < 0:
+                    if bits == RATIONAL or found.wrong(case.lead):
                         raise Wrong(
-                            _("{text}: the lead is at most {most}, not {least}").format(
+                            _("{text}: the lead is at most {most}").format(
                                 text=self._told(case, assigned),
-                                most=f"{middle(found.high):.6g}",
-                                least=case.leaf.get("lead", 0),
+                                most=f"{float(middle(found.high)):.6g}",
                             )
                         )
                     close.append(assigned)
@@ -149,12 +154,13 @@ class Checker:
                 ahead, behind = list(every), list(every)
         if behind is None:
             behind = [id for id in every if id not in ahead]
-        if "next" in case.leaf:
-            said = [id for id in ahead if [self.words[id]] == case.leaf["next"]]
+        if "next" in case.leaf or (case.leaf["by"] == "letters" and not isinstance(claim, Lead)):
+            next = case.leaf.get("next", [])
+            said = [id for id in ahead if [self.words[id]] == next]
             if not said:
                 raise Wrong(
                     _("the certificate says {said}, the property asks for {asked}").format(
-                        said=", ".join(case.leaf["next"]),
+                        said=", ".join(next) or _("nothing"),
                         asked=", ".join(self.words[id] for id in ahead),
                     )
                 )
@@ -162,28 +168,35 @@ class Checker:
         return ahead, behind
 
     def _found(
-        self, case: Case, network: Network, logits: Row, text: int, asked: tuple[list[int], list[int]]
+        self,
+        case: Case,
+        networks: Sequence[Network],
+        logits: Sequence[Row],
+        text: int,
+        asked: tuple[list[int], list[int]],
     ) -> Found:
-        """How far the token that leads is before all that must be behind it."""
-        claim = self.property.goals[case.goal].claim
-        ahead, behind = asked
+        """How far one token, the same in all models, is before all that must be behind it."""
+        claim, (ahead, behind) = self.property.goals[case.goal].claim, asked
         if isinstance(claim, AtLeast):
-            share = network.share(claim.address, ahead, text) - network.number(claim.bound)
+            share = networks[0].share(claim.address, ahead, text) - networks[0].number(claim.bound)
             low, high = ends(-share if claim.most else share)
-            return Found(low, high, bool(low >= 0), _movers(share))
-        front = max(ahead, key=lambda id: middle(logits[id]))
-        apart = {id: logits[front] - logits[id] for id in behind if id != front}
+            return Found(low, high, bool(low >= 0), bool(high < 0), _movers(share))
+        front = max(ahead, key=lambda token: middle(logits[0][token]))
+        apart = [(row[front] - row[id], id) for row in logits for id in behind if id != front]
         if not apart:
             return Found(arb.pos_inf(), arb.pos_inf(), True)
-        both = {id: ends(one) for id, one in apart.items()}
+        both = [(*ends(one), id) for one, id in apart]
+        by, strict = networks[0].zero, True
         if isinstance(claim, Lead):
-            by = network.number(claim.by)
-            holds = all(low >= by for low, _high in both.values())
-        else:
-            holds = all(low > 0 or (low == 0 and front < id) for id, (low, _high) in both.items())
-        worst = min(both, key=lambda id: both[id][0])
-        high = min(high for _low, high in both.values())
-        return Found(both[worst][0], high, holds, _movers(apart[worst]))
+            by, strict = networks[0].number(claim.by), False
+        worst = min(range(len(both)), key=lambda n: both[n][0])
+        return Found(
+            both[worst][0],
+            min(high for _low, high, _id in both),
+            all(low > by or (low >= by and (not strict or front < id)) for low, _high, id in both),
+            any(high < by for _low, high, _id in both),
+            _movers(apart[worst][0]),
+        )
 
     def _models(self, case: Case, bits: int) -> list[Network]:
         """The models that a claim is about, ready for passes at a precision."""
@@ -209,19 +222,12 @@ class Checker:
             ids = tuple(p.tokens[held(p, one)] for p in places)
             with ctx.workprec(BITS[0]):
                 (logits,) = self._models(case, BITS[0])[0].texts([ids])
-            return max(range(len(logits)), key=lambda id: middle(logits[id]))
+            return max(range(len(logits)), key=lambda token: middle(logits[token]))
         return 0
 
     def _told(self, case: Case, assigned: Mapping[str, int]) -> str:
         tokens, shape = self.property.model.vocabulary.tokens, self.property.goals[case.goal].shape
         return " ".join(tokens[place.tokens[held(place, assigned)]] for place in shape.places)
-
-
-def _all(found: Iterable[Found]) -> Found:
-    """What all models together find."""
-    several = list(found)
-    least = min(several, key=lambda one: one.low)
-    return least._replace(holds=all(one.holds for one in several))
 
 
 def _movers(x: Number) -> list[Any]:

@@ -26,6 +26,7 @@ from byhand.verifying.numbers import (
     INVERSE,
     INVERSE_ROOT,
     SQUARE,
+    TOO_CLOSE,
     Form,
     Number,
     Wrong,
@@ -59,18 +60,23 @@ class Network:
         self.shares: dict[tuple[str, int, int], dict[int, Number]] = {}  # of the last pass
         self.weight, self.hull = cache(self._weight), cache(self._hull)
         self.columns, self.turn = cache(self._columns), cache(self._turn)
+        self.zero: Number = fmpq(0) if exact else arb(0)
+        self.one: Number = self.zero + 1
+        objects = (tensor.data.flat for tensor in self.data.values() if not tensor.floats)
+        self.ranges = bool(moved) or any(hasattr(x, "radius") for data in objects for x in data)
+        self.plain = False  # whether all numbers of the pass are balls
 
     def number(self, value: Any, letter: Any = None) -> Number:
         """A number of the model; one that is known within a range has a letter."""
         if hasattr(value, "radius"):
             if self.exact:
-                raise Wrong(_("a tie, and its numbers are not rational"))
+                raise Wrong(TOO_CLOSE)
             return Form(ball(value.value), {letter: ball(value.radius)})
         if not self.exact:
             return ball(value)
         known = value if isinstance(value, Fraction | int) else tree.rational(value)
         if known is None:
-            raise Wrong(_("a tie, and its numbers are not rational"))
+            raise Wrong(TOO_CLOSE)
         return fmpq(known.numerator, known.denominator)
 
     def _weight(self, name: str) -> Any:
@@ -89,26 +95,26 @@ class Network:
         rows = self.weight(name)
         turned = self.spec.layout == "out_in" or name == "embed.token"
         columns = rows if turned else list(zip(*rows, strict=True))
-        sparse = [
-            [(n, x) for n, x in enumerate(column) if isinstance(x, Form) or not x == 0]
-            for column in columns
-        ]
+        sparse = [[(n, x) for n, x in enumerate(column) if not _is_zero(x)] for column in columns]
         plain = all(isinstance(x, arb) for row in rows for x in row)
         return sparse, arb_mat([list(column) for column in columns]).transpose() if plain else None
 
     def linear(self, x: list[Row], name: str, bias: bool = False) -> list[Row]:
         """Rows through the matrix of this name."""
         columns, plain = self.columns(name)
-        if plain is not None and all(isinstance(one, arb) for row in x for one in row):
-            found = (arb_mat(x) * plain).tolist() 
+        found: list[Row]
+        if self.plain and plain is not None:
+            found = (arb_mat(x) * plain).tolist()
         else:
-            zero = self.number(ZERO)
-            found = [[sum((row[n] * w for n, w in column), zero) for column in columns] for row in x]
+            found = [[sum((row[n] * w for n, w in column), self.zero) for column in columns]
+                     for row in x]  # fmt: skip
         return self.plus(found, [self.weight(f"{name}_bias")] * len(x)) if bias else found
 
     def plus(self, x: list[Row], y: Iterable[Row]) -> list[Row]:
         """The sums of rows."""
-        return [[a + b for a, b in zip(one, two, strict=True)] for one, two in zip(x, y, strict=True)]
+        return [
+            [a + b for a, b in zip(one, two, strict=True)] for one, two in zip(x, y, strict=True)
+        ]
 
     def logits(self, tokens: list[Row], rows: Rows) -> list[Row]:
         """The logits of each row asked for, where these are the embeddings of all rows.
@@ -122,13 +128,19 @@ class Network:
             x = [[one * scale for one in row] for row in x]
         if self.moved:
             far = ball(self.moved)
-            moves = ([Form(arb(0), {("moved", p, k): far}) for k in range(spec.d_model)] for p in rows.positions)
+            moves = (
+                [Form(arb(0), {("moved", p, k): far}) for k in range(spec.d_model)]
+                for p in rows.positions
+            )
             x = self.plus(x, moves)
         if spec.position == "learned":
             x = self.plus(x, (self.weight("embed.position")[p] for p in rows.positions))
         elif spec.position == "sinusoidal":
             half = spec.d_model // 2
-            turns = ([self.turn(spec.position_base, i, half, p) for i in range(half)] for p in rows.positions)
+            turns = (
+                [self.turn(spec.position_base, i, half, p) for i in range(half)]
+                for p in rows.positions
+            )
             x = self.plus(x, ([one for turn in row for one in turn] for row in turns))
         for layer, block in enumerate(spec.blocks):
             last = layer == len(spec.blocks) - 1 and not self.everywhere
@@ -144,7 +156,9 @@ class Network:
         entering = stream
         if block.attention:
             read = self._norm(f"{at}.attn.norm", block.attn_norm, x) if pre else x
-            stream = self.plus(stream, self._attention(f"{at}.attn", block.attention, read, queries))
+            stream = self.plus(
+                stream, self._attention(f"{at}.attn", block.attention, read, queries)
+            )
             stream = stream if pre else self._norm(f"{at}.attn.norm", block.attn_norm, stream)
         if block.mlp:
             read = entering if block.parallel else stream
@@ -160,9 +174,9 @@ class Network:
         share, eps, found = self.number(Fraction(1, len(x[0]))), self.number(norm.eps), []
         for row in x:
             if norm.kind == "layernorm":
-                mean = sum(row, self.number(ZERO)) * share
+                mean = sum(row, self.zero) * share
                 row = [one - mean for one in row]
-            root = INVERSE_ROOT(sum(map(SQUARE, row), self.number(ZERO)) * share + eps)
+            root = INVERSE_ROOT(sum(map(SQUARE, row), self.zero) * share + eps)
             row = [one * root for one in row]
             if norm.gain:
                 row = [one * gain for one, gain in zip(row, self.weight(f"{at}.gain"), strict=True)]
@@ -175,7 +189,10 @@ class Network:
         bent = self.linear(x, f"{at}.gate", mlp.gate_bias) if mlp.gated else hidden
         bent = [list(map(ACTIVATIONS[mlp.activation], row)) for row in bent]
         if mlp.gated:
-            bent = [[a * b for a, b in zip(*both, strict=True)] for both in zip(bent, hidden, strict=True)]
+            bent = [
+                [a * b for a, b in zip(*both, strict=True)]
+                for both in zip(bent, hidden, strict=True)
+            ]
         return self.linear(bent, f"{at}.out", mlp.out_bias)
 
     def _attention(
@@ -183,19 +200,24 @@ class Network:
     ) -> list[Row]:
         """Each row asks (q) the rows that it sees (k) and mixes what they hand on (v)."""
         *asking, v = self._queries_keys_values(at, attn, x, queries)
-        scale, found = self.number(ONE if attn.scale is None else attn.scale), []
+        scale, found = self.one if attn.scale is None else self.number(attn.scale), []
+        added = cache(lambda *what: self._seen(at, attn, *what))
+        fixed = cache(lambda *what: self._softmax(added(*what)))  # shares that no query changes
         for n, query in enumerate(queries):
-            mixed: Row = []
+            rows, mixed = self.rows.sees[query], Row()
             for head in range(attn.heads):
                 own = head * attn.kv_heads // attn.heads
-                scores = self._seen(at, attn, head, query)
+                where = head, self.rows.positions[query], len(rows)
                 if asking:
                     q, k = asking[0][head][n], asking[1][own]
-                    scores = {key: _dot(q, k[key]) * scale + x for key, x in scores.items()}
-                shares = self.shares[at, head, query] = self._softmax(scores)
-                values = zip(*(v[own][key] for key in shares), strict=True)
+                    scores = {
+                        p: _dot(q, k[rows[p]]) * scale + more for p, more in added(*where).items()
+                    }
+                shares = self._softmax(scores) if asking else fixed(*where)
+                self.shares[at, head, query] = shares
+                values = zip(*(v[own][rows[p]] for p in shares), strict=True)
                 mixed += [_dot(shares.values(), column) for column in values]
-                mixed += [self.number(ZERO)] * (0 if shares else attn.d_head)
+                mixed += [self.zero] * (0 if shares else attn.d_head)
             found.append(mixed)
         return self.linear(found, f"{at}.out", attn.out_bias) if attn.out else found
 
@@ -226,7 +248,9 @@ class Network:
             found.append(heads)
         return found
 
-    def _rotated(self, at: str, attn: AttentionSpec, x: list[Row], rows: Sequence[int]) -> list[Row]:
+    def _rotated(
+        self, at: str, attn: AttentionSpec, x: list[Row], rows: Sequence[int]
+    ) -> list[Row]:
         """RoPE: each pair of entries turned by an angle that grows with the position."""
         if attn.rotary is None:
             return x
@@ -244,9 +268,9 @@ class Network:
     ) -> tuple[Number, Number]:
         """The sine and the cosine of place · base^(-i/half), or of place · a rate that is given."""
         if place == 0:
-            return self.number(ZERO), self.number(ONE)
+            return self.zero, self.one
         if self.exact:
-            raise Wrong(_("a tie, and its numbers are not rational"))
+            raise Wrong(TOO_CLOSE)
         if rates is None:
             rate = (ball(base).log() * -i / half).exp()
         else:
@@ -254,20 +278,19 @@ class Network:
         sine, cosine = (rate * place).sin_cos()
         return sine, cosine
 
-    def _seen(self, at: str, attn: AttentionSpec, head: int, query: int) -> dict[int, Number]:
-        """The rows that a row looks at, and what is added to the score of each."""
-        here, found = self.rows.positions[query], {}
+    def _seen(
+        self, at: str, attn: AttentionSpec, head: int, here: int, length: int
+    ) -> dict[int, Number]:
+        """The positions that a position looks at, and what is added to the score of each."""
         table = self.weight(f"{at}.score_table")[head][here] if attn.score_table else None
-        slope = self.weight(f"{at}.slopes")[head] if attn.alibi else self.number(ZERO)
-        for row in self.rows.sees[query]:
-            place = self.rows.positions[row]
-            late = attn.causal and place > here
-            if late or (attn.window is not None and place <= here - attn.window):
-                continue
+        slope = self.weight(f"{at}.slopes")[head] if attn.alibi else self.zero
+        first = 0 if attn.window is None else max(0, here - attn.window + 1)
+        found = {}
+        for place in range(first, min(length, here + 1) if attn.causal else length):
             if table is None:
-                found[row] = slope * -abs(here - place)
+                found[place] = slope * -abs(here - place)
             elif table[place] is not None:
-                found[row] = slope * -abs(here - place) + table[place]
+                found[place] = slope * -abs(here - place) + table[place]
         if not found and not attn.nothing:
             raise Wrong(_("position {position} may look at no key").format(position=here))
         return found
@@ -275,12 +298,11 @@ class Network:
     def _softmax(self, scores: dict[int, Number]) -> dict[int, Number]:
         """The shares of scores; they are subtracted first, so that common letters cancel."""
         if len(scores) < 2:
-            return dict.fromkeys(scores, self.number(ONE))
-        top = max(scores, key=lambda key: middle(scores[key]))
-        powers = {key: EXP(score - scores[top]) for key, score in scores.items() if key != top}
-        powers = {**dict.fromkeys(scores, self.number(ONE)), **powers}
-        inverse = INVERSE(sum(powers.values(), self.number(ZERO)))
-        return {key: power * inverse for key, power in powers.items()}
+            return dict.fromkeys(scores, self.one)
+        top = max(scores, key=scores.__getitem__ if self.plain else lambda p: middle(scores[p]))
+        powers = {p: self.one if p == top else EXP(x - scores[top]) for p, x in scores.items()}
+        inverse = INVERSE(sum(powers.values(), self.zero))
+        return {p: power * inverse for p, power in powers.items()}
 
     def share(self, address: str, index: Sequence[int], text: int) -> Number:
         """An attention weight of the last pass: of a head, a query and a key of a text."""
@@ -288,34 +310,35 @@ class Network:
         if what != "weights" or not at.endswith(".attn"):
             raise Wrong(_("bounds of {address} are not checked").format(address=address))
         rows = self.rows.sees[self.rows.asked[text]]
-        head, query, key = index[0], rows[index[1]], rows[index[2]]
         heads = 1 + max(head for block, head, _query in self.shares if block == at)
-        return self.shares[at, head % heads, query].get(key, self.number(ZERO))
+        shares = self.shares[at, index[0] % heads, rows[index[1]]]
+        return shares.get(index[2] % len(rows), self.zero)
 
     # what is worked out at once
 
     def texts(self, texts: Sequence[tuple[int, ...]]) -> list[Row]:
         """The logits after each text; where no token sees a later one, beginnings are shared."""
-        rows: dict[Any, int] = {}
+        rows, causal = dict[Any, int](), self.spec.causal
         tokens, places, sees, asked = list[int](), list[int](), list[list[int]](), list[int]()
         for n, text in enumerate(texts):
             path: list[int] = []
             for place, token in enumerate(text):
-                key = text[: place + 1] if self.spec.causal else (n, place)
+                key = text[: place + 1] if causal else (n, place)
                 if key not in rows:
                     rows[key] = len(tokens)
-                    sees.append([*path, len(tokens)] if self.spec.causal else path)
+                    sees.append([*path, len(tokens)] if causal else path)
                     tokens.append(token)
                     places.append(place)
                 path.append(rows[key])
             asked.append(path[-1])
         table = self.weight("embed.token")
+        self.plain = not self.exact and not self.ranges
         return self.logits([table[token] for token in tokens], Rows(places, sees, asked))
 
     def area(self, area: Area) -> list[Row]:
         """The logits after all texts of an area: one row of forms."""
         length = len(area.shape.places)
-        tokens = [self._held(area, place) for place in area.shape.places]
+        tokens, self.plain = [self._held(area, place) for place in area.shape.places], False
         return self.logits(tokens, Rows(range(length), [range(length)] * length, [length - 1]))
 
     def _held(self, area: Area, place: Place) -> Row:
@@ -327,6 +350,7 @@ class Network:
         if not values:
             raise Varies(*area.allowed)
         base, slopes, beside = self.hull(tuple(values), tuple(place.tokens[v] for v in values))
+        form: Number
         if number is None:
             form = _between((own, -1), values)
         else:
@@ -338,7 +362,7 @@ class Network:
         ]
 
     def _hull(self, values: tuple[int, ...], tokens: tuple[int, ...]) -> tuple[Row, Row, Row]:
-        """Rows of tokens by number: base + slope · number, and how far each entry leaves the line."""
+        """Rows of tokens by number: base + slope · number, and how far entries leave that line."""
         table, base, slopes, beside = self.weight("embed.token"), Row(), Row(), Row()
         run = max(values[-1] - values[0], 1)
         for column in zip(*(table[token] for token in tokens), strict=True):
@@ -354,6 +378,10 @@ class Network:
             base.append(left if narrow else left.mid())
             beside.append(None if narrow else left.rad())
         return base, slopes, beside
+
+
+def _is_zero(x: Number) -> bool:
+    return not isinstance(x, Form) and bool(x == 0)  # certainly
 
 
 def _dot(one: Iterable[Number], two: Iterable[Number]) -> Number:

@@ -1,7 +1,7 @@
 """The checker's numbers: Arb balls, balls with letters, and rationals; functions of all three.
 
-A number is an `arb`, which contains the real value; or a `Form`, a ball and letters that may each be
-anything from -1 to 1, for many values at once; or an `fmpq`, which is the value.
+A number is an `arb`, which contains the real value; or a `Form`, a ball and letters that may each
+be anything from -1 to 1, for many values at once; or an `fmpq`, which is the value.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from byhand import expression as tree
 from byhand.language import _
 
 Number = Any  # arb, fmpq or Form
+NARROW = 30  # bits that a ball knows, from which on its ends need not be looked at apart
+TOO_CLOSE = "cannot be decided: too close for balls, and not all its numbers are rational"
 
 
 class Wrong(Exception):
@@ -36,12 +38,12 @@ class Form:
         """How far letters move it at most."""
         return sum(map(abs, self.letters.values()), arb(0)).upper()
 
-    def __add__(self, other: Number) -> Form:
+    def __add__(self, other: Number) -> Any:
         if not isinstance(other, Form):
             return Form(self.centre + other, self.letters)
         return Form(self.centre + other.centre, _sums(self.letters, other.letters))
 
-    def __mul__(self, other: Number) -> Form:
+    def __mul__(self, other: Number) -> Any:
         """The product; what is quadratic in letters widens the centre."""
         if not isinstance(other, Form):
             return Form(self.centre * other, {key: x * other for key, x in self.letters.items()})
@@ -49,13 +51,13 @@ class Form:
         square = self.far * other.far * arb(0, 1)
         return Form(one.centre + square, _sums(one.letters, two.letters))
 
-    def __neg__(self) -> Form:
+    def __neg__(self) -> Any:
         return self * -1
 
-    def __sub__(self, other: Number) -> Form:
+    def __sub__(self, other: Number) -> Any:
         return self + -other
 
-    def __rsub__(self, other: Number) -> Form:
+    def __rsub__(self, other: Number) -> Any:
         return -self + other
 
     __radd__, __rmul__ = __add__, __mul__
@@ -72,18 +74,19 @@ def ends(x: Number) -> tuple[Number, Number]:
     return (x.lower(), x.upper()) if isinstance(x, arb) else (x, x)
 
 
-def middle(x: Number) -> float:
-    """About where a number lies."""
-    if isinstance(x, fmpq):
-        return int(x.p) / int(x.q)
-    return float((x.centre if isinstance(x, Form) else x).mid())
+def middle(x: Number) -> Any:
+    """About where a number lies, to compare it with others of its kind."""
+    return x if isinstance(x, fmpq) else float((x.centre if isinstance(x, Form) else x).mid())
 
 
 class Bend:
     """A rising or falling function: of rationals, of balls, and of forms as a line."""
 
-    def __init__(self, smooth: Callable[[Any], Any], exact: Callable[[fmpq], Any]) -> None:
+    def __init__(
+        self, smooth: Callable[[Any], Any], exact: Callable[[fmpq], Any], positive: bool = False
+    ) -> None:
         self.smooth, self.exact = smooth, exact  # smooth: of balls and of power series
+        self.positive = positive  # whether it is one of positive numbers only
 
     def __call__(self, x: Number) -> Number:
         """The value, or for all numbers of a ball or a form something that contains the value."""
@@ -94,15 +97,16 @@ class Bend:
             return x * slope + shift
         found = self.exact(x)
         if found is None:
-            raise Wrong(_("a tie, and its numbers are not rational"))
+            raise Wrong(TOO_CLOSE)
         return found
 
     def over(self, x: arb) -> arb:
         """A ball that contains the values over a ball."""
-        found = self.smooth(x)
-        if x.rel_accuracy_bits() > 30 or not found.is_finite():
-            return found
-        return self.smooth(x.lower()).union(self.smooth(x.upper()))
+        if self.positive and not x > 0:
+            return arb.nan()
+        narrow = x.is_exact() or x.rel_accuracy_bits() > NARROW
+        found: arb = self.smooth(x) if narrow else self.smooth(x.lower())
+        return found if narrow else found.union(self.smooth(x.upper()))
 
     def line(self, x: arb) -> tuple[arb, arb]:
         """A slope and a shift: f(t) is in slope · t + shift for all t of a ball, by Taylor."""
@@ -169,9 +173,9 @@ def _tanh_gate(x: Any) -> Any:
 
 
 EXP = Bend(lambda x: x.exp(), lambda x: fmpq(1) if x == 0 else None)
-INVERSE = Bend(lambda x: 1 / x, lambda x: 1 / x)
+INVERSE = Bend(lambda x: 1 / x, lambda x: 1 / x, positive=True)
 SQUARE = Square(lambda x: x * x, lambda x: x * x)
-INVERSE_ROOT = Norm(lambda x: x.rsqrt(), _root)
+INVERSE_ROOT = Norm(lambda x: x.rsqrt(), _root, positive=True)
 ACTIVATIONS: dict[str, Callable[[Number], Number]] = {
     "relu": Relu(arb.nonnegative_part, lambda x: max(x, fmpq(0))),
     "gelu": Gate(lambda x: (1 + (x / arb(2).sqrt()).erf()) / 2),
@@ -208,5 +212,6 @@ def ball(value: Any) -> arb:
             inside = ball(x)
             return arb(1) if inside > 0 else arb(0) if inside <= 0 else arb(0).union(arb(1))
         case tree.Call(function=name, argument=x):
-            return getattr(ball(x), "log" if name == "ln" else name)()
+            found: arb = getattr(ball(x), "log" if name == "ln" else name)()
+            return found
     raise Wrong(_("a weight is not known"))

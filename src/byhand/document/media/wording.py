@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from byhand.document.numerals import localised, short_number, written, written_cell
-from byhand.document.parts import CaseTable, Column, LensTable, Stop, StreamLine, Terms
+from byhand.document.parts import Answer, CaseTable, Column, LensTable, Stop, StreamLine, Terms
 from byhand.language import _
 
 SETTLED = "◂"
@@ -82,6 +82,12 @@ def lens_columns(part: LensTable) -> tuple[Column, ...]:
     places = [_("place of {token}").format(token=part.tokens[0])] if part.placed else []
     first = (Column(_("after")), Column(_("leads")), *_numbers([_("probability")]), Column(""))
     return *first, *_numbers((*part.tokens, *places))
+
+
+def answer_words(part: Answer) -> str:
+    """The sentence of an answer with its numbers as the language writes them; texts of a
+    counterexample, which may look like numbers, stay as they are."""
+    return sentence(part.sentence) if part.kind == "refuted" else told(part.sentence)
 
 
 def edges(part: CaseTable, row: int, column: int) -> Iterator[str]:

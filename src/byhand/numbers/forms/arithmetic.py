@@ -41,6 +41,10 @@ class Float64:
         found: Truths = x != 0
         return found
 
+    def exact(self, x: Data) -> bool:
+        """Whether every entry is one number: all floats are."""
+        return True
+
     def rounded(self, count: int) -> float:
         """The relative error of a sum of so many products; 0: nothing is rounded."""
         return rounding.gamma(count)
@@ -109,13 +113,14 @@ class Precise:
     @staticmethod
     def matmul(x: Data, y: Data) -> Data:
         """The matrix products over the last two axes, by FLINT's matrices."""
+        if y.size == y.shape[-2] * y.shape[-1] and x.ndim == y.ndim:  # one matrix for all rows
+            found = _times(x.reshape(-1, x.shape[-1]), y.reshape(y.shape[-2:]))
+            return found.reshape(*x.shape[:-1], y.shape[-1])
         lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-        rows, columns = x.shape[-2], y.shape[-1]
         left, right = (np.broadcast_to(a, (*lead, *a.shape[-2:])) for a in (x, y))
-        result = np.empty((*lead, rows, columns), dtype=object)
+        result = np.empty((*lead, x.shape[-2], y.shape[-1]), dtype=object)
         for place in np.ndindex(lead):
-            found = _matrix(left[place]) * _matrix(right[place])
-            result[place] = np.array(found.entries(), dtype=object).reshape(rows, columns)
+            result[place] = _times(left[place], right[place])
         return result
 
     def bounded(self, times: Times, x: Data, y: Data) -> Data:
@@ -132,6 +137,10 @@ class Precise:
         return np.array([entry != arb(0) or not entry.is_exact() for entry in x.ravel()],
                         dtype=bool).reshape(x.shape)  # fmt: skip
 
+    def exact(self, x: Data) -> bool:
+        """Whether every entry is one number, a ball of radius 0."""
+        return all(entry.is_exact() for entry in x.ravel())
+
     def rounded(self, count: int) -> float:
         """Nothing is rounded beside the balls."""
         return 0.0
@@ -142,6 +151,8 @@ class Precise:
 
     def settled(self, terms: Data, errors: Data) -> None:
         """In place: where a term is not finite, nothing is claimed."""
+        if all(map(arb.is_finite, terms.ravel())):
+            return
         for place in np.ndindex(terms.shape[1:]):
             if not all(term.is_finite() for term in terms[:, *place]):
                 terms[:, *place] = arb(0)
@@ -205,6 +216,10 @@ def float_below(ball: arb) -> float:
     return number if ball >= number else float(np.nextafter(number, -inf))
 
 
-def _matrix(x: Data) -> arb_mat:
-    rows, columns = x.shape
-    return arb_mat(rows, columns, list(x.ravel()))
+def _times(x: Data, y: Data) -> Data:
+    """The product of two matrices of balls, by FLINT."""
+    (rows, inner), columns = x.shape, y.shape[1]
+    product = arb_mat(rows, inner, list(x.ravel())) * arb_mat(inner, columns, list(y.ravel()))
+    result = np.empty(rows * columns, dtype=object)
+    result[:] = product.entries()
+    return result.reshape(rows, columns)

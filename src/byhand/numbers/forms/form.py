@@ -18,7 +18,7 @@ import numpy.typing as npt
 from flint import ctx
 
 from byhand.numbers.forms.arithmetic import SPARE, arithmetic_of
-from byhand.numbers.forms.rounding import Data, Truths, slack, total
+from byhand.numbers.forms.rounding import Data, Truths, quiet, slack, total
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +69,7 @@ class Form:
         )
 
 
+@quiet
 def settled(terms: Data, errors: Data, absent: Truths | None = None) -> Form:
     """The form of these arrays; where a term is not finite, nothing is claimed."""
     arithmetic_of(terms).settled(terms, errors)
@@ -96,6 +97,7 @@ def sizes(x: Form) -> Data:
     return total(np.abs(x.terms))
 
 
+@quiet
 def radius(x: Form) -> Data:
     """How far an entry may be from its middle: (cases, *shape)."""
     found = total(x.errors)
@@ -104,6 +106,7 @@ def radius(x: Form) -> Data:
     return found if found.dtype == object else found * slack(len(x.terms) + len(x.errors))
 
 
+@quiet
 def ends(x: Form) -> tuple[Data, Data]:
     """Float64 bounds (low, high) of each entry, rounded outward: (cases, *shape), both."""
     return arithmetic_of(x.terms).spread(x.terms[0], radius(x))
@@ -137,6 +140,7 @@ def take_cases(x: Form, places: Sequence[int] | npt.NDArray[np.intp]) -> Form:
     return Form(x.terms[:, chosen], x.errors[:, chosen], absent)
 
 
+@quiet
 def differences(rows: Form, ahead: npt.NDArray[np.intp]) -> Form:
     """The forms of x[ahead] - x[j] for each entry j of a row; `ahead` is one index per case.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from byhand.numbers.base import Prediction
 from byhand.numbers.enclosed.enclosure import Enclosure
+from byhand.numbers.forms.arithmetic import arithmetic_of
 from byhand.numbers.forms.form import Form, differences, ends
 
 
@@ -18,7 +19,8 @@ def predict(rows: Form) -> Prediction:
     A tie is proven by equal numbers that are exactly known.
     """
     width, cases = rows.shape[-1], rows.cases
-    leading = int(np.bincount(rows.terms[0].argmax(axis=-1), minlength=width).argmax())
+    middles = arithmetic_of(rows.terms).nearly(rows.terms[0])
+    leading = int(np.bincount(middles.argmax(axis=-1), minlength=width).argmax())
     low, high = ends(differences(rows, np.full(cases, leading)))
     others = np.arange(width) != leading
     low, high = low.min(axis=0)[others], high.max(axis=0)[others]
@@ -27,7 +29,7 @@ def predict(rows: Form) -> Prediction:
     if (low > 0).all():
         return Prediction(leading, _margin(low.min(), high.min()), True)
     if _all_known(rows) and (low >= 0).all():
-        tied = np.flatnonzero((rows.terms[0] == rows.terms[0][:, leading, None]).all(axis=0))
+        tied = np.flatnonzero((rows.terms[0] == rows.terms[0][:, [leading]]).all(axis=0))
         if (low[high > 0] > 0).all():
             zero = Enclosure(Fraction(0), Fraction(0))
             return Prediction(int(tied[0]), zero, True, tied=tuple(map(int, tied)))
@@ -37,7 +39,9 @@ def predict(rows: Form) -> Prediction:
 
 
 def _all_known(rows: Form) -> bool:
-    return not rows.errors.any() and not rows.terms[1:].any()
+    arithmetic = arithmetic_of(rows.terms)
+    known = not any(arithmetic.nonzero(part).any() for part in (rows.errors, rows.terms[1:]))
+    return known and arithmetic.exact(rows.terms[0])
 
 
 def _margin(low: float, high: float) -> Enclosure:

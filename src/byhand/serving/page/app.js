@@ -5,7 +5,7 @@ import { Newest, Refusal } from "./asking.js";
 import { written } from "./address.js";
 import { speak } from "./words.js";
 
-export const VIEWS = ["steps", "weights", "learn", "pictures", "compare", "practice"];
+export const VIEWS = ["steps", "weights", "learn", "pictures", "compare", "prove", "practice"];
 
 /** Everything that is drawn is drawn from this. */
 export const app = {

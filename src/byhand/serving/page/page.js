@@ -14,13 +14,14 @@ import { listenToNumbers } from "./numbers.js";
 import { passageView, watchWidths } from "./passage.js";
 import { picturesView } from "./pictures.js";
 import { practiceView } from "./practice.js";
+import { proveView } from "./prove.js";
 import { drawRail } from "./rail.js";
 import { themes } from "./theme.js";
 import { weightsView } from "./weights.js";
 import { speak, spoken, t } from "./words.js";
 
 const FIRST = "journey"; // the model to begin with where none is named
-const views = { steps: passageView, weights: weightsView, learn: learnView, pictures: picturesView, compare: compareView, practice: practiceView };
+const views = { steps: passageView, weights: weightsView, learn: learnView, pictures: picturesView, compare: compareView, prove: proveView, practice: practiceView };
 
 let before = null, told = null;
 drawn(() => {

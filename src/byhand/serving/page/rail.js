@@ -76,6 +76,6 @@ doing("aim-at", (one) => change({ ...app.state, text: app.look.text, target: one
 export function drawRail() {
   const { look } = app, place = region("rail");
   place.setAttribute("aria-label", t("rail"));
-  place.hidden = app.here.view === "compare" || app.here.view === "practice";
+  place.hidden = ["compare", "prove", "practice"].includes(app.here.view);
   fill(place, changes(look), prediction(look), !["pictures", "learn"].includes(app.here.view) && way(look));
 }

@@ -18,6 +18,7 @@ WORDS: Mapping[str, str] = {
     "view.learn": later("Learn"),
     "view.pictures": later("Pictures"),
     "view.compare": later("Compare"),
+    "view.prove": later("All texts"),
     "view.practice": later("Practice"),
     "undo": later("Undo"),
     "redo": later("Redo"),
@@ -218,6 +219,28 @@ WORDS: Mapping[str, str] = {
     "difference": later("largest difference"),
     "only.a": later("only in A"),
     "only.b": later("only in B"),
+    # all texts
+    "prove.title": later("For all texts"),
+    "prove.about": later(
+        "A claim about every text of some length: it is proven, or one text refutes it."
+        " Press a text to open it."
+    ),
+    "prove.texts": later("Texts"),
+    "prove.one": later("of one token: {count}"),
+    "prove.length": later("of {length} tokens: {count}"),
+    "prove.up-to": later("of up to {length} tokens: {count}"),
+    "prove.claim": later("Claim"),
+    "prove.claim.table": later("none: what comes next after each"),
+    "prove.claim.next": later("the next token is"),
+    "prove.claim.function": later("the next token follows a rule"),
+    "prove.claim.constant": later("the next token is always the same"),
+    "prove.token": later("Token"),
+    "prove.expression": later("Rule"),
+    "prove.names": later("A Python expression of the tokens {names}, which are numbers or words."),
+    "prove.text": later("A Python expression of the list of tokens, `text`."),
+    "prove.do": later("Prove it"),
+    "prove.open": later("Open “{text}”"),
+    "prove.opens": later("{text}, next {next}"),
     # practice
     "practice.title": later("Your turn"),
     "practice.about": later("One number is hidden. Work it out, to three decimals or exactly."),

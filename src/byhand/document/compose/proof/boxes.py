@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from byhand.document import words
-from byhand.document.compose.proof.decisions import decision_words, goal_name, refuted_case
+from byhand.document.compose.proof.decisions import decision_words, goal_label, refuted_case
 from byhand.document.compose.proof.trees import WORST, branches, kind_of, size
 from byhand.document.compose.proof.wording import Speller, text_of
 from byhand.document.parts import CaseBox, CaseTree, Decision
@@ -53,6 +53,8 @@ def tree(outcome: Outcome, told: tuple[Decision, ...]) -> CaseTree:
     about = _("{count} cases, their widths as shares of the domain; {told}").format(
         count=words.whole(count), told=", ".join(f"{one.words}: {one.count}" for one in told)
     )
+    if any(box.kind == "several" for level in levels for box in level):
+        told = (*told, Decision("several", decision_words("several")))
     return CaseTree(about, tuple(levels), told, _("deeper levels") if rooms else "")
 
 
@@ -60,12 +62,13 @@ def _first(outcome: Outcome) -> list[_Room]:
     """The whole domain, or a box for each goal."""
     if len(outcome.trees) == 1:
         return [_Room(outcome.trees[0], 0.0, 1.0, "", _("all texts"), 0)]
-    names = [goal_name(outcome, at) for at in range(len(outcome.trees))]
+    names = [goal_label(outcome, at) for at in range(len(outcome.trees))]
     met = Counter(names)
     total, start, rooms = sum(map(size, outcome.trees)) or 1, 0, []
-    for at, (tree, name) in enumerate(zip(outcome.trees, names, strict=True)):
-        label = name if met[name] == 1 else _text(outcome, tree) or name
-        rooms.append(_Room(tree, start / total, size(tree) / total, "", label, at))
+    for at, (tree, (name, label)) in enumerate(zip(outcome.trees, names, strict=True)):
+        text = "" if met[name, label] == 1 else _text(outcome, tree)
+        told = ("", text) if text else (name, label)
+        rooms.append(_Room(tree, start / total, size(tree) / total, *told, at))
         start += size(tree)
     return rooms
 

@@ -47,18 +47,30 @@ def decision_words(kind: str) -> str:
 
 def case_words(outcome: Outcome, at: int, region: Region, names: Collection[str]) -> str:
     """A case by the values that tell it from the others; a whole goal by its own name."""
-    if names:
-        speller = Speller(region.shape, outcome.property.model)
-        return speller.region(region, [name for name in region.allowed if name in names])
-    return goal_name(outcome, at) if len(outcome.trees) > 1 else _("all texts")
+    goal = goal_name(outcome, at) if len(outcome.trees) > 1 else ""
+    speller = Speller(region.shape, outcome.property.model)
+    told = speller.region(region, [name for name in region.allowed if name in names])
+    return "; ".join(filter(None, (goal, told))) or _("all texts")
 
 
 def goal_name(outcome: Outcome, at: int) -> str:
     """Which of several goals: by the length of its texts, or by the token of a continuation."""
     shape = outcome.property.goals[at].shape
-    if shape.after:
+    if _continued(outcome):
         return _("token {number} of the answer").format(number=shape.after + 1)
     length = len(shape.places)
     if length == 1:
         return _("texts of one token")
     return _("texts of {count} tokens").format(count=length)
+
+
+def goal_label(outcome: Outcome, at: int) -> tuple[str, str]:
+    """The same in few characters, as a name and a number."""
+    shape = outcome.property.goals[at].shape
+    if _continued(outcome):
+        return _("token"), str(shape.after + 1)
+    return _("length"), str(len(shape.places))
+
+
+def _continued(outcome: Outcome) -> bool:
+    return any(goal.shape.after for goal in outcome.property.goals)

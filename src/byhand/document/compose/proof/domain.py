@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from byhand.document import words
 from byhand.document.compose.proof.wording import Speller, counted, equations, example, listed
@@ -11,29 +14,56 @@ from byhand.language import _
 from byhand.proving.domain import Computed, Region, Shape, Whole
 from byhand.proving.outcome import Outcome
 
+_MEMBER = re.compile(r"\[([0-9]+)\]")
+_INDEX = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 MOST_SHAPES = 8  # rows of cells
 MOST_CELLS = 40  # of one row; of a longer text the first and the last
 ENDS = 3  # of many shapes, so many of the last ones are shown
 
 
 def picture(outcome: Outcome) -> DomainPicture:
-    """The texts of every shape, with one of them below as an example."""
+    """The texts of every shape, with one of them below as an example.
+
+    Where each shape goes on as the one before it, the longest stands for all.
+    """
     model = outcome.property.model
     shapes = [goal.shape for goal in outcome.property.goals if goal.shape.after == 0]
     which, tokens, own = _example(outcome)
-    shown = shapes
-    if len(shapes) > MOST_SHAPES:
-        shown = [*shapes[: MOST_SHAPES - ENDS], *shapes[-ENDS:]]
-    if own is not None and own not in shown:
-        shown[-1] = own
-    rows = tuple(_row(Speller(shape, model), tokens if shape is own else ()) for shape in shown)
-    hidden = len(shapes) - len(shown)
+    if _grows(shapes):
+        longest = _row(Speller(shapes[-1], model), tokens)
+        rows = [replace(longest, about=_texts_of(outcome, len(shapes[0].places), shapes[-1]))]
+        hidden = 0
+    else:
+        shown = shapes
+        if len(shapes) > MOST_SHAPES:
+            shown = [*shapes[: MOST_SHAPES - ENDS], *shapes[-ENDS:]]
+        if own is not None and own not in shown:
+            shown[-1] = own
+        rows = [_row(Speller(shape, model), tokens if shape is own else ()) for shape in shown]
+        hidden = len(shapes) - len(shown)
     return DomainPicture(
         "; ".join(map(_told, rows)),
-        rows,
-        which,
+        tuple(rows),
+        which if any(cell.example for row in rows for cell in row.cells) else "",
         _("{count} more shapes").format(count=words.whole(hidden)) if hidden else "",
     )
+
+
+def _grows(shapes: Sequence[Shape]) -> bool:
+    """Whether each of several shapes has one position more than the one before it."""
+    return len(shapes) > 1 and all(
+        other.places[:-1] == one.places and other.conditions == one.conditions
+        for one, other in pairwise(shapes)
+    )
+
+
+def _texts_of(outcome: Outcome, shortest: int, longest: Shape) -> str:
+    """How many texts there are of all lengths."""
+    text = _("{count} texts of {least} to {most} tokens")
+    if outcome.texts is None:
+        text = _("texts of {least} to {most} tokens")
+    count = counted(outcome.texts or 0)
+    return text.format(count=count, least=shortest, most=len(longest.places))
 
 
 def _example(outcome: Outcome) -> tuple[str, tuple[int, ...], Shape | None]:
@@ -91,7 +121,13 @@ def _cell(speller: Speller, whole: Region | None, at: int, example: str) -> Plac
         return PlaceCell("bound", place.value.source or "f", listed(spelled), example)
     free = len(place.value.factors) == 1 and place.value.factors[0][0] in speller.spelled
     kind = "free" if free and not place.value.constant else "bound"
-    return PlaceCell(kind, speller.number(place.value), listed(spelled), example)
+    name = _MEMBER.sub(_lowered, speller.number(place.value))
+    return PlaceCell(kind, name, listed(spelled), example)
+
+
+def _lowered(member: re.Match[str]) -> str:
+    """The place of a variable in its list, as an index below the line."""
+    return member[1].translate(_INDEX)
 
 
 def _ranges(speller: Speller, whole: Region | None) -> Iterator[str]:

@@ -7,47 +7,39 @@ from typing import TYPE_CHECKING
 
 from byhand.document import words
 from byhand.document.compose.proof.decisions import decision_words
-from byhand.document.compose.proof.squares import MOST_VALUES
+from byhand.document.compose.proof.squares import MOST_VALUES, TWO
 from byhand.document.compose.proof.wording import text_of
-from byhand.document.parts import (
-    CaseSquare,
-    CaseTable,
-    Column,
-    Decision,
-    Grid,
-    Part,
-)
+from byhand.document.parts import CaseSquare, CaseTable, Column, Decision, Grid, Part
 from byhand.language import _
+from byhand.model import Model
 
 if TYPE_CHECKING:
-    from byhand.explaining.inputs import Row, Table
+    from byhand.proving.next_tokens import Followed
 
 MOST_ROWS = 400
-TWO = 2  # tokens of a text that a table of squares can show
 
 
-def next_tokens(table: Table, rows: Sequence[Row]) -> tuple[Part, list[str]]:
-    """A picture of some rows of a table, and the text of each of its squares or lines."""
-    lengths = {len(row.tokens) for row in rows}
-    if lengths == {TWO} and len(table.tokens) <= MOST_VALUES:
-        return _squares(table, rows), [table.model.vocabulary.decode(row.tokens) for row in rows]
-    shown = rows[:MOST_ROWS]
-    hidden = len(rows) - len(shown)
+def next_tokens(model: Model, found: Sequence[Followed]) -> tuple[Part, Sequence[Followed]]:
+    """A picture of all texts with their next tokens, and the text of each square or line in it."""
+    size = len(model.vocabulary)
+    if {len(one.tokens) for one in found} == {TWO} and size <= MOST_VALUES:
+        return _squares(model, found, size), found
+    shown = found[:MOST_ROWS]
+    hidden = len(found) - len(shown)
     listed = Grid(
         "",
-        (Column(_("text")), Column(_("next")), Column("")),
-        tuple((text_of(table.model, row.tokens), _token(table, row), _known(row)) for row in shown),
+        (Column(_("text")), Column(_("next"))),
+        tuple((text_of(model, one.tokens), _token(model, one.next) or "?") for one in shown),
         left_out=_("{count} more texts").format(count=words.whole(hidden)) if hidden else "",
     )
-    return listed, [table.model.vocabulary.decode(row.tokens) for row in shown]
+    return listed, shown
 
 
-def _squares(table: Table, rows: Sequence[Row]) -> CaseTable:
-    labels = tuple(words.token_label(table.model.vocabulary.tokens[id]) for id in table.tokens)
-    wide = len(labels)
+def _squares(model: Model, found: Sequence[Followed], size: int) -> CaseTable:
+    labels = tuple(map(words.token_label, model.vocabulary.tokens))
     squares = [
-        CaseSquare("each" if row.prediction.id is not None else "open", _token(table, row), at)
-        for at, row in enumerate(rows)
+        CaseSquare("open" if one.next is None else "each", _token(model, one.next), at)
+        for at, one in enumerate(found)
     ]
     told = tuple(
         Decision(kind, decision_words(kind), words.whole(count))
@@ -60,15 +52,10 @@ def _squares(table: Table, rows: Sequence[Row]) -> CaseTable:
         _("second"),
         labels,
         labels,
-        tuple(tuple(squares[at : at + wide]) for at in range(0, len(squares), wide)),
+        tuple(tuple(squares[at : at + size]) for at in range(0, len(squares), size)),
         told,
     )
 
 
-def _token(table: Table, row: Row) -> str:
-    id = row.prediction.id
-    return "" if id is None else words.token_label(table.model.vocabulary.tokens[id])
-
-
-def _known(row: Row) -> str:
-    return _("proven") if row.prediction.proven else _("undecided")
+def _token(model: Model, id: int | None) -> str:
+    return "" if id is None else words.token_label(model.vocabulary.tokens[id])

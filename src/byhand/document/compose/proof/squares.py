@@ -64,9 +64,18 @@ def table(
         _labels(speller, whole, down),
         _labels(speller, whole, across),
         rows,
-        told,
+        _complete(told, rows),
         goal_name(outcome, at) if len(outcome.property.goals) > 1 else "",
     )
+
+
+def _complete(
+    told: tuple[Decision, ...], rows: Sequence[Sequence[CaseSquare]]
+) -> tuple[Decision, ...]:
+    """The decisions, also of squares that are open because a counterexample ended the search."""
+    known = {one.kind for one in told}
+    shown = {square.kind for row in rows for square in row} - known if told else set()
+    return (*told, *(Decision(kind, decision_words(kind)) for kind in KINDS if kind in shown))
 
 
 def _along(whole: Region, name: str) -> list[dict[str, int]]:

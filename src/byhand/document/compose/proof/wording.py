@@ -116,13 +116,15 @@ def text_of(model: Model, ids: Sequence[int]) -> str:
 def listed(labels: Sequence[str]) -> str:
     """Labels with runs of neighbours shortened, and long lists too.
 
-    >>> listed(["0", "1", "2", "3", "7"]), listed(["A", "B", "C"]), listed(["cat", "dog"])
-    ('0…3, 7', 'A…C', 'cat, dog')
+    >>> listed(["0", "1", "2", "3", "7"]), listed(["A", "B", "C"]), listed(["(", ")"])
+    ('0…3, 7', 'A…C', '( )')
     """
     found = list(_runs(labels))
+    signs = not all(label.isalnum() for label in labels) and not any(" " in one for one in labels)
+    comma = " " if signs else ", "  # a comma beside a sign would look like one more
     shown = found if len(found) <= MOST_RUNS else found[: MOST_RUNS - 1]
-    text = ", ".join(
-        run[0] + "…" + run[-1] if len(run) >= LEAST_RUN else ", ".join(run) for run in shown
+    text = comma.join(
+        run[0] + "…" + run[-1] if len(run) >= LEAST_RUN else comma.join(run) for run in shown
     )
     if len(shown) < len(found):
         more = sum(map(len, found[len(shown) :]))

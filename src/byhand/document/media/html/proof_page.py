@@ -11,7 +11,7 @@ from byhand.document.media.html.proofs import answer
 from byhand.document.media.html.prose import prose
 from byhand.document.media.html.standalone import Frame
 from byhand.document.media.html.tables import facts
-from byhand.document.media.wording import sentence, told
+from byhand.document.media.wording import sentence
 from byhand.document.parts import Answer, Section, Title
 from byhand.language import _
 
@@ -36,7 +36,7 @@ def _body(
     yield element("p", "byhand prove", class_="kicker")
     yield element("h1", sentence(title.name))
     if title.about:
-        yield element("p", prose(told(title.about)), class_="intro")
+        yield element("p", prose(title.about), class_="intro")
     yield facts(title.facts)
     yield answer(found)
     links = [element("li", element("a", s.title, href=f"#{s.name}")) for s in sections]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from byhand.document.media.html.markup import Markup, element
 from byhand.document.media.html.prose import also_left_out, prose
-from byhand.document.media.wording import ANSWERS, edges, sentence, told
+from byhand.document.media.wording import ANSWERS, answer_words, edges, sentence
 from byhand.document.numerals import written
 from byhand.document.parts import (
     Answer,
@@ -20,7 +20,7 @@ from byhand.document.parts import (
 )
 from byhand.language import _
 
-LABELS = (("short", 4), ("medium", 9))  # characters
+LABELS = (3, 6, 10, 16, 24)  # characters
 LABELLED = 0.02  # share of the domain from which on a box has room for a label
 
 
@@ -35,7 +35,7 @@ def answer(part: Answer) -> Markup:
     return element(
         "div",
         said,
-        element("p", prose(told(part.sentence)), class_="said"),
+        element("p", prose(answer_words(part)), class_="said"),
         element("dl", *figures),
         class_=f"conclusion is-{part.kind}",
     )
@@ -133,16 +133,17 @@ def _box(box: CaseBox, below: int) -> Markup:
     style = f"--start:{box.start:.5f};--width:{box.width:.5f}"
     if box.kind != "cut" and below:
         style += f";--below:{below}"
-    name = element("b", box.name, ":") + " " if box.name else ""
     label = ""
     if box.label and box.width >= LABELLED:
+        whole = f"{box.name}: {box.label}"
+        name = element("b", box.name, ": ", class_=_room(whole)) if box.name else ""
         label = element("span", name, box.label, class_=_room(box.label))
     return element("i", label, class_=f"by-{box.kind}", style=style, title=box.about or None)
 
 
 def _room(label: str) -> str:
-    """How wide a label is: the style shows it where that fits."""
-    return next((name for name, most in LABELS if len(label) <= most), "long")
+    """How many characters a label has, about: the style shows it where they fit."""
+    return next((f"of-{most}" for most in LABELS if len(label) <= most), "of-more")
 
 
 def decisions(listed: Sequence[Decision]) -> Markup:

@@ -231,6 +231,7 @@ def _decisions(
     for one in decisions:
         sign = signs[one.kind]
         lead = f"{INDENT}{sign} "
-        first, *rest = terminal.paragraph(f"{one.words}: {one.count}", INDENT * 2, lead)
+        told = f"{one.words}: {one.count}" if one.count else one.words
+        first, *rest = terminal.paragraph(told, INDENT * 2, lead)
         yield first.replace(lead, INDENT + terminal.ink(sign, INKS.get(one.kind)) + " ", 1)
         yield from rest

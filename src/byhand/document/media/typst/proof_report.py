@@ -26,7 +26,7 @@ def _lines(title: Title, found: Answer, sections: Sequence[Section]) -> Iterator
         "report-head",
         words("byhand prove"),
         name,
-        prose(told(title.about)) if title.about else "none",
+        prose(title.about) if title.about else "none",
         array(array([words(key), prose(fact)]) for key, fact in title.facts),
     )
     yield "#" + drawn.draw(found, pen)

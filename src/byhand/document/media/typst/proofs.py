@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from byhand.document.media.typst.quoting import array, call, content, prose, string, words
 from byhand.document.media.typst.strips import left_out
-from byhand.document.media.wording import ANSWERS, edges, sentence, told
+from byhand.document.media.wording import ANSWERS, answer_words, edges, sentence
 from byhand.document.numerals import written
 from byhand.document.parts import (
     Answer,
@@ -27,7 +27,7 @@ def answer(part: Answer) -> str:
         string(part.kind),
         string(ANSWERS[part.kind]),
         words(part.word),
-        prose(told(part.sentence)),
+        prose(answer_words(part)),
         array(array([words(name), words(written(fact))]) for name, fact in part.facts),
     )
 
