@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from byhand.model import Model
 from byhand.proving.claims import Agree, Unmoved
 from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
 from byhand.proving.domain import Region
