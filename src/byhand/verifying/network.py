@@ -351,11 +351,11 @@ class Network:
             raise Varies(*area.allowed)
         base, slopes, beside = self.hull(tuple(values), tuple(place.tokens[v] for v in values))
         form: Number
-        if number is None:
+        if number is None or number.linear is None:
             form = _between((own, -1), values)
         else:
             parts = (_between(name, area.allowed[name]) * f for name, f in number.factors.items())
-            form = sum(parts, arb(number.constant))
+            form = sum(parts, arb(number.low))
         return [
             slope * form + x + (0 if far is None else Form(arb(0), {(own, k): far}))
             for k, (x, slope, far) in enumerate(zip(base, slopes, beside, strict=True))
