@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from string import ascii_lowercase
+from time import monotonic
 from typing import Any
 
 from byhand.document.compose.proof import sections
@@ -135,7 +136,8 @@ def _table(model: Model, texts: str, count: int) -> dict[str, Any]:
     """What comes next after every text, each proven by itself."""
     domain = simple(model, **_domain(model, texts), constant=True)
     regions = [region for goal in domain.goals if (region := goal.shape.whole) is not None]
-    every = (one for region in regions for one in next_tokens(model, region, seconds=SECONDS))
+    until = monotonic() + SECONDS
+    every = (one for region in regions for one in next_tokens(model, region, until=until))
     lengths = [len(region.shape.places) for region in regions]
     shown = list(islice(every, None if squared(model, lengths) else MOST_ROWS))
     return {
