@@ -154,12 +154,13 @@ class Checker:
                 ahead, behind = list(every), list(every)
         if behind is None:
             behind = [id for id in every if id not in ahead]
-        if "next" in case.leaf:
-            said = [id for id in ahead if [self.words[id]] == case.leaf["next"]]
+        if "next" in case.leaf or (case.leaf["by"] == "letters" and not isinstance(claim, Lead)):
+            next = case.leaf.get("next", [])
+            said = [id for id in ahead if [self.words[id]] == next]
             if not said:
                 raise Wrong(
                     _("the certificate says {said}, the property asks for {asked}").format(
-                        said=", ".join(case.leaf["next"]),
+                        said=", ".join(next) or _("nothing"),
                         asked=", ".join(self.words[id] for id in ahead),
                     )
                 )
