@@ -174,9 +174,10 @@ def claimed(machine: Machine) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one.name)
-def test_a_property_is_proven(machine: Machine) -> None:
+def test_a_property_is_proven_and_its_certificate_accepted(machine: Machine) -> None:
     found = prove(read_property(claimed(machine), machine.opened()))
     assert found.answer == "proven", found.why
+    assert byhand.verify(machine.opened(), found, claimed(machine)).reasons == ()
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda one: one.name)
