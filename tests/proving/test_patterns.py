@@ -284,10 +284,24 @@ def test_a_mistake_in_a_variable_is_named(where: Any, message: str, place: str) 
         ("a <= c", "there is no variable 'c' here"),
         ("a <=", "this is not linear in variables"),
         ("a > 9", "there is no text like this"),
+        (["a"], "a list of 1 is not possible here"),
     ],
 )
-def test_a_mistake_in_a_condition_is_named(condition: str, message: str) -> None:
+def test_a_mistake_in_a_condition_is_named(condition: Any, message: str) -> None:
     assert mistake("{a}", where={"a": "0..9"}, conditions=[condition]).message == message
+
+
+def test_families_of_a_condition_have_the_same_members() -> None:
+    where = {"a0..a1": "0..1", "b0..b2": "0..1"}
+    error = mistake("{a0} {a1} {b0} {b1} {b2}", where=where, conditions=["a <= b"])
+    assert error.message == "the families have different members"
+
+
+def test_too_many_variables_or_numbers_are_refused() -> None:
+    assert mistake("{a0}", where={"a0..a30000": "0..1"}).message == "too many variables"
+    error = mistake("{99999*a}", where={"a": "0..99999"})
+    assert error.message == "99999*a can have too many values"
+    assert mistake("{a}", where="a").message == "where is a table"
 
 
 @pytest.mark.parametrize(
