@@ -112,13 +112,14 @@ class Bend:
         """A slope and a shift: f(t) is in slope · t + shift for all t between, by Taylor."""
         x = low.union(high)
         constant = self.over(x)
-        if constant.is_finite():
+        try:
             near, wide = (self.smooth(arb_series([at, 1], 3)) for at in (x.mid(), x))
-            missed = (wide[2] * x.rad() * x.rad()).union(arb(0))
-            shift = near[0] - near[1] * x.mid() + missed
-            if shift.is_finite() and shift.rad() < constant.rad():
-                return near[1], shift
-        return arb(0), constant
+        except ValueError:  # a series through a pole
+            return arb(0), constant
+        missed = (wide[2] * x.rad() * x.rad()).union(arb(0))
+        shift = near[0] - near[1] * x.mid() + missed
+        better = shift.is_finite() and not shift.rad() > constant.rad()
+        return (near[1], shift) if better else (arb(0), constant)
 
 
 class Gate(Bend):
