@@ -109,10 +109,9 @@ class Area:
     def number(self, place: Place) -> Any:
         """The number that a place holds: an int, a `Span`, or None where it is not linear."""
         try:
-            found = held(place, self.variables)
+            return held(place, self.variables)
         except Varies:
             return None
-        return None if isinstance(found, Unsettled) else found
 
 
 def held(place: Place, values: Mapping[str, Any]) -> Any:
@@ -246,16 +245,10 @@ class Span(Reckoned):
         return -self.smaller(-self)
 
     def __floordiv__(self, by: Any) -> Any:
-        return self._part(by, 0)
+        return divmod(self, by)[0]
 
     def __mod__(self, by: Any) -> Any:
-        return self._part(by, 1)
-
-    def _part(self, by: Any, which: int) -> Any:
-        try:
-            return divmod(self, by)[which]
-        except Varies as varies:
-            return Unsettled(*varies.names)  # perhaps nobody asks: a digit of another place
+        return divmod(self, by)[1]
 
     def __bool__(self) -> bool:
         return self.compared(0, ne)
@@ -278,39 +271,4 @@ class Span(Reckoned):
     def __ne__(self, other: Any) -> bool:
         return self.compared(other, ne)
 
-    __hash__ = __int__ = __index__ = __str__ = __rfloordiv__ = __rmod__ = _one
-
-
-class Unsettled(Reckoned):
-    """A whole number of which nothing is known; whoever needs it is told that it varies."""
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def varies(self) -> Varies:
-        """What to raise where one number is needed."""
-        return Varies(*self.names)
-
-    linear = None
-
-    def each(self) -> None:
-        """Nobody knows its values."""
-
-    def among(self, numbers: Iterable[int]) -> list[int]:
-        """All of them: it may be any number."""
-        return sorted(numbers)
-
-    def smaller(self, other: Any) -> Any:
-        """Not known."""
-        raise self.varies()
-
-    def _same(self, *_others: Any) -> Unsettled:
-        return self
-
-    def _one(self, *_others: Any) -> Any:
-        raise self.varies()
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = _same
-    __floordiv__ = __mod__ = _same
-    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __abs__ = __eq__ = __ne__ = _one
     __hash__ = __int__ = __index__ = __str__ = __rfloordiv__ = __rmod__ = _one

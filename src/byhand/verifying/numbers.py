@@ -136,13 +136,6 @@ class Gate(Bend):
 class Relu(Bend):
     """The larger of a number and 0."""
 
-    def __call__(self, x: Number) -> Number:
-        if isinstance(x, Form):  # its ends, not those of a ball: a radius has 30 bits
-            low, high = ends(x)
-            if low >= 0 or high <= 0:
-                return x if low >= 0 else self.over(arb(0))
-        return super().__call__(x)
-
     def over(self, x: arb) -> arb:
         return arb(0) if x <= 0 else x.nonnegative_part()
 
