@@ -88,7 +88,6 @@ def test_what_is_open_is_told_and_exits_with_1(
         (["--texts", "a .", "--unmoved", "--within", "1/1000"], "proven"),
         (["--texts", "a .", "--unmoved", "--known-to", "bfloat16"], "proven"),
         (["--texts", "a .", "--next", "a", "--rounded-to", "bfloat16"], "proven"),
-        (["--texts", "a .", "--next", "a", "--moved", "1/1000"], "proven"),
         (["--texts", "c c", "--continuation", "a"], "proven"),
     ],
     ids=" ".join,
@@ -97,6 +96,16 @@ def test_every_simple_property_has_its_options(byhand: Call, said: list[str], an
     done = byhand("prove", "tiny", *said, "--json")
     assert json.loads(done.out)["answer"] == answer
     assert done.status == (0 if answer == "proven" else 1)
+
+
+def test_the_further_embeddings_may_be_moved_the_less_is_the_lead(byhand: Call) -> None:
+    leads = []
+    for distance in ("1/10000", "1/10"):
+        done = byhand("prove", "abc", "--texts", "A", "--unmoved", "--moved", distance, "--json")
+        found = json.loads(done.out)
+        assert found["answer"] == "proven"
+        leads.append(float(found["least"]["lead"]))
+    assert 0 < leads[1] < leads[0] - 1
 
 
 def test_what_comes_next_may_be_a_function_in_a_file(byhand: Call, tmp_path: Path) -> None:

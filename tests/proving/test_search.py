@@ -134,7 +134,7 @@ def test_every_model_that_prints_as_abc_predicts_the_same() -> None:
     assert 0 < (outcome.least.lead or 0) < Fraction("0.0185")  # with its own numbers 0.018502…
 
 
-def test_not_every_model_that_prints_as_two_decimals_of_abc_does() -> None:
+def test_weights_that_may_vary_too_much_are_refuted_by_weights_of_that_kind() -> None:
     outcome = about_abc("unmoved", weights={"within": "0.05"})
     assert outcome.answer == REFUTED
     found = outcome.counterexample
@@ -146,6 +146,18 @@ def test_not_every_model_that_prints_as_two_decimals_of_abc_does() -> None:
     assert told is not None
     assert told[-1].id == found.found
     assert (found.found,) != found.expected
+
+
+def test_embeddings_may_be_moved_a_little_and_not_much() -> None:
+    assert about_abc("unmoved", embeddings={"within": "0.0002"}).answer == PROVEN
+    found = about_abc("unmoved", embeddings={"within": "0.1"}).counterexample
+    assert found is not None
+    assert found.weights is not None
+    table = open_model("abc").weights["embed.token"].data
+    for position, token in enumerate(found.tokens):
+        for column in range(2):
+            moved = found.weights[f"embeddings[{position},{column}]"] - table[token, column]
+            assert abs(moved) <= Fraction(1, 10)
 
 
 def test_abc_agrees_with_itself_and_is_not_constant() -> None:

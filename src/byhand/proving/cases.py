@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from byhand.model import Model
 from byhand.proving.claims import Agree, Unmoved
 from byhand.proving.cutting import Cut, Undecided, halves, where_it_varies
 from byhand.proving.domain import Region
 from byhand.proving.enumeration import Told
+from byhand.proving.extremes import extreme
 from byhand.proving.journal import rounded_down
 from byhand.proving.judging import Judgement, judge
 from byhand.proving.outcome import Counterexample
@@ -33,7 +33,6 @@ from byhand.proving.region_passes import Findings, Holdings
 from byhand.proving.text_tables import Texts, joined, sampled, texts_of
 from byhand.proving.units import Node, Report, Unit
 from byhand.proving.wholes import Varies
-from byhand.proving.worst_weights import worst
 
 FEWEST = 64  # assignments that are always enumerated
 MOST = 1 << 15  # assignments that are enumerated at once
@@ -324,23 +323,28 @@ class GoalWork:
     def _judge(self, texts: Texts, text: int, question: Question) -> Judgement:
         key = tuple(texts.tokens[text].tolist()), question
         if key not in self._judged:
-            judged = self._judged_with(self.property.model, *key)
-            if judged.holds is None and self.fast.regions.weights_move:
-                only = {name: (value,) for name, value in texts.assigned(text).items()}
-                model, moved = worst(self.fast.regions, Region(self.shape, only), question)
-                again = self._judged_with(model, *key)
-                judged = replace(again, weights=moved) if again.holds is False else judged
-            if self.property.moved and judged.holds:  # it holds unmoved: that says nothing of moves
-                judged = Judgement(None, expected=judged.expected)
-            self._judged[key] = judged
+            self._report.passes += 1
+            judged = self._at_extremes if self.models.free else self._with_own_numbers
+            self._judged[key] = judged(*key)
         return self._judged[key]
 
-    def _judged_with(self, model: Model, tokens: tuple[int, ...], question: Question) -> Judgement:
-        self._report.passes += 1
-        if isinstance(self.claim, Unmoved):
-            return judge(self.property.own, tokens, question, others=[model])
+    def _with_own_numbers(self, tokens: tuple[int, ...], question: Question) -> Judgement:
         others = [self.claim.other] if isinstance(self.claim, Agree) else []
-        return judge(model, tokens, question, others=others)
+        return judge(self.property.model, tokens, question, others=others)
+
+    def _at_extremes(self, tokens: tuple[int, ...], question: Question) -> Judgement:
+        """Whether the claim fails with numbers at ends of their ranges; else it stays open."""
+        if isinstance(self.claim, Unmoved):
+            own = judge(self.property.own, tokens, question)
+            if own.found is None:
+                return Judgement(None)
+            question = Leads((own.found,))
+        at = extreme(self.fast.models[0], tokens, question)
+        others = [self.claim.other] if isinstance(self.claim, Agree) else []
+        judged = judge(at.model, tokens, question, others=others, rows=at.rows)
+        if judged.holds is False:
+            return replace(judged, weights=at.chosen)
+        return Judgement(None)
 
     def _refuted(self, texts: Texts, text: int, judged: Judgement) -> Counterexample:
         return judged.refuting(self.number, texts.tokens[text].tolist(), texts.assigned(text))

@@ -80,7 +80,8 @@ class Enumeration:
             within = range(rows.start + int(some[0]), rows.start + int(end))
             found: list[Form] = []
             if last or kept:
-                embedded = self.model.embedded(texts.tokens[rows.start + some, level][:, None])
+                tokens = texts.tokens[rows.start + some, level][:, None]
+                embedded = model.embedded(tokens, level, texts.tokens.shape[1])
                 before = {name: take_cases(form, parents[some]) for name, form in past.items()}
                 found = model.work(plan, embedded, before, ["logits"] if last else kept)
                 self.passes += 1

@@ -48,13 +48,18 @@ class Judgement:
 
 
 def judge(
-    model: Model, tokens: Sequence[int], question: Question, *, others: Sequence[Model] = ()
+    model: Model,
+    tokens: Sequence[int],
+    question: Question,
+    *,
+    others: Sequence[Model] = (),
+    rows: Any = None,
 ) -> Judgement:
     """Whether the answer to a question about one text is yes.  `others` must predict the same token
-    as the model."""
+    as the model.  `rows` are given in place of the embeddings."""
     if not isinstance(question, Leads):
-        return _compared(model, tokens, question)
-    found = _next(model, tokens, question.tokens)
+        return _compared(model, tokens, question, rows)
+    found = _next(model, tokens, question.tokens, rows)
     for other in others:
         if not found.holds or found.found is None:
             break
@@ -64,19 +69,36 @@ def judge(
     return found
 
 
-def job_of(model: Model, tokens: Sequence[int], asked: str, numbers: Numbers) -> Job:
+@dataclass(frozen=True)
+class Moved(Job):
+    """A text whose embeddings are given."""
+
+    rows: Any = None
+
+    def instead(self) -> dict[str, Any]:
+        """The embeddings, in place of those of the tokens."""
+        return {} if self.rows is None else {"given": {"embed.token": self.rows}}
+
+
+def job_of(
+    model: Model, tokens: Sequence[int], asked: str, numbers: Numbers, rows: Any = None
+) -> Job:
     """The job of one text, for one step."""
     plan = forward.plan(model.spec, len(tokens))
     address = plan[asked].address
-    return Job(model, plan.only((address,)), numbers, "", tuple(tokens), None, (address,))
+    return Moved(
+        model, plan.only((address,)), numbers, "", tuple(tokens), asked=(address,), rows=rows
+    )
 
 
 # ----------------------------------------------------------------------- the next token
 
 
-def _next(model: Model, tokens: Sequence[int], wanted: tuple[int, ...] | None) -> Judgement:
+def _next(
+    model: Model, tokens: Sequence[int], wanted: tuple[int, ...] | None, rows: Any = None
+) -> Judgement:
     """Whether the next token is one of those wanted, or, if None, whether it is known."""
-    trace = prove(job_of(model, tokens, "next", enclosing_numbers(model, 1)), 1)
+    trace = prove(job_of(model, tokens, "next", enclosing_numbers(model, 1), rows), 1)
     if trace.next is None:
         return Judgement(None)
     found = trace.next[-1]
@@ -123,10 +145,12 @@ def _told(trace: Trace, wanted: tuple[int, ...], found: int | None) -> Judgement
 # ----------------------------------------------------------------------- other numbers
 
 
-def _compared(model: Model, tokens: Sequence[int], question: Ahead | Bounded) -> Judgement:
+def _compared(
+    model: Model, tokens: Sequence[int], question: Ahead | Bounded, rows: Any
+) -> Judgement:
     """The numbers of one text compared, with more bits until they are apart."""
     asked = "logits" if isinstance(question, Ahead) else question.address
-    job = job_of(model, tokens, asked, enclosing_numbers(model, 1))
+    job = job_of(model, tokens, asked, enclosing_numbers(model, 1), rows)
     assert isinstance(job.numbers, Enclosing)
     found = Judgement(None)
     for bits in BITS:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from byhand.model import Model
 from byhand.proving.claims import Agree
 from byhand.proving.enumeration import Enumeration, Told, told
+from byhand.proving.extremes import ranged
 from byhand.proving.hulls import Embedding
 from byhand.proving.properties import Goal, Property
 from byhand.proving.questions import Question
@@ -20,6 +21,7 @@ class Models:
 
     def __init__(self, property: Property) -> None:
         self.property = property
+        self.free = property.moved > 0 or ranged(property.model)  # more than one model is meant
         self._embeddings: dict[int, Embedding] = {}
         self._weighed: dict[tuple[int, bool], Weighed] = {}
 

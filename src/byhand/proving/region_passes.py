@@ -32,6 +32,7 @@ from byhand.worked import Worked
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 TOKENS = 0  # any id: embeddings are given
+MOVED = 256  # entries of embeddings that get letters of their own where they may be moved
 
 
 class Weighed:
@@ -44,10 +45,7 @@ class Weighed:
         self.numbers = PreciseForms() if precise else Forms()
         self.weights = Admitted(model.weights, self.numbers)
         for name in model.weights:  # before any text: weights known within ranges get letters
-            if name.endswith(".score_table"):
-                self.weights.table(name, 1)
-            else:
-                self.weights[name]
+            self.admitted(name)
         self._plans: dict[tuple[Any, ...], Plan] = {}
         # what later positions read of a first one, and of one that has others before it
         self.kept = keys_and_values(forward.plan(model.spec, 1))
@@ -67,6 +65,7 @@ class Weighed:
         given: dict[str, Any] = {
             address: Worked(plan[address], form, self.numbers)
             for address, form in (("embed.token", embedded), *past.items())
+            if address in plan.known  # scores of a table read no embedding
         }
         done = work_out(
             plan, self.weights, (TOKENS,) * plan.length, self.numbers, given=given, keep=wanted
@@ -76,15 +75,33 @@ class Weighed:
                 raise missing.error(address)
         return [done[address].value for address in wanted]
 
-    def embedded(self, tokens: Ids) -> Form:
-        """The embeddings of tokens (text, position), one text a case."""
+    def admitted(self, name: str) -> Form:
+        """A weight as a form."""
+        table = name.endswith(".score_table")
+        form: Form = self.weights.table(name, 1) if table else self.weights[name]
+        return form
+
+    def moves(self, length: int) -> bool:
+        """Whether the embeddings of a text of this length are moved, with a letter for each entry.
+        In long texts and wide models the moves are errors: there are too many of them."""
+        return self.embedding.moved > 0 and length * self.model.spec.d_model <= MOVED
+
+    def embedded(self, tokens: Ids, first: int = 0, length: int | None = None) -> Form:
+        """The embeddings of tokens (text, position), one text a case, from the position `first` on
+        of texts of this length."""
         table, scale = self.weights["embed.token"], self.model.spec.embed_scale
         ids: Any = tokens
         found: Form = self.numbers.embed(table, ids, scale=scale)
         if not self.embedding.moved:
             return found
-        still = np.zeros((1, *found.terms.shape[1:]))
-        moved: Form = self.numbers.given(still, still[0] + above(self.embedding.moved))
+        shape, far = found.terms.shape[1:], above(self.embedding.moved)
+        if not self.moves(length or shape[1]):
+            moved: Form = self.numbers.given(np.zeros((1, *shape)), np.full(shape, far))
+        else:
+            terms = np.zeros((1 + (first + shape[1]) * shape[2], *shape))
+            for position, column in np.ndindex(*shape[1:]):
+                terms[1 + (first + position) * shape[2] + column, :, position, column] = far
+            moved = self.numbers.given(terms)
         added: Form = self.numbers.add(found, moved)
         return added
 
@@ -152,11 +169,6 @@ class RegionPasses:
     def __init__(self, shape: Shape, models: Sequence[Weighed]) -> None:
         self.models = [(one, RegionForms(shape, one.embedding)) for one in models]
         self.positions = range(len(shape.places))
-
-    @property
-    def weights_move(self) -> bool:
-        """Whether weights are known within ranges that have letters."""
-        return self.models[0][0].numbers.weight_letters > 0
 
     def held(self, region: Region) -> Holdings:
         """What every position holds over a region, by model; NoText where one has no token."""
