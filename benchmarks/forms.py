@@ -1,8 +1,9 @@
 """Forms: how near their functions come to the proven bounds, whole passes, and speed.
 
-python -m benchmarks.forms powers     e^x and Φ(x) against Arb, on 100,000 numbers each
-python -m benchmarks.forms passes N   N random regions of random architectures, against Arb
-python -m benchmarks.forms speed      texts and regions a second, beside plain traces
+python -m benchmarks.forms powers         e^x and Φ(x) against Arb, on 100,000 numbers each
+python -m benchmarks.forms operations N   each operation on N random forms, against Arb
+python -m benchmarks.forms passes N       N random regions of random architectures, against Arb
+python -m benchmarks.forms speed          texts and regions a second, beside plain traces
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # before NumPy is imported
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path.insert(0, str(TESTS))
 
 import numpy as np  # noqa: E402
 from flint import arb, ctx  # noqa: E402
@@ -30,6 +32,7 @@ from byhand.numbers.forms.normal import normal_share  # noqa: E402
 from byhand.worked import Worked  # noqa: E402
 from oracles.architectures import at_random, make_case  # noqa: E402
 from oracles.regions import choices, outside, random_region, worked_in_forms  # noqa: E402
+from oracles.sampled_forms import missed, random_form  # noqa: E402
 
 
 def powers(count: int = 100_000) -> None:
@@ -72,6 +75,28 @@ def passes(count: int) -> None:
                         wrong += 1
                         print(f"region {seed}, {numbers.name}: {found}")
     print(f"{count} regions, {wrong} numbers outside their forms")
+
+
+def operations(count: int) -> None:
+    """The test of single operations, with sizes and widths at random."""
+    sys.path.insert(0, str(TESTS / "numbers" / "forms"))
+    import test_operations_of_forms as tests  # type: ignore[import-not-found]
+
+    wrong = 0
+    for name, (call, shapes) in tests.CALLS.items():
+        for seed in range(count):
+            random = Random(f"{name} {seed}")
+            size, wide = (10 ** random.uniform(-9, 3) for _number in range(2))
+            numbers = PreciseForms() if seed % 5 == 0 else Forms()
+            letters = random.randrange(4)
+            forms = [
+                random_form(numbers, random, shape, letters=letters, size=size, wide=wide)
+                for shape in shapes
+            ]
+            for found in missed(numbers, call, forms, random, 8):
+                wrong += 1
+                print(f"{name} {seed}, {numbers.name}: {found}")
+    print(f"{len(tests.CALLS)} operations on {count} forms, {wrong} numbers outside")
 
 
 def speed() -> None:
@@ -124,6 +149,8 @@ if __name__ == "__main__":
             powers()
         case ["passes", number]:
             passes(int(number))
+        case ["operations", number]:
+            operations(int(number))
         case ["speed"]:
             speed()
         case _:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from byhand.api import as_model
 from byhand.language import _
 from byhand.model import Model
 from byhand.models import called
 from byhand.options import does_not_fit, refuse_together, refuse_unless_whole
-
-if TYPE_CHECKING:
-    from byhand.proving.outcome import Outcome
-    from byhand.proving.properties import Property
-    from byhand.proving.search import Watch
-    from byhand.verifying import Progress, Verification
+from byhand.proving import certificates, search
+from byhand.proving.outcome import Outcome
+from byhand.proving.properties import Property, read_property, simple
+from byhand.verifying import Progress, Verification
+from byhand.verifying import verify as check
+from byhand.workers import cores
 
 MOST_JOBS = 1_024
 MOST_SECONDS = 10**9
@@ -56,12 +56,12 @@ def prove(
     seconds: float | None = None,
     resume: str | Path | None = None,
     cluster: str | None = None,
-    progress: Watch | None = None,
-    **simple: Unpack[Simple],
+    progress: search.Watch | None = None,
+    **said: Unpack[Simple],
 ) -> Outcome:
     """A property of every text of a domain: proven, refuted by a text, or open.
 
-    The `property` is a file (docs/property-files.md), a mapping with its keys, or given by `simple`
+    The `property` is a file (docs/property-files.md), a mapping with its keys, or `said` in
     options.  Its texts are those of a pattern or of a list (`texts`), or all texts `up_to` a
     length or of one `length`, `of` some tokens; `where` gives the ranges of variables.  It claims
     what comes `next` (tokens, or a Python expression of the variables, or a function in a `file`)
@@ -85,14 +85,11 @@ def prove(
     >>> found.counterexample.address, found.trace_command
     ('logits[1,0]', "byhand trace tiny 'b b'")
     """
-    from byhand.proving.search import prove as search
-
     refuse_unless_whole("jobs", jobs, 1, MOST_JOBS)
-    if seconds is not None and not 0 < seconds <= MOST_SECONDS:
-        raise does_not_fit("seconds", _("a number above 0"), seconds)
+    _refuse_unless_seconds(seconds)
     opened = as_model(model)
-    asked = _asked(opened, property, simple)
-    found = search(
+    asked = _asked(opened, property, said)
+    found = search.prove(
         asked,
         jobs=_jobs(asked) if jobs is None else jobs,
         seconds=seconds,
@@ -103,14 +100,19 @@ def prove(
     return replace(found, called=called(model))
 
 
+def _refuse_unless_seconds(seconds: Any) -> None:
+    """Raises a UsageError where a time is not a number of seconds."""
+    fits = isinstance(seconds, int | float) and 0 < seconds <= MOST_SECONDS
+    if seconds is not None and not fits:
+        raise does_not_fit("seconds", _("a number above 0"), seconds)
+
+
 def _asked(
     model: Model,
     property: str | Path | Mapping[str, Any] | Property | None,
     said: Simple,
 ) -> Property:
     """The property of a file, a mapping or options."""
-    from byhand.proving.properties import Property, read_property, simple
-
     for name in said:
         if name not in Simple.__annotations__:
             raise TypeError(f"prove() got an unexpected keyword argument {name!r}")
@@ -127,8 +129,6 @@ def _asked(
 
 def _jobs(property: Property) -> int:
     """One process for few texts, else one for each core."""
-    from byhand.workers import cores
-
     wholes = (goal.shape.whole for goal in property.goals)
     return 1 if sum(whole.box for whole in wholes if whole is not None) <= SMALL else cores()
 
@@ -151,28 +151,21 @@ def verify(
     >>> byhand.verify("tiny", byhand.prove("tiny", texts="a .", next="a"))
     <Verification: accepted, 3 texts in 1 case>
     """
-    from byhand import verifying
-    from byhand.proving import certificates
-    from byhand.proving.outcome import Outcome
-    from byhand.proving.properties import read_property
-    from byhand.workers import cores
-
     refuse_unless_whole("jobs", jobs, 1, MOST_JOBS)
     opened = as_model(model)
     if isinstance(certificate, Outcome):
         found: Mapping[str, Any] = certificates.certificate(certificate)
     elif isinstance(certificate, Mapping):
+        certificates.check_form(certificate)
         found = certificate
     else:
         found = certificates.read_certificate(Path(certificate))
     asked = None if property is None else read_property(property, opened)
     if jobs is None:
         jobs = cores() if _cases(found) > FEW_CASES else 1
-    return verifying.verify(opened, found, asked, jobs=jobs, progress=progress)
+    return check(opened, found, asked, jobs=jobs, progress=progress)
 
 
 def _cases(certificate: Mapping[str, Any]) -> int:
-    from byhand.proving.certificates import nodes
-
     trees = [goal.get("tree") for goal in certificate["goals"]]
-    return sum(1 for tree in trees for node in nodes(tree) if "by" in node)
+    return sum(1 for tree in trees for node in certificates.nodes(tree) if "by" in node)

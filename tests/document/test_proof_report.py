@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,7 +32,16 @@ from byhand.document.compose.proof.boxes import LEAST_WIDTH, MOST_LEVELS
 from byhand.document.compose.proof.wording import at_least, counted, example, share
 from byhand.document.media.terminal.ink import Ink, width_of
 from byhand.document.media.terminal.parts import Terminal
-from byhand.document.parts import CaseTable, CaseTree, DomainPicture, Facts, Grid, LeftOut
+from byhand.document.parts import (
+    CaseTable,
+    CaseTree,
+    DomainPicture,
+    Facts,
+    Grid,
+    LeftOut,
+    Part,
+    Section,
+)
 from byhand.document.proof import lines, notebook_cell, proof_page, proof_pdf
 from byhand.language import speaking
 from byhand.proving.domain import Region
@@ -42,6 +52,11 @@ def part_of(outcome: Outcome, kind: type) -> object:
     """The first part of a kind in the report."""
     found = [part for section in sections(outcome) for part in section.parts]
     return next(part for part in found if isinstance(part, kind))
+
+
+@cache
+def reported(name: str) -> list[Part | Section]:
+    return report(OUTCOMES[name]())
 
 
 # ------------------------------------------------------------------ what it says
@@ -68,7 +83,7 @@ def test_a_refutation_names_the_text_what_comes_and_the_number_that_goes_wrong()
     assert dict(told.facts)["should be larger than"] == "0.98"
     (section, *_others) = sections(outcome, "my clock.yaml")
     command = next(part.command for part in section.parts if isinstance(part, LeftOut))
-    assert command == "byhand trace 'my clock.yaml' '3 5' --at 'logits[1,1]'"
+    assert command == "byhand trace 'my clock.yaml' --at 'logits[1,1]' '3 5'"
 
 
 def test_what_is_open_says_how_much_is_done_why_and_which_regions_are_left() -> None:
@@ -141,7 +156,7 @@ def test_the_longest_texts_stand_for_all_where_texts_of_every_length_are_meant()
 
 
 def test_an_example_is_a_text_of_its_region() -> None:
-    for leaf in leaves(adder(300).trees[0]):
+    for leaf in leaves(adder(60).trees[0]):
         region = leaf.region
         assert region is not None
         ids = example(region)
@@ -188,6 +203,7 @@ def test_the_boxes_of_a_tree_lie_side_by_side_within_the_domain_and_are_bounded_
         for one, other in pairwise(level):
             assert one.start + one.width <= other.start + 1e-9
         assert level[-1].start + level[-1].width <= 1 + 1e-9
+    assert [box.label for box in tree.levels[1]][:3] == ["0…6", "7…10", "11…13"]
     shares = sum(box.width for level in tree.levels for box in level if box.kind != "cut")
     assert shares == pytest.approx(1)
 
@@ -229,10 +245,9 @@ def test_the_tightest_cases_come_first_each_with_a_text() -> None:
 @pytest.mark.parametrize("name", OUTCOMES)
 @pytest.mark.parametrize("width", [40, 61, 100])
 def test_a_terminal_of_any_width_has_every_word_without_colour(name: str, width: int) -> None:
-    outcome = OUTCOMES[name]()
-    plain = list(lines(outcome, width, Ink()))
+    plain = list(Terminal(width).lines(reported(name)))
     assert max(map(width_of, plain)) <= width
-    coloured = lines(outcome, width, Ink(colour=True))
+    coloured = Terminal(width, Ink(colour=True)).lines(reported(name))
     assert [re.sub(r"\x1b\[[\d;]*m", "", line) for line in coloured] == plain
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from byhand.files import parse_model
 from byhand.files.writing import write_model
 from byhand.model import Model
 from byhand.numbers.base import ABSENT
+from calling import Outcome
 
 X = ABSENT
 
@@ -128,9 +131,14 @@ def test_offsets_and_keys_may_have_values_and_be_ranges() -> None:
     assert table({"keys": {"1": -5}, "else": 0})[3] == [0, -5, 0, 0]
 
 
+def test_what_comes_later_is_masked_where_attention_looks_back_only() -> None:
+    assert table({"keys": ".."})[1] == [0, 0, X, X]
+    assert table({"keys": ".."}, causal=False)[1] == [0, 0, 0, 0]
+
+
 def test_offsets_and_keys_together_name_what_both_do() -> None:
     rule = {"offsets": "-1..", "keys": {"0": 5, "1..2": 0}, "fallback": "first"}
-    assert table(rule) == [[5, 0, 0, X], [5, 0, 0, X], [X, 0, 0, X], [X, X, 0, X]]
+    assert table(rule) == [[5, X, X, X], [5, 0, X, X], [X, 0, 0, X], [X, X, 0, X]]
     assert table({**rule, "else": 7})[3] == [7, 7, 0, 7]
 
 
@@ -268,3 +276,29 @@ def test_a_target_must_be_a_word_of_the_answer() -> None:
     with pytest.raises(byhand.errors.InputError) as caught:
         parse_model(FIRST.replace("target: odd", 'target: "0"'), "m.yaml")
     assert caught.value.where == "m.yaml:5: target"
+
+
+# ------------------------------------------------------------------ names and words, shown
+
+
+def test_the_names_of_dimensions_stand_above_their_columns(
+    byhand: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    file = tmp_path / "first.yaml"
+    file.write_text(FIRST, "utf-8")
+    shown = byhand("trace", str(file), "--only", "embed.token", "--only", "logits").out
+    assert "\n          bit   seen\n    0 1     1      0\n" in shown
+    assert "  with W_head =        even   odd   1\n                bit" in shown
+    assert "\n          even   odd       1\n    0 1     -1" in shown
+
+
+def test_gradients_of_weights_have_the_names_of_both_sides(
+    byhand: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    file = tmp_path / "first.yaml"
+    file.write_text(FIRST, "utf-8")
+    shown = byhand("trace", str(file), "--backward", "--only", "grad.weight.head").out
+    lines = [line.split() for line in shown.splitlines()]
+    assert ["even", "odd", "1"] in lines
+    assert ["bit", "0", "0", "0"] in lines
+    assert any(line[:2] == ["√", "seen"] for line in lines)

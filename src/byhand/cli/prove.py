@@ -113,7 +113,7 @@ def ranges(
 @option(
     "--jobs",
     "N",
-    later("work on N cores (all of them unless told)"),
+    later("work on N cores (all of them unless told, where it is worth it)"),
     callback=whole_from(1, MOST_JOBS),
 )
 @option(
@@ -123,7 +123,9 @@ def ranges(
     callback=whole_from(1, MOST_SECONDS),
 )
 @option(
-    "--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, or its address")
+    "--cluster",
+    "ADDRESS",
+    later("work on the machines of a Ray cluster: auto, local, or its address"),
 )
 @option("--html", "FILE", later("write the report as a page with pictures"))
 @option("--pdf", "FILE", later("write the report as a PDF"))
@@ -151,6 +153,10 @@ def command(
     files = {name: can_be_written(said) for name, said in written.items() if said is not None}
     refuse_same_file({"MODEL": model, "PROPERTY.yaml": property}, files)
     said = given(simple, property)
+    if pdf is not None:
+        from byhand.document.media.typst.writing import compiler
+
+        compiler()  # before the work starts
     with searching() as progress, journal(model, resume) as kept:
         outcome = prove(
             model,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from byhand import forward
-from byhand.plan import Plan, Step
+from byhand.plan import SCORES, Plan, Step
 from byhand.spec import ModelSpec
 
 
@@ -70,7 +70,7 @@ def _without_tables(plan: Plan) -> Plan:
     """The plan without tables of scores."""
     steps = (
         replace(step, inputs={role: read for role, read in step.inputs.items() if role != "table"})
-        if step.op == "scores"
+        if step.op in SCORES
         else step
         for step in plan
     )

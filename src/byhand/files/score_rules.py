@@ -72,6 +72,8 @@ class _Reader:
 
     def worded(self, node: Scalar, word: str) -> Data:
         zero = Fraction(0)
+        if word == "zeros":
+            return np.full((self.context, self.context), zero, dtype=object)
         match word:
             case "previous":
                 return self.filled(lambda query, key: zero if key - query == -1 else ABSENT)
@@ -79,8 +81,6 @@ class _Reader:
                 return self.filled(lambda query, key: zero if key == query else ABSENT)
             case "first":
                 return self.filled(lambda query, key: zero if key == 0 else ABSENT)
-            case "zeros":
-                return self.filled(lambda query, key: zero)
         raise self.impossible(node)
 
     def table(self, node: Table) -> Data:
@@ -115,9 +115,11 @@ class _Reader:
         return np.stack(rows)
 
     def filled(self, score: Callable[[int, int], object]) -> Data:
-        data = np.empty((self.context, self.context), dtype=object)
+        """A table by a rule; what comes later is masked where attention looks back only."""
+        data = np.full((self.context, self.context), ABSENT, dtype=object)
         for query, key in np.ndindex(*data.shape):
-            data[query, key] = score(query, key)
+            if key <= query or not self.causal:
+                data[query, key] = score(query, key)
         return data
 
     def scores(self, node: Node, least: int, most: int) -> Scores:

@@ -31,8 +31,8 @@ FORMAT = "byhand certificate 1"
 LARGEST = 256 * 2**20  # bytes of a certificate's file
 DEEPEST = 400  # cuts one within the other
 DIGITS = 3  # of a recorded lead
-ROOM = Fraction(9, 10)  # of a lead where weights move: other forms bound it a little lower
 LEFT = Fraction(99, 100)  # of a lead, that is recorded
+LEFT_OF_RANGES = Fraction(9, 10)  # the same where weights are ranges: bounds differ more
 
 
 def certificate(outcome: Outcome) -> dict[str, Any]:
@@ -42,12 +42,12 @@ def certificate(outcome: Outcome) -> dict[str, Any]:
             _("only a proven property has a certificate"), expected=PROVEN, found=outcome.answer
         )
     tokens = outcome.property.model.outputs.tokens
-    room = ROOM if outcome.property.model is not outcome.property.own else Fraction(1)
+    left = LEFT if outcome.property.model is outcome.property.own else LEFT_OF_RANGES
     goals = []
     for goal, tree in zip(outcome.property.goals, outcome.trees, strict=True):
         region = goal.shape.whole
         texts = 0 if region is None else region.texts
-        cases = _node(tree, tokens, room)
+        cases = _node(tree, tokens, left)
         goals.append({"texts": None if texts is None else str(texts), "tree": cases})
     found: dict[str, Any] = {
         "format": FORMAT,
@@ -194,7 +194,7 @@ def _entry(entry: Any) -> str:
 # ------------------------------------------------------------------------------- writing
 
 
-def lead_text(lead: Fraction) -> str:
+def lead_text(lead: Fraction, left: Fraction = LEFT) -> str:
     """A decimal of three digits, at least a hundredth less than a lead; 0 for 0.
 
     The checker's bounds are other ones than the prover's: this leaves them room.
@@ -204,7 +204,7 @@ def lead_text(lead: Fraction) -> str:
     """
     if lead == 0:
         return "0"
-    told = lead * LEFT if lead > 0 else lead / LEFT
+    told = lead * left if lead > 0 else lead / left
     size = abs(told)
     places = DIGITS - (len(str(floor(size))) if size >= 1 else 1 - len(str(floor(1 / size))))
     units = abs(floor(told * Fraction(10) ** places))
@@ -238,7 +238,7 @@ def nodes(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
         todo.extend(reversed(one.get("parts", ())))
 
 
-def _node(tree: Tree, tokens: Any, room: Fraction) -> dict[str, Any]:
+def _node(tree: Tree, tokens: Any, left: Fraction) -> dict[str, Any]:
     """The tree of an outcome as nodes, built without recursion."""
     root: dict[str, Any] = {}
     todo: list[tuple[Tree, dict[str, Any], int]] = [(tree, root, 0)]
@@ -250,7 +250,7 @@ def _node(tree: Tree, tokens: Any, room: Fraction) -> dict[str, Any]:
                 expected=_("at most {count} cuts within each other").format(count=DEEPEST),
             )
         if isinstance(one, Leaf):
-            node.update(_leaf(one, tokens, room))
+            node.update(_leaf(one, tokens, left))
             continue
         parts: list[dict[str, Any]] = [{}, {}]
         node.update({"cut": one.cut, "first": list(one.first), "parts": parts})
@@ -258,14 +258,14 @@ def _node(tree: Tree, tokens: Any, room: Fraction) -> dict[str, Any]:
     return root
 
 
-def _leaf(leaf: Leaf, tokens: Any, room: Fraction) -> dict[str, Any]:
+def _leaf(leaf: Leaf, tokens: Any, left: Fraction) -> dict[str, Any]:
     found: dict[str, Any] = {"by": leaf.by}
     if leaf.next:
         found["next"] = [tokens[id] for id in leaf.next]
     if leaf.by == "each":
         found["texts"] = leaf.texts
     if leaf.lead is not None:
-        found["lead"] = lead_text(leaf.lead * room)
+        found["lead"] = lead_text(leaf.lead, left)
     return found
 
 

@@ -102,6 +102,13 @@ class Outcome(Shown):
 
     `answer` is "proven", "refuted" (with a `counterexample`) or "open" (`why`, and the regions that
     are left in `open`).  `save` writes the certificate of a proof.
+
+    >>> import byhand
+    >>> outcome = byhand.prove("tiny", texts="a .", next="a")
+    >>> outcome.answer, outcome.texts, outcome.cases, outcome.decided
+    ('proven', 3, 1, 1.0)
+    >>> byhand.prove("tiny", texts="a .", next="b").text in ("a a", "a b", "a c")
+    True
     """
 
     property: Property

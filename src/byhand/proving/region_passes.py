@@ -75,6 +75,7 @@ class Weighed:
         given: dict[str, Any] = {
             address: Worked(plan[address], form, self.numbers)
             for address, form in (("embed.token", embedded), *past.items())
+            if address in plan.known  # scores of a table read no embedding
         }
         done = work_out(
             plan, self.weights, (TOKENS,) * plan.length, self.numbers, given=given, keep=wanted

@@ -154,12 +154,13 @@ class Checker:
                 ahead, behind = list(every), list(every)
         if behind is None:
             behind = [id for id in every if id not in ahead]
-        if "next" in case.leaf:
-            said = [id for id in ahead if [self.words[id]] == case.leaf["next"]]
+        if "next" in case.leaf or (case.leaf["by"] == "letters" and not isinstance(claim, Lead)):
+            next = case.leaf.get("next", [])
+            said = [id for id in ahead if [self.words[id]] == next]
             if not said:
                 raise Wrong(
                     _("the certificate says {said}, the property asks for {asked}").format(
-                        said=", ".join(case.leaf["next"]),
+                        said=", ".join(next) or _("nothing"),
                         asked=", ".join(self.words[id] for id in ahead),
                     )
                 )
@@ -213,8 +214,8 @@ class Checker:
             found[-1].everywhere = isinstance(claim, AtLeast)
         return found
 
-    def first_prediction(self, case: Case) -> int:
-        """The token that most likely comes after the first text of a case."""
+    def first_prediction(self, case: Case) -> int | None:
+        """The token that most likely comes after the first text of a case, if it has one."""
         places = self.property.goals[case.goal].shape.places
         area = Area(self.property.goals[case.goal].shape, case.allowed)
         for one in area.assignments():
@@ -222,7 +223,7 @@ class Checker:
             with ctx.workprec(BITS[0]):
                 (logits,) = self._models(case, BITS[0])[0].texts([ids])
             return max(range(len(logits)), key=lambda token: middle(logits[token]))
-        return 0
+        return None
 
     def _told(self, case: Case, assigned: Mapping[str, int]) -> str:
         tokens, shape = self.property.model.vocabulary.tokens, self.property.goals[case.goal].shape

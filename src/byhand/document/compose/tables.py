@@ -115,13 +115,25 @@ class Tables:
         """The word at a place of an axis of WORDED."""
         return self.token(id) if axis == "vocab" else self.answer(id)
 
-    def heads(self, axis: str, columns: Sequence[int], size: int) -> tuple[str, ...]:
+    def names(self, address: str, axes: Sequence[str]) -> tuple[Sequence[str], ...]:
+        """The names that the maker gave to the places of each axis; empty where there are none."""
+        dimensions = self.trace.model.dimensions
+        name = address.rpartition(WEIGHT)[2]
+        if WEIGHT in address and name in self.parameters:
+            return dimensions.of_sides(self.parameters[name], self.trace.model.spec, (), ())
+        return tuple(dimensions.along(axis, address) for axis in axes)
+
+    def heads(
+        self, axis: str, columns: Sequence[int], size: int, names: Sequence[str] = ()
+    ) -> tuple[str, ...]:
         """The words above some of `size` columns; indices if some are left out."""
         match axis:
             case "vocab" | "outputs":
                 return tuple(self.worded(axis, place) for place in columns)
             case "key":
                 return tuple(self.labels[place] for place in columns)
+        if names:
+            return tuple(names[place] for place in columns)
         whole = len(columns) == size
         return () if whole and (size <= 2 or not self.numbered) else tuple(map(str, columns))
 
@@ -202,6 +214,7 @@ class Tables:
             rows.append(NumberRow(place, self.row_label(step, place), register, numbers))
         hidden = length - len(self.row_places(step, length))
         in_order = list(columns) == sorted(columns)
+        names = self.names(step.address, step.axes)
         largest = "" if in_order else step.stage
         return NumberTable(
             address=step.address + (write_index(head) if head else ""),
@@ -209,7 +222,7 @@ class Tables:
             axes=step.axes,
             shape=step.shape,
             columns=columns,
-            heads=self.heads(step.axes[-1], columns, size) if wide else (),
+            heads=self.heads(step.axes[-1], columns, size, names[-1]) if wide else (),
             rows=tuple(rows),
             left_out=left_out_text(hidden, size - len(columns), heads_left_out, largest),
         )
@@ -228,7 +241,7 @@ class Tables:
             axes=step.axes,
             shape=step.shape,
             columns=columns,
-            heads=self.heads(step.axes[-1], columns, size),
+            heads=self.heads(step.axes[-1], columns, size, self.names(step.address, step.axes)[-1]),
             rows=(NumberRow(0, "", register, numbers),),
             left_out=left_out_text(0, size - len(columns), 0),
         )
@@ -247,6 +260,8 @@ class Tables:
         down = step.axes[-2]
         if down in WORDED:
             return self.worded(down, place)
+        if names := self.names(step.address, step.axes)[-2]:
+            return names[place]
         return str(place) if down == "context" else ""
 
     def rows_shown(self, step: Step, length: int) -> Sequence[int]:
@@ -257,8 +272,10 @@ class Tables:
         """The rows inside the window; of a large table's gradient, those of the text's tokens."""
         places = self.window.row_places(length)
         if len(places) < length and step.stage != "forward" and step.axes[0] == "vocab":
-            target = () if self.trace.target is None else (self.trace.target,)
-            read = {*self.trace.tokens, *target, *(self.trace.targets or ())} - {UNCOUNTED}
+            read = {*self.trace.tokens}
+            if self.trace.model.output_words is None:  # the targets are tokens too
+                target = () if self.trace.target is None else (self.trace.target,)
+                read |= {*target, *(self.trace.targets or ())} - {UNCOUNTED}
             return sorted(read)[: self.window.rows]
         return places
 
@@ -315,7 +332,7 @@ class Tables:
             axes=axes,
             shape=shape,
             columns=across,
-            heads=self.heads(axes[-1], across, columns),
+            heads=self.heads(axes[-1], across, columns, self.names(WEIGHT + name, axes)[-1]),
             rows=()
             if word
             else tuple(self._weight_row(name, data, head, place, across) for place in shown),
@@ -335,6 +352,8 @@ class Tables:
             for at in indices
         )
         register = weakest(n.cell.register for n in numbers if n.cell.register is not None)
+        names = self.names(WEIGHT + name, self.parameters[name].axes)[-2] if down else ()
+        label = names[place] if names else label
         label = self.worded(down, place) if down in WORDED else label
         return NumberRow(place, label, register, numbers)
 

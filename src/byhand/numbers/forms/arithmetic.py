@@ -113,13 +113,14 @@ class Precise:
     @staticmethod
     def matmul(x: Data, y: Data) -> Data:
         """The matrix products over the last two axes, by FLINT's matrices."""
+        if y.size == y.shape[-2] * y.shape[-1] and x.ndim == y.ndim:  # one matrix for all rows
+            found = _times(x.reshape(-1, x.shape[-1]), y.reshape(y.shape[-2:]))
+            return found.reshape(*x.shape[:-1], y.shape[-1])
         lead = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-        rows, columns = x.shape[-2], y.shape[-1]
         left, right = (np.broadcast_to(a, (*lead, *a.shape[-2:])) for a in (x, y))
-        result = np.empty((*lead, rows, columns), dtype=object)
+        result = np.empty((*lead, x.shape[-2], y.shape[-1]), dtype=object)
         for place in np.ndindex(lead):
-            found = _matrix(left[place]) * _matrix(right[place])
-            result[place] = np.array(found.entries(), dtype=object).reshape(rows, columns)
+            result[place] = _times(left[place], right[place])
         return result
 
     def bounded(self, times: Times, x: Data, y: Data) -> Data:
@@ -150,6 +151,8 @@ class Precise:
 
     def settled(self, terms: Data, errors: Data) -> None:
         """In place: where a term is not finite, nothing is claimed."""
+        if all(map(arb.is_finite, terms.ravel())):
+            return
         for place in np.ndindex(terms.shape[1:]):
             if not all(term.is_finite() for term in terms[:, *place]):
                 terms[:, *place] = arb(0)
@@ -213,6 +216,10 @@ def float_below(ball: arb) -> float:
     return number if ball >= number else float(np.nextafter(number, -inf))
 
 
-def _matrix(x: Data) -> arb_mat:
-    rows, columns = x.shape
-    return arb_mat(rows, columns, list(x.ravel()))
+def _times(x: Data, y: Data) -> Data:
+    """The product of two matrices of balls, by FLINT."""
+    (rows, inner), columns = x.shape, y.shape[1]
+    product = arb_mat(rows, inner, list(x.ravel())) * arb_mat(inner, columns, list(y.ravel()))
+    result = np.empty(rows * columns, dtype=object)
+    result[:] = product.entries()
+    return result.reshape(rows, columns)

@@ -55,7 +55,7 @@ def _product(x: Form, y: Form, times: Times, count: int) -> Form:
         unsure[0] += size_x * relative
     beside = size_y + total(y.errors)
     floor: Data | float = count * FLOOR
-    if count == 1:  # zeros stay zeros
+    if relative and count == 1:  # zeros stay zeros
         floor = FLOOR * (arithmetic.nonzero(size_x + total(x.errors)) & arithmetic.nonzero(beside))
     errors = arithmetic.bounded(times, unsure, beside[None])
     if arithmetic.nonzero(y.errors).any():

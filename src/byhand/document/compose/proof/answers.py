@@ -26,6 +26,7 @@ from byhand.language import _
 from byhand.proving.claims import AtLeast
 from byhand.proving.outcome import OPEN, PROVEN, Counterexample, Leaf, Outcome
 
+NEARLY_ALL = Fraction(9999, 10_000)  # where something is open, it is not all
 MOST_OPEN = 8  # open regions that are listed
 MOST_COUNTED = 200  # open regions whose texts are counted exactly
 MOST_WEIGHTS = 8
@@ -99,8 +100,12 @@ def _figures(outcome: Outcome, timed: bool) -> Iterator[tuple[str, str]]:
 
 def least_words(outcome: Outcome) -> str:
     """What a proof has to spare: the lead of a logit, or the distance from a bound."""
-    bounds = any(isinstance(goal.claim, AtLeast) for goal in outcome.property.goals)
-    return _("least margin") if bounds else _("least lead")
+    return _("least margin") if bounds_asked(outcome) else _("least lead")
+
+
+def bounds_asked(outcome: Outcome) -> bool:
+    """Whether a bound of some number is claimed, and not which token comes."""
+    return any(isinstance(goal.claim, AtLeast) for goal in outcome.property.goals)
 
 
 def done(outcome: Outcome) -> str:
@@ -110,8 +115,7 @@ def done(outcome: Outcome) -> str:
         counts = [None if leaf.region is None else leaf.region.texts for leaf in left]
         if None not in counts and not any(goal.shape.after for goal in outcome.property.goals):
             return share(1 - Fraction(sum(count or 0 for count in counts), outcome.texts))
-    total = sum(size(tree) for tree in outcome.trees)
-    part = Fraction(total - sum(map(size, left)), total) if total else Fraction(1)
+    part = min(Fraction(outcome.decided), NEARLY_ALL)
     return _("about {share}").format(share=share(part))
 
 
@@ -126,8 +130,12 @@ def counterexample(outcome: Outcome, called: str) -> Iterator[Part]:
     if found.weights:
         yield _weights(found)
     text = quote(outcome.property.model.vocabulary.decode(found.tokens))
-    command = f"byhand trace {called} {text} --at '{found.address}'"
-    yield LeftOut(_("how this number comes about:"), command)
+    dashed = "-- " * text.startswith("-")  # a text that begins like an option
+    command = f"byhand trace {called} --at '{found.address}' {dashed}{text}"
+    told = _("how this number comes about:")
+    if found.weights:
+        told = _("how this number comes about with the model's own weights:")
+    yield LeftOut(told, command)
 
 
 def _told(outcome: Outcome, found: Counterexample) -> Iterator[tuple[str, str]]:

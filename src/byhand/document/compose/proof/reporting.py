@@ -33,8 +33,8 @@ def sections(outcome: Outcome, called: str = "") -> Iterator[Section]:
     """The domain, the cases and the tightest of them; before them a counterexample or what is
     left."""
     if outcome.counterexample is not None:
-        model = outcome.property.own
-        shown = answers.counterexample(outcome, quote(called or model.source or model.name))
+        name = called or outcome.called or outcome.property.own.name
+        shown = answers.counterexample(outcome, quote(name))
         yield Section("counterexample", _("The counterexample"), "", tuple(shown))
     if outcome.answer == OPEN and outcome.open:
         yield Section("left", _("What is left"), "", (answers.left(outcome),))
@@ -58,6 +58,11 @@ def _about_cases(outcome: Outcome) -> str:
 
 
 def _about_leads(outcome: Outcome) -> str:
+    if answers.bounds_asked(outcome):
+        return _(
+            "Every margin is a proven lower bound for all texts of its case: the smaller it is, "
+            "the nearer the number comes to its bound."
+        )
     return _(
         "Every number is a proven lower bound for all texts of its case: the smaller it is, the "
         "nearer another token comes."

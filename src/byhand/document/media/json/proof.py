@@ -22,7 +22,7 @@ The document of a checked certificate is {"model", "accepted", "reasons", "texts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TextIO
@@ -36,6 +36,7 @@ from byhand.proving.outcome import Leaf, leaves
 if TYPE_CHECKING:
     from byhand.proving.domain import Region
     from byhand.proving.outcome import Outcome, Tree
+    from byhand.tokens import Tokenizer
     from byhand.verifying import Verification
 
 DIGITS = 10
@@ -138,13 +139,14 @@ def _counterexample(outcome: Outcome) -> dict[str, Any] | None:
     found = outcome.counterexample
     if found is None:
         return None
+    model = outcome.property.own
     return {
         "goal": found.goal,
         "text": outcome.text,
-        "tokens": _tokens(outcome, found.tokens),
+        "tokens": _tokens(model.vocabulary, found.tokens),
         "values": dict(found.assigned),
-        "expected": _tokens(outcome, found.expected),
-        "found": None if found.found is None else _tokens(outcome, (found.found,))[0],
+        "expected": _tokens(model.outputs, found.expected),
+        "found": None if found.found is None else _tokens(model.outputs, (found.found,))[0],
         "address": found.address,
         "value": number_data(found.value),
         "bound": number_data(found.bound),
@@ -153,9 +155,8 @@ def _counterexample(outcome: Outcome) -> dict[str, Any] | None:
     }
 
 
-def _tokens(outcome: Outcome, ids: Iterable[int]) -> list[dict[str, Any]]:
-    known: Sequence[str] = outcome.property.own.vocabulary.tokens
-    return [{"id": id, "text": known[id]} for id in ids]
+def _tokens(words: Tokenizer, ids: Iterable[int]) -> list[dict[str, Any]]:
+    return [{"id": id, "text": words.tokens[id]} for id in ids]
 
 
 def number_data(number: Any) -> dict[str, Any] | None:

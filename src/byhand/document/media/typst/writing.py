@@ -34,7 +34,7 @@ def typeset(source: str) -> bytes:
     system's fonts are used.  A character missing there too is drawn as a box, which an accessible
     file may not have.
     """
-    typst = _typst()
+    typst = compiler()
     whole = (design() + "\n" + source).encode()
     for own_fonts, standards in ((True, [ACCESSIBLE]), (False, [ACCESSIBLE]), (False, [])):
         try:
@@ -58,7 +58,8 @@ def design() -> str:
     return f"#let colours = ({colours})\n{looks}"
 
 
-def _typst() -> Any:
+def compiler() -> Any:
+    """The package typst; an InputError where it is not installed."""
     try:
         import typst
     except ModuleNotFoundError:
