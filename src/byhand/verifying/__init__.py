@@ -35,13 +35,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a certificate is accepted, and else the first reason why not.
-
-    >>> import byhand
-    >>> found = byhand.verify("tiny", byhand.prove("tiny", texts="a .", next="a"))
-    >>> found.accepted, found.reasons, found.leaves
-    (True, (), 1)
-    """
+    """Whether a certificate is accepted, and else the first reason why not."""
 
     accepted: bool
     reasons: tuple[str, ...]
@@ -148,8 +142,9 @@ def _cases(n: int, told: Property, certificate: Mapping[str, Any]) -> Iterator[C
 
 def _reasons(told: Property, cases: list[Case], jobs: int, progress: Progress | None) -> list[str]:
     """The first case that is wrong, and why; cases are shared out among processes if asked."""
-    same = next((Checker(told).first_prediction(case) for case in cases
-                 if isinstance(told.goals[case.goal].claim, Same)), None)  # fmt: skip
+    firsts = (Checker(told).first_prediction(case) for case in cases
+              if isinstance(told.goals[case.goal].claim, Same))  # fmt: skip
+    same = next((token for token in firsts if token is not None), None)
     size = max(1, min(len(cases) // (TASKS * jobs), LARGEST))
     tasks = [cases[n : n + size] for n in range(0, len(cases), size)]
     with Workers(jobs) as workers:
