@@ -238,7 +238,9 @@ def mistake(pattern: Any, **more: Any) -> InputError:
          "repetitions with many lengths, one after the other, multiply"),
         ("(A | B C){1,14}", "the pattern allows too many different forms of texts",
          "repetitions with many lengths, one after the other, multiply"),
+        ("(" * 2000 + "A", "nested more than 50 deep", None),
         ("A{200000}", "the texts of the pattern are too long", None),
+        ("(((A{9999}){9999}){9999}){9999}", "the texts of the pattern are too long", None),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str | None) -> None:
@@ -258,6 +260,7 @@ def test_a_mistake_in_a_pattern_is_named(pattern: str, message: str, hint: str |
         ({"a": "b", "b": "a"}, "relations run in a circle", "a"),
         ({"a": "b + 1"}, "there is no variable 'b' here", "a"),
         ({"a": "b*b", "b": "0..3"}, "this is not linear in variables", "a"),
+        ({"a": "-" * 1900 + "b", "b": "0..3"}, "this is not linear in variables", "a"),
         ({"a": "b / 2", "b": "0..3"}, "this is not linear in variables", "a"),
         ({"a": "b in 3", "b": "0..3"}, "b in 3 is not possible here", "a"),
         ({"a": "w", "w": ["A", "B"]}, "'w' stands for words, not for numbers", "a"),

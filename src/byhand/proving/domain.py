@@ -231,12 +231,11 @@ class Region:
             region = todo.pop()
             if region is None:
                 continue
-            name = next(iter(region.free), None)
-            if name is None:
-                assigned = {one: values[0] for one, values in region.allowed.items()}
-                if region.holds(assigned):
-                    return assigned
-            else:
+            assigned = {one: values[0] for one, values in region.allowed.items()}
+            if region.holds(assigned):
+                return assigned
+            if region.free:
+                name = region.free[0]
                 todo.extend(reversed(region.cut(name, region.allowed[name][:1])))
         return None
 
