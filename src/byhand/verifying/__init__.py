@@ -37,7 +37,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a certificate is accepted, and else the first reason why not."""
+    """Whether a certificate is accepted, and else the first reason why not.
+
+    >>> import byhand
+    >>> found = byhand.verify("tiny", byhand.prove("tiny", texts="a .", next="a"))
+    >>> found.accepted, found.reasons, found.leaves
+    (True, (), 1)
+    """
 
     accepted: bool
     reasons: tuple[str, ...]
