@@ -1,9 +1,9 @@
 """Mutants of certificates and of models: each says something false, and the checker must reject it.
 
 `python -m benchmarks.certificates` proves the small examples, verifies their certificates, makes
-every mutant of each and verifies those.  A mutant is sealed again: its least lead and its digests
-are what an attacker would make them, so that it is rejected for what it says.  It ends with status 1
-if a certificate is rejected or a mutant is accepted.
+mutants of each and verifies those.  A mutant is sealed again: its least lead and its digests are
+what an attacker would make them, so that it is rejected for what it says.  It ends with status 1 if
+a certificate is rejected or a mutant is accepted.
 """
 
 from __future__ import annotations

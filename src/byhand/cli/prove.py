@@ -123,7 +123,9 @@ def ranges(
     callback=whole_from(1, MOST_SECONDS),
 )
 @option(
-    "--cluster", "ADDRESS", later("work on the machines of a Ray cluster: auto, local, or its address")
+    "--cluster",
+    "ADDRESS",
+    later("work on the machines of a Ray cluster: auto, local, or its address"),
 )
 @option("--html", "FILE", later("write the report as a page with pictures"))
 @option("--pdf", "FILE", later("write the report as a PDF"))

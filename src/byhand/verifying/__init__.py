@@ -29,6 +29,8 @@ from byhand.workers import Workers
 
 TASKS = 8  # of each worker: enough to share them out evenly
 LARGEST = 64  # cases of a task
+# what a certificate or its property may lead to, none of which is ever accepted
+REFUSALS = (Wrong, InputError, LookupError, ArithmeticError, ValueError)
 
 Progress = Callable[[int, int], None]
 
@@ -77,7 +79,7 @@ def verify(
         texts = _check_counts(certificate, told)
         cases = [case for n in range(len(told.goals)) for case in _cases(n, told, certificate)]
         reasons = _reasons(told, cases, jobs, progress)
-    except (Wrong, InputError) as error:
+    except REFUSALS as error:
         reasons = [str(error)]
     leaves = len({(case.goal, case.where) for case in cases})
     return Verification(not reasons, tuple(reasons), leaves, texts, perf_counter() - begin)
@@ -148,8 +150,9 @@ def _cases(n: int, told: Property, certificate: Mapping[str, Any]) -> Iterator[C
 
 def _reasons(told: Property, cases: list[Case], jobs: int, progress: Progress | None) -> list[str]:
     """The first case that is wrong, and why; cases are shared out among processes if asked."""
-    same = next((Checker(told).first_prediction(case) for case in cases
-                 if isinstance(told.goals[case.goal].claim, Same)), None)  # fmt: skip
+    firsts = (Checker(told).first_prediction(case) for case in cases
+              if isinstance(told.goals[case.goal].claim, Same))  # fmt: skip
+    same = next((token for token in firsts if token is not None), None)
     size = max(1, min(len(cases) // (TASKS * jobs), LARGEST))
     tasks = [cases[n : n + size] for n in range(0, len(cases), size)]
     with Workers(jobs) as workers:
@@ -172,7 +175,7 @@ def _wrong(checker: Checker, cases: list[Case]) -> list[str]:
     for case in cases:
         try:
             checker.check(case)
-        except (Wrong, InputError, LookupError, ArithmeticError) as error:
+        except REFUSALS as error:
             return [f"{case.where}: {error}"]
     return []
 

@@ -102,7 +102,7 @@ class Area:
     def variables(self) -> dict[str, Any]:
         """Every variable: its value, or a `Span` where it has several."""
         return {
-            name: own[0] if len(own) == 1 else Span(self, 0, {name: 1})
+            name: own[0] if len(own) == 1 else Span(self, {name: 1}, 0, 0)
             for name, own in self.allowed.items()
         }
 
@@ -127,36 +127,45 @@ def names_of(place: Place) -> set[str]:
 
 
 class Span(Reckoned):
-    """A whole number that differs among the texts of an area: constant + Σ factor · variable.
+    """A whole number that differs among the texts of an area: Σ factor · variable + a rest.
 
-    What is the same for all texts is a number or a truth value; whatever is not raises `Varies`.
+    The rest lies between two ends and depends on the variables `about`.  What is the same for all
+    texts is a number or a truth value; where one is needed and it is not the same, `Varies` is
+    raised.
     """
 
-    def __init__(self, area: Area, constant: int, factors: Mapping[str, int]) -> None:
-        self.area, self.constant, self.factors = area, constant, factors
-        self.names = tuple(sorted(factors, key=lambda name: -abs(factors[name])))
+    def __init__(
+        self, area: Area, factors: Mapping[str, int], low: int, high: int, about: Iterable[str] = ()
+    ) -> None:
+        self.area, self.factors, self.low, self.high = area, factors, low, high
+        own = sorted(factors, key=lambda name: -abs(factors[name]))
+        self.names = tuple(dict.fromkeys((*own, *(about if low < high else ()))))
+
+    def made(self, factors: Mapping[str, int], low: int, high: int, about: Iterable[str]) -> Any:
+        """Another one over the same area; an int where it is the same for all texts."""
+        factors = {name: factor for name, factor in factors.items() if factor}
+        return Span(self.area, factors, low, high, about) if factors or low < high else low
 
     @property
-    def linear(self) -> Span:
-        """Itself: it is nothing but linear."""
-        return self
+    def linear(self) -> Span | None:
+        """Itself, where its rest is one number."""
+        return self if self.low == self.high else None
 
     def each(self) -> list[int] | None:
-        """All that it may be, where it depends on one variable."""
-        if len(self.factors) > 1:
+        """All that it may be, where it depends on one variable linearly."""
+        if len(self.factors) != 1 or self.low != self.high:
             return None
         ((name, factor),) = self.factors.items()
-        return sorted(self.constant + factor * value for value in self.area.allowed[name])
+        return sorted(self.low + factor * value for value in self.area.allowed[name])
 
     @cached_property
     def ends(self) -> tuple[int, int]:
         """Two numbers between which it lies for every text, by its variables or by a limit."""
-        low, high = self.area.ends(self.factors.items(), self.constant)
+        low, high = self.area.ends(self.factors.items(), 0)
         for number, least, most in self.area.limits:
             if dict(number.factors) == self.factors:
-                more = self.constant - number.constant
-                low, high = max(low, least + more), min(high, most + more)
-        return low, high
+                low, high = max(low, least - number.constant), min(high, most - number.constant)
+        return low + self.low, high + self.high
 
     def among(self, numbers: Iterable[int]) -> list[int]:
         """Those of some numbers that it may be, in their order."""
@@ -173,38 +182,41 @@ class Span(Reckoned):
         return Varies(*self.names)
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, int | Span):
+        if isinstance(other, int):
+            return self.made(self.factors, self.low + other, self.high + other, self.names)
+        if not isinstance(other, Span):
             return NotImplemented
-        constant, more = (other, {}) if isinstance(other, int) else (other.constant, other.factors)
-        names = {**self.factors, **more}
-        sums = {name: self.factors.get(name, 0) + more.get(name, 0) for name in names}
-        factors = {name: factor for name, factor in sums.items() if factor}
-        total = self.constant + constant
-        return Span(self.area, total, factors) if factors else total
+        names = {**self.factors, **other.factors}
+        sums = {name: self.factors.get(name, 0) + other.factors.get(name, 0) for name in names}
+        ends = self.low + other.low, self.high + other.high
+        return self.made(sums, *ends, (*self.names, *other.names))
 
     def __mul__(self, other: Any) -> Any:
-        if not isinstance(other, int):
-            raise self.varies()
-        factors = {name: factor * other for name, factor in self.factors.items()}
-        return Span(self.area, self.constant * other, factors) if other else 0
+        if isinstance(other, int):
+            factors = {name: factor * other for name, factor in self.factors.items()}
+            low, high = sorted((self.low * other, self.high * other))
+            return self.made(factors, low, high, self.names)
+        if not isinstance(other, Span):
+            return NotImplemented
+        corners = [one * two for one in self.ends for two in other.ends]
+        return self.made({}, min(corners), max(corners), (*self.names, *other.names))
 
     def __divmod__(self, by: Any) -> tuple[Any, Any]:
-        """Multiples go out; what is left must lie between two multiples for all texts."""
+        """Multiples go out; what is left may lie between two multiples for all texts."""
         if not isinstance(by, int) or by <= 0:
             raise self.varies()
         parts = {name: (2 * factor + by) // (2 * by) for name, factor in self.factors.items()}
-        whole = sum(Span(self.area, 0, {name: part}) for name, part in parts.items() if part)
-        rest = self - whole * by
-        floors = {one // by for one in ([rest] if isinstance(rest, int) else rest.points)}
-        if len(floors) > 1:
-            raise rest.varies()
-        floor = floors.pop()
-        return whole + floor, rest - floor * by
+        rest = self - self.made(parts, 0, 0, ()) * by
+        floors = [one // by for one in ([rest] if isinstance(rest, int) else rest.points)]
+        first, last = min(floors), max(floors)
+        names = () if isinstance(rest, int) else rest.names
+        left = rest - first * by if first == last else self.made({}, 0, by - 1, names)
+        return self.made(parts, first, last, names), left
 
-    def compared(self, other: Any, test: Callable[[int, int], bool]) -> bool:
+    def compared(self, other: Any, test: Callable[[int, int], bool]) -> Any:
         """The one answer for all texts."""
-        if not isinstance(other, int | Span):
-            return test(0, 1) and test(1, 0)  # a number is no word
+        if not isinstance(other, int | Span):  # a number is no word, and neither more nor less
+            return test is ne if test in (eq, ne) else NotImplemented
         apart = self - other
         answers = {test(one, 0) for one in ([apart] if isinstance(apart, int) else apart.points)}
         if len(answers) > 1:
@@ -239,24 +251,24 @@ class Span(Reckoned):
         return divmod(self, by)[1]
 
     def __bool__(self) -> bool:
-        return self.compared(0, ne)
+        return bool(self.compared(0, ne))
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: Any) -> Any:
         return self.compared(other, lt)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: Any) -> Any:
         return self.compared(other, le)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: Any) -> Any:
         return self.compared(other, gt)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
         return self.compared(other, ge)
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: Any) -> Any:
         return self.compared(other, eq)
 
-    def __ne__(self, other: Any) -> bool:
+    def __ne__(self, other: Any) -> Any:
         return self.compared(other, ne)
 
     __hash__ = __int__ = __index__ = __str__ = __rfloordiv__ = __rmod__ = _one

@@ -214,8 +214,8 @@ class Checker:
             found[-1].everywhere = isinstance(claim, AtLeast)
         return found
 
-    def first_prediction(self, case: Case) -> int:
-        """The token that most likely comes after the first text of a case."""
+    def first_prediction(self, case: Case) -> int | None:
+        """The token that most likely comes after the first text of a case, if it has one."""
         places = self.property.goals[case.goal].shape.places
         area = Area(self.property.goals[case.goal].shape, case.allowed)
         for one in area.assignments():
@@ -223,7 +223,7 @@ class Checker:
             with ctx.workprec(BITS[0]):
                 (logits,) = self._models(case, BITS[0])[0].texts([ids])
             return max(range(len(logits)), key=lambda token: middle(logits[token]))
-        return 0
+        return None
 
     def _told(self, case: Case, assigned: Mapping[str, int]) -> str:
         tokens, shape = self.property.model.vocabulary.tokens, self.property.goals[case.goal].shape

@@ -6,7 +6,7 @@ one text whose embeddings are `Form`s: letters stand for variables, and for what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import cache, reduce
 from operator import add, mul
@@ -200,7 +200,7 @@ class Network:
     ) -> list[Row]:
         """Each row asks (q) the rows that it sees (k) and mixes what they hand on (v)."""
         *asking, v = self._queries_keys_values(at, attn, x, queries)
-        scale, found = self.one if attn.scale is None else self.number(attn.scale), []
+        scaled, found = self._scaling(attn), []
         added = cache(lambda *what: self._seen(at, attn, *what))
         fixed = cache(lambda *what: self._softmax(added(*what)))  # shares that no query changes
         for n, query in enumerate(queries):
@@ -211,7 +211,7 @@ class Network:
                 if asking:
                     q, k = asking[0][head][n], asking[1][own]
                     scores = {
-                        p: _dot(q, k[rows[p]]) * scale + more for p, more in added(*where).items()
+                        p: scaled(_dot(q, k[rows[p]])) + more for p, more in added(*where).items()
                     }
                 shares = self._softmax(scores) if asking else fixed(*where)
                 self.shares[at, head, query] = shares
@@ -220,6 +220,13 @@ class Network:
                 mixed += [self.zero] * (0 if shares else attn.d_head)
             found.append(mixed)
         return self.linear(found, f"{at}.out", attn.out_bias) if attn.out else found
+
+    def _scaling(self, attn: AttentionSpec) -> Callable[[Number], Number]:
+        """What is done to q·k; 0 stays 0, be the scale rational or not."""
+        if self.exact and attn.scale is not None:
+            return lambda x: x if x == 0 else x * self.number(attn.scale)
+        scale = self.one if attn.scale is None else self.number(attn.scale)
+        return lambda x: x * scale
 
     def _queries_keys_values(
         self, at: str, attn: AttentionSpec, x: list[Row], queries: Sequence[int]
@@ -351,11 +358,11 @@ class Network:
             raise Varies(*area.allowed)
         base, slopes, beside = self.hull(tuple(values), tuple(place.tokens[v] for v in values))
         form: Number
-        if number is None:
+        if number is None or number.linear is None:
             form = _between((own, -1), values)
         else:
             parts = (_between(name, area.allowed[name]) * f for name, f in number.factors.items())
-            form = sum(parts, arb(number.constant))
+            form = sum(parts, arb(number.low))
         return [
             slope * form + x + (0 if far is None else Form(arb(0), {(own, k): far}))
             for k, (x, slope, far) in enumerate(zip(base, slopes, beside, strict=True))

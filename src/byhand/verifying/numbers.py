@@ -93,7 +93,7 @@ class Bend:
         if isinstance(x, arb):
             return self.over(x)
         if isinstance(x, Form):
-            slope, shift = self.line(x.centre + x.far * arb(0, 1))
+            slope, shift = self.line(*ends(x))
             return x * slope + shift
         found = self.exact(x)
         if found is None:
@@ -108,16 +108,18 @@ class Bend:
         found: arb = self.smooth(x) if narrow else self.smooth(x.lower())
         return found if narrow else found.union(self.smooth(x.upper()))
 
-    def line(self, x: arb) -> tuple[arb, arb]:
-        """A slope and a shift: f(t) is in slope · t + shift for all t of a ball, by Taylor."""
+    def line(self, low: arb, high: arb) -> tuple[arb, arb]:
+        """A slope and a shift: f(t) is in slope · t + shift for all t between, by Taylor."""
+        x = low.union(high)
         constant = self.over(x)
-        if constant.is_finite():
+        try:
             near, wide = (self.smooth(arb_series([at, 1], 3)) for at in (x.mid(), x))
-            missed = (wide[2] * x.rad() * x.rad()).union(arb(0))
-            shift = near[0] - near[1] * x.mid() + missed
-            if shift.is_finite() and shift.rad() < constant.rad():
-                return near[1], shift
-        return arb(0), constant
+        except ValueError:  # a series through a pole
+            return arb(0), constant
+        missed = (wide[2] * x.rad() * x.rad()).union(arb(0))
+        shift = near[0] - near[1] * x.mid() + missed
+        better = shift.is_finite() and not shift.rad() > constant.rad()
+        return (near[1], shift) if better else (arb(0), constant)
 
 
 class Gate(Bend):
@@ -137,8 +139,7 @@ class Relu(Bend):
     def over(self, x: arb) -> arb:
         return arb(0) if x <= 0 else x.nonnegative_part()
 
-    def line(self, x: arb) -> tuple[arb, arb]:
-        low, high = x.lower(), x.upper()
+    def line(self, low: arb, high: arb) -> tuple[arb, arb]:
         if low >= 0 or high <= 0:
             return arb(int(low >= 0)), arb(0)
         slope = (high / (high - low)).mid()

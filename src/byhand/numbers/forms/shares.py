@@ -16,6 +16,8 @@ from byhand.numbers.forms.form import Form, plus, settled
 from byhand.numbers.forms.functions import ranged
 from byhand.numbers.forms.rounding import FLOOR, UNIT, Data, Truths, gamma, quiet, slack, total
 
+OPEN = 2.0**-10  # widths of shares from which pairs of scores are looked at
+PAIRS = 1 << 18  # of scores, at a time
 NARROW = 2.0**-6  # movements up to which the line is better than the range, whatever they are
 
 
@@ -56,7 +58,10 @@ def softmax(x: Form) -> Form:
     result = _line(share, moved, unsure, known, *bounds)
     result.errors[0] += FLOOR * (1 + far)  # of shares below FLOOR, whose line is left out
     if not far.max(initial=0.0) <= NARROW:
-        result = _in_range(result, middle, far, seen)
+        lower, upper = _ends(middle, far, seen)
+        if count > 2:
+            _by_pairs(x, lower, upper, seen)
+        result = ranged(result, lower, upper, ~(total(result.errors) < (upper - lower) * 0.5))
     _alone(result, seen, count)
     if seen is not None:
         for part in (result.terms, result.errors):
@@ -124,8 +129,8 @@ def _line(share: Data, moved: Data, unsure: Data, known: float, above: Data, bel
     return settled(terms, errors)
 
 
-def _in_range(line: Form, middle: Data, far: Data, seen: Truths | None) -> Form:
-    """The line, or the range where that is narrower: no share is beyond those of the ends.
+def _ends(middle: Data, far: Data, seen: Truths | None) -> tuple[Data, Data]:
+    """Bounds (lower, upper) of the shares, for |t| ≤ far.
 
     A share is smallest where its own t is, and the others are at their largest.
     """
@@ -144,10 +149,42 @@ def _in_range(line: Form, middle: Data, far: Data, seen: Truths | None) -> Form:
     lower = low / (low + _others(high) * slow)
     lost = endless.any(axis=-1, keepdims=True)
     upper = np.where(lost | ~(upper < 1), 1.0, np.minimum(upper * slack(4), 1.0))
-    lower = np.where(lost | ~(lower > 0), 0.0, lower / slack(4))
-    total_error = total(line.errors)
-    narrower = ~(total_error < (upper - lower) * 0.5)
-    return ranged(line, lower, upper, narrower)
+    return np.where(lost | ~(lower > 0), 0.0, lower / slack(4)), upper
+
+
+def _by_pairs(x: Form, lower: Data, upper: Data, seen: Truths | None) -> None:
+    """In place: the bounds of open shares, 1/(1 + Σ e^d) with the differences d of scores as forms.
+
+    What two scores share cancels, whatever the others have.
+    """
+    open_rows = np.argwhere((upper - lower > OPEN).any(axis=-1))
+    step = max(1, PAIRS // x.shape[-1] ** 2)
+    for first in range(0, len(open_rows), step):
+        rows = open_rows[first : first + step].T
+        at = (rows[0] if x.cases > 1 else 0 * rows[0], *rows[1:])
+        apart = _differences(x.terms[(0, *at)])
+        far = total(x.errors)[at]
+        far = far[:, None, :] + far[:, :, None]
+        for letter in range(1, len(x.terms)):
+            far += np.abs(_differences(x.terms[(letter, *at)]))
+        size = np.abs(x.terms[(slice(None), *at)]).sum(axis=0)
+        far += (size[:, None, :] + size[:, :, None]) * 2.0**-51
+        far *= slack(len(x.terms) + len(x.errors) + 8)
+        least, most = power_below(apart - far), power_above(apart + far)
+        counts = ~np.eye(x.shape[-1], dtype=bool)
+        if seen is not None:
+            there = np.broadcast_to(seen, lower.shape)[(*rows,)]
+            counts = counts & there[:, None, :]
+        room = slack(x.shape[-1] + 8)
+        low = 1 / (1 + most.sum(axis=-1, where=counts) * room) / room
+        high = 1 / (1 + least.sum(axis=-1, where=counts) / room) * room
+        lower[(*rows,)] = np.maximum(lower[(*rows,)], low)
+        upper[(*rows,)] = np.minimum(upper[(*rows,)], high)
+
+
+def _differences(scores: Data) -> Data:
+    """(row, key) → (row, j, k): score k less score j."""
+    return scores[:, None, :] - scores[:, :, None]
 
 
 def _others(numbers: Data) -> Data:
