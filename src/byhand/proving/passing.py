@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from numbers import Real
 
 from byhand.model import Model
 from byhand.numbers.base import Printed, Within
@@ -53,8 +54,9 @@ def _among(own: Model, model: Model) -> bool:
         return True
     for name, tensor in model.weights.items():
         for entry, number in zip(tensor.data.flat, own.weights[name].data.flat, strict=True):
-            if isinstance(entry, Printed | Within) and isinstance(number, Fraction | float):
-                if abs(Fraction(number) - entry.value) > entry.radius:
+            if isinstance(entry, Printed | Within) and isinstance(number, Real):
+                exact = number if isinstance(number, Fraction) else Fraction(float(number))
+                if abs(exact - entry.value) > entry.radius:
                     return False
             elif entry != number:
                 return False
