@@ -114,6 +114,7 @@ def _tokens(place: Place, numbers: Any) -> Ids:
     if not known:
         return np.full(len(numbers), NONE, dtype=np.int64)
     table = np.array([*(place.tokens[number] for number in known), NONE], dtype=np.int64)
-    where = np.minimum(np.searchsorted(np.array(known), numbers), len(known) - 1)
-    found: Ids = np.where(np.array(known)[where] == numbers, table[where], NONE)
+    numbered = np.array(known, dtype=numbers.dtype)
+    where = np.minimum(np.searchsorted(numbered, numbers), len(known) - 1)
+    found: Ids = np.where(numbered[where] == numbers, table[where], NONE)
     return found
