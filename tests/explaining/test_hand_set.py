@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import byhand
@@ -9,6 +10,7 @@ from byhand.evaluate import Admitted
 from byhand.explaining.ablation import ablate, part_at, usual_parts
 from byhand.explaining.joint_ablation import predictions_without
 from byhand.files import parse_model
+from calling import Outcome
 
 ANSWERS = """\
 name: answers
@@ -68,3 +70,13 @@ def test_a_claim_about_answers_is_proven_for_every_text() -> None:
     assert proven.answer == "proven"
     refuted = byhand.prove(model, texts="a . .", next="one")
     assert refuted.counterexample is not None
+
+
+def test_the_report_of_a_proof_speaks_of_answers(
+    byhand: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    file = tmp_path / "answers.yaml"
+    file.write_text(ANSWERS, "utf-8")
+    refuted = byhand("prove", str(file), "--texts", "a . .", "--next", "one")
+    assert refuted.status == 1
+    assert "After “a b a” comes “both”, not “one”." in refuted.out

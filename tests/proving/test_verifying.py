@@ -225,6 +225,17 @@ def test_whole_numbers_of_an_area_are_right_for_every_text() -> None:
     assert decided > 300
 
 
+def test_a_number_is_no_word_and_neither_more_nor_less_than_one() -> None:
+    number = Area(Shape(()), {"a": (1, 2)}).variables["a"]
+    assert not number == "1"  # noqa: SIM201
+    assert number != "1"
+    with pytest.raises(TypeError):
+        number < "1"  # noqa: B015
+    for one in (int, str, hash, range, lambda a: [3, 4, 5][a], lambda a: 7 // a, lambda a: a == 1):
+        with pytest.raises(Varies):
+            one(number)
+
+
 # ----------------------------------------------------------------------- certificates
 
 

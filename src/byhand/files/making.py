@@ -53,8 +53,8 @@ def make_model(
     words, {"kind": "characters", "tokens": […]}, or the vocabulary of another model.  `outputs`
     are the words that the model answers with, where they are not those of its texts.  `name`,
     `about` and `notes` are shown; `text` and `target` are the defaults of a trace; the token `end`
-    ends a generation.  Errors read as for a model file, with the name of the weight and the index
-    of the entry.
+    ends a generation; `outputs` are the words of the answer, where they are no tokens.  Errors read
+    as for a model file, with the name of the weight and the index of the entry.
 
     >>> model = make_model(
     ...     {"d_model": 2, "layers": 0, "head": {"tied": False}},

@@ -29,13 +29,21 @@ from byhand.workers import Workers
 
 TASKS = 8  # of each worker: enough to share them out evenly
 LARGEST = 64  # cases of a task
+# what a certificate or its property may lead to, none of which is ever accepted
+REFUSALS = (Wrong, InputError, LookupError, ArithmeticError, ValueError)
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a certificate is accepted, and else the first reason why not."""
+    """Whether a certificate is accepted, and else the first reason why not.
+
+    >>> import byhand
+    >>> found = byhand.verify("tiny", byhand.prove("tiny", texts="a .", next="a"))
+    >>> found.accepted, found.reasons, found.leaves
+    (True, (), 1)
+    """
 
     accepted: bool
     reasons: tuple[str, ...]
@@ -71,7 +79,7 @@ def verify(
         texts = _check_counts(certificate, told)
         cases = [case for n in range(len(told.goals)) for case in _cases(n, told, certificate)]
         reasons = _reasons(told, cases, jobs, progress)
-    except (Wrong, InputError) as error:
+    except REFUSALS as error:
         reasons = [str(error)]
     leaves = len({(case.goal, case.where) for case in cases})
     return Verification(not reasons, tuple(reasons), leaves, texts, perf_counter() - begin)
@@ -167,7 +175,7 @@ def _wrong(checker: Checker, cases: list[Case]) -> list[str]:
     for case in cases:
         try:
             checker.check(case)
-        except (Wrong, InputError, LookupError, ArithmeticError) as error:
+        except REFUSALS as error:
             return [f"{case.where}: {error}"]
     return []
 

@@ -213,10 +213,10 @@ class Span(Reckoned):
         left = rest - first * by if first == last else self.made({}, 0, by - 1, names)
         return self.made(parts, first, last, names), left
 
-    def compared(self, other: Any, test: Callable[[int, int], bool]) -> bool:
+    def compared(self, other: Any, test: Callable[[int, int], bool]) -> Any:
         """The one answer for all texts."""
-        if not isinstance(other, int | Span):
-            return test(0, 1) and test(1, 0)  # a number is no word
+        if not isinstance(other, int | Span):  # a number is no word, and neither more nor less
+            return test is ne if test in (eq, ne) else NotImplemented
         apart = self - other
         answers = {test(one, 0) for one in ([apart] if isinstance(apart, int) else apart.points)}
         if len(answers) > 1:
@@ -251,24 +251,24 @@ class Span(Reckoned):
         return divmod(self, by)[1]
 
     def __bool__(self) -> bool:
-        return self.compared(0, ne)
+        return bool(self.compared(0, ne))
 
-    def __lt__(self, other: Any) -> bool:
+    def __lt__(self, other: Any) -> Any:
         return self.compared(other, lt)
 
-    def __le__(self, other: Any) -> bool:
+    def __le__(self, other: Any) -> Any:
         return self.compared(other, le)
 
-    def __gt__(self, other: Any) -> bool:
+    def __gt__(self, other: Any) -> Any:
         return self.compared(other, gt)
 
-    def __ge__(self, other: Any) -> bool:
+    def __ge__(self, other: Any) -> Any:
         return self.compared(other, ge)
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: Any) -> Any:
         return self.compared(other, eq)
 
-    def __ne__(self, other: Any) -> bool:
+    def __ne__(self, other: Any) -> Any:
         return self.compared(other, ne)
 
     __hash__ = __int__ = __index__ = __str__ = __rfloordiv__ = __rmod__ = _one

@@ -61,4 +61,4 @@ def _squares(model: Model, found: Sequence[Followed]) -> CaseTable:
 
 
 def _token(model: Model, id: int | None) -> str:
-    return "" if id is None else words.token_label(model.vocabulary.tokens[id])
+    return "" if id is None else words.token_label(model.outputs.tokens[id])
